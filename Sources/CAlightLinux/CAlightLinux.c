@@ -1,0 +1,107 @@
+#define _GNU_SOURCE
+#include "CAlightLinux.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+static int fill(int directory, const char *path, int flags, struct cal_stat *out) {
+    struct statx sx;
+    if (statx(directory, path, flags, STATX_BASIC_STATS | STATX_BTIME, &sx) != 0) return errno;
+    memset(out, 0, sizeof *out);
+    out->device_major = sx.stx_dev_major;
+    out->device_minor = sx.stx_dev_minor;
+    out->inode = sx.stx_ino;
+    out->size = sx.stx_size;
+    out->mode = sx.stx_mode;
+    out->uid = sx.stx_uid;
+    out->gid = sx.stx_gid;
+    out->nlink = sx.stx_nlink;
+    out->mtime_seconds = sx.stx_mtime.tv_sec;
+    out->mtime_nanoseconds = sx.stx_mtime.tv_nsec;
+    out->ctime_seconds = sx.stx_ctime.tv_sec;
+    out->ctime_nanoseconds = sx.stx_ctime.tv_nsec;
+    if (sx.stx_mask & STATX_BTIME) {
+        out->has_btime = 1;
+        out->btime_seconds = sx.stx_btime.tv_sec;
+        out->btime_nanoseconds = sx.stx_btime.tv_nsec;
+    }
+    return 0;
+}
+
+int cal_stat_path(const char *path, struct cal_stat *out) {
+    return fill(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, out);
+}
+
+int cal_stat_descriptor(int fd, struct cal_stat *out) { return fill(fd, "", AT_EMPTY_PATH, out); }
+
+int cal_probe_writers(const char *path) {
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return errno;
+    // A writer that opens while the lease is held makes the kernel signal the
+    // holder, and SIGIO would end the program. SIGURG is ignored by default.
+    int result = 0;
+    if (fcntl(fd, F_SETSIG, SIGURG) != 0 || fcntl(fd, F_SETLEASE, F_RDLCK) != 0) {
+        result = errno;
+    } else {
+        fcntl(fd, F_SETLEASE, F_UNLCK);
+    }
+    close(fd);
+    return result;
+}
+
+int cal_pipe(int fds[2]) { return pipe2(fds, O_CLOEXEC) == 0 ? 0 : errno; }
+
+int cal_pidfd_open(int pid) {
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    return fd >= 0 ? fd : -errno;
+}
+
+int cal_eventfd(void) {
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return fd >= 0 ? fd : -errno;
+}
+
+int cal_rename_noreplace(const char *from, const char *to) {
+    return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ? 0 : errno;
+}
+
+int cal_clone(int source, int destination) { return ioctl(destination, FICLONE, source) == 0 ? 0 : errno; }
+
+int64_t cal_copy_range(int source, int destination, size_t count) {
+    ssize_t copied = copy_file_range(source, NULL, destination, NULL, count, 0);
+    return copied >= 0 ? copied : -errno;
+}
+
+int cal_poll(struct pollfd *fds, unsigned long count, int64_t nanoseconds) {
+    struct timespec limit = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000};
+    int ready = ppoll(fds, count, nanoseconds < 0 ? NULL : &limit, NULL);
+    return ready >= 0 ? ready : -errno;
+}
+
+void cal_name_thread(const char *name) {
+    char kept[16];
+    snprintf(kept, sizeof kept, "%s", name);
+    pthread_setname_np(pthread_self(), kept);
+}
+
+int cal_limit_descriptors(uint64_t soft) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;
+    if (limit.rlim_cur <= soft) return 0;
+    limit.rlim_cur = soft;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0 ? 0 : errno;
+}

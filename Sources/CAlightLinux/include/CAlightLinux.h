@@ -1,0 +1,62 @@
+// Linux calls that Swift's Glibc module lacks, each as one plain function.
+//
+// This header includes nothing that the Glibc module has: a second copy of a
+// glibc header under _GNU_SOURCE would define its types twice.
+#ifndef CALIGHT_LINUX_H
+#define CALIGHT_LINUX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// What statx(2) says of a path, without following a final symbolic link.
+struct cal_stat {
+    uint32_t device_major, device_minor;
+    uint64_t inode;
+    uint64_t size;
+    uint32_t mode, uid, gid, nlink;
+    int64_t mtime_seconds, ctime_seconds, btime_seconds;
+    uint32_t mtime_nanoseconds, ctime_nanoseconds, btime_nanoseconds;
+    int has_btime;
+};
+
+/// Fills `out`; 0, or the errno.
+int cal_stat_path(const char *path, struct cal_stat *out);
+
+/// The same for an open descriptor.
+int cal_stat_descriptor(int fd, struct cal_stat *out);
+
+/// Whether a process can still write to the regular file at `path`: 0 when a
+/// read lease could be taken (and was dropped at once), so nobody has it open
+/// for writing or mapped writable; EAGAIN when somebody has; another errno when
+/// the question has no answer here (not the owner, file system without leases).
+int cal_probe_writers(const char *path);
+
+/// pipe2 with O_CLOEXEC; 0, or the errno.
+int cal_pipe(int fds[2]);
+
+/// A descriptor that becomes readable when the process ends; negative errno on failure.
+int cal_pidfd_open(int pid);
+
+/// A counter descriptor (CLOEXEC, non-blocking) to wake a poll; negative errno on failure.
+int cal_eventfd(void);
+
+/// renameat2 with RENAME_NOREPLACE on absolute paths; 0, or the errno (EEXIST when `to` exists).
+int cal_rename_noreplace(const char *from, const char *to);
+
+/// Shares the blocks of `source` with `destination` (FICLONE); 0, or the errno.
+int cal_clone(int source, int destination);
+
+/// copy_file_range at the files' own positions: bytes copied, 0 at the end, or a negative errno.
+int64_t cal_copy_range(int source, int destination, size_t count);
+
+/// poll with a time-out in nanoseconds, negative for none; as poll(2), or a negative errno.
+struct pollfd;
+int cal_poll(struct pollfd *fds, unsigned long count, int64_t nanoseconds);
+
+/// Names the calling thread for ps, top and debuggers; at most 15 bytes are kept.
+void cal_name_thread(const char *name);
+
+/// The soft and hard limit of open descriptors; 0, or the errno.
+int cal_limit_descriptors(uint64_t soft);
+
+#endif

@@ -1,0 +1,114 @@
+/// A path as the kernel knows it: bytes without NUL, in no particular encoding.
+///
+/// Two paths are equal when their bytes are, so names that only look alike
+/// (composed and decomposed accents) stay apart, and names that are not UTF-8
+/// survive from the kernel to `execve`. Text is made only to be shown.
+public struct PathBytes: Hashable, Sendable {
+    /// The bytes, without a terminating NUL.
+    public var bytes: [UInt8]
+
+    /// Makes a path of the bytes as they are; nothing is normalised.
+    public init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+
+    /// Makes a path of a text's UTF-8.
+    public init(_ text: String) { bytes = Array(text.utf8) }
+
+    public func hash(into hasher: inout Hasher) {
+        bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
+
+    /// The bytes after the last slash; the whole path when there is none.
+    public var lastComponent: ArraySlice<UInt8> {
+        guard let slash = bytes.lastIndex(of: .slash) else { return bytes[...] }
+        return bytes[(slash + 1)...]
+    }
+
+    /// The folder that holds the path; `/` for an entry of the root folder, and for `/` itself.
+    public var parent: PathBytes {
+        guard let slash = bytes.lastIndex(of: .slash) else { return PathBytes(".") }
+        return slash == 0 ? PathBytes("/") : PathBytes(bytes[..<slash])
+    }
+
+    /// The path of an entry of this folder.
+    public func appending(_ name: some Collection<UInt8>) -> PathBytes {
+        var joined: [UInt8] = []
+        joined.reserveCapacity(bytes.count + 1 + name.count)
+        joined.append(contentsOf: bytes)
+        if joined.last != .slash { joined.append(.slash) }
+        joined.append(contentsOf: name)
+        return PathBytes(joined)
+    }
+
+    /// The path of an entry of this folder, the name given as text.
+    public func appending(_ name: String) -> PathBytes { appending(Array(name.utf8)) }
+
+    /// Whether this path is the folder itself or something below it.
+    public func isInside(_ folder: PathBytes) -> Bool {
+        guard bytes.starts(with: folder.bytes) else { return false }
+        return bytes.count == folder.bytes.count || folder.bytes.last == .slash || bytes[folder.bytes.count] == .slash
+    }
+
+    /// The part of this path below the folder, without a leading slash; nil when it is not inside.
+    public func relative(to folder: PathBytes) -> ArraySlice<UInt8>? {
+        guard isInside(folder) else { return nil }
+        let rest = bytes[folder.bytes.count...]
+        return rest.first == .slash ? rest.dropFirst() : rest
+    }
+
+    /// The path with `.`, `..`, doubled and trailing slashes taken out by name alone.
+    ///
+    /// Symbolic links are not looked at: `link/..` becomes the link's folder.
+    public var normalized: PathBytes {
+        var kept: [ArraySlice<UInt8>] = []
+        let isAbsolute = bytes.first == .slash
+        for part in bytes.split(separator: .slash) {
+            if part.elementsEqual([.dot]) { continue }
+            if part.elementsEqual([.dot, .dot]) {
+                if let last = kept.last, !last.elementsEqual([.dot, .dot]) {
+                    kept.removeLast()
+                } else if !isAbsolute {
+                    kept.append(part)
+                }
+                continue
+            }
+            kept.append(part)
+        }
+        let joined = Array(kept.joined(separator: [.slash]))
+        if isAbsolute { return PathBytes([.slash] + joined) }
+        return joined.isEmpty ? PathBytes(".") : PathBytes(joined)
+    }
+
+    /// The path as text when it is UTF-8, else nil.
+    public var text: String? { String(validating: bytes, as: UTF8.self) }
+
+    /// Calls the closure with the bytes as a C string.
+    public func withCString<Result>(_ body: (UnsafePointer<CChar>) throws -> Result) rethrows -> Result {
+        let terminated = bytes.map { CChar(bitPattern: $0) } + [0]
+        return try terminated.withUnsafeBufferPointer { buffer in
+            guard let base = buffer.baseAddress else { preconditionFailure("a terminated array is never empty") }
+            return try body(base)
+        }
+    }
+}
+
+extension PathBytes: CustomStringConvertible {
+    /// The path to show: bytes that are not UTF-8 become U+FFFD, so it may name no file.
+    public var description: String { String(decoding: bytes, as: UTF8.self) }
+}
+
+extension PathBytes: ExpressibleByStringLiteral {
+    public init(stringLiteral value: String) { self.init(value) }
+}
+
+extension PathBytes: Comparable {
+    public static func < (left: PathBytes, right: PathBytes) -> Bool {
+        left.bytes.lexicographicallyPrecedes(right.bytes)
+    }
+}
+
+extension UInt8 {
+    /// `/`.
+    public static var slash: UInt8 { UInt8(ascii: "/") }
+    /// `.`.
+    public static var dot: UInt8 { UInt8(ascii: ".") }
+}

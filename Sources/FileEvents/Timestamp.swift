@@ -1,0 +1,60 @@
+/// A moment of the system clock, to the nanosecond, as file systems keep it.
+public struct Timestamp: Hashable, Sendable, Comparable {
+    /// Whole seconds since 1970-01-01T00:00:00Z; negative before.
+    public var seconds: Int64
+    /// Nanoseconds after `seconds`, 0 to 999,999,999.
+    public var nanoseconds: UInt32
+
+    public init(seconds: Int64, nanoseconds: UInt32) {
+        self.seconds = seconds
+        self.nanoseconds = nanoseconds
+    }
+
+    public static func < (left: Timestamp, right: Timestamp) -> Bool {
+        (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
+    }
+
+    /// The moment so many milliseconds of the system clock later or earlier, exact to the nanosecond.
+    public func advanced(by duration: Duration) -> Timestamp {
+        let (seconds, attoseconds) = duration.components
+        let nanoseconds = Int64(nanoseconds) + attoseconds / 1_000_000_000
+        let carry = nanoseconds >= 1_000_000_000 ? 1 : (nanoseconds < 0 ? -1 : 0) as Int64
+        return Timestamp(
+            seconds: self.seconds &+ seconds &+ carry, nanoseconds: UInt32(nanoseconds - carry * 1_000_000_000))
+    }
+}
+
+extension Timestamp: CustomStringConvertible {
+    /// RFC 3339 in UTC, with as many decimals as it takes: `2026-11-21T07:04:23.118204511Z`.
+    public var description: String {
+        let days = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
+        let second = Int(seconds - days * 86_400)
+        let (year, month, day) = Self.civil(days: days)
+        var text = "\(Self.padded(year, 4))-\(Self.padded(month, 2))-\(Self.padded(day, 2))T"
+        text += "\(Self.padded(second / 3600, 2)):\(Self.padded(second / 60 % 60, 2)):\(Self.padded(second % 60, 2))"
+        if nanoseconds > 0 {
+            var fraction = Self.padded(Int(nanoseconds), 9)
+            while fraction.last == "0" { fraction.removeLast() }
+            text += ".\(fraction)"
+        }
+        return text + "Z"
+    }
+
+    private static func padded(_ number: Int, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+
+    /// The proleptic Gregorian date of a day count since 1970-01-01 (H. Hinnant's algorithm).
+    private static func civil(days: Int64) -> (year: Int, month: Int, day: Int) {
+        let shifted = days + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        return (Int(year), Int(month), Int(dayOfYear - (153 * shiftedMonth + 2) / 5 + 1))
+    }
+}
