@@ -25,8 +25,6 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let package = Package(
     name: "alight",
     products: [
-        .executable(name: "alight", targets: ["alight"]),
-        .executable(name: "alight-launch", targets: ["alight-launch"]),
         .library(name: "PluginProtocol", targets: ["PluginProtocol"]),
     ],
     dependencies: [
@@ -43,6 +41,12 @@ let package = Package(
         layer("FileEvents"),
         layer("Globbing"),
         layer("PluginProtocol"),
+
+        // Layer 2: hints, and when a path is finished.
+        layer("Settling", ["FileEvents", "CAlightLinux", heap]),
+
+        // Layer 3: what to do when.
+        layer("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Settling"]),
     ],
     swiftLanguageModes: [.v6]
 )

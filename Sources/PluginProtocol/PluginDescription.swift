@@ -1,0 +1,50 @@
+/// What a plugin says of itself, in `plugin.yaml` or by the verb `describe`.
+public struct PluginDescription: Sendable, Hashable, Codable {
+    public var name: String
+    public var version: String
+    /// The versions of the protocol that it speaks.
+    public var `protocol`: [Int]
+    public var summary: String?
+    /// The command, relative to `plugin.yaml`; nil for a description that the executable gave.
+    public var run: [String]?
+    /// `run`, `serve`; nil is `[run]`.
+    public var modes: [String]?
+    /// Most events in one request; nil is 1.
+    public var batch: Int?
+    public var concurrent: Int?
+    /// Most processes of this plugin at once, over all rules.
+    public var parallel: Int?
+    /// Whether a second run of the same job is harmless; nil is true.
+    public var idempotent: Bool?
+    /// Whether it can be given names that are not UTF-8; nil is false.
+    public var rawPaths: Bool?
+    /// Programs that it needs, `vipsthumbnail` or `vipsthumbnail (libvips-tools)`.
+    public var requires: [String]?
+    /// The events that it takes; nil is all.
+    public var events: [String]?
+    /// The types of file that it takes; nil is all.
+    public var types: [String]?
+    /// A duration as in rules; the default of rules that give none.
+    public var timeout: String?
+    /// JSON Schema of the parameters.
+    public var parameters: ParameterSchema?
+
+    enum CodingKeys: String, CodingKey {
+        case name, version, `protocol`, summary, run, modes, batch, concurrent, parallel, idempotent
+        case rawPaths = "raw_paths"
+        case requires, events, types, timeout, parameters
+    }
+
+    public init(name: String, version: String, parameters: ParameterSchema?) {
+        self.name = name
+        self.version = version
+        self.protocol = [ProtocolVersion.current]
+        self.parameters = parameters
+    }
+
+    /// The keys of `plugin.yaml`, for messages about unknown ones.
+    public static let keys = [
+        "name", "version", "protocol", "summary", "run", "modes", "batch", "concurrent", "parallel", "idempotent",
+        "raw_paths", "requires", "events", "types", "timeout", "parameters",
+    ]
+}

@@ -1,0 +1,55 @@
+package import FileEvents
+package import PluginProtocol
+
+/// The id of a job: 26 characters that sort by the time of making (a ULID).
+package struct JobID: Sendable, Hashable, CustomStringConvertible {
+    package let description: String
+
+    /// Makes an id of the milliseconds since 1970 and 80 random bits.
+    package init(now: Timestamp, random: (UInt64, UInt16)) {
+        let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
+        var milliseconds = UInt64(max(0, now.seconds)) * 1000 + UInt64(now.nanoseconds / 1_000_000)
+        var characters = [UInt8](repeating: 0, count: 26)
+        for index in (0..<10).reversed() {
+            characters[index] = alphabet[Int(milliseconds & 31)]
+            milliseconds >>= 5
+        }
+        var (low, high) = random
+        for index in (10..<26).reversed() {
+            characters[index] = alphabet[Int(low & 31)]
+            low = low >> 5 | UInt64(high & 31) << 59
+            high >>= 5
+        }
+        description = String(decoding: characters, as: UTF8.self)
+    }
+
+    package init(_ text: String) { description = text }
+}
+
+/// One rule to be run for one path.
+package struct Job: Sendable, Hashable {
+    package var id: JobID
+    /// The rule's name.
+    package var rule: String
+    package var event: FileEvent
+    /// Attempts made so far; the running one counts.
+    package var attempt: Int
+    /// Whether the attempt before was cut off and may have done part of the work.
+    package var isInterrupted: Bool
+    package var previous: PreviousAttempt?
+
+    package init(id: JobID, rule: String, event: FileEvent) {
+        self.id = id
+        self.rule = rule
+        self.event = event
+        attempt = 0
+        isInterrupted = false
+    }
+}
+
+/// Where a job stands.
+package enum JobState: String, Sendable, Hashable {
+    case pending, running, succeeded, skipped
+    /// It will not be tried again by itself.
+    case dead
+}

@@ -1,0 +1,54 @@
+package import FileEvents
+package import PluginProtocol
+
+/// The value of `with:` as it stands in a rule: JSON whose texts are templates.
+package indirect enum ParameterTemplate: Sendable, Hashable {
+    /// Anything but text, arrays and objects.
+    case value(JSONValue)
+    case text(Template)
+    case array([ParameterTemplate])
+    case object([String: ParameterTemplate])
+
+    /// The parameters with each placeholder replaced.
+    package func expanded(with facts: PlaceholderFacts) -> Parameter {
+        switch self {
+        case .value(let value): .value(value)
+        case .text(let template): .text(template.expanded(with: facts))
+        case .array(let elements): .array(elements.map { $0.expanded(with: facts) })
+        case .object(let members): .object(members.mapValues { $0.expanded(with: facts) })
+        }
+    }
+}
+
+/// The value of `with:` for one attempt; texts are bytes, since a placeholder may have brought a name.
+package indirect enum Parameter: Sendable, Hashable {
+    /// Anything but text, arrays and objects.
+    case value(JSONValue)
+    case text([UInt8])
+    case array([Parameter])
+    case object([String: Parameter])
+
+    /// The member of that name, when this is an object.
+    package subscript(name: String) -> Parameter? {
+        guard case .object(let members) = self else { return nil }
+        return members[name]
+    }
+
+    /// The bytes, when this is a text.
+    package var bytes: [UInt8]? {
+        guard case .text(let bytes) = self else { return nil }
+        return bytes
+    }
+
+    /// The form in a request: a text that is not UTF-8 becomes `{"base64": …}`, as paths in responses do.
+    package func json(base64: ([UInt8]) -> String) -> JSONValue {
+        switch self {
+        case .value(let value): return value
+        case .text(let bytes):
+            if let text = String(validating: bytes, as: UTF8.self) { return .string(text) }
+            return .object(["base64": .string(base64(bytes))])
+        case .array(let elements): return .array(elements.map { $0.json(base64: base64) })
+        case .object(let members): return .object(members.mapValues { $0.json(base64: base64) })
+        }
+    }
+}

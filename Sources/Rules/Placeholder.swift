@@ -1,0 +1,110 @@
+package import FileEvents
+import Glibc
+
+/// A fact of the event or the job that a template can name.
+package enum Placeholder: Sendable, Hashable {
+    case path, name, stem, `extension`, directory, relative, root, rule, event, from, size, inode, job, attempt
+    /// `${mtime:FORMAT}`, strftime(3) in local time; without a format RFC 3339 in UTC.
+    case mtime(format: String?)
+    /// `${now:FORMAT}`, likewise, of the start of the attempt.
+    case now(format: String?)
+    /// `${steps.N.outputs.M}`: the M-th output of the N-th step of the list, both from 0.
+    case stepOutput(step: Int, output: Int)
+
+    private static let plain: [String: Placeholder] = [
+        "path": .path, "name": .name, "stem": .stem, "extension": .extension, "directory": .directory,
+        "relative": .relative, "root": .root, "rule": .rule, "event": .event, "from": .from, "size": .size,
+        "inode": .inode, "job": .job, "attempt": .attempt, "mtime": .mtime(format: nil), "now": .now(format: nil),
+    ]
+
+    /// The placeholder of what stands between `${` and `}`; nil when there is none of that name.
+    package init?(word: String) {
+        if let plain = Self.plain[word] {
+            self = plain
+            return
+        }
+        if word.hasPrefix("mtime:"), word.utf8.count > 6 {
+            self = .mtime(format: String(word.dropFirst(6)))
+            return
+        }
+        if word.hasPrefix("now:"), word.utf8.count > 4 {
+            self = .now(format: String(word.dropFirst(4)))
+            return
+        }
+        let parts = word.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 4, parts[0] == "steps", parts[2] == "outputs",
+            let step = Int(parts[1]), step >= 0, let output = Int(parts[3]), output >= 0
+        else { return nil }
+        self = .stepOutput(step: step, output: output)
+    }
+
+    /// The words that a rules file may use, for messages.
+    package static var words: [String] {
+        plain.keys.sorted() + ["mtime:FORMAT", "now:FORMAT", "env:NAME", "steps.N.outputs.0"]
+    }
+}
+
+/// Where placeholders take their values from.
+package struct PlaceholderFacts: Sendable {
+    package var event: FileEvent
+    package var rule: String
+    package var job: String
+    package var attempt: Int
+    package var now: Timestamp
+    /// The outputs of the steps before.
+    package var stepOutputs: [[PathBytes]]
+
+    package init(
+        event: FileEvent, rule: String, job: String, attempt: Int, now: Timestamp, stepOutputs: [[PathBytes]] = []
+    ) {
+        self.event = event
+        self.rule = rule
+        self.job = job
+        self.attempt = attempt
+        self.now = now
+        self.stepOutputs = stepOutputs
+    }
+
+    /// The value as bytes; empty for a fact that the event does not have.
+    package func value(of placeholder: Placeholder) -> [UInt8] {
+        switch placeholder {
+        case .path: return event.path.bytes
+        case .name: return Array(event.path.lastComponent)
+        case .stem: return Array(splitName.stem)
+        case .extension: return Array(splitName.extension)
+        case .directory: return event.path.parent.bytes
+        case .relative: return Array(event.path.relative(to: event.root) ?? event.path.lastComponent)
+        case .root: return event.root.bytes
+        case .rule: return Array(rule.utf8)
+        case .event: return Array(event.kind.rawValue.utf8)
+        case .from: return event.from?.bytes ?? []
+        case .size: return Array(String(event.snapshot.size).utf8)
+        case .inode: return Array(String(event.snapshot.identity.inode).utf8)
+        case .job: return Array(job.utf8)
+        case .attempt: return Array(String(attempt).utf8)
+        case .mtime(let format): return Self.text(of: event.snapshot.modified, format: format)
+        case .now(let format): return Self.text(of: now, format: format)
+        case .stepOutput(let step, let output):
+            guard step < stepOutputs.count, output < stepOutputs[step].count else { return [] }
+            return stepOutputs[step][output].bytes
+        }
+    }
+
+    /// The name at its last dot; a leading dot belongs to the stem, so `.profile` has no extension.
+    private var splitName: (stem: ArraySlice<UInt8>, extension: ArraySlice<UInt8>) {
+        let name = event.path.lastComponent
+        guard let dot = name.lastIndex(of: .dot), dot > name.startIndex else { return (name, []) }
+        return (name[..<dot], name[(dot + 1)...])
+    }
+
+    private static func text(of time: Timestamp, format: String?) -> [UInt8] {
+        guard let format else { return Array(time.description.utf8) }
+        var seconds = time_t(time.seconds)
+        var parts = tm()
+        guard localtime_r(&seconds, &parts) != nil else { return Array(time.description.utf8) }
+        // A format may be empty when expanded (%p in some locales), so 0 is not an error: the buffer is large.
+        var buffer = [CChar](repeating: 0, count: format.utf8.count * 32 + 64)
+        let length = strftime(&buffer, buffer.count, format, &parts)
+        return buffer[..<length].map { UInt8(bitPattern: $0) }
+    }
+}

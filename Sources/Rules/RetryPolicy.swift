@@ -1,0 +1,25 @@
+/// How often a job is tried, and how long it rests in between.
+package struct RetryPolicy: Sendable, Hashable {
+    /// Attempts in all; the last that fails makes a dead letter.
+    package var attempts: Int
+    /// The pause after the first attempt; it doubles each time.
+    package var delay: Duration
+    package var maximumDelay: Duration
+
+    package init(attempts: Int = 5, delay: Duration = .seconds(10), maximumDelay: Duration = .seconds(900)) {
+        self.attempts = attempts
+        self.delay = delay
+        self.maximumDelay = maximumDelay
+    }
+
+    /// The pause after an attempt, between half and all of `delay · 2ⁿ⁻¹` but at most `maximumDelay`.
+    ///
+    /// - Parameters:
+    ///   - attempt: The attempt that has ended, from 1.
+    ///   - random: 0 to 1; spreads jobs that failed together.
+    package func pause(after attempt: Int, random: Double) -> Duration {
+        var pause = delay
+        for _ in 1..<max(attempt, 1) where pause < maximumDelay { pause *= 2 }
+        return min(pause, maximumDelay) * (0.5 + 0.5 * min(max(random, 0), 1))
+    }
+}

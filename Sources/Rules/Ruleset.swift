@@ -1,0 +1,42 @@
+package import FileEvents
+import Globbing
+package import Settling
+
+/// All enabled rules, with what follows from them together.
+package struct Ruleset: Sendable {
+    /// In the order of files and entries, which is also the order of jobs for one path.
+    package let rules: [Rule]
+    /// The different ways to settle; rules that agree settle a path once.
+    package let policies: [SettlePolicy]
+    /// The literal folders to be watched, none inside another that reaches it.
+    package let roots: [PathBytes]
+
+    package init(_ rules: [Rule]) {
+        self.rules = rules
+        policies = Array(Set(rules.map(\.settle))).sorted { ($0.quiet, $0.writers.rawValue) < ($1.quiet, $1.writers.rawValue) }
+        roots = Set(rules.flatMap { rule in rule.globs.map { PathBytes($0.root) } }).sorted()
+    }
+
+    /// A rule that takes a path, by its index in `rules`.
+    package struct Match: Sendable {
+        package var rule: Int
+        package var root: PathBytes
+    }
+
+    /// The rules that take the path by name, in order.
+    package func rules(taking path: PathBytes) -> [Match] {
+        var matches: [Match] = []
+        for (index, rule) in rules.enumerated() {
+            if let root = rule.root(taking: path) { matches.append(Match(rule: index, root: root)) }
+        }
+        return matches
+    }
+
+    /// Whether any rule takes the path by name.
+    package func takes(_ path: PathBytes) -> Bool { rules.contains { $0.root(taking: path) != nil } }
+
+    /// Whether any rule could take a path strictly below the folder: what makes it worth a watch.
+    package func reaches(below folder: PathBytes) -> Bool { rules.contains { $0.reaches(below: folder) } }
+
+    package func rule(named name: String) -> Rule? { rules.first { $0.name == name } }
+}

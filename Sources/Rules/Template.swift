@@ -1,0 +1,105 @@
+package import FileEvents
+
+/// A text with placeholders, parsed once when rules load.
+///
+/// Expansion works on bytes and yields exactly one string however odd the
+/// file's name is: nothing in a name is ever read as a placeholder, a separator
+/// or a shell word. `$${` stands for a literal `${`.
+package struct Template: Sendable, Hashable {
+    package enum Part: Sendable, Hashable {
+        case literal([UInt8])
+        case placeholder(Placeholder)
+    }
+
+    package var parts: [Part]
+
+    package init(parts: [Part]) { self.parts = parts }
+
+    /// A text without placeholders.
+    package init(literal text: String) { parts = text.isEmpty ? [] : [.literal(Array(text.utf8))] }
+
+    /// The text when it holds no placeholder, else nil.
+    package var literal: [UInt8]? {
+        var bytes: [UInt8] = []
+        for part in parts {
+            guard case .literal(let literal) = part else { return nil }
+            bytes += literal
+        }
+        return bytes
+    }
+
+    package var placeholders: [Placeholder] {
+        parts.compactMap { part in
+            guard case .placeholder(let placeholder) = part else { return nil }
+            return placeholder
+        }
+    }
+
+    /// Parses a text.
+    ///
+    /// - Parameters:
+    ///   - text: The text as it stands in the rules file, after YAML's own escapes.
+    ///   - environment: The value of `${env:NAME}`, which is taken now; nil for a variable that is not set.
+    package init(_ text: String, environment: (String) -> String?) throws(TemplateError) {
+        let bytes = Array(text.utf8)
+        var parts: [Part] = []
+        var literal: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            guard bytes[index] == UInt8(ascii: "$"), index + 1 < bytes.count else {
+                literal.append(bytes[index])
+                index += 1
+                continue
+            }
+            if bytes[index...].starts(with: Array("$${".utf8)) {
+                literal += Array("${".utf8)
+                index += 3
+                continue
+            }
+            guard bytes[index + 1] == UInt8(ascii: "{") else {
+                literal.append(bytes[index])
+                index += 1
+                continue
+            }
+            guard let end = bytes[index...].firstIndex(of: UInt8(ascii: "}")) else {
+                throw .unclosed(offset: index)
+            }
+            let word = String(decoding: bytes[(index + 2)..<end], as: UTF8.self)
+            if word.hasPrefix("env:") {
+                let name = String(word.dropFirst(4))
+                guard let value = environment(name) else { throw .unsetVariable(name, offset: index) }
+                literal += Array(value.utf8)
+            } else {
+                guard let placeholder = Placeholder(word: word) else {
+                    throw .unknownPlaceholder(word, offset: index)
+                }
+                if !literal.isEmpty { parts.append(.literal(literal)) }
+                literal = []
+                parts.append(.placeholder(placeholder))
+            }
+            index = end + 1
+        }
+        if !literal.isEmpty { parts.append(.literal(literal)) }
+        self.parts = parts
+    }
+
+    /// The bytes with each placeholder replaced by its value.
+    package func expanded(with facts: PlaceholderFacts) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for part in parts {
+            switch part {
+            case .literal(let literal): bytes += literal
+            case .placeholder(let placeholder): bytes += facts.value(of: placeholder)
+            }
+        }
+        return bytes
+    }
+}
+
+/// What is wrong with a template; offsets are in bytes of the text.
+package enum TemplateError: Error, Sendable, Hashable {
+    /// `${` without `}`.
+    case unclosed(offset: Int)
+    case unknownPlaceholder(String, offset: Int)
+    case unsetVariable(String, offset: Int)
+}
