@@ -47,6 +47,9 @@ let package = Package(
 
         // Layer 3: what to do when.
         layer("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Settling"]),
+
+        // Layer 4: rules from YAML, jobs kept, actions done.
+        layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", logging]),
     ],
     swiftLanguageModes: [.v6]
 )

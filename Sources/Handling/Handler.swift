@@ -1,0 +1,57 @@
+package import FileEvents
+package import Logging
+package import PluginProtocol
+package import Rules
+
+/// Does the work of one action for one settled file.
+///
+/// `run` blocks: it is called on a thread of the engine's bounded pool, never on
+/// Swift's cooperative pool, because a child process or a copy may take hours.
+///
+/// A handler may run twice for the same job, because the program can lose power
+/// between the work and the entry that records it. Make the second run harmless.
+package protocol Handler: Sendable {
+    /// What rules are checked against.
+    var summary: HandlerDescription { get }
+
+    /// Does the work and says how it ended; it never throws.
+    ///
+    /// A file that has vanished is an outcome, not an error. Look at
+    /// ``Invocation/stop`` at every step that can take long, and answer
+    /// `Outcome.interrupted` when it is raised.
+    func run(_ invocation: Invocation) -> Outcome
+}
+
+/// What an action receives for one attempt.
+package struct Invocation: Sendable {
+    package var job: Job
+    /// The rule's name, file and line.
+    package var rule: SourcePlace
+    package var maximumAttempts: Int
+    /// The rule's `with:`, expanded; an empty object for `exec` and `shell`.
+    package var parameters: Parameter
+    /// Where placeholders take their values from; for `exec`.
+    package var facts: PlaceholderFacts
+    /// How long the action may take, from the call of `run`.
+    package var timeout: Duration
+    /// How the steps before this one ended.
+    package var steps: [Outcome]
+    /// Raised when Alight stops.
+    package var stop: StopSignal
+    package var log: Logger
+
+    package init(
+        job: Job, rule: SourcePlace, maximumAttempts: Int, parameters: Parameter, facts: PlaceholderFacts,
+        timeout: Duration, steps: [Outcome] = [], stop: StopSignal, log: Logger
+    ) {
+        self.job = job
+        self.rule = rule
+        self.maximumAttempts = maximumAttempts
+        self.parameters = parameters
+        self.facts = facts
+        self.timeout = timeout
+        self.steps = steps
+        self.stop = stop
+        self.log = log
+    }
+}
