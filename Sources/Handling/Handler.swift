@@ -27,6 +27,8 @@ package struct Invocation: Sendable {
     package var job: Job
     /// The rule's name, file and line.
     package var rule: SourcePlace
+    /// The absolute folder of the rules file, against which relative paths in parameters are meant.
+    package var folder: PathBytes
     package var maximumAttempts: Int
     /// The rule's `with:`, expanded; an empty object for `exec` and `shell`.
     package var parameters: Parameter
@@ -41,11 +43,12 @@ package struct Invocation: Sendable {
     package var log: Logger
 
     package init(
-        job: Job, rule: SourcePlace, maximumAttempts: Int, parameters: Parameter, facts: PlaceholderFacts,
+        job: Job, rule: SourcePlace, folder: PathBytes = "/", maximumAttempts: Int, parameters: Parameter, facts: PlaceholderFacts,
         timeout: Duration, steps: [Outcome] = [], stop: StopSignal, log: Logger
     ) {
         self.job = job
         self.rule = rule
+        self.folder = folder
         self.maximumAttempts = maximumAttempts
         self.parameters = parameters
         self.facts = facts
