@@ -51,7 +51,10 @@ let package = Package(
 
         // Layer 4: rules from YAML, jobs kept, actions done.
         layer("Journaling", ["FileEvents", "PluginProtocol", "Rules", heap]),
-        layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", logging]),
+        layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
+
+        // Layer 5: the pipeline.
+        layer("Engine", ["FileEvents", "FileWatching", "Handling", "Journaling", "Rules", "Settling", logging]),
     ],
     swiftLanguageModes: [.v6]
 )
