@@ -50,6 +50,8 @@ let package = Package(
 
         // Layer 4: rules from YAML, jobs kept, actions done.
         layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", logging]),
+
+        tests("Rules", ["FileEvents", "PluginProtocol", "Rules"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -24,6 +24,7 @@ package enum Spelling {
     ///   - word: What was written.
     ///   - candidates: What could have been, in the order to show.
     ///   - noun: What the candidates are, in the plural.
+    /// - Returns: The sentence; nil when there are no candidates.
     package static func help(for word: String, candidates: [String], noun: String) -> String? {
         guard !candidates.isEmpty else { return nil }
         let list = "the \(noun) are \(candidates.joined(separator: ", "))"
