@@ -1,6 +1,4 @@
-package import FileEvents
 package import Logging
-package import PluginProtocol
 package import Rules
 
 /// Does the work of one action for one settled file.
@@ -28,7 +26,7 @@ package struct Invocation: Sendable {
     /// The rule's name, file and line.
     package var rule: SourcePlace
     package var maximumAttempts: Int
-    /// The rule's `with:`, expanded; an empty object for `exec` and `shell`.
+    /// The rule's `with:`, expanded by ``ActionRunner``; an empty object for `exec` and `shell`.
     package var parameters: Parameter
     /// Where placeholders take their values from; for `exec`.
     package var facts: PlaceholderFacts
@@ -39,10 +37,13 @@ package struct Invocation: Sendable {
     /// Raised when Alight stops.
     package var stop: StopSignal
     package var log: Logger
+    /// Takes how far the work is, 0 to 1, with a line for people; may be called often.
+    package var progress: @Sendable (Double, String?) -> Void
 
     package init(
         job: Job, rule: SourcePlace, maximumAttempts: Int, parameters: Parameter, facts: PlaceholderFacts,
-        timeout: Duration, steps: [Outcome] = [], stop: StopSignal, log: Logger
+        timeout: Duration, steps: [Outcome] = [], stop: StopSignal, log: Logger,
+        progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {
         self.job = job
         self.rule = rule
@@ -53,5 +54,6 @@ package struct Invocation: Sendable {
         self.steps = steps
         self.stop = stop
         self.log = log
+        self.progress = progress
     }
 }
