@@ -46,12 +46,14 @@ let package = Package(
         layer("PluginProtocol"),
 
         // Layer 2: hints, and when a path is finished.
-        layer("Settling", ["FileEvents", "CAlightLinux", heap]),
+        layer("FileWatching", ["CAlightLinux", "FileEvents"]),
+        layer("Settling", ["CAlightLinux", "FileEvents", heap]),
 
         // Layer 3: what to do when.
         layer("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Settling"]),
 
         // Layer 4: rules from YAML, jobs kept, actions done.
+        layer("Journaling", ["FileEvents", "PluginProtocol", "Rules", heap]),
         layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", logging]),
 
         tests("Rules", ["FileEvents", "PluginProtocol", "Rules"]),

@@ -1,3 +1,4 @@
+package import FileEvents
 package import Logging
 package import Rules
 
@@ -25,6 +26,8 @@ package struct Invocation: Sendable {
     package var job: Job
     /// The rule's name, file and line.
     package var rule: SourcePlace
+    /// The absolute folder of the rules file, against which relative paths in parameters are meant.
+    package var folder: PathBytes
     package var maximumAttempts: Int
     /// The rule's `with:`, expanded by ``ActionRunner``; an empty object for `exec` and `shell`.
     package var parameters: Parameter
@@ -41,12 +44,13 @@ package struct Invocation: Sendable {
     package var progress: @Sendable (Double, String?) -> Void
 
     package init(
-        job: Job, rule: SourcePlace, maximumAttempts: Int, parameters: Parameter, facts: PlaceholderFacts,
-        timeout: Duration, steps: [Outcome] = [], stop: StopSignal, log: Logger,
+        job: Job, rule: SourcePlace, folder: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
+        facts: PlaceholderFacts, timeout: Duration, steps: [Outcome] = [], stop: StopSignal, log: Logger,
         progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {
         self.job = job
         self.rule = rule
+        self.folder = folder
         self.maximumAttempts = maximumAttempts
         self.parameters = parameters
         self.facts = facts

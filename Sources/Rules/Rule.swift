@@ -8,6 +8,8 @@ package struct Rule: Sendable {
     package var name: String
     /// Where the entry begins.
     package var place: SourcePlace
+    /// The absolute folder of the rules file, against which relative paths are meant.
+    package var folder: PathBytes
     package var summary: String?
     /// Absolute patterns, of which one has to match.
     package var globs: [Glob]
@@ -28,13 +30,14 @@ package struct Rule: Sendable {
     package var retry: RetryPolicy
 
     package init(
-        name: String, place: SourcePlace, summary: String? = nil, globs: [Glob], exclude: GlobSet = GlobSet([]),
+        name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil, globs: [Glob], exclude: GlobSet = GlobSet([]),
         ignores: GlobSet = GlobSet([]), types: Set<FileType> = [.file], depth: Int? = nil,
         events: EventMask = [.created, .modified], settle: SettlePolicy = SettlePolicy(), actions: [Action],
         timeout: Duration = .seconds(600), concurrency: Int = 1, retry: RetryPolicy = RetryPolicy()
     ) {
         self.name = name
         self.place = place
+        self.folder = folder
         self.summary = summary
         self.globs = globs
         self.exclude = exclude

@@ -1,0 +1,89 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import Synchronization
+
+/// Watches folder trees on a thread of its own and fills a queue with hints.
+///
+/// Folders that appear are watched first and listed then, so that nothing in
+/// them is missed however fast they are filled; what is seen twice merges in the
+/// queue. Symbolic links are not followed, except that a root may be one.
+/// A root that does not exist is waited for.
+package final class Watcher: Sendable {
+    private let control: Control
+    private let thread: Mutex<WorkerThread?>
+
+    /// What other threads may ask of the watcher's thread.
+    final class Control: Sendable {
+        private let stopRequested = Atomic<Bool>(false)
+        private let rescanRequested = Atomic<Bool>(false)
+        let descriptor: Int32
+
+        init() throws(WatchError) {
+            descriptor = cal_eventfd()
+            guard descriptor >= 0 else { throw .refused("eventfd", errno: -descriptor) }
+        }
+
+        deinit { close(descriptor) }
+
+        var isStopped: Bool { stopRequested.load(ordering: .acquiring) }
+
+        func stop() {
+            stopRequested.store(true, ordering: .releasing)
+            wake()
+        }
+
+        func rescan() {
+            rescanRequested.store(true, ordering: .releasing)
+            wake()
+        }
+
+        func takeRescan() -> Bool { rescanRequested.exchange(false, ordering: .acquiringAndReleasing) }
+
+        private func wake() {
+            var one: UInt64 = 1
+            _ = write(descriptor, &one, 8)
+        }
+
+        func clear() {
+            var count: UInt64 = 0
+            _ = read(descriptor, &count, 8)
+        }
+    }
+
+    /// Opens the kernel's queue and starts the thread.
+    ///
+    /// The first listing is told as hints with the origin `scan`, then as the report `ready`.
+    ///
+    /// - Throws: When there is no inotify instance to be had. Everything later comes as a report.
+    package init(scope: WatchScope, queue: HintQueue) throws(WatchError) {
+        let control = try Control()
+        let instance = try InotifyDescriptor.open()
+        self.control = control
+        let started = WorkerThread(name: "alight-watch") {
+            var loop = WatchLoop(scope: scope, queue: queue, inotify: InotifyDescriptor(adopting: instance))
+            loop.run(control)
+        }
+        guard let started else {
+            close(instance)
+            throw .refused("thread", errno: EAGAIN)
+        }
+        thread = Mutex(started)
+    }
+
+    /// Lists all roots again and hints everything found; ends with the report `rescanned`.
+    package func rescan() { control.rescan() }
+
+    /// Ends the thread and waits for it. A second call does nothing.
+    package func stop() {
+        let running = thread.withLock { thread in
+            let running = thread
+            thread = nil
+            return running
+        }
+        control.stop()
+        running?.join()
+    }
+
+    deinit { stop() }
+}

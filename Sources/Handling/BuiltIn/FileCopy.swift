@@ -1,0 +1,109 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import Settling
+
+/// Copies one regular file to a temporary name beside its destination.
+struct FileCopy {
+    let source: PathBytes
+    let destination: PathBytes
+    let stop: StopSignal
+
+    enum Ending {
+        /// Complete, flushed, with the source's mode and times, under this temporary name.
+        case copied(PathBytes)
+        case interrupted
+        /// The source changed while it was copied; nothing is left.
+        case changed
+        case notRegular
+    }
+
+    /// Copies; on any failure the temporary file is removed.
+    func run() throws(FileFault) -> Ending {
+        let input = source.withCString { open($0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        guard input >= 0 else {
+            // A symbolic link.
+            if errno == ELOOP { return .notRegular }
+            throw FileFault(errno, "cannot open '\(source)'")
+        }
+        defer { close(input) }
+        var before = cal_stat()
+        let error = cal_stat_descriptor(input, &before)
+        guard error == 0 else { throw FileFault(error, "cannot look at '\(source)'") }
+        guard before.mode & UInt32(S_IFMT) == UInt32(S_IFREG) else { return .notRegular }
+
+        let (output, temporary) = try makeTemporary()
+        var isKept = false
+        defer {
+            close(output)
+            if !isKept { temporary.withCString { _ = unlink($0) } }
+        }
+        guard try transfer(input, output, size: before.size) else { return .interrupted }
+        var after = cal_stat()
+        guard cal_stat_descriptor(input, &after) == 0, after.size == before.size,
+            after.mtime_seconds == before.mtime_seconds, after.mtime_nanoseconds == before.mtime_nanoseconds
+        else { return .changed }
+        fchmod(output, before.mode & 0o7777)
+        var times = [
+            timespec(tv_sec: 0, tv_nsec: Int(UTIME_OMIT)),
+            timespec(tv_sec: Int(before.mtime_seconds), tv_nsec: Int(before.mtime_nanoseconds)),
+        ]
+        futimens(output, &times)
+        guard fsync(output) == 0 else { throw FileFault(errno, "cannot flush '\(temporary)'") }
+        isKept = true
+        return .copied(temporary)
+    }
+
+    /// A new file of mode 0600 in the destination's folder, hidden, so that no rule takes it for a drop.
+    private func makeTemporary() throws(FileFault) -> (descriptor: Int32, path: PathBytes) {
+        for _ in 0..<100 {
+            let suffix = String(UInt64.random(in: 0...UInt64.max), radix: 36)
+            let name = Array(".".utf8) + destination.lastComponent.prefix(200) + Array(".\(suffix).alight-tmp".utf8)
+            let path = destination.parent.appending(name)
+            let descriptor = path.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) }
+            if descriptor >= 0 { return (descriptor, path) }
+            guard errno == EEXIST else { throw FileFault(errno, "cannot create '\(path)'") }
+        }
+        throw FileFault(EEXIST, "cannot create a temporary file beside '\(destination)'")
+    }
+
+    /// Copies the bytes: shared blocks, else in the kernel, else through a buffer. False when stopped.
+    private func transfer(_ input: Int32, _ output: Int32, size: UInt64) throws(FileFault) -> Bool {
+        if cal_clone(input, output) == 0 { return true }
+        while true {
+            if stop.isRaised { return false }
+            let copied = cal_copy_range(input, output, 16 << 20)
+            if copied == 0 { break }
+            guard copied < 0 else { continue }
+            switch Int32(-copied) {
+            case EINTR: continue
+            case EXDEV, EINVAL, ENOSYS, EOPNOTSUPP, EBADF: return try transferThroughBuffer(input, output)
+            default: throw FileFault(Int32(-copied), "cannot copy to the folder of '\(destination)'")
+            }
+        }
+        // Some file systems (procfs) say 0 at once: what copy_file_range could not see, read can.
+        return try transferThroughBuffer(input, output)
+    }
+
+    private func transferThroughBuffer(_ input: Int32, _ output: Int32) throws(FileFault) -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        while true {
+            if stop.isRaised { return false }
+            let count = buffer.withUnsafeMutableBytes { read(input, $0.baseAddress, $0.count) }
+            if count == 0 { return true }
+            guard count > 0 else {
+                if errno == EINTR { continue }
+                throw FileFault(errno, "cannot read '\(source)'")
+            }
+            var written = 0
+            while written < count {
+                let step = buffer.withUnsafeBytes { write(output, $0.baseAddress.map { $0 + written }, count - written) }
+                guard step > 0 else {
+                    if errno == EINTR { continue }
+                    throw FileFault(errno, "cannot write to the folder of '\(destination)'")
+                }
+                written += step
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+package import FileEvents
+import Logging
+package import PluginProtocol
+package import Rules
+
+/// `log`: writes one line of the program's log, and does nothing else.
+package struct LogHandler: Handler {
+    package init() {}
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "log"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "message": ParameterSchema(type: "string", description: "The line; placeholders are filled in."),
+                "level": ParameterSchema(
+                    type: "string", enum: ["debug", "info", "notice", "warning", "error"], default: "info",
+                    description: "How important it is."),
+            ], additionalProperties: false))
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        let event = invocation.job.event
+        let message =
+            invocation.parameters["message"]?.bytes.map { String(decoding: $0, as: UTF8.self) }
+            ?? "\(event.kind.rawValue) \(event.path)"
+        let level = invocation.parameters["level"]?.bytes.map { String(decoding: $0, as: UTF8.self) } ?? "info"
+        invocation.log.log(level: Logger.Level(rawValue: level) ?? .info, "\(message)")
+        return Outcome(.succeeded, message)
+    }
+}

@@ -1,0 +1,71 @@
+import FileEvents
+import Glibc
+package import PluginProtocol
+package import Rules
+import Settling
+
+/// `move`: gives the file another path; between file systems by a copy, and the source goes last.
+package struct MoveHandler: Handler {
+    package init() {}
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "move"),
+        parameters: ParameterSchema(
+            type: "object", properties: ["to": Destination.toSchema, "on_conflict": Conflict.schema],
+            required: ["to"], additionalProperties: false),
+        events: [.created, .modified, .moved, .attributes])
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        do throws(FileFault) {
+            return try move(invocation)
+        } catch {
+            return error.outcome
+        }
+    }
+
+    private func move(_ invocation: Invocation) throws(FileFault) -> Outcome {
+        let source = invocation.job.event.path
+        let destination = try Destination(invocation)
+        guard destination.path != source else { return Outcome(.skipped, "it is there already", code: "same-path") }
+        guard case .present = DiskProbe.look(at: source) else {
+            return destination.earlierResult(invocation) ?? Outcome(.skipped, "it is gone", code: "gone")
+        }
+        try destination.makeFolder()
+        do throws(FileFault) {
+            return report(try destination.publish(source), destination)
+        } catch {
+            guard error.errno == EXDEV else { throw error }
+        }
+        return try moveAcross(invocation, source, destination)
+    }
+
+    private func moveAcross(
+        _ invocation: Invocation, _ source: PathBytes, _ destination: Destination
+    ) throws(FileFault) -> Outcome {
+        switch try FileCopy(source: source, destination: destination.path, stop: invocation.stop).run() {
+        case .notRegular:
+            return Outcome(
+                .failed, "'\(destination.path)' is on another file system, to which only regular files are moved",
+                code: "cross-device")
+        case .interrupted: return .interrupted("stopped while copying")
+        case .changed: return Outcome(.notReady, "it changed while it was copied", code: "changed")
+        case .copied(let temporary):
+            defer { temporary.withCString { _ = unlink($0) } }
+            let publication = try destination.publish(temporary)
+            guard case .done = publication else { return report(publication, destination) }
+            destination.syncFolder()
+            // The copy is durable under its final name; only now may the source go.
+            guard source.withCString({ unlink($0) }) == 0 || errno == ENOENT else {
+                throw FileFault(errno, "the copy stands at '\(destination.path)', but cannot remove '\(source)'")
+            }
+            return report(publication, destination)
+        }
+    }
+
+    private func report(_ publication: Destination.Publication, _ destination: Destination) -> Outcome {
+        switch publication {
+        case .skipped: Outcome(.skipped, "'\(destination.path)' exists", code: "exists")
+        case .done(let path): Outcome(.succeeded, "moved to \(path)", outputs: [path])
+        }
+    }
+}

@@ -1,0 +1,86 @@
+package import FileEvents
+package import Rules
+
+/// The record of what was accepted, what is to be done, and what came of it.
+///
+/// The journal is the queue: an event is accepted when its jobs and the ledger's
+/// new snapshots are committed together, and finished when its outcome is. The
+/// engine calls from one thread; every call returns when it is committed.
+package protocol Journal: Sendable {
+    // MARK: Ledger
+
+    /// The snapshot that was last accepted for the rule and path.
+    func snapshot(rule: String, path: PathBytes) -> Snapshot?
+
+    /// The path under which the rule knows the file.
+    func path(rule: String, identity: FileIdentity) -> PathBytes?
+
+    /// The paths that the rule knows in the folder, at any depth, and the folder itself.
+    func paths(rule: String, inside folder: PathBytes) -> [PathBytes]
+
+    // MARK: Queue
+
+    /// Commits jobs together with the snapshots that they rest on.
+    ///
+    /// A job whose rule and path have a pending job already takes that job's
+    /// place: one run with the newer facts serves both. A file that was created
+    /// and then modified before anyone looked is still `created`.
+    func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant)
+
+    /// Takes jobs of a rule that are due, oldest first, and marks them running.
+    ///
+    /// - Parameters:
+    ///   - rule: The rule's name.
+    ///   - limit: The most jobs to take.
+    ///   - busy: Paths to pass over: a path has one action at a time.
+    ///   - now: The present.
+    func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]
+
+    /// Commits how a leased job ended, together with the snapshots that its own writes left.
+    func record(_ job: JobID, _ disposition: Disposition, _ entries: [LedgerEntry])
+
+    /// When the first pending job that is not due yet becomes due.
+    func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant?
+
+    /// The rules that have pending jobs.
+    var pendingRules: Set<String> { get }
+
+    var counts: JobCounts { get }
+}
+
+/// One change of the ledger.
+package struct LedgerEntry: Sendable, Hashable {
+    package var rule: String
+    package var path: PathBytes
+    /// What is known of the path now; nil to forget it.
+    package var snapshot: Snapshot?
+
+    package init(rule: String, path: PathBytes, snapshot: Snapshot?) {
+        self.rule = rule
+        self.path = path
+        self.snapshot = snapshot
+    }
+}
+
+/// What becomes of a job after an attempt.
+package enum Disposition: Sendable {
+    case ended(JobState, Outcome)
+    /// It is due again; `counts` says whether the attempt is spent.
+    case again(at: ContinuousClock.Instant, Outcome, counts: Bool)
+    /// The file changed before the action began: the job is dropped, the path settles again.
+    case returned
+}
+
+/// How many jobs stand where, since the journal was opened.
+package struct JobCounts: Sendable, Hashable {
+    package var pending = 0
+    package var running = 0
+    package var succeeded = 0
+    package var skipped = 0
+    package var dead = 0
+
+    package init() {}
+
+    /// Jobs that are not finished.
+    package var open: Int { pending + running }
+}

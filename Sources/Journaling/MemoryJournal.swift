@@ -1,0 +1,173 @@
+package import FileEvents
+import HeapModule
+import PluginProtocol
+package import Rules
+import Synchronization
+
+/// A journal that lives as long as the program.
+///
+/// What is accepted but not done is lost when the program dies, and so is the
+/// ledger: the next start takes what it finds as known.
+package final class MemoryJournal: Journal {
+    private struct Known {
+        var snapshots: [PathBytes: Snapshot] = [:]
+        var paths: [FileIdentity: PathBytes] = [:]
+
+        mutating func set(_ path: PathBytes, _ snapshot: Snapshot?) {
+            if let old = snapshots[path], old.identity != snapshot?.identity, paths[old.identity] == path {
+                paths[old.identity] = nil
+            }
+            snapshots[path] = snapshot
+            if let snapshot { paths[snapshot.identity] = path }
+        }
+    }
+
+    private struct Place: Comparable {
+        var due: ContinuousClock.Instant
+        var sequence: UInt64
+        var job: JobID
+
+        static func < (left: Place, right: Place) -> Bool {
+            (left.due, left.sequence) < (right.due, right.sequence)
+        }
+    }
+
+    /// The pending jobs of one rule.
+    private struct Lane {
+        var places = Heap<Place>()
+        /// The pending job of a path, which a newer event joins.
+        var byPath: [PathBytes: JobID] = [:]
+    }
+
+    private struct State {
+        var ledger: [String: Known] = [:]
+        var lanes: [String: Lane] = [:]
+        /// Pending and running jobs.
+        var jobs: [JobID: Job] = [:]
+        var counts = JobCounts()
+        var sequence: UInt64 = 0
+
+        mutating func apply(_ entries: [LedgerEntry]) {
+            for entry in entries { ledger[entry.rule, default: Known()].set(entry.path, entry.snapshot) }
+        }
+
+        mutating func enqueue(_ job: Job, due: ContinuousClock.Instant) {
+            sequence += 1
+            jobs[job.id] = job
+            lanes[job.rule, default: Lane()].places.insert(Place(due: due, sequence: sequence, job: job.id))
+            lanes[job.rule]?.byPath[job.event.path] = job.id
+            counts.pending += 1
+        }
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    package func snapshot(rule: String, path: PathBytes) -> Snapshot? {
+        state.withLock { $0.ledger[rule]?.snapshots[path] }
+    }
+
+    package func path(rule: String, identity: FileIdentity) -> PathBytes? {
+        state.withLock { $0.ledger[rule]?.paths[identity] }
+    }
+
+    package func paths(rule: String, inside folder: PathBytes) -> [PathBytes] {
+        state.withLock { $0.ledger[rule]?.snapshots.keys.filter { $0.isInside(folder) } ?? [] }.sorted()
+    }
+
+    package func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant) {
+        state.withLock { state in
+            state.apply(entries)
+            for job in jobs {
+                if let id = state.lanes[job.rule]?.byPath[job.event.path], var waiting = state.jobs[id] {
+                    waiting.event = Self.merged(waiting.event, job.event)
+                    state.jobs[id] = waiting
+                } else {
+                    state.enqueue(job, due: now)
+                }
+            }
+        }
+    }
+
+    /// One event that tells what both do: the newer facts, and that the name is new if it was.
+    private static func merged(_ waiting: FileEvent, _ newer: FileEvent) -> FileEvent {
+        var event = newer
+        event.before = waiting.before
+        if newer.kind == .modified || newer.kind == .attributes {
+            if waiting.kind == .created || waiting.kind == .moved {
+                event.kind = waiting.kind
+                event.from = waiting.from
+            } else if waiting.kind == .modified {
+                event.kind = .modified
+                event.changed = Array(Set(waiting.changed + newer.changed)).sorted()
+            }
+        }
+        event.isReplaced = waiting.isReplaced || newer.isReplaced
+        return event
+    }
+
+    package func lease(
+        rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant
+    ) -> [Job] {
+        state.withLock { state in
+            guard limit > 0, var lane = state.lanes.removeValue(forKey: rule) else { return [] }
+            var taken: [Job] = []
+            var passed: [Place] = []
+            var busy = busy
+            while taken.count < limit, let place = lane.places.min, place.due <= now {
+                lane.places.removeMin()
+                guard var job = state.jobs[place.job] else { continue }
+                guard busy.insert(job.event.path).inserted else {
+                    passed.append(place)
+                    continue
+                }
+                job.attempt += 1
+                state.jobs[job.id] = job
+                lane.byPath[job.event.path] = nil
+                taken.append(job)
+            }
+            for place in passed { lane.places.insert(place) }
+            if !lane.places.isEmpty { state.lanes[rule] = lane }
+            state.counts.pending -= taken.count
+            state.counts.running += taken.count
+            return taken
+        }
+    }
+
+    package func record(_ id: JobID, _ disposition: Disposition, _ entries: [LedgerEntry]) {
+        state.withLock { state in
+            state.apply(entries)
+            guard var job = state.jobs.removeValue(forKey: id) else { preconditionFailure("a record without a lease") }
+            state.counts.running -= 1
+            switch disposition {
+            case .ended(.succeeded, _): state.counts.succeeded += 1
+            case .ended(.skipped, _): state.counts.skipped += 1
+            case .ended: state.counts.dead += 1
+            case .returned: break
+            case .again(let due, let outcome, let counts):
+                job.previous = PreviousAttempt(
+                    attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+                job.isInterrupted = outcome.isInterrupted
+                if !counts { job.attempt -= 1 }
+                // A newer event came while this one ran: the newer job does the work of both.
+                if let newer = state.lanes[job.rule]?.byPath[job.event.path], var waiting = state.jobs[newer] {
+                    waiting.event = Self.merged(job.event, waiting.event)
+                    state.jobs[newer] = waiting
+                } else {
+                    state.enqueue(job, due: due)
+                }
+            }
+        }
+    }
+
+    package func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        state.withLock { state in
+            state.lanes.values.compactMap(\.places.min?.due).filter { $0 > now }.min()
+        }
+    }
+
+    package var pendingRules: Set<String> { state.withLock { Set($0.lanes.keys) } }
+
+    package var counts: JobCounts { state.withLock { $0.counts } }
+}

@@ -1,0 +1,43 @@
+package import FileEvents
+
+/// What differs between the last accepted snapshot of a path and the disk.
+package struct Difference: Sendable, Hashable {
+    /// `extended`, `truncated`, `overwritten`; empty when the content is the same.
+    package var content: [String]
+    /// `mode`, `uid`, `gid`, `nlink`, `mtime`; empty when they are the same.
+    package var attributes: [String]
+    /// Whether the path holds another file.
+    package var isReplaced: Bool
+
+    package var isEmpty: Bool { content.isEmpty && attributes.isEmpty && !isReplaced }
+
+    /// Compares two snapshots of one path.
+    ///
+    /// A new modification time alone is content only when there is reason to
+    /// think that something was written: `touch` sets it too.
+    ///
+    /// - Parameters:
+    ///   - before: What was accepted.
+    ///   - after: What the disk says.
+    ///   - mayBeWritten: Whether there was a sign of writing, or nobody was watching.
+    package init(before: Snapshot, after: Snapshot, mayBeWritten: Bool) {
+        isReplaced = before.identity != after.identity || before.type != after.type
+        content = []
+        attributes = []
+        if after.type == .file || isReplaced {
+            if after.size > before.size {
+                content = ["extended"]
+            } else if after.size < before.size {
+                content = ["truncated"]
+            } else if isReplaced || (before.modified != after.modified && mayBeWritten) {
+                content = ["overwritten"]
+            }
+        }
+        if before.mode != after.mode { attributes.append("mode") }
+        if before.uid != after.uid { attributes.append("uid") }
+        if before.gid != after.gid { attributes.append("gid") }
+        // The link count of a folder counts its sub-folders, which is not an attribute that anyone set.
+        if before.links != after.links, after.type != .directory { attributes.append("nlink") }
+        if before.modified != after.modified, content.isEmpty, after.type != .directory { attributes.append("mtime") }
+    }
+}

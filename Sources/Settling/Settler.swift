@@ -1,0 +1,107 @@
+import HeapModule
+
+/// Holds paths back until nothing has happened to them for their quiet time.
+///
+/// The settler holds no clock, starts no task and touches no file: every method
+/// takes the current instant and returns what the caller must do. A sign of life
+/// on a waiting path costs one dictionary write: its deadline in the heap is
+/// extended only when it comes up.
+package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
+    package typealias Instant = ContinuousClock.Instant
+
+    /// A path that waits.
+    package struct Waiting: Sendable {
+        /// What is known of it; the caller's.
+        package var note: Note
+        /// When it first became dirty.
+        package let since: Instant
+        /// How often it came due and was put back.
+        package fileprivate(set) var rounds = 0
+        fileprivate var due: Instant
+    }
+
+    private struct Deadline: Comparable {
+        var due: Instant
+        var sequence: UInt64
+        var key: Key
+
+        static func < (left: Deadline, right: Deadline) -> Bool {
+            (left.due, left.sequence) < (right.due, right.sequence)
+        }
+        static func == (left: Deadline, right: Deadline) -> Bool {
+            (left.due, left.sequence) == (right.due, right.sequence)
+        }
+    }
+
+    private var waiting: [Key: Waiting] = [:]
+    private var deadlines = Heap<Deadline>()
+    private var sequence: UInt64 = 0
+
+    package init() {}
+
+    package var count: Int { waiting.count }
+
+    /// The keys that wait, in no order.
+    package var keys: [Key] { Array(waiting.keys) }
+
+    /// Notes a sign of life and restarts the quiet time.
+    ///
+    /// - Parameters:
+    ///   - key: What waits.
+    ///   - note: What to keep when the key did not wait yet.
+    ///   - quiet: How long it has to be quiet from now on.
+    ///   - merge: Called with the note that is kept already, otherwise.
+    package mutating func add(
+        _ key: Key, note: @autoclosure () -> Note, quiet: Duration, at now: Instant, merge: (inout Note) -> Void
+    ) {
+        if var entry = waiting[key] {
+            merge(&entry.note)
+            let isSooner = now + quiet < entry.due
+            entry.due = now + quiet
+            entry.rounds = 0
+            waiting[key] = entry
+            // The heap holds an earlier deadline for it already, unless this one is the earliest.
+            if isSooner { push(key, entry.due) }
+            return
+        }
+        waiting[key] = Waiting(note: note(), since: now, due: now + quiet)
+        push(key, now + quiet)
+    }
+
+    /// Puts back a key that came due but was not finished.
+    package mutating func putBack(_ key: Key, _ entry: Waiting, until due: Instant) {
+        var entry = entry
+        entry.due = due
+        entry.rounds += 1
+        waiting[key] = entry
+        push(key, due)
+    }
+
+    /// Removes and returns everything whose quiet time is over, in the order of deadlines.
+    package mutating func takeDue(at now: Instant) -> [(key: Key, entry: Waiting)] {
+        var due: [(key: Key, entry: Waiting)] = []
+        while let first = deadlines.min, first.due <= now {
+            deadlines.removeMin()
+            guard let entry = waiting[first.key] else { continue }
+            if entry.due > now {
+                // Extended since; a second deadline for it may be in the heap, and is then found stale.
+                if entry.due > first.due { push(first.key, entry.due) }
+                continue
+            }
+            waiting[first.key] = nil
+            due.append((first.key, entry))
+        }
+        return due
+    }
+
+    /// Removes a key; nil when it does not wait.
+    package mutating func remove(_ key: Key) -> Waiting? { waiting.removeValue(forKey: key) }
+
+    /// When `takeDue` has to be called next, at the latest; nil when nothing waits.
+    package var nextDeadline: Instant? { waiting.isEmpty ? nil : deadlines.min?.due }
+
+    private mutating func push(_ key: Key, _ due: Instant) {
+        sequence += 1
+        deadlines.insert(Deadline(due: due, sequence: sequence, key: key))
+    }
+}
