@@ -25,6 +25,7 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let package = Package(
     name: "alight",
     products: [
+        .executable(name: "alight-launch", targets: ["alight-launch"]),
         .library(name: "PluginProtocol", targets: ["PluginProtocol"]),
     ],
     dependencies: [
@@ -36,6 +37,8 @@ let package = Package(
         // Layer 0: C.
         .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "CAlightLinux"),
+        // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
+        .executableTarget(name: "alight-launch", linkerSettings: [.unsafeFlags(["-static-executable"])]),
 
         // Layer 1: vocabulary.
         layer("FileEvents"),
@@ -55,6 +58,8 @@ let package = Package(
 
         // Layer 5: the pipeline.
         layer("Engine", ["FileEvents", "FileWatching", "Handling", "Journaling", "Rules", "Settling", logging]),
+
+        tests("Rules", ["FileEvents", "PluginProtocol", "Rules"]),
     ],
     swiftLanguageModes: [.v6]
 )

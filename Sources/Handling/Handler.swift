@@ -1,6 +1,5 @@
 package import FileEvents
 package import Logging
-package import PluginProtocol
 package import Rules
 
 /// Does the work of one action for one settled file.
@@ -30,7 +29,7 @@ package struct Invocation: Sendable {
     /// The absolute folder of the rules file, against which relative paths in parameters are meant.
     package var folder: PathBytes
     package var maximumAttempts: Int
-    /// The rule's `with:`, expanded; an empty object for `exec` and `shell`.
+    /// The rule's `with:`, expanded by ``ActionRunner``; an empty object for `exec` and `shell`.
     package var parameters: Parameter
     /// Where placeholders take their values from; for `exec`.
     package var facts: PlaceholderFacts
@@ -41,10 +40,13 @@ package struct Invocation: Sendable {
     /// Raised when Alight stops.
     package var stop: StopSignal
     package var log: Logger
+    /// Takes how far the work is, 0 to 1, with a line for people; may be called often.
+    package var progress: @Sendable (Double, String?) -> Void
 
     package init(
-        job: Job, rule: SourcePlace, folder: PathBytes = "/", maximumAttempts: Int, parameters: Parameter, facts: PlaceholderFacts,
-        timeout: Duration, steps: [Outcome] = [], stop: StopSignal, log: Logger
+        job: Job, rule: SourcePlace, folder: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
+        facts: PlaceholderFacts, timeout: Duration, steps: [Outcome] = [], stop: StopSignal, log: Logger,
+        progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {
         self.job = job
         self.rule = rule
@@ -56,5 +58,6 @@ package struct Invocation: Sendable {
         self.steps = steps
         self.stop = stop
         self.log = log
+        self.progress = progress
     }
 }

@@ -1,4 +1,3 @@
-package import FileEvents
 package import PluginProtocol
 
 /// The value of `with:` as it stands in a rule: JSON whose texts are templates.

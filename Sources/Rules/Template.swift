@@ -1,5 +1,3 @@
-package import FileEvents
-
 /// A text with placeholders, parsed once when rules load.
 ///
 /// Expansion works on bytes and yields exactly one string however odd the

@@ -1,0 +1,310 @@
+package import PluginProtocol
+
+/// What is wrong with one value in a rule's `with:`, and where.
+package struct ParameterProblem: Error, Sendable, Hashable {
+    package enum Step: Sendable, Hashable {
+        case key(String)
+        case index(Int)
+    }
+
+    /// From `with:` down to the value; empty for `with:` itself.
+    package var path: [Step]
+    /// Whether the key is wrong, not its value: the caret goes under the key.
+    package var isAboutKey: Bool
+    package var message: String
+    package var help: String?
+
+    package init(path: [Step], isAboutKey: Bool = false, message: String, help: String? = nil) {
+        self.path = path
+        self.isAboutKey = isAboutKey
+        self.message = message
+        self.help = help
+    }
+}
+
+/// Checks parameters against the schema of the handler that takes them.
+///
+/// A text with placeholders has no value before its event, so only its type is
+/// checked. A value that the schema marks `writeOnly` is never quoted.
+package enum ParameterCheck {
+    /// All that is wrong, in the order of the keys; empty when the parameters fit.
+    package static func problems(in parameters: ParameterTemplate, schema: ParameterSchema) -> [ParameterProblem] {
+        problems(in: parameters, schema: schema, path: [])
+    }
+
+    /// The parameters with the defaults of missing members, at every depth.
+    ///
+    /// A missing object comes into being only when the schema gives the object itself a default.
+    package static func fillingDefaults(
+        _ parameters: ParameterTemplate, schema: ParameterSchema
+    ) -> ParameterTemplate {
+        switch parameters {
+        case .object(var members):
+            for (key, property) in schema.properties ?? [:] {
+                if let member = members[key] {
+                    members[key] = fillingDefaults(member, schema: property)
+                } else if let value = property.default {
+                    members[key] = fillingDefaults(ParameterTemplate(value), schema: property)
+                }
+            }
+            return .object(members)
+        case .array(let elements):
+            guard let items = schema.items else { return parameters }
+            return .array(elements.map { fillingDefaults($0, schema: items) })
+        case .value, .text:
+            return parameters
+        }
+    }
+
+    // MARK: - One value
+
+    private static func problems(
+        in value: ParameterTemplate, schema: ParameterSchema, path: [ParameterProblem.Step]
+    ) -> [ParameterProblem] {
+        let name = name(of: path)
+        func problem(_ message: String, help: String? = nil) -> [ParameterProblem] {
+            [ParameterProblem(path: path, message: message, help: help)]
+        }
+        if let type = schema.type, !fits(value, type: type) {
+            return problem(
+                "\(name) must be \(noun(for: type)), not \(shown(value, schema))",
+                help: type == "string" && isPlain(value) ? "put it into quotes" : schema.description)
+        }
+        if let constant = value.constant {
+            if let choices = schema.enum, !choices.contains(where: { $0.isSame(as: constant) }) {
+                return problem(
+                    "\(name) can't be \(shown(value, schema))",
+                    help: Spelling.help(for: constant.string ?? "", candidates: choices.map(\.shown), noun: "values"))
+            }
+            if let only = schema.const, !only.isSame(as: constant) {
+                return problem("\(name) can't be \(shown(value, schema))", help: "write \(only.shown)")
+            }
+        }
+        switch value {
+        case .value(let constant):
+            return constant.double.map { numberProblems($0, schema: schema, path: path) } ?? []
+        case .text(let template):
+            guard let text = template.literal.map({ String(decoding: $0, as: UTF8.self) }) else { return [] }
+            return textProblems(text, schema: schema, path: path)
+        case .array(let elements):
+            return arrayProblems(elements, schema: schema, path: path)
+        case .object(let members):
+            return objectProblems(members, schema: schema, path: path)
+        }
+    }
+
+    private static func numberProblems(
+        _ number: Double, schema: ParameterSchema, path: [ParameterProblem.Step]
+    ) -> [ParameterProblem] {
+        let value = schema.writeOnly == true ? "" : " \(shown(number))"
+        let help = range("a number", from: schema.minimum, to: schema.maximum)
+        if let minimum = schema.minimum, number < minimum {
+            let message = "\(name(of: path))\(value) is below the minimum of \(shown(minimum))"
+            return [ParameterProblem(path: path, message: message, help: help)]
+        }
+        if let maximum = schema.maximum, number > maximum {
+            let message = "\(name(of: path))\(value) is above the maximum of \(shown(maximum))"
+            return [ParameterProblem(path: path, message: message, help: help)]
+        }
+        return []
+    }
+
+    private static func textProblems(
+        _ text: String, schema: ParameterSchema, path: [ParameterProblem.Step]
+    ) -> [ParameterProblem] {
+        let name = name(of: path)
+        let count = text.unicodeScalars.count
+        let minimum = schema.minLength ?? 0
+        let maximum = schema.maxLength ?? Int.max
+        if count < minimum || count > maximum {
+            let limit = count < minimum ? "at least \(minimum) are needed" : "at most \(maximum) are allowed"
+            let message =
+                count == 0 && minimum == 1 ? "\(name) is empty" : "\(name) has \(count) characters, but \(limit)"
+            return [ParameterProblem(path: path, message: message, help: schema.description)]
+        }
+        // A pattern that can't be compiled was refused with the schema.
+        if let pattern = schema.pattern, let regex = try? Regex(pattern), !text.contains(regex) {
+            let value = schema.writeOnly == true ? "" : " '\(text)'"
+            let message = "\(name)\(value) doesn't match the pattern \(pattern)"
+            return [ParameterProblem(path: path, message: message, help: schema.description)]
+        }
+        return []
+    }
+
+    private static func arrayProblems(
+        _ elements: [ParameterTemplate], schema: ParameterSchema, path: [ParameterProblem.Step]
+    ) -> [ParameterProblem] {
+        var found: [ParameterProblem] = []
+        let minimum = schema.minItems ?? 0
+        let maximum = schema.maxItems ?? Int.max
+        if elements.count < minimum || elements.count > maximum {
+            let limit = elements.count < minimum ? "at least \(minimum) are needed" : "at most \(maximum) are allowed"
+            let message = "\(name(of: path)) has \(elements.count) elements, but \(limit)"
+            found.append(ParameterProblem(path: path, message: message, help: schema.description))
+        }
+        guard let items = schema.items else { return found }
+        for (index, element) in elements.enumerated() {
+            found += problems(in: element, schema: items, path: path + [.index(index)])
+        }
+        return found
+    }
+
+    private static func objectProblems(
+        _ members: [String: ParameterTemplate], schema: ParameterSchema, path: [ParameterProblem.Step]
+    ) -> [ParameterProblem] {
+        let properties = schema.properties ?? [:]
+        var found: [ParameterProblem] = []
+        for key in (schema.required ?? []).sorted() where members[key] == nil && properties[key]?.default == nil {
+            let what = properties[key]?.description.map { ": \($0)" } ?? ""
+            let message = "parameter '\(self.path(path + [.key(key)]))' is missing"
+            found.append(ParameterProblem(path: path, message: message, help: "add '\(key):'\(what)"))
+        }
+        for (key, member) in members.sorted(by: { $0.key < $1.key }) {
+            let inner = path + [.key(key)]
+            if let property = properties[key] {
+                found += problems(in: member, schema: property, path: inner)
+            } else if schema.additionalProperties == false {
+                let known = properties.keys.sorted()
+                found.append(
+                    ParameterProblem(
+                        path: inner, isAboutKey: true, message: "unknown parameter '\(self.path(inner))'",
+                        help: known.isEmpty
+                            ? "it takes no parameters" : Spelling.help(for: key, candidates: known, noun: "parameters")
+                    ))
+            }
+        }
+        return found
+    }
+
+    // MARK: - Types
+
+    private static func fits(_ value: ParameterTemplate, type: String) -> Bool {
+        switch (value, type) {
+        case (.text, "string"), (.array, "array"), (.object, "object"): return true
+        case (.value(let constant), "integer"):
+            guard let number = constant.double else { return false }
+            return number == number.rounded()
+        case (.value(let constant), "number"): return constant.double != nil
+        case (.value(let constant), _): return constant.typeName == type
+        default: return false
+        }
+    }
+
+    /// Whether it is a number or a boolean, which YAML takes for text when quoted.
+    private static func isPlain(_ value: ParameterTemplate) -> Bool {
+        guard case .value(let constant) = value else { return false }
+        return constant.bool != nil || constant.double != nil
+    }
+
+    // MARK: - Words
+
+    private static func noun(for type: String) -> String {
+        switch type {
+        case "integer": "a whole number"
+        case "number": "a number"
+        case "boolean": "true or false"
+        case "string": "a string"
+        case "array": "a list"
+        case "object": "a mapping"
+        case "null": "null"
+        default: "of the type '\(type)'"
+        }
+    }
+
+    private static func shown(_ value: ParameterTemplate, _ schema: ParameterSchema) -> String {
+        switch value {
+        case .array: return "a list"
+        case .object: return "a mapping"
+        case .value(.null): return "null"
+        case .value, .text:
+            guard schema.writeOnly != true, let constant = value.constant else { return "a string" }
+            guard case .string(let text) = constant else { return constant.shown }
+            return "'\(text)'"
+        }
+    }
+
+    private static func shown(_ number: Double) -> String { JSONValue.number(number).shown }
+
+    private static func range(_ noun: String, from minimum: Double?, to maximum: Double?) -> String? {
+        switch (minimum, maximum) {
+        case (let minimum?, let maximum?): "write \(noun) from \(shown(minimum)) to \(shown(maximum))"
+        case (let minimum?, nil): "write \(noun) of at least \(shown(minimum))"
+        case (nil, let maximum?): "write \(noun) of at most \(shown(maximum))"
+        case (nil, nil): nil
+        }
+    }
+
+    private static func name(of path: [ParameterProblem.Step]) -> String {
+        path.isEmpty ? "'with'" : "'\(self.path(path))'"
+    }
+
+    /// `sizes[0].width`.
+    private static func path(_ steps: [ParameterProblem.Step]) -> String {
+        var text = ""
+        for step in steps {
+            switch step {
+            case .key(let key): text += text.isEmpty ? key : ".\(key)"
+            case .index(let index): text += "[\(index)]"
+            }
+        }
+        return text
+    }
+}
+
+extension ParameterTemplate {
+    /// The value as a template without placeholders.
+    package init(_ value: JSONValue) {
+        switch value {
+        case .string(let text): self = .text(Template(literal: text))
+        case .array(let elements): self = .array(elements.map { ParameterTemplate($0) })
+        case .object(let members): self = .object(members.mapValues { ParameterTemplate($0) })
+        default: self = .value(value)
+        }
+    }
+
+    /// The value when it holds no placeholder, else nil.
+    package var constant: JSONValue? {
+        switch self {
+        case .value(let value):
+            return value
+        case .text(let template):
+            return template.literal.map { .string(String(decoding: $0, as: UTF8.self)) }
+        case .array(let elements):
+            let constants = elements.compactMap(\.constant)
+            return constants.count == elements.count ? .array(constants) : nil
+        case .object(let members):
+            let constants = members.compactMapValues(\.constant)
+            return constants.count == members.count ? .object(constants) : nil
+        }
+    }
+}
+
+extension JSONValue {
+    /// Whether JSON Schema counts both as equal: `1` and `1.0` are.
+    fileprivate func isSame(as other: JSONValue) -> Bool {
+        switch (self, other) {
+        case (.array(let left), .array(let right)):
+            return left.count == right.count && zip(left, right).allSatisfy { $0.isSame(as: $1) }
+        case (.object(let left), .object(let right)):
+            return left.count == right.count
+                && left.allSatisfy { key, value in right[key].map(value.isSame(as:)) ?? false }
+        default:
+            guard let left = double, let right = other.double else { return self == other }
+            return left == right
+        }
+    }
+
+    /// The value as a message writes it; whole numbers without a decimal point.
+    package var shown: String {
+        switch self {
+        case .null: "null"
+        case .bool(let isTrue): isTrue ? "true" : "false"
+        case .integer(let integer): String(integer)
+        case .number(let number): Int64(exactly: number).map(String.init) ?? String(number)
+        case .string(let text): text
+        case .array(let elements): "[\(elements.map(\.shown).joined(separator: ", "))]"
+        case .object(let members):
+            "{\(members.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.shown)" }.joined(separator: ", "))}"
+        }
+    }
+}

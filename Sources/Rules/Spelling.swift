@@ -1,0 +1,53 @@
+/// Finds what a mistyped word was meant to be.
+package enum Spelling {
+    /// The candidate that is one or two slips away from the word; nil when none is near.
+    ///
+    /// A slip is a letter too many, too few, wrong, or changed places with its
+    /// neighbour. Short words are allowed fewer slips. Case doesn't count.
+    package static func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
+        let wanted = Array(word.lowercased().utf8)
+        let allowed = wanted.count <= 2 ? 1 : wanted.count <= 5 ? 2 : 3
+        var best: (candidate: String, slips: Int)?
+        for candidate in candidates.sorted() where candidate != word {
+            let other = Array(candidate.lowercased().utf8)
+            guard abs(other.count - wanted.count) <= allowed else { continue }
+            let slips = slips(from: wanted, to: other)
+            guard slips <= allowed, slips < max(wanted.count, other.count) else { continue }
+            if slips < best?.slips ?? Int.max { best = (candidate, slips) }
+        }
+        return best?.candidate
+    }
+
+    /// `write 'size'; the parameters are size, to`, for the help of a diagnostic.
+    ///
+    /// - Parameters:
+    ///   - word: What was written.
+    ///   - candidates: What could have been, in the order to show.
+    ///   - noun: What the candidates are, in the plural.
+    /// - Returns: The sentence; nil when there are no candidates.
+    package static func help(for word: String, candidates: [String], noun: String) -> String? {
+        guard !candidates.isEmpty else { return nil }
+        let list = "the \(noun) are \(candidates.joined(separator: ", "))"
+        guard let nearest = nearest(to: word, in: candidates) else { return list }
+        return "write '\(nearest)'; \(list)"
+    }
+
+    /// The Damerau-Levenshtein distance (adjacent swaps, no substring edited twice).
+    private static func slips(from left: [UInt8], to right: [UInt8]) -> Int {
+        var beforeLast: [Int] = []
+        var last = Array(0...right.count)
+        for (row, byte) in left.enumerated() {
+            var current = [row + 1]
+            for (column, other) in right.enumerated() {
+                var slips = min(last[column + 1] + 1, current[column] + 1, last[column] + (byte == other ? 0 : 1))
+                if row > 0, column > 0, byte == right[column - 1], left[row - 1] == other {
+                    slips = min(slips, beforeLast[column - 1] + 1)
+                }
+                current.append(slips)
+            }
+            beforeLast = last
+            last = current
+        }
+        return last[right.count]
+    }
+}
