@@ -57,7 +57,7 @@ let package = Package(
         layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
 
         // Layer 5: the pipeline.
-        layer("Engine", ["FileEvents", "FileWatching", "Handling", "Journaling", "Rules", "Settling", logging]),
+        layer("Engine", ["FileEvents", "FileWatching", "Handling", "Journaling", "PluginProtocol", "Rules", "Settling", logging]),
 
         tests("Rules", ["FileEvents", "PluginProtocol", "Rules"]),
     ],

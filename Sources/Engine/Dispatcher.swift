@@ -2,6 +2,7 @@ import FileEvents
 import Handling
 import Journaling
 import Logging
+import PluginProtocol
 import Rules
 import Settling
 

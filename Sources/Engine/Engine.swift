@@ -1,4 +1,4 @@
-package import FileEvents
+import FileEvents
 package import FileWatching
 package import Handling
 package import Journaling

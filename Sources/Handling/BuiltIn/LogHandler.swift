@@ -1,6 +1,6 @@
-package import FileEvents
+import FileEvents
 import Logging
-package import PluginProtocol
+import PluginProtocol
 package import Rules
 
 /// `log`: writes one line of the program's log, and does nothing else.
