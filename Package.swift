@@ -59,6 +59,7 @@ let package = Package(
         // Layer 5: the pipeline.
         layer("Engine", ["FileEvents", "FileWatching", "Handling", "Journaling", "PluginProtocol", "Rules", "Settling", logging]),
 
+        tests("Globbing", ["Globbing"]),
         tests("Rules", ["FileEvents", "PluginProtocol", "Rules"]),
     ],
     swiftLanguageModes: [.v6]
