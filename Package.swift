@@ -59,8 +59,13 @@ let package = Package(
         // Layer 5: the pipeline.
         layer("Engine", ["FileEvents", "FileWatching", "Handling", "Journaling", "PluginProtocol", "Rules", "Settling", logging]),
 
+        // Tests.
+        .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
+        tests("FileEvents", ["FileEvents"]),
+        tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
         tests("Globbing", ["Globbing"]),
         tests("Rules", ["FileEvents", "PluginProtocol", "Rules"]),
+        tests("Settling", ["FileEvents", "Settling", "TestKit"]),
     ],
     swiftLanguageModes: [.v6]
 )

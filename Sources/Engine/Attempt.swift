@@ -102,7 +102,7 @@ struct Attempt: Sendable {
         case .absent where outcome.ending == .succeeded:
             entries.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: nil))
         case .present(let snapshot) where rule.actions.contains(where: \.isProgram) && snapshot != job.event.snapshot:
-            guard snapshot.type != .file || DiskProbe.writers(of: job.event.path) != .some else { break }
+            guard snapshot.type != .file || DiskProbe.writers(of: job.event.path) != .somebody else { break }
             entries.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: snapshot))
             job.event.snapshot = snapshot
         default: break

@@ -99,7 +99,7 @@ struct Pipeline: ~Copyable {
         guard snapshot.type == .file else { return false }
         let threshold = DiskProbe.now().advanced(by: .zero - Self.recent)
         guard snapshot.changed > threshold else { return false }
-        return DiskProbe.writers(of: path) == .some
+        return DiskProbe.writers(of: path) == .somebody
     }
 
     /// Makes everything dirty that is known in the folder: it may have gone with it.

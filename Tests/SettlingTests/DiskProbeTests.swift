@@ -9,11 +9,11 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
-            #expect(DiskProbe.writers(of: path) == .none)
+            #expect(DiskProbe.writers(of: path) == .nobody)
             let writer = path.withCString { open($0, O_WRONLY) }
-            #expect(DiskProbe.writers(of: path) == .some)
+            #expect(DiskProbe.writers(of: path) == .somebody)
             close(writer)
-            #expect(DiskProbe.writers(of: path) == .none)
+            #expect(DiskProbe.writers(of: path) == .nobody)
         }
     }
 
@@ -24,9 +24,9 @@ struct DiskProbeTests {
             let writer = path.withCString { open($0, O_RDWR) }
             let mapping = mmap(nil, 4, PROT_READ | PROT_WRITE, MAP_SHARED, writer, 0)
             close(writer)
-            #expect(DiskProbe.writers(of: path) == .some)
+            #expect(DiskProbe.writers(of: path) == .somebody)
             munmap(mapping, 4)
-            #expect(DiskProbe.writers(of: path) == .none)
+            #expect(DiskProbe.writers(of: path) == .nobody)
         }
     }
 
@@ -36,7 +36,7 @@ struct DiskProbeTests {
             TestFile.write(path, "x")
             let reader = path.withCString { open($0, O_RDONLY) }
             defer { close(reader) }
-            #expect(DiskProbe.writers(of: path) == .none)
+            #expect(DiskProbe.writers(of: path) == .nobody)
         }
     }
 

@@ -16,14 +16,14 @@ extension Snapshot {
 struct FinishedProbeTests {
     @Test func `nobody who can write is the proof`() {
         let file = Snapshot.file()
-        #expect(FinishedProbe.judge(.present(file), writers: .none, sample: nil, round: 0) == .finished(file))
+        #expect(FinishedProbe.judge(.present(file), writers: .nobody, sample: nil, round: 0) == .finished(file))
     }
 
     @Test func `a writer is waited for, with growing pauses up to about a second`() {
         var pauses: [Duration] = []
         for round in 0..<14 {
             guard case .wait(let pause, nil) = FinishedProbe.judge(
-                .present(.file()), writers: .some(.some), sample: nil, round: round)
+                .present(.file()), writers: .somebody, sample: nil, round: round)
             else { Issue.record("round \(round) does not wait"); continue }
             pauses.append(pause)
         }

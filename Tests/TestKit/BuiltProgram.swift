@@ -1,5 +1,5 @@
 package import FileEvents
-import Glibc
+package import Glibc
 
 /// Where things are that tests use.
 package enum Places {
@@ -50,14 +50,13 @@ package final class RunningProgram {
 
         var values = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.description]
         values.merge(environment) { _, new in new }
-        let words = [executable.description] + arguments
+        // env(1) enters the folder and becomes the program: Swift does not see posix_spawn's own way.
+        let words = ["/usr/bin/env", "-C", folder.description, executable.description] + arguments
         var argv: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
         var envp: [UnsafeMutablePointer<CChar>?] = values.map { strdup("\($0)=\($1)") } + [nil]
         defer { for pointer in argv + envp { free(pointer) } }
-        // posix_spawn has no portable way to set the folder; the child gets it from this one call.
-        posix_spawn_file_actions_addchdir(&actions, folder)
         var pid = pid_t()
-        let error = executable.withCString { posix_spawn(&pid, $0, &actions, &attributes, &argv, &envp) }
+        let error = posix_spawn(&pid, "/usr/bin/env", &actions, &attributes, &argv, &envp)
         precondition(error == 0, "cannot start \(executable): errno \(error)")
         self.pid = pid
     }
@@ -94,8 +93,4 @@ package final class RunningProgram {
     package func wait(within limit: Duration = .seconds(30)) -> Int32? {
         Deadline.poll(within: limit) { exitStatus() }
     }
-}
-
-private func posix_spawn_file_actions_addchdir(_ actions: inout posix_spawn_file_actions_t, _ folder: PathBytes) {
-    folder.withCString { _ = posix_spawn_file_actions_addchdir_np(&actions, $0) }
 }

@@ -1,5 +1,3 @@
-package import FileEvents
-
 /// A script of what happens to files and what is expected of the program; see CONTRIBUTING.md for the words.
 package struct Scenario: Sendable {
     package struct Line: Sendable {

@@ -1,5 +1,5 @@
 package import FileEvents
-import Glibc
+package import Glibc
 
 /// A folder of its own for one test, removed at the end.
 package struct TemporaryTree: ~Copyable {
