@@ -329,11 +329,16 @@ int main(void) {
     }
     umask(027);
 
-    pid_t program = start(&plan);
-    if (program < 0) fail("cannot fork: too many processes, or no memory");
-    if (failed_with != 0) {
+    pid_t program;
+    for (int attempt = 1;; attempt++) {
+        failed_with = 0;
+        program = start(&plan);
+        if (program < 0) fail("cannot fork: too many processes, or no memory");
+        if (failed_with == 0) break;
         waitpid(program, NULL, 0);
-        _exit(report_failure(&plan));
+        // Somebody still has the file open for writing, if only a process about to call execve itself.
+        if (failed_with != ETXTBSY || attempt == 50) _exit(report_failure(&plan));
+        nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
     }
     // The pipes are the program's now: who reads them sees the end when the last writer is gone.
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
