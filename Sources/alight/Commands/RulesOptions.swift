@@ -35,7 +35,7 @@ struct RulesOptions: ParsableArguments {
         let loader = RuleLoader(catalog: program.registry, surroundings: program.loading)
         let loaded = loader.load(try places(program))
         for diagnostic in loaded.diagnostics {
-            Output.error.write(diagnostic.text(color: Output.error.hasColor))
+            Output.error.write(diagnostic.description)
         }
         if loaded.hasErrors { throw Exit(.rulesInvalid) }
         return loaded
