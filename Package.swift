@@ -59,7 +59,12 @@ let package = Package(
         layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
 
         // Layer 5: the pipeline.
-        layer("Engine", ["FileEvents", "FileWatching", "Handling", "Journaling", "PluginProtocol", "Rules", "Settling", logging]),
+        layer(
+            "Engine",
+            [
+                "CAlightLinux", "FileEvents", "FileWatching", "Handling", "Journaling", "PluginProtocol", "Rules",
+                "Settling", logging,
+            ]),
 
         // Layer 7: the program.
         .executableTarget(

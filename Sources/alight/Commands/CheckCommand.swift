@@ -1,6 +1,8 @@
 import ArgumentParser
 import FileEvents
 import FileWatching
+import Globbing
+import RuleLoading
 import Rules
 import Settling
 

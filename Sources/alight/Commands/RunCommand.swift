@@ -1,5 +1,7 @@
 import ArgumentParser
 import Engine
+import FileEvents
+import FileWatching
 import Glibc
 import Handling
 import Journaling
