@@ -54,9 +54,10 @@ let package = Package(
 
         // Layer 4: rules from YAML, jobs kept, actions done.
         layer("Journaling", ["FileEvents", "PluginProtocol", "Rules", heap]),
-        layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", logging]),
+        layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
 
         tests("Rules", ["FileEvents", "PluginProtocol", "Rules"]),
+        tests("Handling", ["CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "alight-launch", logging]),
     ],
     swiftLanguageModes: [.v6]
 )
