@@ -18,7 +18,9 @@ struct ProcessLauncherTests {
         let odd = Array("a b\n-rf $(x) '".utf8) + [0xE9, 0xFF]
         let command = Command(
             executable: "/bin/sh",
-            arguments: [Array("-c".utf8), Array("printf %s \"$1\"; printf '|%s' \"$ODD\"".utf8), Array("sh".utf8), odd],
+            arguments: [
+                Array("-c".utf8), Array("printf %s \"$1\"; printf '|%s' \"$ODD\"".utf8), Array("sh".utf8), odd,
+            ],
             environment: [("ODD", odd), ("PATH", Array("/bin".utf8))], timeout: .seconds(60))
         #expect(run(command).output == odd + [UInt8(ascii: "|")] + odd)
     }

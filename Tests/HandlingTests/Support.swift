@@ -31,6 +31,7 @@ final class TemporaryFolder: Sendable {
         return file
     }
 
+    @discardableResult
     func folder(_ name: String, mode: mode_t = 0o755) throws -> PathBytes {
         let folder = path.appending(name)
         try FileManager.default.createDirectory(atPath: folder.description, withIntermediateDirectories: true)
@@ -155,15 +156,15 @@ struct Stage {
 
     /// Runs a script as a plugin.
     func plugin(
-        _ script: String, _ change: (inout PluginDescription) -> Void = { _ in },
-        invocation: (inout Invocation) -> Void = { _ in }
+        _ script: String, change: (inout PluginDescription) -> Void = { _ in },
+        invoke: (inout Invocation) -> Void = { _ in }
     ) throws -> Outcome {
         var description = PluginDescription(name: "resize", version: "1", parameters: nil)
         change(&description)
         let executable = try folder.write("resize", script)
         let plugin = Plugin(
             description: description, location: executable, executable: executable, arguments: [], remarks: [])
-        return PluginHandler(plugin: plugin, host: host).run(self.invocation(invocation))
+        return PluginHandler(plugin: plugin, host: host).run(invocation(invoke))
     }
 
     /// Runs an action without handlers of its own.
@@ -198,7 +199,8 @@ struct Stage {
             identity: FileIdentity(deviceMajor: 8, deviceMinor: 1, inode: 131_204, birth: 1_763_708_660_002_000_000),
             type: .file, size: 48213, modified: Timestamp(seconds: 1_763_708_663, nanoseconds: 118_204_511),
             changed: Timestamp(seconds: 1_763_708_663, nanoseconds: 0),
-            born: Timestamp(seconds: 1_763_708_660, nanoseconds: 2_000_000), mode: 0o644, uid: 1000, gid: 1000, links: 1)
+            born: Timestamp(seconds: 1_763_708_660, nanoseconds: 2_000_000), mode: 0o644, uid: 1000, gid: 1000, links: 1
+        )
         return FileEvent(
             kind: kind, path: path, root: "/srv/in", from: from, snapshot: snapshot,
             time: Timestamp(seconds: 1_763_708_665, nanoseconds: 120_000_000))
