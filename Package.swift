@@ -25,6 +25,7 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let package = Package(
     name: "alight",
     products: [
+        .executable(name: "alight", targets: ["alight"]),
         .executable(name: "alight-launch", targets: ["alight-launch"]),
         .library(name: "PluginProtocol", targets: ["PluginProtocol"]),
     ],
@@ -54,10 +55,34 @@ let package = Package(
 
         // Layer 4: rules from YAML, jobs kept, actions done.
         layer("Journaling", ["FileEvents", "PluginProtocol", "Rules", heap]),
+        layer("RuleLoading", ["CLibYAML", "FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling"]),
         layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
 
+        // Layer 5: the pipeline.
+        layer(
+            "Engine",
+            [
+                "CAlightLinux", "FileEvents", "FileWatching", "Handling", "Journaling", "PluginProtocol", "Rules",
+                "Settling", logging,
+            ]),
+
+        // Layer 7: the program.
+        .executableTarget(
+            name: "alight",
+            dependencies: [
+                argumentParser, "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling",
+                logging, "PluginProtocol", "RuleLoading", "Rules", "Settling",
+            ],
+            swiftSettings: strict),
+
+        // Tests.
+        .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
+        tests("FileEvents", ["FileEvents"]),
+        tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
+        tests("Globbing", ["Globbing"]),
         tests("Rules", ["FileEvents", "PluginProtocol", "Rules"]),
         tests("Handling", ["CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "alight-launch", logging]),
+        tests("Settling", ["FileEvents", "Settling", "TestKit"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -37,7 +37,12 @@ package protocol Journal: Sendable {
     func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]
 
     /// Commits how a leased job ended, together with the snapshots that its own writes left.
-    func record(_ job: JobID, _ disposition: Disposition, _ entries: [LedgerEntry])
+    ///
+    /// A pending job of the same rule that rests on exactly such a snapshot came
+    /// of those writes, and is dropped.
+    ///
+    /// - Returns: The paths whose pending jobs were dropped.
+    func record(_ job: Job, _ disposition: Disposition, _ ownWrites: [LedgerEntry]) -> [PathBytes]
 
     /// When the first pending job that is not due yet becomes due.
     func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant?
@@ -67,7 +72,8 @@ package enum Disposition: Sendable {
     case ended(JobState, Outcome)
     /// It is due again; `counts` says whether the attempt is spent.
     case again(at: ContinuousClock.Instant, Outcome, counts: Bool)
-    /// The file changed before the action began: the job is dropped, the path settles again.
+    /// The file changed before the action began: the job is dropped, the ledger
+    /// forgets what it rested on, and the path settles again.
     case returned
 }
 

@@ -58,6 +58,32 @@ package final class MemoryJournal: Journal {
             lanes[job.rule]?.byPath[job.event.path] = job.id
             counts.pending += 1
         }
+
+        mutating func putBack(_ job: Job, _ outcome: Outcome, due: ContinuousClock.Instant, counts: Bool) {
+            var job = job
+            job.previous = PreviousAttempt(
+                attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+            job.isInterrupted = outcome.isInterrupted
+            if !counts { job.attempt -= 1 }
+            // A newer event came while this one ran: the newer job does the work of both.
+            if let newer = lanes[job.rule]?.byPath[job.event.path], var waiting = jobs[newer] {
+                waiting.event = MemoryJournal.merged(job.event, waiting.event)
+                jobs[newer] = waiting
+            } else {
+                enqueue(job, due: due)
+            }
+        }
+
+        /// Drops the pending job that rests on this very snapshot; its place in the heap is found empty later.
+        mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
+            guard let snapshot = entry.snapshot, let id = lanes[entry.rule]?.byPath[entry.path],
+                let job = jobs[id], job.attempt == 0, job.event.snapshot.hasSameContent(as: snapshot)
+            else { return nil }
+            lanes[entry.rule]?.byPath[entry.path] = nil
+            jobs[id] = nil
+            counts.pending -= 1
+            return entry.path
+        }
     }
 
     private let state = Mutex(State())
@@ -91,7 +117,7 @@ package final class MemoryJournal: Journal {
     }
 
     /// One event that tells what both do: the newer facts, and that the name is new if it was.
-    private static func merged(_ waiting: FileEvent, _ newer: FileEvent) -> FileEvent {
+    fileprivate static func merged(_ waiting: FileEvent, _ newer: FileEvent) -> FileEvent {
         var event = newer
         event.before = waiting.before
         if newer.kind == .modified || newer.kind == .attributes {
@@ -135,29 +161,21 @@ package final class MemoryJournal: Journal {
         }
     }
 
-    package func record(_ id: JobID, _ disposition: Disposition, _ entries: [LedgerEntry]) {
+    package func record(_ job: Job, _ disposition: Disposition, _ ownWrites: [LedgerEntry]) -> [PathBytes] {
         state.withLock { state in
-            state.apply(entries)
-            guard var job = state.jobs.removeValue(forKey: id) else { preconditionFailure("a record without a lease") }
+            guard state.jobs.removeValue(forKey: job.id) != nil else { preconditionFailure("a record without a lease") }
             state.counts.running -= 1
             switch disposition {
             case .ended(.succeeded, _): state.counts.succeeded += 1
             case .ended(.skipped, _): state.counts.skipped += 1
             case .ended: state.counts.dead += 1
-            case .returned: break
+            case .returned:
+                state.apply([LedgerEntry(rule: job.rule, path: job.event.path, snapshot: job.event.before)])
             case .again(let due, let outcome, let counts):
-                job.previous = PreviousAttempt(
-                    attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
-                job.isInterrupted = outcome.isInterrupted
-                if !counts { job.attempt -= 1 }
-                // A newer event came while this one ran: the newer job does the work of both.
-                if let newer = state.lanes[job.rule]?.byPath[job.event.path], var waiting = state.jobs[newer] {
-                    waiting.event = Self.merged(job.event, waiting.event)
-                    state.jobs[newer] = waiting
-                } else {
-                    state.enqueue(job, due: due)
-                }
+                state.putBack(job, outcome, due: due, counts: counts)
             }
+            state.apply(ownWrites)
+            return ownWrites.compactMap { state.dropPending($0) }
         }
     }
 

@@ -37,6 +37,8 @@ package struct Job: Sendable, Hashable {
     /// Whether the attempt before was cut off and may have done part of the work.
     package var isInterrupted: Bool
     package var previous: PreviousAttempt?
+    /// The steps of the rule's list that have succeeded in earlier attempts; the next one goes on after them.
+    package var steps: [Outcome] = []
 
     package init(id: JobID, rule: String, event: FileEvent) {
         self.id = id

@@ -8,12 +8,16 @@ package struct Ruleset: Sendable {
     package let rules: [Rule]
     /// The different ways to settle; rules that agree settle a path once.
     package let policies: [SettlePolicy]
-    /// The literal folders to be watched, none inside another that reaches it.
+    /// The literal folders in front of the rules' wildcards, where watching begins.
     package let roots: [PathBytes]
+    private let places: [String: Int]
 
     package init(_ rules: [Rule]) {
         self.rules = rules
-        policies = Array(Set(rules.map(\.settle))).sorted { ($0.quiet, $0.writers.rawValue) < ($1.quiet, $1.writers.rawValue) }
+        places = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
+        policies = Array(Set(rules.map(\.settle))).sorted {
+            ($0.quiet, $0.writers.rawValue) < ($1.quiet, $1.writers.rawValue)
+        }
         roots = Set(rules.flatMap { rule in rule.globs.map { PathBytes($0.root) } }).sorted()
     }
 
@@ -38,5 +42,5 @@ package struct Ruleset: Sendable {
     /// Whether any rule could take a path strictly below the folder: what makes it worth a watch.
     package func reaches(below folder: PathBytes) -> Bool { rules.contains { $0.reaches(below: folder) } }
 
-    package func rule(named name: String) -> Rule? { rules.first { $0.name == name } }
+    package func rule(named name: String) -> Rule? { places[name].map { rules[$0] } }
 }

@@ -29,8 +29,8 @@ package enum DiskProbe {
 
     package enum Writers: Sendable, Hashable {
         /// Nobody has the file open for writing, or mapped writable.
-        case none
-        case some
+        case nobody
+        case somebody
         /// The question has no answer here: another user's file, or a file system without leases.
         case unknown
     }
@@ -40,8 +40,8 @@ package enum DiskProbe {
     /// The lease is dropped at once. A writer that opens in these microseconds waits for them.
     package static func writers(of path: PathBytes) -> Writers {
         switch path.withCString({ cal_probe_writers($0) }) {
-        case 0: .none
-        case EAGAIN: .some
+        case 0: .nobody
+        case EAGAIN: .somebody
         default: .unknown
         }
     }

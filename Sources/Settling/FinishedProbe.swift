@@ -42,9 +42,9 @@ package enum FinishedProbe {
         case .present(let snapshot):
             guard snapshot.type == .file else { return .finished(snapshot) }
             switch writers {
-            case nil, .some(.none): return .finished(snapshot)
-            case .some(.some): return .wait(pause(round: round), sample: nil)
-            case .some(.unknown):
+            case nil, .nobody: return .finished(snapshot)
+            case .somebody: return .wait(pause(round: round), sample: nil)
+            case .unknown:
                 if let sample, sample.hasSameContent(as: snapshot) { return .finished(snapshot) }
                 return .wait(sampleInterval, sample: snapshot)
             }

@@ -41,6 +41,8 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
 
     package var count: Int { waiting.count }
 
+    package func contains(_ key: Key) -> Bool { waiting[key] != nil }
+
     /// The keys that wait, in no order.
     package var keys: [Key] { Array(waiting.keys) }
 

@@ -9,6 +9,9 @@ struct FileCopy {
     let destination: PathBytes
     let stop: StopSignal
 
+    /// UTIME_OMIT of utimensat(2), a macro that Swift does not see: leave this time alone.
+    private static let omit = (1 << 30) - 2
+
     enum Ending {
         /// Complete, flushed, with the source's mode and times, under this temporary name.
         case copied(PathBytes)
@@ -45,7 +48,7 @@ struct FileCopy {
         else { return .changed }
         fchmod(output, before.mode & 0o7777)
         var times = [
-            timespec(tv_sec: 0, tv_nsec: Int(UTIME_OMIT)),
+            timespec(tv_sec: 0, tv_nsec: Self.omit),
             timespec(tv_sec: Int(before.mtime_seconds), tv_nsec: Int(before.mtime_nanoseconds)),
         ]
         futimens(output, &times)

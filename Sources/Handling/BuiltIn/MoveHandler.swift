@@ -1,6 +1,6 @@
 import FileEvents
 import Glibc
-package import PluginProtocol
+import PluginProtocol
 package import Rules
 import Settling
 

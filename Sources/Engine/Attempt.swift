@@ -1,0 +1,120 @@
+import FileEvents
+import Handling
+import Journaling
+import Logging
+import PluginProtocol
+import Rules
+import Settling
+
+/// One run of a job's actions, on a thread of the pool.
+struct Attempt: Sendable {
+    /// Does one action.
+    typealias Perform = @Sendable (Action, Invocation) -> Outcome
+
+    enum Ending: Sendable {
+        case outcome(Outcome)
+        /// The file is not what it was when it was accepted.
+        case changed
+    }
+
+    struct Result: Sendable {
+        var job: Job
+        var ending: Ending
+        var ownWrites: [LedgerEntry]
+        var duration: Duration
+    }
+
+    let job: Job
+    let rule: Rule
+    let perform: Perform
+    let stop: StopSignal
+    let log: Logger
+
+    func run() -> Result {
+        let start = ContinuousClock.now
+        var result = Result(job: job, ending: .outcome(Outcome(.succeeded)), ownWrites: [], duration: .zero)
+        if let early = lookAgain() {
+            result.ending = early
+        } else {
+            result.ending = .outcome(runSteps(&result.job))
+        }
+        if case .outcome(let outcome) = result.ending { result.ownWrites = ownWrites(outcome, &result.job) }
+        result.duration = ContinuousClock.now - start
+        return result
+    }
+
+    /// Looks at the path once more before anything is done; nil to go on.
+    private func lookAgain() -> Ending? {
+        // A step that was done may have moved the file: what follows is its business.
+        guard job.event.kind != .deleted, job.steps.isEmpty else { return nil }
+        switch DiskProbe.look(at: job.event.path) {
+        case .absent:
+            return .outcome(Outcome(.skipped, "it was gone before the action began", code: "gone"))
+        case .unreadable(let errno):
+            return .outcome(Outcome(.retry, "it can't be looked at (errno \(errno))", code: "unreadable"))
+        case .present(let snapshot):
+            guard job.event.kind == .created || job.event.kind == .modified, snapshot.type == .file,
+                !snapshot.hasSameContent(as: job.event.snapshot)
+            else { return nil }
+            return .changed
+        }
+    }
+
+    private func runSteps(_ job: inout Job) -> Outcome {
+        let now = DiskProbe.now()
+        let deadline = ContinuousClock.now + rule.timeout
+        var last = job.steps.last ?? Outcome(.succeeded)
+        for action in rule.actions.dropFirst(job.steps.count) {
+            if stop.isRaised { return .interrupted("stopped between two steps") }
+            let facts = PlaceholderFacts(
+                event: job.event, rule: rule.name, job: job.id.description, attempt: job.attempt, now: now,
+                stepOutputs: job.steps.map(\.outputs))
+            last = perform(
+                action,
+                Invocation(
+                    job: job, rule: rule.place, folder: rule.folder, maximumAttempts: rule.retry.attempts,
+                    parameters: .object([:]), facts: facts, timeout: deadline - ContinuousClock.now, steps: job.steps,
+                    stop: stop, log: log))
+            guard last.ending == .succeeded else { return last }
+            job.steps.append(last)
+        }
+        return last
+    }
+
+    /// What the action left behind, so that it does not come back to this rule as an event.
+    ///
+    /// Outputs are taken as they are now. The event's own path is taken too when
+    /// a program ran, which may have worked in place: but not while somebody
+    /// still has the file open for writing, for then the change is not finished,
+    /// and not after a built-in handler, which never writes to its input.
+    private func ownWrites(_ outcome: Outcome, _ job: inout Job) -> [LedgerEntry] {
+        var entries: [LedgerEntry] = []
+        for output in job.steps.flatMap(\.outputs) + outcome.outputs where rule.root(taking: output) != nil {
+            guard case .present(let snapshot) = DiskProbe.look(at: output), rule.types.contains(snapshot.type) else {
+                continue
+            }
+            entries.append(LedgerEntry(rule: rule.name, path: output, snapshot: snapshot))
+        }
+        guard job.event.kind != .deleted else { return entries }
+        switch DiskProbe.look(at: job.event.path) {
+        case .absent where outcome.ending == .succeeded:
+            entries.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: nil))
+        case .present(let snapshot) where rule.actions.contains(where: \.isProgram) && snapshot != job.event.snapshot:
+            guard snapshot.type != .file || DiskProbe.writers(of: job.event.path) != .somebody else { break }
+            entries.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: snapshot))
+            job.event.snapshot = snapshot
+        default: break
+        }
+        return entries
+    }
+}
+
+extension Action {
+    /// Whether a program outside Alight does the work.
+    fileprivate var isProgram: Bool {
+        switch work {
+        case .use(let reference, _): reference.location != nil
+        case .exec, .shell: true
+        }
+    }
+}

@@ -1,0 +1,209 @@
+import FileEvents
+package import FileWatching
+package import Handling
+package import Journaling
+package import Logging
+package import Rules
+import Settling
+
+/// Turns files into finished jobs: watches, settles, decides, dispatches, remembers.
+///
+/// The way of one event is three stages and two queues. Hints come out of
+/// `FileWatching`, merged by path. The pipeline holds them until their paths have
+/// settled, compares with the ledger, and commits jobs. The dispatcher leases
+/// jobs from the journal, and records how they ended. What has to come again
+/// enters at the front, as a hint or as a job with a due time.
+///
+/// All of it happens on the thread that calls ``run()``, except the watching and
+/// the actions, which have threads of their own.
+package final class Engine: Sendable {
+    package struct Options: Sendable {
+        /// Most actions at once, over all rules.
+        package var jobs: Int
+        /// Handle what is there, then end.
+        package var isOnce: Bool
+
+        package init(jobs: Int, isOnce: Bool = false) {
+            self.jobs = jobs
+            self.isOnce = isOnce
+        }
+    }
+
+    private let ruleset: Ruleset
+    private let options: Options
+    private let journal: any Journal
+    private let perform: @Sendable (Action, Invocation) -> Outcome
+    private let log: Logger
+    private let report: @Sendable (EngineReport) -> Void
+    private let mailbox = Mailbox()
+    private let stopSignal = StopSignal()
+
+    /// How long running actions are left alone after a stop is asked for.
+    package static let drainLimit = Duration.seconds(60)
+    /// How long actions have to end after they are told to.
+    private static let endLimit = Duration.seconds(15)
+
+    /// Makes an engine that is not running.
+    ///
+    /// - Parameters:
+    ///   - ruleset: The rules, checked.
+    ///   - options: Bounds and the way to run.
+    ///   - journal: Where jobs and the ledger live.
+    ///   - perform: Does one action; called on threads that may block.
+    ///   - log: For what handlers and plugins say.
+    ///   - report: Called on the engine's thread, in order; it must not block for long.
+    package init(
+        ruleset: Ruleset, options: Options, journal: any Journal,
+        perform: @escaping @Sendable (Action, Invocation) -> Outcome, log: Logger,
+        report: @escaping @Sendable (EngineReport) -> Void
+    ) {
+        self.ruleset = ruleset
+        self.options = options
+        self.journal = journal
+        self.perform = perform
+        self.log = log
+        self.report = report
+    }
+
+    /// Finishes the jobs that are accepted, then ends ``run()``. Callable from any thread.
+    package func stop() { mailbox.post(.stop) }
+
+    /// Ends ``run()`` and all actions at once.
+    package func stopAtOnce() { mailbox.post(.stopAtOnce) }
+
+    /// Compares everything with the ledger again.
+    package func rescan() { mailbox.post(.rescan) }
+
+    /// Runs until stopped, or with `isOnce` until everything is handled. Blocks; call it once.
+    ///
+    /// - Throws: When watching can't begin at all.
+    package func run() throws(WatchError) -> EngineSummary {
+        let queue = HintQueue { [mailbox] in mailbox.wake() }
+        let scope = WatchScope(
+            roots: ruleset.roots, reaches: { [ruleset] in ruleset.reaches(below: $0) },
+            takes: { [ruleset] in ruleset.takes($0) })
+        let watcher = try Watcher(scope: scope, queue: queue)
+        defer { watcher.stop() }
+
+        var pipeline = Pipeline(ruleset: ruleset, journal: journal, report: report)
+        var dispatcher = Dispatcher(
+            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, perform: perform,
+            stop: stopSignal, log: log, report: report)
+        var state = RunState()
+
+        while true {
+            let messages = mailbox.take(until: nextWake(pipeline.nextDeadline, state))
+            let batch = queue.take()
+            let now = ContinuousClock.now
+            for message in messages {
+                switch message {
+                case .ended(let result):
+                    if let returned = dispatcher.end(result, at: now) { pipeline.addReturned(returned, at: now) }
+                case .rescan:
+                    for root in ruleset.roots { pipeline.addKnown(inside: root, at: now) }
+                    watcher.rescan()
+                case .stop: begin(.draining, &state, now)
+                case .stopAtOnce: begin(.ending, &state, now)
+                }
+            }
+            if state.phase == .running {
+                for hint in batch.hints {
+                    if hint.origin == .scan || !state.isReady, !options.isOnce {
+                        pipeline.addFound(hint, at: now)
+                    } else {
+                        pipeline.add(hint, at: now)
+                    }
+                }
+                for watching in batch.reports { take(watching, &state, &pipeline, now) }
+                pipeline.acceptSettled(at: now)
+            }
+            if state.phase == .draining, let limit = state.limit, limit <= now { begin(.ending, &state, now) }
+            if state.phase != .ending { dispatcher.fill(at: now) }
+            if isDone(state, isSettled: pipeline.isEmpty, running: dispatcher.running, now) { break }
+        }
+        return summary(state, unsettled: pipeline.unsettled)
+    }
+
+    // MARK: Phases
+
+    private enum Phase: Int { case running, draining, ending }
+
+    private struct RunState {
+        var phase = Phase.running
+        var isReady = false
+        /// When the present phase ends by itself.
+        var limit: ContinuousClock.Instant?
+        var fault: WatchError?
+    }
+
+    private func begin(_ phase: Phase, _ state: inout RunState, _ now: ContinuousClock.Instant) {
+        guard phase.rawValue > state.phase.rawValue else { return }
+        state.phase = phase
+        switch phase {
+        case .running: break
+        case .draining:
+            state.limit = now + Self.drainLimit
+            report(.draining(jobs: journal.counts.open))
+        case .ending:
+            state.limit = now + Self.endLimit
+            stopSignal.raise()
+        }
+    }
+
+    private func nextWake(
+        _ settled: ContinuousClock.Instant?, _ state: RunState
+    ) -> ContinuousClock.Instant? {
+        let settled = state.phase == .running ? settled : nil
+        let due = journal.nextDue(after: ContinuousClock.now)
+        return [settled, due, state.limit].compactMap(\.self).min()
+    }
+
+    private func take(
+        _ watching: WatchReport, _ state: inout RunState, _ pipeline: inout Pipeline, _ now: ContinuousClock.Instant
+    ) {
+        switch watching {
+        case .ready(let folders):
+            state.isReady = true
+            report(.ready(folders: folders, rules: ruleset.rules.count))
+            return
+        case .overflow:
+            // What went while nobody looked is found by looking at all that is known.
+            for root in ruleset.roots { pipeline.addKnown(inside: root, at: now) }
+        case .failure(let error) where !state.isReady && isFatal(error):
+            // A rule that can't be watched from the start would be silent for ever.
+            state.fault = state.fault ?? error
+            begin(.draining, &state, now)
+            return
+        default: break
+        }
+        report(.watching(watching))
+    }
+
+    private func isFatal(_ error: WatchError) -> Bool {
+        switch error {
+        case .instanceLimit, .watchLimit: true
+        case .notFolder(let path), .refused(let path, _): ruleset.roots.contains(path)
+        }
+    }
+
+    private func isDone(
+        _ state: RunState, isSettled: Bool, running: Int, _ now: ContinuousClock.Instant
+    ) -> Bool {
+        switch state.phase {
+        case .running:
+            return options.isOnce && state.isReady && isSettled && journal.counts.open == 0
+        case .draining:
+            // What is due runs by now; jobs that rest before another attempt are not waited for.
+            return running == 0
+        case .ending:
+            return running == 0 || state.limit.map { $0 <= now } ?? false
+        }
+    }
+
+    private func summary(_ state: RunState, unsettled: [PathBytes]) -> EngineSummary {
+        let counts = journal.counts
+        return EngineSummary(
+            succeeded: counts.succeeded, skipped: counts.skipped, dead: counts.dead, unfinished: counts.open,
+            unsettled: unsettled, fault: state.fault)
+    }
+}

@@ -1,0 +1,312 @@
+import FileEvents
+import FileWatching
+import Journaling
+import Rules
+import Settling
+
+/// The middle stage: dirty paths in, settled events and jobs into the journal.
+///
+/// It belongs to the engine's thread. Hints only say where to look; what is
+/// accepted is the difference between the ledger and the disk.
+struct Pipeline: ~Copyable {
+    /// What settles: a path, once for all rules that settle alike.
+    struct Key: Hashable, Sendable {
+        var path: PathBytes
+        var policy: SettlePolicy
+    }
+
+    /// What is known of a settling path.
+    struct Note: Sendable {
+        var signs: Hint.Signs
+        var origin: EventOrigin
+        /// Found by the first listing: it is no new name.
+        var wasThere = false
+        /// The last look, when it could not decide.
+        var sample: Snapshot?
+        var hasWarned = false
+    }
+
+    private let ruleset: Ruleset
+    private let journal: any Journal
+    private let report: (EngineReport) -> Void
+    private var settler = Settler<Key, Note>()
+
+    /// What one turn of the engine commits together.
+    private var jobs: [Job] = []
+    private var entries: [LedgerEntry] = []
+    /// The newest of `entries` for a rule and path.
+    private var overlay: [String: [PathBytes: LedgerEntry]] = [:]
+
+    /// After so long a file that is still being written to is worth a warning.
+    private static let patience = Duration.seconds(600)
+    /// A file that changed so shortly before the start may still be in the making.
+    private static let recent = Duration.seconds(60)
+
+    init(ruleset: Ruleset, journal: any Journal, report: @escaping (EngineReport) -> Void) {
+        self.ruleset = ruleset
+        self.journal = journal
+        self.report = report
+    }
+
+    var isEmpty: Bool { settler.count == 0 }
+    var nextDeadline: ContinuousClock.Instant? { settler.nextDeadline }
+    /// The paths that have not settled.
+    var unsettled: [PathBytes] { Set(settler.keys.map(\.path)).sorted() }
+
+    // MARK: In
+
+    /// Takes a hint of a watched path.
+    mutating func add(_ hint: Hint, at now: ContinuousClock.Instant) {
+        if hint.signs.contains(.subtree) { addKnown(inside: hint.path, at: now) }
+        let matches = ruleset.rules(taking: hint.path)
+        guard !matches.isEmpty else { return }
+        if hint.signs.contains(.appeared) { acceptMove(to: hint.path, matches, origin: hint.origin) }
+        for policy in Set(matches.map { ruleset.rules[$0.rule].settle }) {
+            let note = Note(signs: hint.signs, origin: hint.origin)
+            settler.add(Key(path: hint.path, policy: policy), note: note, quiet: policy.quiet, at: now) { known in
+                known.signs.formUnion(hint.signs)
+                if hint.origin == .live { known.origin = .live }
+                known.sample = nil
+            }
+        }
+    }
+
+    /// Takes a path that the first listing found: it is known from now on, and nothing is told.
+    ///
+    /// A file that something has happened to since the watching began settles as
+    /// always, and so does one that is being written to at this moment: it is not
+    /// finished, so its completion is news.
+    mutating func addFound(_ hint: Hint, at now: ContinuousClock.Instant) {
+        guard hint.signs.contains(.listed), case .present(let snapshot) = DiskProbe.look(at: hint.path) else {
+            if hint.origin == .live { add(hint, at: now) }
+            return
+        }
+        let isActive = hint.origin == .live || isBeingWritten(hint.path, snapshot)
+        for match in ruleset.rules(taking: hint.path) {
+            let rule = ruleset.rules[match.rule]
+            let key = Key(path: hint.path, policy: rule.settle)
+            if isActive || settler.contains(key) {
+                let wasThere = !hint.signs.contains(.appeared)
+                let note = Note(signs: hint.signs, origin: .live, wasThere: wasThere)
+                settler.add(key, note: note, quiet: rule.settle.quiet, at: now) { $0.signs.formUnion(hint.signs) }
+            } else if rule.types.contains(snapshot.type) {
+                set(rule, hint.path, snapshot)
+            }
+        }
+    }
+
+    private func isBeingWritten(_ path: PathBytes, _ snapshot: Snapshot) -> Bool {
+        guard snapshot.type == .file else { return false }
+        let threshold = DiskProbe.now().advanced(by: .zero - Self.recent)
+        guard snapshot.changed > threshold else { return false }
+        return DiskProbe.writers(of: path) == .somebody
+    }
+
+    /// Makes everything dirty that is known in the folder: it may have gone with it.
+    mutating func addKnown(inside folder: PathBytes, at now: ContinuousClock.Instant) {
+        for rule in ruleset.rules {
+            for path in journal.paths(rule: rule.name, inside: folder) {
+                let note = Note(signs: .vanished, origin: .rescan)
+                settler.add(Key(path: path, policy: rule.settle), note: note, quiet: rule.settle.quiet, at: now) { _ in }
+            }
+        }
+    }
+
+    /// Takes back a job whose file changed before its action began.
+    mutating func addReturned(_ job: Job, at now: ContinuousClock.Instant) {
+        guard let rule = ruleset.rule(named: job.rule) else { return }
+        let isNew = job.event.kind == .created
+        let note = Note(signs: isNew ? [.appeared, .written] : .written, origin: job.event.origin)
+        settler.add(
+            Key(path: job.event.path, policy: rule.settle), note: note, quiet: rule.settle.quiet, at: now
+        ) { $0.signs.formUnion(note.signs) }
+    }
+
+    // MARK: Out
+
+    /// Looks at everything whose quiet time is over, and commits what that gave.
+    mutating func acceptSettled(at now: ContinuousClock.Instant) {
+        var gone: [(key: Key, note: Note)] = []
+        for (key, entry) in settler.takeDue(at: now) {
+            switch FinishedProbe.check(
+                key.path, policy: key.policy, sample: entry.note.sample, round: entry.rounds)
+            {
+            case .finished(let snapshot): accept(key, snapshot, entry.note)
+            // What went may have become something that settled just now: look at those first.
+            case .gone: gone.append((key, entry.note))
+            case .unreadable(let errno): report(.unreadable(key.path, errno: errno))
+            case .wait(let pause, let sample):
+                var entry = entry
+                entry.note.sample = sample
+                let waited = now - entry.since
+                if waited > Self.patience, !entry.note.hasWarned {
+                    entry.note.hasWarned = true
+                    report(.stillWritten(key.path, for: waited))
+                }
+                settler.putBack(key, entry, until: now + pause)
+            }
+        }
+        for (key, note) in gone { acceptGone(key, note) }
+        commit(at: now)
+    }
+
+    private mutating func commit(at now: ContinuousClock.Instant) {
+        guard !jobs.isEmpty || !entries.isEmpty else { return }
+        journal.accept(jobs, entries, now: now)
+        jobs = []
+        entries = []
+        overlay = [:]
+    }
+
+    private mutating func set(_ rule: Rule, _ path: PathBytes, _ snapshot: Snapshot?) {
+        let entry = LedgerEntry(rule: rule.name, path: path, snapshot: snapshot)
+        entries.append(entry)
+        overlay[rule.name, default: [:]][path] = entry
+    }
+
+    // MARK: Differences
+
+    private mutating func accept(_ key: Key, _ snapshot: Snapshot, _ note: Note) {
+        for match in ruleset.rules(taking: key.path) {
+            let rule = ruleset.rules[match.rule]
+            guard rule.settle == key.policy else { continue }
+            let before = known(rule, key.path)
+            guard rule.types.contains(snapshot.type) else {
+                // The path has become something that the rule does not look at.
+                if let before { tellDeleted(rule, match.root, key.path, before, note.origin) }
+                continue
+            }
+            if let before {
+                acceptChange(rule, match.root, key.path, before, snapshot, note)
+            } else {
+                acceptNew(rule, match.root, key.path, snapshot, note)
+            }
+        }
+    }
+
+    private mutating func acceptNew(
+        _ rule: Rule, _ root: PathBytes, _ path: PathBytes, _ snapshot: Snapshot, _ note: Note
+    ) {
+        if let move = move(rule, to: path, snapshot) {
+            tellMoved(rule, root, move, path, snapshot, replacing: nil, note.origin)
+            return
+        }
+        set(rule, path, snapshot)
+        tell(rule, event(note.wasThere ? .modified : .created, root, path, snapshot, note.origin))
+    }
+
+    private mutating func acceptChange(
+        _ rule: Rule, _ root: PathBytes, _ path: PathBytes, _ before: Snapshot, _ snapshot: Snapshot, _ note: Note
+    ) {
+        let isListed = note.signs.contains(.listed)
+        let isClosed = note.signs.contains(.closed) && !note.signs.contains(.attributes)
+        let difference = Difference(
+            before: before, after: snapshot, mayBeWritten: note.signs.contains(.written) || isClosed || isListed)
+        guard !difference.isEmpty else { return }
+        if difference.isReplaced, let move = move(rule, to: path, snapshot) {
+            tellMoved(rule, root, move, path, snapshot, replacing: before, note.origin)
+            return
+        }
+        set(rule, path, snapshot)
+        var event = event(.modified, root, path, snapshot, note.origin)
+        event.before = before
+        event.isReplaced = difference.isReplaced
+        if difference.isReplaced || !difference.content.isEmpty, rule.events.contains(.modified) {
+            event.changed = difference.content
+            tell(rule, event)
+        } else if !difference.attributes.isEmpty {
+            event.kind = .attributes
+            event.changed = difference.attributes
+            tell(rule, event)
+        }
+    }
+
+    private mutating func acceptGone(_ key: Key, _ note: Note) {
+        for match in ruleset.rules(taking: key.path) {
+            let rule = ruleset.rules[match.rule]
+            guard rule.settle == key.policy, let before = known(rule, key.path) else { continue }
+            tellDeleted(rule, match.root, key.path, before, note.origin)
+        }
+    }
+
+    // MARK: Moves
+
+    private struct Move {
+        var from: PathBytes
+        var before: Snapshot
+    }
+
+    /// Where the rule knew this file, if it is not there any more.
+    private func move(_ rule: Rule, to path: PathBytes, _ snapshot: Snapshot) -> Move? {
+        // Without a birth time a reused inode can't be told from a moved file.
+        guard snapshot.identity.birth != 0, let from = journal.path(rule: rule.name, identity: snapshot.identity),
+            from != path, let before = known(rule, from), before.identity == snapshot.identity
+        else { return nil }
+        if case .present(let there) = DiskProbe.look(at: from), there.identity == snapshot.identity { return nil }
+        return Move(from: from, before: before)
+    }
+
+    /// Tells at once of a known file that has a new name: it was complete before, so there is nothing to wait for.
+    ///
+    /// If its content changed too, the ledger keeps the old facts under the new
+    /// name, and settling finds the difference.
+    private mutating func acceptMove(to path: PathBytes, _ matches: [Ruleset.Match], origin: EventOrigin) {
+        guard case .present(let snapshot) = DiskProbe.look(at: path) else { return }
+        for match in matches {
+            let rule = ruleset.rules[match.rule]
+            guard rule.types.contains(snapshot.type), let move = move(rule, to: path, snapshot),
+                move.before.hasSameContent(as: snapshot)
+            else { continue }
+            tellMoved(rule, match.root, move, path, snapshot, replacing: known(rule, path), origin)
+        }
+    }
+
+    private mutating func tellMoved(
+        _ rule: Rule, _ root: PathBytes, _ move: Move, _ path: PathBytes, _ snapshot: Snapshot,
+        replacing replaced: Snapshot?, _ origin: EventOrigin
+    ) {
+        set(rule, move.from, nil)
+        set(rule, path, snapshot)
+        if rule.events.contains(.moved) {
+            var event = event(.moved, root, path, snapshot, origin)
+            event.from = move.from
+            event.before = move.before
+            event.isReplaced = replaced != nil
+            tell(rule, event)
+            return
+        }
+        // A rule that does not ask for moves is told the halves.
+        tell(rule, event(.deleted, root, move.from, move.before, origin))
+        var arrival = event(replaced == nil ? .created : .modified, root, path, snapshot, origin)
+        arrival.before = replaced
+        arrival.isReplaced = replaced != nil
+        tell(rule, arrival)
+    }
+
+    private mutating func tellDeleted(
+        _ rule: Rule, _ root: PathBytes, _ path: PathBytes, _ before: Snapshot, _ origin: EventOrigin
+    ) {
+        set(rule, path, nil)
+        tell(rule, event(.deleted, root, path, before, origin))
+    }
+
+    // MARK: Jobs
+
+    /// What is known of the path, with what this turn is about to commit.
+    private func known(_ rule: Rule, _ path: PathBytes) -> Snapshot? {
+        if let entry = overlay[rule.name]?[path] { return entry.snapshot }
+        return journal.snapshot(rule: rule.name, path: path)
+    }
+
+    private func event(
+        _ kind: EventKind, _ root: PathBytes, _ path: PathBytes, _ snapshot: Snapshot, _ origin: EventOrigin
+    ) -> FileEvent {
+        FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: origin, time: DiskProbe.now())
+    }
+
+    private mutating func tell(_ rule: Rule, _ event: FileEvent) {
+        guard rule.events.contains(EventMask(event.kind)) else { return }
+        let random = (UInt64.random(in: 0...UInt64.max), UInt16.random(in: 0...UInt16.max))
+        jobs.append(Job(id: JobID(now: event.time, random: random), rule: rule.name, event: event))
+    }
+}

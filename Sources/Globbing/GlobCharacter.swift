@@ -1,0 +1,117 @@
+/// One character of a name: a Unicode scalar, or a byte that is part of none.
+///
+/// A byte that is not part of valid UTF-8 has a value above every scalar's, so
+/// that characters compare as numbers and a stray byte equals only itself.
+struct GlobCharacter {
+    let value: UInt32
+    /// The bytes it takes, 1 to 4.
+    let length: Int
+
+    /// The value of the stray byte 0; the first above the scalars.
+    static let strayBase: UInt32 = 0x11_0000
+
+    /// Reads the character at a position, which must not be the end.
+    ///
+    /// Overlong forms, surrogates and values above U+10FFFF are not UTF-8: each
+    /// of their bytes is a character of its own.
+    @inline(__always)
+    init(_ bytes: Span<UInt8>, at position: Int, end: Int) {
+        let first = bytes[position]
+        if first < 0x80 {
+            self.init(value: UInt32(first), length: 1)
+        } else {
+            self.init(multibyte: bytes, at: position, end: end)
+        }
+    }
+
+    private init(value: UInt32, length: Int) {
+        self.value = value
+        self.length = length
+    }
+
+    private init(multibyte bytes: Span<UInt8>, at position: Int, end: Int) {
+        let first = bytes[position]
+        let count = Self.expectedLength(first)
+        var scalar = UInt32(first) & (0x7F >> UInt32(count))
+        var isValid = count > 1 && end - position >= count
+        if isValid {
+            for offset in 1..<count {
+                let byte = bytes[position + offset]
+                isValid = isValid && Self.isContinuation(byte)
+                scalar = scalar << 6 | UInt32(byte & 0x3F)
+            }
+        }
+        let least: UInt32 = count == 2 ? 0x80 : count == 3 ? 0x800 : 0x1_0000
+        if isValid, scalar >= least, Unicode.Scalar(scalar) != nil {
+            self.init(value: scalar, length: count)
+        } else {
+            self.init(value: Self.strayBase + UInt32(first), length: 1)
+        }
+    }
+
+    /// How many bytes a sequence with this first byte has, as far as that byte tells.
+    static func expectedLength(_ first: UInt8) -> Int {
+        switch first {
+        case 0xC0..<0xE0: 2
+        case 0xE0..<0xF0: 3
+        case 0xF0..<0xF8: 4
+        default: 1
+        }
+    }
+
+    static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
+}
+
+/// The characters between `[` and `]`.
+struct GlobClass: Sendable {
+    private var ranges: [ClosedRange<UInt32>]
+    private var isNegated: Bool
+    /// The answer for every ASCII character, negation and case included.
+    private var ascii: (low: UInt64, high: UInt64) = (0, 0)
+
+    init(_ ranges: [ClosedRange<UInt32>], isNegated: Bool, foldsCase: Bool = false) {
+        self.ranges = ranges
+        self.isNegated = isNegated
+        for value in UInt32(0)..<128 {
+            var isListed = ranges.contains { $0.contains(value) }
+            if foldsCase, let other = Self.otherCase(value) {
+                isListed = isListed || ranges.contains { $0.contains(other) }
+            }
+            guard isListed != isNegated else { continue }
+            if value < 64 { ascii.low |= 1 << UInt64(value) } else { ascii.high |= 1 << UInt64(value - 64) }
+        }
+    }
+
+    /// The same class with `a` and `A` taken for one another.
+    func foldingCase() -> GlobClass { GlobClass(ranges, isNegated: isNegated, foldsCase: true) }
+
+    func contains(_ character: UInt32) -> Bool {
+        if character < 64 { return ascii.low >> UInt64(character) & 1 == 1 }
+        if character < 128 { return ascii.high >> UInt64(character - 64) & 1 == 1 }
+        for range in ranges where range.contains(character) { return !isNegated }
+        return isNegated
+    }
+
+    private static func otherCase(_ value: UInt32) -> UInt32? {
+        switch value {
+        case 0x41...0x5A, 0x61...0x7A: value ^ 0x20
+        default: nil
+        }
+    }
+
+    /// The names that may stand between `[:` and `:]`, for ASCII as in the C locale.
+    static let names: [(name: String, ranges: [ClosedRange<UInt32>])] = [
+        ("alnum", [0x30...0x39, 0x41...0x5A, 0x61...0x7A]),
+        ("alpha", [0x41...0x5A, 0x61...0x7A]),
+        ("blank", [0x09...0x09, 0x20...0x20]),
+        ("cntrl", [0x00...0x1F, 0x7F...0x7F]),
+        ("digit", [0x30...0x39]),
+        ("graph", [0x21...0x7E]),
+        ("lower", [0x61...0x7A]),
+        ("print", [0x20...0x7E]),
+        ("punct", [0x21...0x2F, 0x3A...0x40, 0x5B...0x60, 0x7B...0x7E]),
+        ("space", [0x09...0x0D, 0x20...0x20]),
+        ("upper", [0x41...0x5A]),
+        ("xdigit", [0x30...0x39, 0x41...0x46, 0x61...0x66]),
+    ]
+}

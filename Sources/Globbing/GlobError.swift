@@ -1,0 +1,134 @@
+/// What is wrong with a glob: where, what, and the way out.
+package struct GlobError: Error, Sendable, Hashable {
+    /// Where in the pattern, in bytes from its start.
+    package var offset: Int
+    /// What is wrong, with the pattern as it was written.
+    package var message: String
+    /// What to write instead.
+    package var help: String
+
+    package init(offset: Int, message: String, help: String) {
+        self.offset = offset
+        self.message = message
+        self.help = help
+    }
+}
+
+/// The sentences of every error, so that they are composed in one place.
+struct GlobFaults {
+    let pattern: [UInt8]
+
+    /// The pattern to show: bytes that are not UTF-8 become U+FFFD, a long one is cut.
+    private var glob: String { "glob '\(quoted(pattern[...]))'" }
+
+    private func quoted(_ bytes: ArraySlice<UInt8>) -> String {
+        var text = ""
+        for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars.prefix(Self.shownScalars) {
+            text += scalar.value < 0x20 ? scalar.escaped(asASCII: true) : String(Character(scalar))
+        }
+        return bytes.count > Self.shownScalars && text.unicodeScalars.count >= Self.shownScalars ? text + "…" : text
+    }
+
+    /// As much of a pattern as still reads well in one line.
+    private static let shownScalars = 120
+
+    private func fault(_ offset: Int, _ message: String, help: String) -> GlobError {
+        GlobError(offset: offset, message: message, help: help)
+    }
+
+    func isEmpty() -> GlobError {
+        fault(0, "the glob is empty", help: "write a path, such as 'in/*.jpg'")
+    }
+
+    func hasEmptyAlternative() -> GlobError {
+        fault(0, "\(glob) has an alternative that is empty", help: "write at least one name in every alternative")
+    }
+
+    func namesNothing(at offset: Int) -> GlobError {
+        fault(offset, "\(glob) names no file", help: "write '*' for the files of the folder, or '**' for all below it")
+    }
+
+    func holdsNUL(at offset: Int) -> GlobError {
+        fault(offset, "\(glob) holds a NUL byte, which no path can", help: "remove the byte")
+    }
+
+    func endsWithBackslash(at offset: Int) -> GlobError {
+        fault(offset, #"\#(glob) ends with '\', which escapes nothing"#, help: #"write '\\' to match a backslash"#)
+    }
+
+    func hasNoClosingBrace(at offset: Int) -> GlobError {
+        fault(offset, "\(glob) has no closing '}'", help: "add '}', or write '[{]' to match a brace")
+    }
+
+    func hasNoClosingBracket(at offset: Int) -> GlobError {
+        fault(offset, "\(glob) has no closing ']'", help: "add ']', or write '[[]' to match a bracket")
+    }
+
+    func expandsRange(_ range: Range<Int>) -> GlobError {
+        fault(
+            range.lowerBound, "\(glob) holds the range '\(quoted(pattern[range]))', which globs do not expand",
+            help: "write every alternative, as in '{1,2,3}', or a class, as in '[1-3]'")
+    }
+
+    func nestsTooDeep(at offset: Int, limit: Int) -> GlobError {
+        fault(offset, "\(glob) nests braces more than \(limit) deep", help: "write several globs")
+    }
+
+    func hasTooManyAlternatives(at offset: Int, limit: Int) -> GlobError {
+        fault(offset, "\(glob) expands to more than \(limit) alternatives", help: "use '*' or write several globs")
+    }
+
+    func isTooLong(at offset: Int, limit: Int) -> GlobError {
+        fault(
+            offset, "\(glob) is longer than \(limit) bytes when its braces are expanded",
+            help: "use '*' or write several globs")
+    }
+
+    func mixesAnchors() -> GlobError {
+        fault(0, "\(glob) is absolute in one alternative and relative in another", help: "write two globs")
+    }
+
+    func endsWithSlash(at offset: Int) -> GlobError {
+        let subject = pattern.last == .slash ? glob : "an alternative of \(glob)"
+        return fault(offset, "\(subject) ends with '/'", help: "remove it; folders are chosen with types: [directory]")
+    }
+
+    func holdsParent(at offset: Int) -> GlobError {
+        fault(offset, "\(glob) holds '..'", help: "write the folder itself; a glob compares names and follows nothing")
+    }
+
+    func holdsSlashInClass(at offset: Int) -> GlobError {
+        fault(
+            offset, "\(glob) holds '/' between '[' and ']', which match within one name",
+            help: "write '{a/b,c}' for alternatives that hold '/'")
+    }
+
+    func hasDisorderedRange(_ range: Range<Int>, low: Range<Int>, high: Range<Int>) -> GlobError {
+        let turned = "\(quoted(pattern[high]))-\(quoted(pattern[low]))"
+        return fault(
+            range.lowerBound, "\(glob) holds the range '\(quoted(pattern[range]))', which is out of order",
+            help: "write '\(turned)'")
+    }
+
+    func endsRangeWithClass(_ range: Range<Int>) -> GlobError {
+        fault(
+            range.lowerBound, "\(glob) holds a range that ends with '\(quoted(pattern[range]))'",
+            help: #"end the range with one character, or write '\-' to match a hyphen"#)
+    }
+
+    func holdsUnknownClass(_ range: Range<Int>) -> GlobError {
+        fault(
+            range.lowerBound, "\(glob) holds the unknown class '\(quoted(pattern[range]))'",
+            help: "the classes are \(GlobClass.names.map(\.name).joined(separator: ", "))")
+    }
+
+    func holdsBareClass(_ range: Range<Int>) -> GlobError {
+        let name = quoted(pattern[range])
+        return fault(range.lowerBound, "\(glob) holds '\(name)' outside of '[' and ']'", help: "write '[\(name)]'")
+    }
+}
+
+extension UInt8 {
+    static let slash = UInt8(ascii: "/")
+    static let dot = UInt8(ascii: ".")
+}

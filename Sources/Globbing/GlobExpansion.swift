@@ -1,0 +1,89 @@
+/// Takes the braces out of a pattern: every alternative becomes a list of components.
+struct GlobExpansion {
+    /// More is a mistake, or a list that belongs into several globs.
+    static let maximumAlternatives = 1024
+    /// All alternatives together, and the pattern itself.
+    static let maximumLength = 65_536
+
+    let alternatives: [[[GlobAtom]]]
+    let isAbsolute: Bool
+    /// How many leading components make the root: folders with the same literal
+    /// name in every alternative.
+    let rootCount: Int
+
+    init(_ nodes: [GlobNode], faults: GlobFaults) throws(GlobError) {
+        let lists = try Self.expand(nodes, offset: 0, faults: faults)
+        guard lists.allSatisfy({ !$0.isEmpty }) else { throw faults.hasEmptyAlternative() }
+        let absolute = lists.count { $0[0].kind == .slash }
+        guard absolute == 0 || absolute == lists.count else { throw faults.mixesAnchors() }
+        var alternatives: [[[GlobAtom]]] = []
+        for list in lists { alternatives.append(try Self.components(of: list, faults: faults)) }
+        self.alternatives = alternatives
+        isAbsolute = absolute > 0
+        // Where a `.` fell away, as in `in/{.,a}`, a name in front of it is what matches: `in` itself.
+        rootCount = alternatives.reduce(Self.folderCount(of: nodes)) { min($0, $1.count - 1) }
+    }
+
+    private static func expand(
+        _ nodes: [GlobNode], offset: Int, faults: GlobFaults
+    ) throws(GlobError) -> [[GlobAtom]] {
+        var lists: [[GlobAtom]] = [[]]
+        var length = 0
+        for node in nodes {
+            switch node {
+            case .atom(let atom):
+                length += lists.count
+                guard length <= maximumLength else { throw faults.isTooLong(at: offset, limit: maximumLength) }
+                for number in lists.indices { lists[number].append(atom) }
+            case .group(let branches, let offset):
+                var tails: [[GlobAtom]] = []
+                for branch in branches {
+                    tails += try expand(branch, offset: offset, faults: faults)
+                    guard tails.count <= maximumAlternatives else {
+                        throw faults.hasTooManyAlternatives(at: offset, limit: maximumAlternatives)
+                    }
+                }
+                guard lists.count * tails.count <= maximumAlternatives else {
+                    throw faults.hasTooManyAlternatives(at: offset, limit: maximumAlternatives)
+                }
+                length = length * tails.count + lists.count * tails.reduce(0) { $0 + $1.count }
+                guard length <= maximumLength else { throw faults.isTooLong(at: offset, limit: maximumLength) }
+                lists = lists.flatMap { head in tails.map { head + $0 } }
+            }
+        }
+        return lists
+    }
+
+    /// Splits an alternative at its slashes; empty components and `.` go.
+    private static func components(of atoms: [GlobAtom], faults: GlobFaults) throws(GlobError) -> [[GlobAtom]] {
+        if let last = atoms.last, last.kind == .slash { throw faults.endsWithSlash(at: last.offset) }
+        var components: [[GlobAtom]] = []
+        for part in atoms.split(whereSeparator: { $0.kind == .slash }) {
+            let isDots = part.count <= 2 && part.allSatisfy { $0.kind == .literal(.dot) }
+            if isDots, part.count == 2, let first = part.first { throw faults.holdsParent(at: first.offset) }
+            if !isDots { components.append(Array(part)) }
+        }
+        guard !components.isEmpty else { throw faults.namesNothing(at: atoms.first?.offset ?? 0) }
+        return components
+    }
+
+    /// Counts the literal folders in front of the first wildcard or group.
+    private static func folderCount(of nodes: [GlobNode]) -> Int {
+        var folders = 0
+        var name: [UInt8] = []
+        for node in nodes {
+            switch node {
+            case .atom(let atom):
+                switch atom.kind {
+                case .literal(let byte): name.append(byte)
+                case .slash:
+                    folders += name.isEmpty || name == [.dot] ? 0 : 1
+                    name = []
+                case .star, .one, .set: return folders
+                }
+            case .group: return folders
+            }
+        }
+        return folders
+    }
+}

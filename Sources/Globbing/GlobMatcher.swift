@@ -1,0 +1,179 @@
+// Both loops below go forward and remember only the last `*` or `**`: when what
+// follows it fails, that one takes one step more. Earlier ones never need to,
+// since the leftmost match of the part between two stars leaves the second the
+// most room. So the time is at most the length of the path times that of the
+// pattern, and nothing is allocated.
+
+extension GlobProgram {
+    /// What the walk along a path has to find.
+    private enum Goal {
+        /// The pattern ends with the path.
+        case whole
+        /// The pattern goes on where the path ends.
+        case below
+    }
+
+    /// Whether the whole path matches.
+    func matches(_ path: Span<UInt8>) -> Bool {
+        guard path.count > lead.count, starts(path) else { return false }
+        for alternative in alternatives {
+            if let suffix = alternative.suffix {
+                let start = path.count - suffix.count
+                guard start >= lead.count, holds(path, suffix, at: start) else { continue }
+            }
+            if walk(path, from: lead.count, along: alternative.components, to: .whole) { return true }
+        }
+        return false
+    }
+
+    /// Whether some path strictly below the folder could match.
+    func canMatch(below folder: Span<UInt8>) -> Bool {
+        if folder.isEmpty || folder.count == 1 && folder[0] == .dot { return !isAbsolute }
+        if folder.count < lead.count { return isRootOrAbove(folder) }
+        guard starts(folder) else { return false }
+        if folder.count == lead.count { return isAbsolute && lead.count == 1 }
+        return alternatives.contains { walk(folder, from: lead.count, along: $0.components, to: .below) }
+    }
+
+    private func starts(_ path: Span<UInt8>) -> Bool {
+        for index in lead.indices where path[index] != lead[index] { return false }
+        return true
+    }
+
+    /// Whether a folder shorter than the lead is the root or holds it.
+    private func isRootOrAbove(_ folder: Span<UInt8>) -> Bool {
+        for index in 0..<folder.count where folder[index] != lead[index] { return false }
+        return lead[folder.count] == .slash || folder.count == 1 && isAbsolute
+    }
+
+    /// Follows the components of an alternative along those of a path.
+    private func walk(
+        _ path: Span<UInt8>, from start: Int, along components: Range<Int>, to goal: Goal
+    ) -> Bool {
+        var position = start
+        var current = components.lowerBound
+        var retry = -1
+        var retryPosition = 0
+        while true {
+            // Behind the last name there is no slash to step over: the end is count + 1.
+            let isAtEnd = position > path.count
+            if current < components.upperBound {
+                if isAtEnd, goal == .below { return true }
+                let component = self.components[current]
+                if component.isAnyFolders {
+                    current += 1
+                    retry = current
+                    retryPosition = position
+                    continue
+                }
+                if !isAtEnd {
+                    let end = Self.endOfName(path, from: position)
+                    if matches(path, position..<end, component) {
+                        position = end + 1
+                        current += 1
+                        continue
+                    }
+                }
+            } else if isAtEnd, goal == .whole {
+                return true
+            }
+            guard retry >= 0, retryPosition <= path.count else { return false }
+            let end = Self.endOfName(path, from: retryPosition)
+            guard end > retryPosition, matchesHidden || path[retryPosition] != .dot else { return false }
+            retryPosition = end + 1
+            position = retryPosition
+            current = retry
+        }
+    }
+
+    private static func endOfName(_ path: Span<UInt8>, from start: Int) -> Int {
+        var end = start
+        while end < path.count, path[end] != .slash { end += 1 }
+        return end
+    }
+
+    /// Compares one name with one component.
+    private func matches(_ path: Span<UInt8>, _ name: Range<Int>, _ component: GlobComponent) -> Bool {
+        guard !name.isEmpty else { return false }
+        if path[name.lowerBound] == .dot, !component.startsWithDot, !matchesHidden { return false }
+        var end = name.upperBound
+        var lastToken = component.tokens.upperBound
+        if component.hasStar {
+            // Behind the last star the name's end decides, without any search.
+            while case .literal(let literal) = tokens[lastToken - 1], !literal.startsInside {
+                guard end - name.lowerBound >= literal.count, holds(path, literal, at: end - literal.count) else {
+                    return false
+                }
+                end -= literal.count
+                lastToken -= 1
+            }
+        }
+        return search(path, name.lowerBound..<end, component.tokens.lowerBound..<lastToken)
+    }
+
+    private func search(_ path: Span<UInt8>, _ name: Range<Int>, _ tokens: Range<Int>) -> Bool {
+        let end = name.upperBound
+        var position = name.lowerBound
+        var current = tokens.lowerBound
+        var retry = -1
+        var retryPosition = 0
+        while true {
+            if current == tokens.upperBound {
+                if position == end { return true }
+            } else if case .star = self.tokens[current] {
+                current += 1
+                if current == tokens.upperBound { return true }
+                retry = current
+                retryPosition = position
+                continue
+            } else {
+                let length = self.length(of: self.tokens[current], in: path, at: position, end: end)
+                if length >= 0 {
+                    position += length
+                    current += 1
+                    continue
+                }
+            }
+            guard retry >= 0, retryPosition < end else { return false }
+            retryPosition += GlobCharacter(path, at: retryPosition, end: end).length
+            position = retryPosition
+            current = retry
+        }
+    }
+
+    /// How many bytes the token takes at a position; -1 when it does not match there.
+    @inline(__always)
+    private func length(of token: GlobToken, in path: Span<UInt8>, at position: Int, end: Int) -> Int {
+        switch token {
+        case .literal(let literal):
+            let next = position + literal.count
+            guard next <= end, holds(path, literal, at: position) else { return -1 }
+            if literal.openCount > 0 {
+                // The name's character may go on behind the literal's bytes; half of one is no match.
+                let character = GlobCharacter(path, at: next - literal.openCount, end: end)
+                if character.length > literal.openCount { return -1 }
+            }
+            return literal.count
+        case .one:
+            return position < end ? GlobCharacter(path, at: position, end: end).length : -1
+        case .set(let number):
+            guard position < end else { return -1 }
+            let character = GlobCharacter(path, at: position, end: end)
+            return classes[number].contains(character.value) ? character.length : -1
+        case .star:
+            preconditionFailure("a star takes no fixed length")
+        }
+    }
+
+    /// Compares the bytes at a position, which must leave room for them.
+    private func holds(_ path: Span<UInt8>, _ literal: GlobLiteral, at position: Int) -> Bool {
+        if literal.foldsCase {
+            for offset in 0..<literal.count
+            where path[position + offset].lowercased != bytes[literal.start + offset] { return false }
+        } else {
+            for offset in 0..<literal.count
+            where path[position + offset] != bytes[literal.start + offset] { return false }
+        }
+        return true
+    }
+}

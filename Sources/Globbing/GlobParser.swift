@@ -1,0 +1,199 @@
+/// A piece of a pattern that can no longer be taken apart.
+struct GlobAtom {
+    enum Kind: Equatable {
+        case literal(UInt8)
+        /// Between two components.
+        case slash
+        /// `*`.
+        case star
+        /// `?`.
+        case one
+        /// `[…]`: its number in ``GlobParser/classes``.
+        case set(Int)
+    }
+
+    var kind: Kind
+    /// Where in the pattern, for messages.
+    var offset: Int
+}
+
+/// A pattern as it was written, its braces not yet expanded.
+enum GlobNode {
+    case atom(GlobAtom)
+    /// `{a,b}`: the alternatives, and where the brace stands.
+    case group([[GlobNode]], offset: Int)
+}
+
+/// Reads a pattern into nodes.
+struct GlobParser {
+    /// Far beyond any use, and small enough for the stack of any thread.
+    static let maximumNesting = 32
+
+    private let pattern: [UInt8]
+    private let faults: GlobFaults
+    private var index = 0
+    private(set) var classes: [GlobClass] = []
+
+    init(_ pattern: [UInt8]) {
+        self.pattern = pattern
+        faults = GlobFaults(pattern: pattern)
+    }
+
+    /// Reads the whole pattern.
+    mutating func parse() throws(GlobError) -> [GlobNode] {
+        guard !pattern.isEmpty else { throw faults.isEmpty() }
+        if let nul = pattern.firstIndex(of: 0) { throw faults.holdsNUL(at: nul) }
+        return try sequence(depth: 0)
+    }
+
+    /// Reads up to the end, or inside braces up to the next `,` or `}` of this level.
+    private mutating func sequence(depth: Int) throws(GlobError) -> [GlobNode] {
+        var nodes: [GlobNode] = []
+        while let byte = peek() {
+            let start = index
+            switch byte {
+            case UInt8(ascii: ","), UInt8(ascii: "}"):
+                if depth > 0 { return nodes }
+                nodes.append(literal(byte))
+            case UInt8(ascii: "{"):
+                nodes += try group(depth: depth + 1)
+            case UInt8(ascii: "["):
+                nodes.append(.atom(GlobAtom(kind: .set(try characterClass()), offset: start)))
+            case UInt8(ascii: "*"):
+                nodes.append(take(.star))
+            case UInt8(ascii: "?"):
+                nodes.append(take(.one))
+            case .slash:
+                nodes.append(take(.slash))
+            case UInt8(ascii: "\\"):
+                guard let escaped = peek(1) else { throw faults.endsWithBackslash(at: start) }
+                index += 1
+                nodes.append(literal(escaped))
+            default:
+                nodes.append(literal(byte))
+            }
+        }
+        return nodes
+    }
+
+    private func peek(_ distance: Int = 0) -> UInt8? {
+        index + distance < pattern.count ? pattern[index + distance] : nil
+    }
+
+    private mutating func take(_ kind: GlobAtom.Kind) -> GlobNode {
+        index += 1
+        return .atom(GlobAtom(kind: kind, offset: index - 1))
+    }
+
+    /// Takes a byte that stands for itself; a slash separates components even when it is escaped.
+    private mutating func literal(_ byte: UInt8) -> GlobNode { take(byte == .slash ? .slash : .literal(byte)) }
+}
+
+// MARK: - Braces
+
+extension GlobParser {
+    /// Reads `{…}`: a group, or literal braces around what holds no comma.
+    private mutating func group(depth: Int) throws(GlobError) -> [GlobNode] {
+        let opening = index
+        guard depth <= Self.maximumNesting else {
+            throw faults.nestsTooDeep(at: opening, limit: Self.maximumNesting)
+        }
+        let openingBrace = literal(UInt8(ascii: "{"))
+        var branches = [try sequence(depth: depth)]
+        while peek() == UInt8(ascii: ",") {
+            index += 1
+            branches.append(try sequence(depth: depth))
+        }
+        guard peek() != nil else { throw faults.hasNoClosingBrace(at: opening) }
+        let closingBrace = literal(UInt8(ascii: "}"))
+        guard branches.count == 1 else { return [.group(branches, offset: opening)] }
+        guard !isRange(pattern[(opening + 1)..<(index - 1)]) else { throw faults.expandsRange(opening..<index) }
+        return [openingBrace] + branches[0] + [closingBrace]
+    }
+
+    /// Whether the shell would count here: `1..3`, `a..e`, `1..9..2`.
+    private func isRange(_ content: ArraySlice<UInt8>) -> Bool {
+        var ends: [ArraySlice<UInt8>] = []
+        var rest = content
+        while let dot = rest.indices.dropLast().first(where: { rest[$0] == .dot && rest[$0 + 1] == .dot }) {
+            ends.append(rest[..<dot])
+            rest = rest[(dot + 2)...]
+        }
+        ends.append(rest)
+        guard ends.count == 2 || ends.count == 3 else { return false }
+        let areNumbers = ends.allSatisfy(isNumber)
+        let areLetters = ends[0].count == 1 && ends[1].count == 1 && ends.dropFirst(2).allSatisfy(isNumber)
+        return areNumbers || areLetters
+    }
+
+    private func isNumber(_ text: ArraySlice<UInt8>) -> Bool {
+        let digits = text.first == UInt8(ascii: "-") || text.first == UInt8(ascii: "+") ? text.dropFirst() : text
+        return !digits.isEmpty && digits.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    }
+}
+
+// MARK: - Classes
+
+extension GlobParser {
+    /// Reads `[…]` and returns the number of its class.
+    private mutating func characterClass() throws(GlobError) -> Int {
+        let opening = index
+        if let name = className(at: opening), GlobClass.names.contains(where: { $0.name == name.text }) {
+            throw faults.holdsBareClass(name.range)
+        }
+        index += 1
+        let isNegated = peek() == UInt8(ascii: "!") || peek() == UInt8(ascii: "^")
+        if isNegated { index += 1 }
+        let first = index
+        var ranges: [ClosedRange<UInt32>] = []
+        while let byte = peek(), byte != UInt8(ascii: "]") || index == first {
+            ranges += try classItem(of: opening)
+        }
+        guard peek() != nil else { throw faults.hasNoClosingBracket(at: opening) }
+        if let slash = pattern[opening..<index].firstIndex(of: .slash) { throw faults.holdsSlashInClass(at: slash) }
+        index += 1
+        classes.append(GlobClass(ranges, isNegated: isNegated))
+        return classes.count - 1
+    }
+
+    /// Reads a character, a range or a `[:name:]`.
+    private mutating func classItem(of opening: Int) throws(GlobError) -> [ClosedRange<UInt32>] {
+        let start = index
+        if let name = className(at: start) {
+            guard let known = GlobClass.names.first(where: { $0.name == name.text }) else {
+                throw faults.holdsUnknownClass(name.range)
+            }
+            index = name.range.upperBound
+            return known.ranges
+        }
+        let low = try classCharacter(of: opening)
+        let lowEnd = index
+        guard peek() == UInt8(ascii: "-"), let next = peek(1), next != UInt8(ascii: "]") else { return [low...low] }
+        index += 1
+        if let name = className(at: index) { throw faults.endsRangeWithClass(name.range) }
+        let highStart = index
+        let high = try classCharacter(of: opening)
+        guard low <= high else {
+            throw faults.hasDisorderedRange(start..<index, low: start..<lowEnd, high: highStart..<index)
+        }
+        return [low...high]
+    }
+
+    /// Reads one character, escaped or not.
+    private mutating func classCharacter(of opening: Int) throws(GlobError) -> UInt32 {
+        if peek() == UInt8(ascii: "\\") { index += 1 }
+        guard index < pattern.count else { throw faults.hasNoClosingBracket(at: opening) }
+        let character = GlobCharacter(pattern.span, at: index, end: pattern.count)
+        index += character.length
+        return character.value
+    }
+
+    /// The `[:name:]` at a place, if there is one; the name may be unknown.
+    private func className(at start: Int) -> (text: String, range: Range<Int>)? {
+        let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
+        guard pattern[start...].starts(with: "[:".utf8) else { return nil }
+        let name = pattern[(start + 2)...].prefix { letters.contains($0) }
+        guard !name.isEmpty, pattern[name.endIndex...].starts(with: ":]".utf8) else { return nil }
+        return (String(decoding: name, as: UTF8.self), start..<(name.endIndex + 2))
+    }
+}

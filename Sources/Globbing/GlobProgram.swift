@@ -1,0 +1,186 @@
+/// One test of a part of a name.
+enum GlobToken: Sendable {
+    /// Bytes of ``GlobProgram/bytes``.
+    case literal(GlobLiteral)
+    /// `*`.
+    case star
+    /// `?`.
+    case one
+    /// `[…]`: its number in ``GlobProgram/classes``.
+    case set(Int)
+}
+
+/// Bytes that a name must hold.
+struct GlobLiteral: Sendable {
+    /// Where they lie in ``GlobProgram/bytes``.
+    var start: Int
+    var count: Int
+    /// Whether `a` and `A` are the same; the bytes are in lower case then.
+    var foldsCase: Bool
+    /// How many bytes at the end begin a character that would go on, as only a
+    /// pattern that is not UTF-8 has.
+    var openCount: Int
+    /// Whether the first byte continues a character, as only a pattern that is not UTF-8 has.
+    var startsInside: Bool
+}
+
+/// One name of a path, or any number of folders.
+struct GlobComponent: Sendable {
+    /// The tokens in ``GlobProgram/tokens``.
+    var tokens: Range<Int>
+    /// Whether it is `**`; a last one is followed by a `*`.
+    var isAnyFolders: Bool
+    /// Whether it names a leading dot.
+    var startsWithDot: Bool
+    var hasStar: Bool
+}
+
+/// One way through the braces.
+struct GlobAlternative: Sendable {
+    /// The components below the root in ``GlobProgram/components``.
+    var components: Range<Int>
+    /// What every match ends with, so that most paths can be left at once.
+    var suffix: GlobLiteral?
+}
+
+/// A pattern made ready to be compared: flat tables, so that matching allocates nothing.
+final class GlobProgram: Sendable {
+    let root: [UInt8]
+    let depth: Int?
+    /// The root as it stands in front of every match, with its slash.
+    let lead: [UInt8]
+    let isAbsolute: Bool
+    let matchesHidden: Bool
+    let alternatives: [GlobAlternative]
+    let components: [GlobComponent]
+    let tokens: [GlobToken]
+    let bytes: [UInt8]
+    let classes: [GlobClass]
+
+    init(_ pattern: [UInt8], options: Glob.Options) throws(GlobError) {
+        let faults = GlobFaults(pattern: pattern)
+        guard pattern.count <= GlobExpansion.maximumLength else {
+            throw faults.isTooLong(at: 0, limit: GlobExpansion.maximumLength)
+        }
+        var parser = GlobParser(pattern)
+        let expansion = try GlobExpansion(try parser.parse(), faults: faults)
+        var tables = GlobTables(classes: parser.classes, foldsExtension: !options.isCaseSensitive)
+        for alternative in expansion.alternatives {
+            tables.add(alternative.dropFirst(expansion.rootCount))
+        }
+        let folders = expansion.alternatives[0].prefix(expansion.rootCount).map(Self.literalBytes)
+        let joined = Array(folders.joined(separator: [.slash]))
+        let anchor: [UInt8] = expansion.isAbsolute ? [.slash] : []
+        root = joined.isEmpty && !expansion.isAbsolute ? [.dot] : anchor + joined
+        lead = joined.isEmpty ? anchor : root + [.slash]
+        depth = tables.depth
+        isAbsolute = expansion.isAbsolute
+        matchesHidden = options.matchesHidden
+        alternatives = tables.alternatives
+        components = tables.components
+        tokens = tables.tokens
+        bytes = tables.bytes
+        classes = tables.classes
+    }
+
+    private static func literalBytes(_ component: [GlobAtom]) -> [UInt8] {
+        component.compactMap { if case .literal(let byte) = $0.kind { byte } else { nil } }
+    }
+}
+
+/// Collects the tables of a program.
+private struct GlobTables {
+    var alternatives: [GlobAlternative] = []
+    var components: [GlobComponent] = []
+    var tokens: [GlobToken] = []
+    var bytes: [UInt8] = []
+    var classes: [GlobClass]
+    let foldsExtension: Bool
+
+    init(classes: [GlobClass], foldsExtension: Bool) {
+        self.classes = classes
+        self.foldsExtension = foldsExtension
+    }
+
+    /// The folder levels below the root in the deepest alternative.
+    var depth: Int? {
+        guard !components.contains(where: \.isAnyFolders) else { return nil }
+        return alternatives.map { $0.components.count - 1 }.max()
+    }
+
+    mutating func add(_ parts: ArraySlice<[GlobAtom]>) {
+        let first = components.count
+        for (number, atoms) in zip(parts.indices, parts) {
+            let isLast = number == parts.endIndex - 1
+            if atoms.count == 2, atoms.allSatisfy({ $0.kind == .star }) {
+                let follows = components.count > first && components[components.count - 1].isAnyFolders
+                if !follows { addComponent([], isAnyFolders: true) }
+                // A last `**` is everything below: any folders, and then one name.
+                if isLast { addComponent(atoms.prefix(1), isAnyFolders: false) }
+            } else {
+                addComponent(atoms[...], isAnyFolders: false, foldsExtension: isLast && foldsExtension)
+            }
+        }
+        var suffix: GlobLiteral?
+        if case .literal(let literal) = tokens.last { suffix = literal }
+        alternatives.append(GlobAlternative(components: first..<components.count, suffix: suffix))
+    }
+
+    private mutating func addComponent(
+        _ atoms: ArraySlice<GlobAtom>, isAnyFolders: Bool, foldsExtension: Bool = false
+    ) {
+        let first = tokens.count
+        // The dot of `.bashrc` begins a name, not an extension.
+        let dot = foldsExtension ? atoms.dropFirst().lastIndex { $0.kind == .literal(.dot) } : nil
+        var run: [UInt8] = []
+        for (number, atom) in zip(atoms.indices, atoms) {
+            if number == dot { flush(&run, foldsCase: false) }
+            let foldsCase = dot.map { number >= $0 } ?? false
+            if case .literal(let byte) = atom.kind {
+                run.append(foldsCase ? byte.lowercased : byte)
+                continue
+            }
+            flush(&run, foldsCase: foldsCase)
+            switch atom.kind {
+            case .star:
+                if tokens.count > first, case .star = tokens[tokens.count - 1] { continue }
+                tokens.append(.star)
+            case .one:
+                tokens.append(.one)
+            case .set(let number) where foldsCase:
+                classes.append(classes[number].foldingCase())
+                tokens.append(.set(classes.count - 1))
+            case .set(let number):
+                tokens.append(.set(number))
+            case .literal, .slash:
+                preconditionFailure("a component holds literals here, or a slash")
+            }
+        }
+        flush(&run, foldsCase: dot != nil)
+        components.append(
+            GlobComponent(
+                tokens: first..<tokens.count, isAnyFolders: isAnyFolders,
+                startsWithDot: atoms.first?.kind == .literal(.dot),
+                hasStar: atoms.contains { $0.kind == .star }))
+    }
+
+    private mutating func flush(_ run: inout [UInt8], foldsCase: Bool) {
+        guard let first = run.first else { return }
+        var openCount = 0
+        if let lead = run.suffix(3).lastIndex(where: { !GlobCharacter.isContinuation($0) }) {
+            let count = run.count - lead
+            if GlobCharacter.expectedLength(run[lead]) > count { openCount = count }
+        }
+        let literal = GlobLiteral(
+            start: bytes.count, count: run.count, foldsCase: foldsCase, openCount: openCount,
+            startsInside: GlobCharacter.isContinuation(first))
+        bytes += run
+        tokens.append(.literal(literal))
+        run = []
+    }
+}
+
+extension UInt8 {
+    /// The small letter of an ASCII capital; any other byte itself.
+    var lowercased: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
+}

@@ -1,0 +1,85 @@
+/// Globs of which any may match; what a rule excludes is one.
+package struct GlobSet: Sendable, Hashable {
+    /// The globs, in the order in which they are tried.
+    package let globs: [Glob]
+
+    package init(_ globs: [Glob]) { self.globs = globs }
+
+    /// Whether there is no glob, so that nothing matches.
+    package var isEmpty: Bool { globs.isEmpty }
+}
+
+// MARK: - The path itself
+
+extension GlobSet {
+    /// Whether any glob matches the whole path.
+    package func matches(_ path: [UInt8]) -> Bool { matches(path.span) }
+
+    /// Whether any glob matches the whole path.
+    package func matches(_ path: ArraySlice<UInt8>) -> Bool { matches(path.span) }
+
+    /// Whether any glob matches the whole path.
+    package func matches(_ path: some Collection<UInt8>) -> Bool { path.withSpan { matches($0) } }
+
+    /// Whether any glob matches the whole path.
+    package func matches(_ path: Span<UInt8>) -> Bool {
+        for glob in globs where glob.matches(path) { return true }
+        return false
+    }
+
+    /// The first glob, in their order, that matches the whole path.
+    package func firstMatch(_ path: some Collection<UInt8>) -> Glob? {
+        path.withSpan { span in
+            for glob in globs where glob.matches(span) { return glob }
+            return nil
+        }
+    }
+}
+
+// MARK: - The path and its folders
+
+extension GlobSet {
+    /// Whether any glob matches the path or one of the folders above it.
+    ///
+    /// So a glob that names a folder covers everything below that folder, and the
+    /// folder needs no watch. `cache/**` covers what is in `cache`, and not the
+    /// folder itself. The path is relative to the root, without a leading slash.
+    package func covers(_ relativePath: [UInt8]) -> Bool { covers(relativePath.span) }
+
+    /// Whether any glob matches the path or one of the folders above it.
+    package func covers(_ relativePath: ArraySlice<UInt8>) -> Bool { covers(relativePath.span) }
+
+    /// Whether any glob matches the path or one of the folders above it.
+    package func covers(_ relativePath: some Collection<UInt8>) -> Bool { relativePath.withSpan { covers($0) } }
+
+    /// Whether any glob matches the path or one of the folders above it.
+    package func covers(_ relativePath: Span<UInt8>) -> Bool {
+        for glob in globs where glob.covers(relativePath) { return true }
+        return false
+    }
+
+    /// The first glob, in their order, that matches the path or one of the folders above it.
+    package func firstCover(_ relativePath: some Collection<UInt8>) -> Glob? {
+        relativePath.withSpan { span in
+            for glob in globs where glob.covers(span) { return glob }
+            return nil
+        }
+    }
+}
+
+extension Glob {
+    /// Whether the glob matches the path or one of the folders above it.
+    fileprivate func covers(_ path: Span<UInt8>) -> Bool {
+        for index in 0..<path.count where path[index] == .slash && index > 0 {
+            if matches(path.extracting(0..<index)) { return true }
+        }
+        return matches(path)
+    }
+}
+
+extension Collection<UInt8> {
+    /// Calls the closure with the bytes side by side; they are copied only when they are not yet.
+    func withSpan<Result>(_ body: (Span<UInt8>) -> Result) -> Result {
+        withContiguousStorageIfAvailable { body($0.span) } ?? body(Array(self).span)
+    }
+}

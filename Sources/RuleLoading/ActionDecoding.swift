@@ -1,0 +1,251 @@
+import FileEvents
+import PluginProtocol
+import Rules
+
+/// One action as it was read, with what its handler said.
+struct DecodedStep {
+    var action: Action
+    var handler: HandlerDescription?
+    /// The handler's name in the file.
+    var handlerMark: Range<Int>?
+}
+
+extension RuleDecoder {
+    /// The actions of a rule: one, or a list of them.
+    func steps(from entry: YAMLNode.Entry) -> [DecodedStep] {
+        guard let elements = entry.value.elements else {
+            return step(entry.value, at: mark(entry), number: 0).map { [$0] } ?? []
+        }
+        guard !elements.isEmpty else {
+            problems.error("'action' is empty", at: mark(entry), help: Self.actionHelp)
+            return []
+        }
+        return elements.enumerated().compactMap { number, node in step(node, at: mark(node), number: number) }
+    }
+
+    private static let actionHelp = "write 'use: NAME', 'exec: [PROGRAM, \"${path}\"]' or 'shell: \"…\"'"
+
+    private func step(_ node: YAMLNode, at range: Range<Int>, number: Int) -> DecodedStep? {
+        if let placeholder = FlowPlaceholder.help(for: node, in: source) {
+            problems.error(FlowPlaceholder.message, at: range, help: placeholder)
+            return nil
+        }
+        if let name = node.text, !node.isNull { return use(name, node, with: nil, number: number) }
+        guard let entries = node.entries else {
+            if node.isNull {
+                problems.error("the action has no value", at: range, help: Self.actionHelp)
+            } else {
+                problems.error("an action must be a mapping, not \(node.noun)", at: range, help: Self.actionHelp)
+            }
+            return nil
+        }
+        checkKeys(entries, known: Self.actionKeys, noun: "keys of an action", misplaced: Self.ruleKeys) {
+            "'\($0)' is a key of the rule, beside 'action'"
+        }
+        let kinds = entries.filter { ["use", "exec", "shell"].contains($0.name) }
+        guard let kind = kinds.first else {
+            if let with = node.entry("with") {
+                problems.error(
+                    "'with' has no 'use' beside it", at: with.key.range, help: "add 'use:' with a handler's name")
+            } else {
+                problems.error("the action says nothing to do", at: range, help: Self.actionHelp)
+            }
+            return nil
+        }
+        for other in kinds.dropFirst() {
+            problems.error(
+                "'\(other.name)' can't stand beside '\(kind.name)'", at: other.key.range,
+                help: "write a list of actions to do one after the other")
+        }
+        let with = node.entry("with")
+        if let with, kind.name != "use", node.entry("use") == nil {
+            problems.error(
+                "'with' has no 'use' beside it", at: with.key.range,
+                help: kind.name == "exec" ? "write arguments into the list of 'exec'" : "write the values into the line"
+            )
+        }
+        return step(kind, with: with, number: number)
+    }
+
+    private func step(_ kind: YAMLNode.Entry, with: YAMLNode.Entry?, number: Int) -> DecodedStep? {
+        let place = source.place(at: kind.key.range.lowerBound)
+        switch kind.name {
+        case "use":
+            guard let name = text(kind) else { return nil }
+            return use(name, kind.value, with: with, number: number)
+        case "exec":
+            return exec(kind, number: number).map { DecodedStep(action: Action(.exec($0), place: place)) }
+        default:
+            return shell(kind).map { DecodedStep(action: Action(.shell($0), place: place)) }
+        }
+    }
+
+    // MARK: - use
+
+    private func use(_ name: String, _ node: YAMLNode, with: YAMLNode.Entry?, number: Int) -> DecodedStep? {
+        var name = name
+        if name.hasPrefix("~/") {
+            guard let home = home(for: node) else { return nil }
+            name = String(decoding: home, as: UTF8.self) + name.dropFirst()
+        }
+        let parameters = parameters(with, number: number)
+        let description: HandlerDescription
+        switch catalog.find(name, from: folder) {
+        case .success(let found): description = found
+        case .failure(let problem):
+            let help =
+                problem.help ?? Spelling.help(for: name, candidates: catalog.names(from: folder), noun: "handlers")
+            problems.error(problem.message, at: node.range, help: help)
+            return nil
+        }
+        guard var parameters else { return nil }
+        if let schema = description.parameters {
+            for problem in ParameterCheck.problems(in: parameters, schema: schema) {
+                problems.error(
+                    problem.message, at: mark(problem, with: with?.value, otherwise: node.range), help: problem.help)
+            }
+            parameters = ParameterCheck.fillingDefaults(parameters, schema: schema)
+        }
+        let action = Action(
+            .use(description.reference, with: parameters), place: source.place(at: node.range.lowerBound))
+        return DecodedStep(action: action, handler: description, handlerMark: node.range)
+    }
+
+    private func parameters(_ entry: YAMLNode.Entry?, number: Int) -> ParameterTemplate? {
+        guard let entry, !entry.value.isNull else { return .object([:]) }
+        guard entry.value.entries != nil, FlowPlaceholder.help(for: entry.value, in: source) == nil else {
+            reportType(entry, "a mapping", help: "write the parameters as 'name: value'")
+            return nil
+        }
+        return parameters(entry.value, step: number)
+    }
+
+    /// Where a parameter's problem is, as deep as its path can be followed.
+    private func mark(_ problem: ParameterProblem, with root: YAMLNode?, otherwise: Range<Int>) -> Range<Int> {
+        guard var node = root else { return otherwise }
+        var range = otherwise
+        for (index, step) in problem.path.enumerated() {
+            switch step {
+            case .key(let key):
+                guard let entry = node.entry(key) else { return range }
+                let isLast = index == problem.path.count - 1
+                range = isLast && problem.isAboutKey ? entry.key.range : mark(entry)
+                node = entry.value
+            case .index(let index):
+                guard let elements = node.elements, elements.indices.contains(index) else { return range }
+                node = elements[index]
+                range = mark(node)
+            }
+        }
+        return range
+    }
+
+    // MARK: - exec
+
+    private func exec(_ entry: YAMLNode.Entry, number: Int) -> [Template]? {
+        guard let elements = entry.value.elements else {
+            let isLine = entry.value.text?.contains(" ") == true
+            reportType(
+                entry, "a list",
+                help: isLine
+                    ? "write each argument as an element, [cp, \"${path}\", /srv/copies/], or use 'shell'"
+                    : "write [\(entry.value.text.map { escaped($0, limit: 80) } ?? "PROGRAM"), \"${path}\"]")
+            return nil
+        }
+        guard let first = elements.first else {
+            problems.error(
+                "'exec' is empty", at: mark(entry),
+                help: "write a program and its arguments, [cp, \"${path}\", /srv/copies/]")
+            return nil
+        }
+        let program = program(first, number: number)
+        let arguments = elements.dropFirst().map { argument($0, number: number) }
+        let known = arguments.compactMap { $0 }
+        guard let program, known.count == arguments.count else { return nil }
+        return [program] + known
+    }
+
+    private func argument(_ node: YAMLNode, number: Int) -> Template? {
+        // `null` in a command is the word; `~` is the home folder.
+        if node.isEmpty || node.text == nil {
+            _ = text(node, name: "an element of 'exec'", at: mark(node))
+            return nil
+        }
+        guard let text = node.text, let template = template(text, node, step: number) else { return nil }
+        if case .some(true) = template.literal?.contains(0) {
+            problems.error("an argument can't hold a NUL", at: node.range, help: "remove it")
+            return nil
+        }
+        return template
+    }
+
+    private func program(_ node: YAMLNode, number: Int) -> Template? {
+        guard let template = argument(node, number: number), let text = node.text else { return nil }
+        guard let bytes = template.literal else {
+            problems.error(
+                "the program in 'exec' can't hold a placeholder", at: node.range,
+                help: "write the program out; it is looked up when rules load")
+            return nil
+        }
+        switch ProgramSearch.find(bytes, from: folder, in: surroundings.programFolders) {
+        case .success(let path): return Template(parts: [.literal(path.bytes)])
+        case .failure(let problem):
+            problems.error(problem.message(for: text), at: node.range, help: problem.help(for: text))
+            return nil
+        }
+    }
+
+    // MARK: - shell
+
+    private func shell(_ entry: YAMLNode.Entry) -> String? {
+        guard let line = text(entry) else { return nil }
+        guard line.contains(where: { !$0.isWhitespace }) else {
+            problems.error("'shell' is empty", at: mark(entry), help: "write a line for /bin/sh")
+            return nil
+        }
+        guard !line.utf8.contains(0) else {
+            problems.error("a line can't hold a NUL", at: mark(entry), help: "remove it")
+            return nil
+        }
+        var isRight = true
+        for token in PlaceholderScan.tokens(in: line) {
+            guard let help = ShellVariable.help(for: token.word) else { continue }
+            isRight = false
+            problems.error(
+                "'shell' takes no placeholders, and '${\(escaped(token.word, limit: 80))}' is one",
+                at: mark(entry.value, offset: token.range.lowerBound, length: token.range.count), help: help)
+        }
+        return isRight ? line : nil
+    }
+}
+
+/// What a shell has instead of placeholders.
+enum ShellVariable {
+    /// What to write for a placeholder; nil for a word that is none, and so the shell's own.
+    static func help(for word: String) -> String? {
+        if word.hasPrefix("env:") { return "write the value; of the environment a shell gets HOME, LANG, PATH and TZ" }
+        return Placeholder(word: word).map { "write \(expression(for: $0))" }
+    }
+
+    private static func expression(for placeholder: Placeholder) -> String {
+        switch placeholder {
+        case .path: #""$ALIGHT_PATH""#
+        case .name: #""${ALIGHT_PATH##*/}""#
+        case .stem: #""$(basename "${ALIGHT_PATH%.*}")""#
+        case .extension: #""${ALIGHT_PATH##*.}""#
+        case .directory: #""${ALIGHT_PATH%/*}""#
+        case .relative: #""$ALIGHT_RELATIVE""#
+        case .root: #""$ALIGHT_ROOT""#
+        case .rule: #""$ALIGHT_RULE""#
+        case .event: #""$ALIGHT_EVENT""#
+        case .from: #""$ALIGHT_FROM""#
+        case .job: #""$ALIGHT_ID""#
+        case .attempt: #""$ALIGHT_ATTEMPT""#
+        case .size: #""$(stat -c %s "$ALIGHT_PATH")""#
+        case .inode: #""$(stat -c %i "$ALIGHT_PATH")""#
+        case .mtime(let format): #""$(date -r "$ALIGHT_PATH" '+\#(format ?? "%FT%TZ")')""#
+        case .now(let format): #""$(date '+\#(format ?? "%FT%TZ")')""#
+        case .stepOutput: "it as an argument of 'exec'"
+        }
+    }
+}

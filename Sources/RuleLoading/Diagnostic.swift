@@ -1,0 +1,104 @@
+package import Rules
+
+/// A problem in a rules file: where it is, what is wrong, what to do.
+package struct Diagnostic: Error, Sendable, Hashable {
+    package enum Severity: String, Sendable { case error, warning }
+
+    package var severity: Severity
+    /// Where the problem is; line 0 is the file as a whole.
+    package var place: SourcePlace
+    /// How many columns the caret line underlines, from 1.
+    package var length: Int
+    package var message: String
+    package var help: String?
+    /// The line to show, cut around the problem when it is long; nil when there is none.
+    package var sourceLine: String?
+    /// The characters of `sourceLine` in front of the caret.
+    package var caret: Int
+
+    /// A problem of a file as a whole, such as one that can't be read.
+    package init(_ severity: Severity, file: String, message: String, help: String?) {
+        self.severity = severity
+        place = SourcePlace(file: file, line: 0, column: 0)
+        length = 1
+        self.message = message
+        self.help = help
+        caret = 0
+    }
+
+    /// A problem of a range of a text.
+    package init(_ severity: Severity, in source: SourceText, at range: Range<Int>, message: String, help: String?) {
+        self.severity = severity
+        place = source.place(at: range.lowerBound)
+        self.message = message
+        self.help = help
+        let excerpt = Excerpt(of: source, at: range)
+        sourceLine = excerpt.text
+        caret = excerpt.caret
+        length = excerpt.length
+    }
+}
+
+/// The part of a line that a diagnostic shows.
+private struct Excerpt {
+    var text: String
+    var caret: Int
+    var length: Int
+
+    /// As much of a line as a terminal shows without wrapping it.
+    private static let width = 120
+    /// How much of a long line stands in front of the caret.
+    private static let lead = 60
+
+    init(of source: SourceText, at range: Range<Int>) {
+        let line = source.lineRange(at: range.lowerBound)
+        let start = min(range.lowerBound, line.upperBound)
+        let end = max(start, min(range.upperBound, line.upperBound))
+        // No more than four bytes are a character, so this window is wide enough however long the line is.
+        var from = start
+        for _ in 0..<Self.width where from > line.lowerBound { from = source.offset(before: from) }
+        var to = start
+        for _ in 0..<Self.width where to < line.upperBound { to = source.offset(after: to) }
+        var before = Array(source.text(from..<start).unicodeScalars)
+        var after = Array(source.text(start..<to).unicodeScalars)
+        length = max(1, min(source.character(at: end) - source.character(at: start), after.count))
+        let isCutBefore = from > line.lowerBound
+        let isCutAfter = to < line.upperBound
+        if isCutBefore || isCutAfter || before.count + after.count > Self.width {
+            let lead = max(Self.lead, Self.width - after.count - 1)
+            if before.count > lead { before = ["…"] + before.suffix(lead) }
+            let room = Self.width - before.count
+            if after.count > room { after = after.prefix(room - 1) + ["…"] }
+            length = max(1, min(length, after.count))
+        }
+        caret = before.count
+        text = ""
+        for scalar in before + after { text.unicodeScalars.append(Self.shown(scalar)) }
+    }
+
+    /// Control characters would act on the terminal.
+    private static func shown(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+        switch scalar.properties.generalCategory {
+        case .control: scalar == "\t" ? scalar : "\u{FFFD}"
+        case .format, .lineSeparator, .paragraphSeparator: "\u{FFFD}"
+        default: scalar
+        }
+    }
+}
+
+/// What the user wrote, for a message: in quotes, without characters that act on a terminal, cut when long.
+func quoted(_ text: some StringProtocol) -> String { "'\(escaped(text, limit: 80))'" }
+
+/// A text to show, without characters that act on a terminal, and with an ellipsis for what goes beyond the limit.
+func escaped(_ text: some StringProtocol, limit: Int = .max) -> String {
+    var result = ""
+    for (count, scalar) in text.unicodeScalars.enumerated() {
+        guard count < limit else { return result + "…" }
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned:
+            result += scalar.escaped(asASCII: true)
+        default: result.unicodeScalars.append(scalar)
+        }
+    }
+    return result
+}

@@ -1,0 +1,60 @@
+import Rules
+
+/// Diagnostics as people read them.
+///
+///     rules/photos.yaml:12:14: error: unknown event 'change'
+///      12 |     events: [change]
+///         |              ^~~~~~
+///         help: write 'modified'; the events are created, modified, deleted, moved, attributes
+package enum DiagnosticText {
+    /// One diagnostic, without a newline at its end.
+    package static func text(of diagnostic: Diagnostic) -> String {
+        var place = escaped(diagnostic.place.file)
+        if diagnostic.place.line > 0 { place += ":\(diagnostic.place.line):\(diagnostic.place.column)" }
+        var lines = ["\(place): \(diagnostic.severity.rawValue): \(diagnostic.message)"]
+        if let source = diagnostic.sourceLine {
+            let number = " \(diagnostic.place.line)"
+            let margin = String(repeating: " ", count: number.count)
+            let (padding, underline) = caretLine(under: source, caret: diagnostic.caret, length: diagnostic.length)
+            lines.append(source.isEmpty ? "\(number) |" : "\(number) | \(source)")
+            lines.append("\(margin) | \(padding)^\(underline)")
+        }
+        if let help = diagnostic.help { lines.append("    help: \(help)") }
+        return lines.joined(separator: "\n")
+    }
+
+    /// All diagnostics, each ended by a newline.
+    package static func text(of diagnostics: [Diagnostic]) -> String {
+        diagnostics.map { text(of: $0) + "\n" }.joined()
+    }
+
+    private static func caretLine(under line: String, caret: Int, length: Int) -> (padding: String, underline: String) {
+        let scalars = Array(line.unicodeScalars)
+        var padding = ""
+        for scalar in scalars.prefix(caret) {
+            padding += scalar == "\t" ? "\t" : String(repeating: " ", count: columns(of: scalar))
+        }
+        // A tab under the caret is as wide as the terminal makes it; one column points at it well enough.
+        let marked = scalars.dropFirst(caret).prefix(length).reduce(0) { $0 + columns(of: $1) }
+        return (padding, String(repeating: "~", count: max(marked, 1) - 1))
+    }
+
+    /// How many columns of a terminal a character takes.
+    private static func columns(of scalar: Unicode.Scalar) -> Int {
+        switch scalar.properties.generalCategory {
+        case .nonspacingMark, .enclosingMark: return 0
+        default: return wide.contains { $0.contains(scalar.value) } ? 2 : 1
+        }
+    }
+
+    /// The blocks of wide characters (Unicode's East Asian Width W and F), coarsely.
+    private static let wide: [ClosedRange<UInt32>] = [
+        0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97C, 0xAC00...0xD7A3, 0xF900...0xFAFF,
+        0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1F64F, 0x1F680...0x1F6FF, 0x1F900...0x1F9FF,
+        0x20000...0x3FFFD,
+    ]
+}
+
+extension Diagnostic: CustomStringConvertible {
+    package var description: String { DiagnosticText.text(of: self) }
+}

@@ -1,0 +1,65 @@
+import Rules
+
+/// Placeholders without quotes inside of `{ }` and `[ ]`, where YAML takes their braces for its own.
+enum FlowPlaceholder {
+    static let message = "a placeholder inside { } or [ ] must be quoted"
+
+    /// The problem when a placeholder stands unquoted in a flow collection between two places.
+    ///
+    /// The line of the first place is looked at from its beginning. A placeholder
+    /// behind the second, where the reading failed, is not the reason.
+    static func problem(in source: SourceText, from start: Int, to end: Int) -> YAMLProblem? {
+        let bytes = source.bytes
+        var index = source.lineRange(at: min(start, end)).lowerBound
+        var open = 0
+        var tokenStart = index
+        while index < min(end + 2, bytes.count) {
+            let byte = bytes[index]
+            let isAtStart = bytes[tokenStart..<index].allSatisfy(isBlank)
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "'"):
+                if isAtStart, let closing = bytes[(index + 1)...].firstIndex(of: byte) { index = closing }
+            case UInt8(ascii: "$"):
+                if open > 0, index + 1 < bytes.count, bytes[index + 1] == UInt8(ascii: "{") {
+                    let first = bytes[tokenStart..<index].firstIndex { !isBlank($0) } ?? index
+                    let range = BareText.range(in: source, from: first)
+                    return YAMLProblem(
+                        range: range, message: message, help: "write \(BareText.quoted(source.text(range)))")
+                }
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                if isAtStart || open > 0 {
+                    open += 1
+                    tokenStart = index + 1
+                }
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                open = max(0, open - 1)
+                tokenStart = index + 1
+            case UInt8(ascii: ","):
+                if open > 0 { tokenStart = index + 1 }
+            case UInt8(ascii: ":"), UInt8(ascii: "-"):
+                if index + 1 < bytes.count, isBlank(bytes[index + 1]), byte == UInt8(ascii: ":") || isAtStart {
+                    tokenStart = index + 1
+                }
+            case UInt8(ascii: "\n"):
+                tokenStart = index + 1
+            default:
+                break
+            }
+            index += 1
+        }
+        return nil
+    }
+
+    /// What to write instead of a mapping like `{stem: null}`, which came of an unquoted `{stem}`; nil for any other.
+    static func help(for node: YAMLNode, in source: SourceText) -> String? {
+        guard node.isFlow, let entries = node.entries, entries.count == 1, let entry = entries.first,
+            entry.key.isPlain, entry.value.isEmpty, let word = entry.key.text,
+            Placeholder(word: word) != nil || word.hasPrefix("env:")
+        else { return nil }
+        return "write \(BareText.quoted("${\(word)}"))"
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r")
+    }
+}

@@ -1,0 +1,218 @@
+import FileEvents
+import Glibc
+import Globbing
+import Rules
+
+/// A glob of `path:`, made absolute, and where it was written.
+struct PathPattern {
+    var glob: Glob
+    var node: YAMLNode
+}
+
+extension RuleDecoder {
+    /// The globs of `path:`, one or a list.
+    func patterns(from entry: YAMLNode.Entry, matchesHidden: Bool) -> [PathPattern] {
+        let options = Glob.Options(matchesHidden: matchesHidden)
+        let nodes: [YAMLNode]
+        if entry.value.text != nil || FlowPlaceholder.help(for: entry.value, in: source) != nil
+            || entry.value.entries != nil
+        {
+            nodes = [entry.value]
+        } else {
+            nodes = elements(entry, noun: "~/inbox/*.pdf") ?? []
+        }
+        return nodes.compactMap { node in
+            let range = node.isEmpty ? mark(entry) : mark(node)
+            guard let text = text(node, name: "'path'", at: range) else { return nil }
+            return glob(from: text, node, options: options).map { PathPattern(glob: $0, node: node) }
+        }
+    }
+
+    /// The globs of `exclude:`, which are relative to the root and match hidden names.
+    func exclude(_ entry: YAMLNode.Entry) -> [Glob]? {
+        elements(entry, noun: "\"**/drafts/**\"", allowsEmpty: true)?.compactMap { node in
+            guard let text = text(node, name: "'exclude'", at: mark(node)) else { return nil }
+            guard !text.hasPrefix("/"), !text.hasPrefix("~") else {
+                problems.error(
+                    "\(quoted(text)) in 'exclude' must be relative", at: node.range,
+                    help:
+                        "write it as it is below the folder in front of the first wildcard of 'path', such as '**/drafts'"
+                )
+                return nil
+            }
+            guard let pattern = expanded(text, node) else { return nil }
+            return parsed(pattern, written: text, node, options: Glob.Options(matchesHidden: true))
+        }
+    }
+
+    // MARK: - From text to glob
+
+    private func glob(from text: String, _ node: YAMLNode, options: Glob.Options) -> Glob? {
+        guard var pattern = expanded(text, node) else { return nil }
+        // Checked as it is written first, so that messages quote that; `..` has no place in a glob, only in front of one.
+        let hasParents = pattern.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
+        var isAbsolute = pattern.first == .slash
+        if !hasParents {
+            guard let glob = parsed(pattern, written: text, node, options: options) else { return nil }
+            isAbsolute = glob.root.first == .slash
+        }
+        if !isAbsolute {
+            pattern = PathPrefix.escaped(folder.bytes) + (folder.bytes == [.slash] ? [] : [.slash]) + pattern
+        }
+        return parsed(PathPrefix.normalized(pattern), written: text, node, options: options)
+    }
+
+    private func parsed(_ pattern: [UInt8], written text: String, _ node: YAMLNode, options: Glob.Options) -> Glob? {
+        do throws(GlobError) {
+            return try Glob(pattern, options: options)
+        } catch {
+            // What was put in stands in front, so the place counts from the end.
+            let offset = max(0, text.utf8.count - (pattern.count - error.offset))
+            problems.error(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
+            return nil
+        }
+    }
+
+    /// The text with `~` and `${env:NAME}` replaced, what they bring taken literally.
+    private func expanded(_ text: String, _ node: YAMLNode) -> [UInt8]? {
+        var pattern: [UInt8] = []
+        var rest = text.utf8[...]
+        if text.hasPrefix("~") {
+            guard text == "~" || text.hasPrefix("~/") else {
+                problems.error(
+                    "\(quoted(text.prefix { $0 != "/" })) is not expanded", at: mark(node, offset: 0, length: 1),
+                    help: "write the folder out; only '~/' stands for a home folder, your own")
+                return nil
+            }
+            guard let home = home(for: node) else { return nil }
+            pattern += PathPrefix.escaped(home)
+            rest = rest.dropFirst()
+        }
+        let bytes = Array(text.utf8)
+        var index = bytes.count - rest.count
+        var isComplete = true
+        for token in PlaceholderScan.tokens(in: text) {
+            pattern += bytes[index..<token.range.lowerBound]
+            index = token.range.upperBound
+            let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
+            guard token.word.hasPrefix("env:") else {
+                let isKnown = Placeholder(word: token.word) != nil
+                problems.error(
+                    isKnown
+                        ? "placeholder '${\(escaped(token.word))}' has no value yet when paths are watched"
+                        : "unknown placeholder '${\(escaped(token.word, limit: 80))}'",
+                    at: range,
+                    help: "write '*' for any name; of placeholders only ${env:NAME} can stand here")
+                isComplete = false
+                continue
+            }
+            let name = String(token.word.dropFirst(4))
+            guard let value = surroundings.environment(name) else {
+                reportUnset(name, at: range)
+                isComplete = false
+                continue
+            }
+            pattern += PathPrefix.escaped(Array(value.utf8))
+        }
+        if let open = text[text.utf8.index(text.utf8.startIndex, offsetBy: index)...].utf8.firstRange(of: "${".utf8) {
+            let offset = text.utf8.distance(from: text.utf8.startIndex, to: open.lowerBound)
+            let isEscaped = offset > 0 && bytes[offset - 1] == UInt8(ascii: "$")
+            if !isEscaped {
+                reportUnclosed(text, at: mark(node, offset: offset, length: 2))
+                return nil
+            }
+        }
+        pattern += bytes[index...]
+        return isComplete ? pattern : nil
+    }
+
+    /// The bytes of the home folder.
+    func home(for node: YAMLNode) -> [UInt8]? {
+        if let home = surroundings.home { return Array(home.utf8) }
+        problems.error(
+            "there is no home folder for '~'", at: mark(node, offset: 0, length: 1),
+            help: "set HOME, or write the folder out")
+        return nil
+    }
+
+    // MARK: - Paths that can't match
+
+    /// Warns of a glob that can't take anything, as far as that is seen at once.
+    func checkReach(of pattern: PathPattern, exclude: GlobSet, ignores: GlobSet, types: Set<FileType>) {
+        let samples = ["Qx7q", "m3Vw"].compactMap { PathPrefix.sample(of: pattern.glob.pattern, wildcard: $0) }
+        guard samples.count == 2, samples.allSatisfy({ pattern.glob.matches($0) }) else { return }
+        let root = PathBytes(pattern.glob.root)
+        func covered(by set: GlobSet) -> Bool {
+            samples.allSatisfy { sample in PathBytes(sample).relative(to: root).map { set.covers($0) } ?? false }
+        }
+        if covered(by: exclude) {
+            problems.warning(
+                "this can't match: 'exclude' leaves out all that it takes", at: mark(pattern.node),
+                help: "narrow 'exclude', or remove this path")
+        } else if covered(by: ignores) {
+            problems.warning(
+                "this can't match: the built-in ignores leave out all that it takes", at: mark(pattern.node),
+                help: "write 'ignore_defaults: false' if such files are meant")
+        } else if samples[0] == samples[1], !types.contains(.directory),
+            case .folder = FileReading.kind(of: PathBytes(samples[0]))
+        {
+            problems.warning(
+                "this is a folder, and the rule takes none", at: mark(pattern.node),
+                help: "add '/*' for its files, or '/**' for all files below it")
+        }
+    }
+}
+
+/// Works on the literal beginning of a pattern.
+enum PathPrefix {
+    private static let special = Set("*?[]{},\\".utf8)
+    private static let wild = Set("*?[{\\".utf8)
+
+    /// A pattern that matches exactly these bytes.
+    static func escaped(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.flatMap { special.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }
+    }
+
+    /// An absolute pattern without `..` in the folders in front of its first wildcard.
+    static func normalized(_ pattern: [UInt8]) -> [UInt8] {
+        let wildcard = pattern.indices.first {
+            // Escapes in front come from folder names, and belong to the literal part.
+            wild.contains(pattern[$0]) && !isEscape(pattern, at: $0)
+        }
+        let end = wildcard.map { pattern[..<$0].lastIndex(of: .slash) ?? 0 } ?? pattern.count
+        let head = pattern[..<end]
+        guard head.split(separator: .slash).contains(where: { $0.elementsEqual([.dot, .dot]) }) else { return pattern }
+        let folder = PathBytes(head).normalized.bytes
+        return (folder == [.slash] && end < pattern.count ? [] : folder) + pattern[end...]
+    }
+
+    /// Whether the byte is a backslash that escapes, or is escaped by one.
+    private static func isEscape(_ pattern: [UInt8], at index: Int) -> Bool {
+        pattern[index] == UInt8(ascii: "\\") || (index > 0 && pattern[index - 1] == UInt8(ascii: "\\"))
+    }
+
+    /// A path that the pattern takes, its wildcards replaced by a word; nil for patterns with classes or braces.
+    static func sample(of pattern: [UInt8], wildcard: String) -> [UInt8]? {
+        var sample: [UInt8] = []
+        var index = 0
+        while index < pattern.count {
+            switch pattern[index] {
+            case UInt8(ascii: "["), UInt8(ascii: "{"):
+                return nil
+            case UInt8(ascii: "\\"):
+                index += 1
+                guard index < pattern.count else { return nil }
+                sample.append(pattern[index])
+            case UInt8(ascii: "*"):
+                while index + 1 < pattern.count, pattern[index + 1] == UInt8(ascii: "*") { index += 1 }
+                sample += wildcard.utf8
+            case UInt8(ascii: "?"):
+                sample += wildcard.utf8.prefix(1)
+            default:
+                sample.append(pattern[index])
+            }
+            index += 1
+        }
+        return sample
+    }
+}

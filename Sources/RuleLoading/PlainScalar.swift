@@ -1,0 +1,77 @@
+/// What an unquoted scalar means in YAML 1.2's core schema.
+package enum PlainScalar: Sendable, Equatable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    case number(Double)
+    /// A whole number that 64 bits can't hold.
+    case tooLarge
+    /// `.inf` or `.nan`, which JSON can't express.
+    case notFinite
+    /// `0644`: 644 in YAML 1.2, 420 in YAML 1.1, and neither is what was meant.
+    case leadingZero
+    case text
+
+    package init(_ text: String) {
+        switch text {
+        case "", "~", "null", "Null", "NULL": self = .null
+        case "true", "True", "TRUE": self = .bool(true)
+        case "false", "False", "FALSE": self = .bool(false)
+        default: self = Self.number(Array(text.utf8))
+        }
+    }
+
+    private static func number(_ bytes: [UInt8]) -> PlainScalar {
+        // Nothing longer is a number that anybody wrote.
+        guard let first = bytes.first, bytes.count <= 400 else { return .text }
+        let isSigned = first == UInt8(ascii: "-") || first == UInt8(ascii: "+")
+        let digits = isSigned ? bytes.dropFirst() : bytes[...]
+        guard let leading = digits.first else { return .text }
+        if digits.allSatisfy(isDigit) {
+            if digits.count > 1, leading == UInt8(ascii: "0") { return .leadingZero }
+            return Int64(String(decoding: bytes, as: UTF8.self)).map(PlainScalar.integer) ?? .tooLarge
+        }
+        let rest = String(decoding: digits.dropFirst(2), as: UTF8.self)
+        if !isSigned, digits.starts(with: "0x".utf8), !rest.isEmpty, digits.dropFirst(2).allSatisfy(isHexadecimal) {
+            return Int64(rest, radix: 16).map(PlainScalar.integer) ?? .tooLarge
+        }
+        if !isSigned, digits.starts(with: "0o".utf8), !rest.isEmpty, digits.dropFirst(2).allSatisfy(isOctal) {
+            return Int64(rest, radix: 8).map(PlainScalar.integer) ?? .tooLarge
+        }
+        switch String(decoding: digits, as: UTF8.self) {
+        case ".inf", ".Inf", ".INF": return .notFinite
+        case ".nan", ".NaN", ".NAN": return isSigned ? .text : .notFinite
+        default: break
+        }
+        guard isDecimal(digits), let number = Double(String(decoding: bytes, as: UTF8.self)) else { return .text }
+        return number.isFinite ? .number(number) : .tooLarge
+    }
+
+    /// `[0-9]*(\.[0-9]*)?([eE][-+]?[0-9]+)?` with at least one digit in front of the exponent.
+    private static func isDecimal(_ bytes: ArraySlice<UInt8>) -> Bool {
+        var rest = bytes
+        let whole = rest.prefix(while: isDigit).count
+        rest = rest.dropFirst(whole)
+        var fraction = 0
+        if rest.first == UInt8(ascii: ".") {
+            rest = rest.dropFirst()
+            fraction = rest.prefix(while: isDigit).count
+            rest = rest.dropFirst(fraction)
+        }
+        guard whole + fraction > 0 else { return false }
+        guard let mark = rest.first else { return true }
+        guard mark == UInt8(ascii: "e") || mark == UInt8(ascii: "E") else { return false }
+        rest = rest.dropFirst()
+        if rest.first == UInt8(ascii: "-") || rest.first == UInt8(ascii: "+") { rest = rest.dropFirst() }
+        return !rest.isEmpty && rest.allSatisfy(isDigit)
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
+
+    private static func isOctal(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "7")).contains(byte) }
+
+    private static func isHexadecimal(_ byte: UInt8) -> Bool {
+        isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+            || (UInt8(ascii: "A")...UInt8(ascii: "F")).contains(byte)
+    }
+}

@@ -1,0 +1,57 @@
+import FileEvents
+import Glibc
+
+/// Finds the program of an `exec`.
+enum ProgramSearch {
+    enum Problem: Error {
+        case notInFolders([String])
+        case missing
+        case isNoFile(String)
+        case isNotExecutable
+
+        func message(for program: String) -> String {
+            switch self {
+            case .notInFolders(let folders):
+                "there is no program \(quoted(program)) in \(folders.joined(separator: ":"))"
+            case .missing: "there is no program \(quoted(program))"
+            case .isNoFile(let noun): "\(quoted(program)) is \(noun), not a program"
+            case .isNotExecutable: "\(quoted(program)) is not executable"
+            }
+        }
+
+        func help(for program: String) -> String? {
+            switch self {
+            case .notInFolders:
+                program.contains(" ")
+                    ? "write each argument as an element of its own" : "install it, or write its path with a '/'"
+            case .missing: program.hasPrefix("/") ? nil : "a path with a '/' is meant from the folder of the rules file"
+            case .isNoFile: nil
+            case .isNotExecutable: "make it so with 'chmod +x'"
+            }
+        }
+    }
+
+    /// The absolute path of a program.
+    ///
+    /// With a slash it is a path, meant from the folder of the rules file; without one it is looked up in the folders.
+    static func find(_ name: [UInt8], from folder: PathBytes, in folders: [String]) -> Result<PathBytes, Problem> {
+        guard name.contains(.slash) else {
+            for candidate in folders.map({ PathBytes($0).appending(name) })
+            where check(candidate) == nil && !name.isEmpty {
+                return .success(candidate)
+            }
+            return .failure(.notInFolders(folders))
+        }
+        let path = (name.first == .slash ? PathBytes(name) : folder.appending(name)).normalized
+        return check(path).map { .failure($0) } ?? .success(path)
+    }
+
+    private static func check(_ path: PathBytes) -> Problem? {
+        switch FileReading.kind(of: path) {
+        case .missing: .missing
+        case .folder: .isNoFile("a folder")
+        case .other(let noun): .isNoFile(noun)
+        case .file: path.withCString { access($0, X_OK) } == 0 ? nil : .isNotExecutable
+        }
+    }
+}

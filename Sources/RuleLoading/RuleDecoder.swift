@@ -1,0 +1,199 @@
+import FileEvents
+import Globbing
+import PluginProtocol
+import Rules
+import Settling
+
+/// A rule as it was read, and whether it is to run.
+struct DecodedRule {
+    var rule: Rule
+    var isEnabled: Bool
+}
+
+/// Turns the tree of one rules file into rules, and tells all that is wrong with it.
+///
+/// Nothing is thrown: a value that can't be read is told of and left out, and a
+/// rule with an error is not returned. Split by subject over several files.
+struct RuleDecoder {
+    let source: SourceText
+    /// The absolute folder of the file.
+    let folder: PathBytes
+    /// The name of the file without its extension, of which the names of unnamed rules are made.
+    let stem: String
+    let surroundings: RuleLoader.Surroundings
+    let catalog: CatalogCache
+    let names: RuleNames
+    let problems: DiagnosticCollector
+
+    static let topKeys = ["rules", "defaults"]
+    static let ruleKeys = [
+        "name", "description", "enabled", "path", "exclude", "ignore_defaults", "types", "hidden", "depth", "events",
+        "settle", "writers", "action", "timeout", "concurrency",
+    ]
+    /// The keys of an action, which some put into the rule itself.
+    static let actionKeys = ["use", "with", "exec", "shell"]
+
+    /// Reads the whole file.
+    func rules(from root: YAMLNode?) -> [DecodedRule] {
+        let start = 0..<min(1, source.bytes.count)
+        guard let root, !root.isNull else {
+            if source.bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }) {
+                // A file that is being saved is empty for a moment, and must not count as one without rules.
+                problems.error(
+                    "the file is empty", at: start, help: "begin it with 'rules:', or remove it")
+            } else {
+                problems.warning("the file has no rules", at: start, help: "begin them with 'rules:'")
+            }
+            return []
+        }
+        guard let entries = root.entries else {
+            let isList = root.elements != nil
+            problems.error(
+                "a rules file must be a mapping, not \(root.noun)", at: mark(root),
+                help: isList ? "put 'rules:' above the list" : "begin the file with 'rules:'")
+            return []
+        }
+        checkKeys(entries, known: Self.topKeys, noun: "keys at the top of a file", misplaced: Self.ruleKeys) {
+            _ in "it belongs to a rule, in the list under 'rules:'"
+        }
+        let defaults = root.entry("defaults").map { self.defaults($0) } ?? RuleSettings()
+        guard let rules = root.entry("rules") else {
+            problems.error(
+                "there are no 'rules' in the file", at: mark(root), help: "add 'rules:' with a list of rules")
+            return []
+        }
+        return list(rules, defaults: defaults)
+    }
+
+    private func list(_ entry: YAMLNode.Entry, defaults: RuleSettings) -> [DecodedRule] {
+        if entry.value.isNull || entry.value.elements?.isEmpty == true {
+            problems.warning("'rules' is empty", at: entry.key.range, help: "add a rule that begins with '- name:'")
+            return []
+        }
+        guard let elements = entry.value.elements else {
+            let help = entry.value.entries == nil ? "write a list of mappings" : "begin each rule with '- '"
+            reportType(entry, "a list", help: help)
+            return []
+        }
+        return elements.enumerated().compactMap { index, element in
+            rule(from: element, number: index + 1, defaults: defaults)
+        }
+    }
+
+    // MARK: - One rule
+
+    private func rule(from node: YAMLNode, number: Int, defaults: RuleSettings) -> DecodedRule? {
+        let errorsBefore = problems.errorCount
+        guard let entries = node.entries else {
+            problems.error(
+                "a rule must be a mapping, not \(node.noun)", at: mark(node), help: "write 'path:' and 'action:' in it")
+            return nil
+        }
+        checkKeys(entries, known: Self.ruleKeys, noun: "keys of a rule", misplaced: Self.actionKeys) {
+            "put it under 'action:', as in 'action: { \($0): … }'"
+        }
+        let place = source.place(at: node.range.lowerBound)
+        let name = name(of: node, number: number)
+        let summary = node.entry("description").flatMap { text($0) }
+        let settings = settings(from: node).over(defaults)
+        let isHidden = settings.hidden ?? false
+        let exclude = GlobSet(settings.exclude ?? [])
+        let ignores = settings.ignoreDefaults ?? true ? DefaultIgnores.globs : GlobSet([])
+        let types = settings.types ?? [.file]
+        let events = settings.events ?? [.created, .modified]
+        let patterns = required("path", in: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf").map {
+            self.patterns(from: $0, matchesHidden: isHidden)
+        }
+        let steps = required("action", in: node, help: "add 'action:', such as 'action: log'").map {
+            self.steps(from: $0)
+        }
+        for step in steps ?? [] { checkLimits(of: step, events: events, types: types, settings: settings) }
+        for pattern in patterns ?? [] { checkReach(of: pattern, exclude: exclude, ignores: ignores, types: types) }
+        guard problems.errorCount == errorsBefore, let patterns, let steps else { return nil }
+        let rule = Rule(
+            name: name, place: place, summary: summary, globs: patterns.map(\.glob), exclude: exclude, ignores: ignores,
+            types: types, depth: settings.depth, events: events,
+            settle: SettlePolicy(quiet: settings.settle ?? .seconds(2), writers: settings.writers ?? .wait),
+            actions: steps.map(\.action), timeout: settings.timeout ?? .seconds(600),
+            concurrency: settings.concurrency ?? 1)
+        return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true)
+    }
+
+    private func required(_ key: String, in node: YAMLNode, help: String) -> YAMLNode.Entry? {
+        if let entry = node.entry(key) { return entry }
+        problems.error("the rule has no '\(key)'", at: mark(node), help: help)
+        return nil
+    }
+
+    private func name(of node: YAMLNode, number: Int) -> String {
+        let given = node.entry("name")
+        let name = given.flatMap { text($0) } ?? "\(stem)-\(number)"
+        let range = given?.value.range ?? mark(node)
+        let isPrintable = name.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+        guard !name.isEmpty, isPrintable, name.utf8.count <= 200 else {
+            problems.error(
+                "a rule can't have the name \(quoted(name))", at: range,
+                help: "write a short name of one line, such as 'thumbnails'")
+            return name
+        }
+        if let other = names.claim(name, at: source.place(at: range.lowerBound)) {
+            let help =
+                given == nil
+                ? "give this rule a 'name'; without one it has that of its file and its number"
+                : "give each rule its own name"
+            problems.error("the name \(quoted(name)) belongs to the rule at \(other)", at: range, help: help)
+        }
+        return name
+    }
+
+    // MARK: - Keys and places
+
+    /// Tells of keys that are not known; of those that are misplaced, the closure says where they belong.
+    func checkKeys(
+        _ entries: [YAMLNode.Entry], known: [String], noun: String, misplaced: [String] = [],
+        misplacedHelp: (String) -> String = { _ in "" }
+    ) {
+        for entry in entries where !known.contains(entry.name) {
+            let help =
+                misplaced.contains(entry.name)
+                ? misplacedHelp(entry.name) : Spelling.help(for: entry.name, candidates: known, noun: noun)
+            problems.error("unknown key \(quoted(entry.name))", at: entry.key.range, help: help)
+        }
+    }
+
+    /// What a caret underlines for a node: all of a scalar or a flow collection, the beginning of a block.
+    func mark(_ node: YAMLNode) -> Range<Int> {
+        if node.text != nil || node.isFlow { return node.range }
+        return node.range.lowerBound..<min(node.range.lowerBound + 1, source.bytes.count)
+    }
+
+    /// The value of an entry, or its key when there is no value to point at.
+    func mark(_ entry: YAMLNode.Entry) -> Range<Int> {
+        let isBlock = entry.value.text == nil && !entry.value.isFlow
+        return entry.value.isEmpty || isBlock ? entry.key.range : entry.value.range
+    }
+
+    /// The part of a scalar's text, when the file holds the text letter by letter; else its beginning.
+    func mark(_ node: YAMLNode, offset: Int, length: Int) -> Range<Int> {
+        guard case .scalar(let text, let style) = node.content else { return mark(node) }
+        let quote = style == .plain ? 0 : 1
+        let start = node.range.lowerBound + quote
+        let end = node.range.upperBound - quote
+        guard style != .block, start <= end, source.bytes[start..<end].elementsEqual(text.utf8) else {
+            return node.range.lowerBound..<(node.range.lowerBound + 1)
+        }
+        return min(start + offset, end)..<min(start + offset + max(length, 1), max(end, start + offset + 1))
+    }
+}
+
+/// The names that rules have taken, over all files.
+final class RuleNames {
+    private var places: [String: SourcePlace] = [:]
+
+    /// Takes a name; returns where the rule is that has it already.
+    func claim(_ name: String, at place: SourcePlace) -> SourcePlace? {
+        if let other = places[name] { return other }
+        places[name] = place
+        return nil
+    }
+}

@@ -1,0 +1,189 @@
+package import FileEvents
+import Glibc
+package import Rules
+
+/// Reads rules files, and tells all that is wrong with them at once.
+package struct RuleLoader: Sendable {
+    /// What rules depend on beside their own text; the core reads no environment itself.
+    package struct Surroundings: Sendable {
+        /// What `~` stands for.
+        package var home: String?
+        /// The value of an environment variable, for `${env:NAME}`.
+        package var environment: @Sendable (String) -> String?
+        /// The absolute folder that relative paths of rules files are meant from.
+        package var currentFolder: PathBytes
+        /// Where `exec` looks for a program without a slash; what a plugin has as its PATH.
+        package var programFolders: [String]
+        /// Bytes; a larger file is refused unread.
+        package var maximumFileSize: Int
+
+        package init(
+            home: String?, environment: @escaping @Sendable (String) -> String?, currentFolder: PathBytes,
+            programFolders: [String] = ["/usr/local/bin", "/usr/bin", "/bin"], maximumFileSize: Int = 4 << 20
+        ) {
+            self.home = home
+            self.environment = environment
+            self.currentFolder = currentFolder
+            self.programFolders = programFolders
+            self.maximumFileSize = maximumFileSize
+        }
+    }
+
+    private let catalog: any HandlerCatalog
+    private let surroundings: Surroundings
+
+    package init(catalog: any HandlerCatalog, surroundings: Surroundings) {
+        self.catalog = catalog
+        self.surroundings = surroundings
+    }
+
+    /// Loads files and folders.
+    ///
+    /// Of a folder the `*.yaml` and `*.yml` files in it are read, sorted by name,
+    /// not those of its sub-folders and not hidden ones. A file that is named
+    /// twice is read once.
+    package func load(_ paths: [String]) -> LoadedRules {
+        var loaded = LoadedRules()
+        var rules: [Rule] = []
+        let catalog = CatalogCache(catalog)
+        let names = RuleNames()
+        for file in files(paths, &loaded.diagnostics) where !loaded.files.contains(file.path) {
+            loaded.files.append(file.path)
+            let (decoded, diagnostics) = load(file, catalog: catalog, names: names)
+            loaded.diagnostics += diagnostics
+            rules += decoded.filter(\.isEnabled).map(\.rule)
+            loaded.disabledRules += decoded.filter { !$0.isEnabled }.map(\.rule)
+        }
+        loaded.ruleset = Ruleset(rules)
+        return loaded
+    }
+
+    // MARK: - One file
+
+    private func load(
+        _ file: RulesFile, catalog: CatalogCache, names: RuleNames
+    ) -> (rules: [DecodedRule], diagnostics: [Diagnostic]) {
+        let source: SourceText
+        do throws(FileReading.Problem) {
+            let bytes = try FileReading.read(file.path, limit: surroundings.maximumFileSize)
+            switch TextCheck.source(file: file.shown, bytes: bytes) {
+            case .success(let text): source = text
+            case .failure(let diagnostic): return ([], [diagnostic])
+            }
+        } catch {
+            return ([], [Diagnostic(.error, file: file.shown, message: error.message, help: error.help)])
+        }
+        let root: YAMLNode?
+        let problems = DiagnosticCollector(source)
+        do throws(YAMLProblem) {
+            let document = try YAMLParser.parse(source)
+            root = document.root
+            for problem in document.problems { problems.error(problem.message, at: problem.range, help: problem.help) }
+        } catch {
+            problems.error(error.message, at: error.range, help: error.help)
+            return ([], problems.sorted())
+        }
+        let decoder = RuleDecoder(
+            source: source, folder: file.path.parent, stem: file.stem, surroundings: surroundings, catalog: catalog,
+            names: names, problems: problems)
+        return (decoder.rules(from: root), problems.sorted())
+    }
+
+    // MARK: - Files and folders
+
+    private struct RulesFile {
+        /// Absolute.
+        var path: PathBytes
+        /// As the user named it, or the folder it is in.
+        var shown: String
+
+        var stem: String {
+            let name = path.lastComponent
+            let end = name.lastIndex(of: .dot).flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
+            return String(decoding: name[..<end], as: UTF8.self)
+        }
+    }
+
+    private func files(_ paths: [String], _ diagnostics: inout [Diagnostic]) -> [RulesFile] {
+        var files: [RulesFile] = []
+        for path in paths {
+            let named = PathBytes(path)
+            let absolute = (named.bytes.first == .slash ? named : surroundings.currentFolder.appending(named.bytes))
+                .normalized
+            switch FileReading.kind(of: absolute) {
+            case .folder:
+                files += filesInFolder(absolute, shown: path, &diagnostics)
+            case .missing(ENOENT), .missing(ENOTDIR):
+                diagnostics.append(
+                    Diagnostic(
+                        .error, file: path, message: "there is no such file or folder",
+                        help: nearest(to: absolute, shown: path) ?? "name rules files, or folders of them"))
+            default:
+                files.append(RulesFile(path: absolute, shown: path))
+            }
+        }
+        return files
+    }
+
+    private func filesInFolder(
+        _ folder: PathBytes, shown: String, _ diagnostics: inout [Diagnostic]
+    ) -> [RulesFile] {
+        let prefix = shown.hasSuffix("/") ? shown : shown + "/"
+        var files: [RulesFile] = []
+        do throws(FileReading.Problem) {
+            for name in try FileReading.names(in: folder) where Self.isRulesFile(name) {
+                let file = RulesFile(
+                    path: folder.appending(name), shown: prefix + String(decoding: name, as: UTF8.self))
+                if case .folder = FileReading.kind(of: file.path) {
+                    diagnostics.append(
+                        Diagnostic(
+                            .warning, file: file.shown, message: "this is a folder; rules in it are not read",
+                            help: "name it beside '\(shown)', or give it another name"))
+                } else {
+                    files.append(file)
+                }
+            }
+        } catch {
+            diagnostics.append(Diagnostic(.error, file: shown, message: error.message, help: error.help))
+            return []
+        }
+        if files.isEmpty {
+            diagnostics.append(
+                Diagnostic(
+                    .error, file: shown, message: "the folder holds no rules file",
+                    help: "give rules files a name that ends in '.yaml' or '.yml'"))
+        }
+        return files
+    }
+
+    private static func isRulesFile(_ name: [UInt8]) -> Bool {
+        name.first != .dot && (name.suffix(5).elementsEqual(".yaml".utf8) || name.suffix(4).elementsEqual(".yml".utf8))
+    }
+
+    /// The file beside a missing one whose name is nearly the same.
+    private func nearest(to path: PathBytes, shown: String) -> String? {
+        guard let names = try? FileReading.names(in: path.parent), let name = PathBytes(path.lastComponent).text,
+            let near = Spelling.nearest(
+                to: name, in: names.compactMap { PathBytes($0).text }.filter { !$0.hasPrefix(".") })
+        else { return nil }
+        return "write '\(shown.dropLast(name.count))\(near)'"
+    }
+}
+
+/// What loading came to.
+package struct LoadedRules: Sendable {
+    /// The enabled rules that have no error.
+    ///
+    /// It is for use only when there are no errors; a rule that failed to load
+    /// may be the one that another needs.
+    package var ruleset = Ruleset([])
+    /// Rules with `enabled: false`, checked like all others.
+    package var disabledRules: [Rule] = []
+    /// What is wrong, in the order of files and lines.
+    package var diagnostics: [Diagnostic] = []
+    /// The absolute paths of the rules files, also of those with errors.
+    package var files: [PathBytes] = []
+
+    /// Whether anything is wrong that keeps the rules from running.
+    package var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
+}

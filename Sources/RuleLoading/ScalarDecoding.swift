@@ -1,0 +1,120 @@
+import Rules
+
+// Single values: each reader returns nil after it has told what is wrong.
+extension RuleDecoder {
+    /// A text; numbers and words like `yes` are taken as they are written.
+    func text(_ entry: YAMLNode.Entry) -> String? {
+        guard let text = text(entry.value, name: quoted(entry.name), at: mark(entry)) else { return nil }
+        return text
+    }
+
+    /// A text of an entry or of an element, which has that name in messages.
+    func text(_ node: YAMLNode, name: String, at range: Range<Int>) -> String? {
+        if node.isEmpty || (node.isNull && node.text != "~") {
+            problems.error("\(name) has no value", at: range, help: "write one, or remove the key")
+            return nil
+        }
+        if let text = node.text { return text }
+        reportType(node, name: name, "a string", at: range)
+        return nil
+    }
+
+    func bool(_ entry: YAMLNode.Entry) -> Bool? {
+        switch entry.value.text {
+        case "true" where entry.value.isPlain: return true
+        case "false" where entry.value.isPlain: return false
+        default: break
+        }
+        var help: String?
+        switch entry.value.text?.lowercased() {
+        case "true", "yes", "y", "on", "1": help = "write 'true', without quotes"
+        case "false", "no", "n", "off", "0": help = "write 'false', without quotes"
+        default: break
+        }
+        reportType(entry, "true or false", help: help)
+        return nil
+    }
+
+    func integer(_ entry: YAMLNode.Entry, in range: ClosedRange<Int>) -> Int? {
+        let noun = "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        guard let text = entry.value.text else {
+            reportType(entry, noun)
+            return nil
+        }
+        guard entry.value.isPlain, case .integer(let integer) = PlainScalar(text), let number = Int(exactly: integer),
+            range.contains(number)
+        else {
+            let isQuoted = !entry.value.isPlain && Int(text).map(range.contains) == true
+            reportType(entry, noun, help: isQuoted ? "write it without quotes" : nil)
+            return nil
+        }
+        return number
+    }
+
+    /// A duration that is not negative; zero only where it has a meaning.
+    func duration(_ entry: YAMLNode.Entry, allowsZero: Bool) -> Duration? {
+        guard let text = entry.value.text, !entry.value.isNull else {
+            reportType(entry, "a duration", help: "write a number and a unit, such as '2s'")
+            return nil
+        }
+        do throws(DurationProblem) {
+            let duration = try DurationText.parse(text)
+            if duration == .zero, !allowsZero {
+                problems.error(
+                    "\(quoted(entry.name)) must be more than 0", at: entry.value.range,
+                    help: "write a time, such as '10m'")
+                return nil
+            }
+            return duration
+        } catch {
+            problems.error(error.message, at: entry.value.range, help: error.help)
+            return nil
+        }
+    }
+
+    /// One word of a few.
+    func word(_ entry: YAMLNode.Entry, of words: [String], noun: String) -> String? {
+        guard let text = text(entry) else { return nil }
+        if words.contains(text) { return text }
+        problems.error(
+            "\(quoted(entry.name)) can't be \(quoted(text))", at: entry.value.range,
+            help: Spelling.help(for: text, candidates: words, noun: noun))
+        return nil
+    }
+
+    /// The elements of a list that is not empty; the noun is an example of them, for messages.
+    func elements(_ entry: YAMLNode.Entry, noun: String, allowsEmpty: Bool = false) -> [YAMLNode]? {
+        guard let elements = entry.value.elements else {
+            var help = "write a list, such as [\(noun)]"
+            if let text = entry.value.text, !entry.value.isNull, entry.value.range.count == text.utf8.count {
+                help = "write [\(BareText.needsQuotes(text) ? BareText.quoted(text) : text)]"
+            }
+            reportType(entry, "a list", help: help)
+            return nil
+        }
+        guard allowsEmpty || !elements.isEmpty else {
+            problems.error(
+                "\(quoted(entry.name)) is empty", at: mark(entry), help: "write at least one, such as [\(noun)]")
+            return nil
+        }
+        return elements
+    }
+
+    // MARK: - Wrong types
+
+    func reportType(_ entry: YAMLNode.Entry, _ expected: String, help: String? = nil) {
+        reportType(entry.value, name: quoted(entry.name), expected, at: mark(entry), help: help)
+    }
+
+    func reportType(_ node: YAMLNode, name: String, _ expected: String, at range: Range<Int>, help: String? = nil) {
+        if let placeholder = FlowPlaceholder.help(for: node, in: source) {
+            problems.error(FlowPlaceholder.message, at: range, help: placeholder)
+            return
+        }
+        if node.isNull {
+            problems.error("\(name) has no value", at: range, help: help ?? "write \(expected)")
+            return
+        }
+        problems.error("\(name) must be \(expected), not \(node.noun)", at: range, help: help)
+    }
+}

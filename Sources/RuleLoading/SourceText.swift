@@ -1,0 +1,116 @@
+package import Rules
+
+/// The text of a YAML file: valid UTF-8, with the places in it that people read.
+///
+/// Offsets are bytes; lines and columns count from 1, columns in Unicode
+/// scalars. A line ends at LF, CR LF or CR, as in editors.
+package struct SourceText: Sendable {
+    /// The file as the user named it.
+    package let file: String
+    /// UTF-8, without a byte order mark.
+    package let bytes: [UInt8]
+    /// The offset of each line.
+    private let lineStarts: [Int]
+    /// The offset of every so many-th character; empty when the text is ASCII, where both count alike.
+    private let checkpoints: [Int]
+
+    private static let charactersPerCheckpoint = 512
+
+    package init(file: String, bytes: [UInt8]) {
+        self.file = file
+        self.bytes = bytes
+        var lineStarts = [0]
+        var checkpoints = [0]
+        var isASCII = true
+        var character = 0
+        bytes.withUnsafeBufferPointer { bytes in
+            for (offset, byte) in bytes.enumerated() {
+                if byte == Self.lineFeed || (byte == Self.carriageReturn && !Self.isLineFeed(bytes, at: offset + 1)) {
+                    lineStarts.append(offset + 1)
+                }
+                guard !Self.isContinuation(byte) else { continue }
+                if byte >= 0x80 { isASCII = false }
+                if character > 0, character % Self.charactersPerCheckpoint == 0 { checkpoints.append(offset) }
+                character += 1
+            }
+        }
+        self.lineStarts = lineStarts
+        self.checkpoints = isASCII ? [] : checkpoints
+    }
+
+    /// The place of an offset; the end of the text is a place too.
+    package func place(at offset: Int) -> SourcePlace {
+        let offset = min(max(offset, 0), bytes.count)
+        let line = lineIndex(at: offset)
+        return SourcePlace(
+            file: file, line: line + 1, column: character(at: offset) - character(at: lineStarts[line]) + 1)
+    }
+
+    /// The line that holds the offset, without its end.
+    package func lineRange(at offset: Int) -> Range<Int> {
+        let line = lineIndex(at: min(max(offset, 0), bytes.count))
+        let start = lineStarts[line]
+        var end = line + 1 < lineStarts.count ? lineStarts[line + 1] : bytes.count
+        while end > start, bytes[end - 1] == Self.lineFeed || bytes[end - 1] == Self.carriageReturn { end -= 1 }
+        return start..<end
+    }
+
+    /// The offset of a character, counted from 0.
+    package func offset(ofCharacter character: Int) -> Int {
+        guard !checkpoints.isEmpty else { return min(character, bytes.count) }
+        let checkpoint = min(character / Self.charactersPerCheckpoint, checkpoints.count - 1)
+        var offset = checkpoints[checkpoint]
+        var missing = character - checkpoint * Self.charactersPerCheckpoint
+        while missing > 0, offset < bytes.count {
+            offset = self.offset(after: offset)
+            missing -= 1
+        }
+        return offset
+    }
+
+    /// The number of characters in front of an offset.
+    package func character(at offset: Int) -> Int {
+        guard !checkpoints.isEmpty else { return offset }
+        let checkpoint = Self.lastIndex(of: checkpoints, notAbove: offset)
+        let rest = bytes[checkpoints[checkpoint]..<offset]
+        return checkpoint * Self.charactersPerCheckpoint + rest.count { !Self.isContinuation($0) }
+    }
+
+    /// The offset of the next character.
+    package func offset(after offset: Int) -> Int {
+        var next = offset + 1
+        while next < bytes.count, Self.isContinuation(bytes[next]) { next += 1 }
+        return min(next, bytes.count)
+    }
+
+    /// The offset of the character before.
+    package func offset(before offset: Int) -> Int {
+        var previous = offset - 1
+        while previous > 0, Self.isContinuation(bytes[previous]) { previous -= 1 }
+        return max(previous, 0)
+    }
+
+    /// The text of a range.
+    package func text(_ range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
+
+    private func lineIndex(at offset: Int) -> Int { Self.lastIndex(of: lineStarts, notAbove: offset) }
+
+    private static func lastIndex(of sorted: [Int], notAbove limit: Int) -> Int {
+        var low = 0
+        var high = sorted.count - 1
+        while low < high {
+            let middle = (low + high + 1) / 2
+            if sorted[middle] <= limit { low = middle } else { high = middle - 1 }
+        }
+        return low
+    }
+
+    private static let lineFeed = UInt8(ascii: "\n")
+    private static let carriageReturn = UInt8(ascii: "\r")
+
+    private static func isLineFeed(_ bytes: UnsafeBufferPointer<UInt8>, at offset: Int) -> Bool {
+        offset < bytes.count && bytes[offset] == lineFeed
+    }
+
+    private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
+}

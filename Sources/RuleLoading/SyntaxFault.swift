@@ -1,0 +1,199 @@
+import Rules
+
+/// libyaml's complaints in words that say what to do.
+enum SyntaxFault {
+    static func problem(for error: YAMLSyntaxError, in source: SourceText) -> YAMLProblem {
+        let at = source.offset(ofCharacter: error.character)
+        let context = source.offset(ofCharacter: error.contextCharacter)
+        let isInFlow = error.context?.contains("flow") == true
+        let fault = Fault(source: source, at: at, context: context)
+        return fault.tab() ?? FlowPlaceholder.problem(in: source, from: isInFlow ? context : at, to: at)
+            ?? fault.problem(for: error)
+    }
+}
+
+private struct Fault {
+    var source: SourceText
+    /// Where libyaml gave up.
+    var at: Int
+    /// Where what it was reading begins.
+    var context: Int
+
+    private var byte: UInt8? { at < source.bytes.count ? source.bytes[at] : nil }
+    private var contextLine: Int { source.place(at: context).line }
+
+    /// Whatever the complaint is, a tab in front of the line is the reason.
+    func tab() -> YAMLProblem? {
+        let line = source.lineRange(at: at)
+        let blanks = source.bytes[line].prefix { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        guard let tab = blanks.firstIndex(of: UInt8(ascii: "\t")) else { return nil }
+        return YAMLProblem(range: tab..<blanks.endIndex, message: "a tab can't indent YAML", help: "indent with spaces")
+    }
+
+    func problem(for error: YAMLSyntaxError) -> YAMLProblem {
+        if let closing = textAfterClosing() { return closing }
+        switch (error.context, error.problem) {
+        case ("while scanning an alias", _), ("while scanning an anchor", _), ("while scanning a tag", _),
+            ("while scanning a block scalar", "did not find expected comment or line break"),
+            ("while scanning a directive", _), (_, "found undefined tag handle"):
+            return mustBeQuoted(from: context)
+        case (_, "found character that cannot start any token"):
+            return mustBeQuoted(from: at)
+        case (_, "found unexpected end of stream"), (_, "found unexpected document indicator"):
+            return unclosedQuote()
+        case (_, "found unknown escape character"):
+            return here(
+                2, "unknown escape \(quoted(source.text(at..<min(at + 2, source.bytes.count)))) in double quotes",
+                help: #"write '\\' for a backslash, or use single quotes"#)
+        case (_, "did not find expected hexdecimal number"), (_, "found invalid Unicode character escape code"):
+            return here(1, "this escape names no character", help: #"write '\\' for a backslash, or use single quotes"#)
+        case (_, "could not find expected ':'"):
+            return YAMLProblem(
+                range: context..<source.lineRange(at: context).upperBound, message: "there is no ':' after this key",
+                help: "write 'key: value', and indent a text that goes on")
+        case (_, "mapping values are not allowed in this context"):
+            return here(
+                1, "a ':' can't stand here",
+                help: "put a text that holds ': ' into quotes, or mend the indentation of this line")
+        case (_, "block sequence entries are not allowed in this context"):
+            return here(1, "a list can't begin here", help: "begin it on a line of its own, or put '-' into quotes")
+        case (_, "did not find expected key"):
+            return here(
+                1, "this doesn't fit the mapping that begins in line \(contextLine)",
+                help: "indent all keys of a mapping alike")
+        case (_, "did not find expected '-' indicator"):
+            return here(
+                1, "this doesn't fit the list that begins in line \(contextLine)",
+                help: "indent every '-' of a list alike, and what belongs to it deeper")
+        case (_, "did not find expected ',' or ']'"):
+            return unclosedFlow(opening: "[", closing: "]")
+        case (_, "did not find expected ',' or '}'"):
+            return unclosedFlow(opening: "{", closing: "}")
+        case (_, "did not find expected node content"):
+            return here(1, "a value is missing here", help: "write one, or put a text into quotes")
+        case (_, "found unexpected ':'"):
+            return here(1, "a ':' can't stand here", help: "put a text that holds ':' into quotes")
+        case (_, "did not find expected <document start>"):
+            return here(1, "this stands after the end of the document", help: "a file holds one document")
+        default:
+            return here(1, "this is not YAML: \(error.problem)", help: nil)
+        }
+    }
+
+    private func here(_ length: Int, _ message: String, help: String?) -> YAMLProblem {
+        YAMLProblem(range: at..<(at + length), message: message, help: help)
+    }
+
+    // MARK: - Texts that need quotes
+
+    private func mustBeQuoted(from start: Int) -> YAMLProblem {
+        let range = BareText.range(in: source, from: start)
+        let text = source.text(range)
+        return YAMLProblem(
+            range: range, message: "a text that begins with '\(escaped(text.prefix(1)))' must be quoted",
+            help: "write \(BareText.quoted(text))")
+    }
+
+    /// `{a,b}/x` and `"a"b`: YAML takes the beginning for the whole.
+    private func textAfterClosing() -> YAMLProblem? {
+        let line = source.lineRange(at: at)
+        let before = source.bytes[line.lowerBound..<min(at, line.upperBound)]
+        guard let last = before.last(where: { $0 != UInt8(ascii: " ") }), let byte, at < line.upperBound else {
+            return nil
+        }
+        if last == UInt8(ascii: "\"") || last == UInt8(ascii: "'"), byte != UInt8(ascii: ":") {
+            return here(1, "a text goes on after its closing quote", help: "put the whole text into quotes")
+        }
+        guard last == UInt8(ascii: "}") || last == UInt8(ascii: "]") else { return nil }
+        if byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") {
+            return here(1, "there is one '\(escaped(source.text(at..<(at + 1))))' too many", help: "remove it")
+        }
+        guard before.last == last, byte != UInt8(ascii: ":") else { return nil }
+        let start = BareText.start(in: source, before: at)
+        guard source.bytes[start] == UInt8(ascii: "{") || source.bytes[start] == UInt8(ascii: "[") else { return nil }
+        return mustBeQuoted(from: start)
+    }
+
+    private func unclosedQuote() -> YAMLProblem {
+        let quote = source.text(context..<min(context + 1, source.bytes.count))
+        return YAMLProblem(
+            range: context..<source.lineRange(at: context).upperBound, message: "this quote is not closed",
+            help: "add \(quote) at the end of the text")
+    }
+
+    private func unclosedFlow(opening: String, closing: String) -> YAMLProblem {
+        guard source.place(at: at).line == contextLine, byte != nil else {
+            return YAMLProblem(
+                range: context..<(context + 1), message: "this '\(opening)' is not closed", help: "add '\(closing)'")
+        }
+        return here(
+            1, "expected ',' or '\(closing)' here", help: "put a text that holds brackets, braces or ': ' into quotes")
+    }
+}
+
+/// Texts without quotes where YAML wants some.
+enum BareText {
+    /// From a place to where the text ends: at a comma or a bracket that is not its own, a comment, the line's end.
+    static func range(in source: SourceText, from start: Int) -> Range<Int> {
+        let line = source.lineRange(at: start)
+        var end = start
+        var open = 0
+        scan: while end < line.upperBound {
+            switch source.bytes[end] {
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                open += 1
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                if open == 0 { break scan }
+                open -= 1
+            case UInt8(ascii: ","):
+                if open == 0 { break scan }
+            case UInt8(ascii: "#"):
+                if end > start, source.bytes[end - 1] == UInt8(ascii: " ") { break scan }
+            default:
+                break
+            }
+            end += 1
+        }
+        while end > start + 1, source.bytes[end - 1] == UInt8(ascii: " ") { end -= 1 }
+        return start..<max(end, start)
+    }
+
+    /// Where the value that holds a place begins: after `: `, `- `, a comma or an opening bracket.
+    static func start(in source: SourceText, before place: Int) -> Int {
+        let line = source.lineRange(at: place)
+        var start = line.lowerBound
+        var index = line.lowerBound
+        var open = 0
+        while index < min(place, line.upperBound) {
+            let byte = source.bytes[index]
+            let isLast = index + 1 >= line.upperBound
+            let isBeforeBlank = isLast || source.bytes[index + 1] == UInt8(ascii: " ")
+            if byte == UInt8(ascii: ":") || byte == UInt8(ascii: "-"), isBeforeBlank, open == 0 {
+                start = index + 1
+            } else if byte == UInt8(ascii: "{") || byte == UInt8(ascii: "[") {
+                open += 1
+            } else if byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") {
+                open = max(0, open - 1)
+            }
+            index += 1
+        }
+        while start < place, source.bytes[start] == UInt8(ascii: " ") { start += 1 }
+        return start
+    }
+
+    /// The text as a quoted scalar of one line.
+    static func quoted(_ text: String) -> String {
+        if !text.contains("\""), !text.contains("\\") { return "\"\(escaped(text, limit: 200))\"" }
+        return "'\(escaped(text.replacing("'", with: "''"), limit: 200))'"
+    }
+}
+
+extension BareText {
+    /// Whether a text means something else when it stands in `[ ]` without quotes.
+    static func needsQuotes(_ text: String) -> Bool {
+        let special: Set<Character> = [
+            "*", "&", "!", "|", ">", "%", "@", "`", "{", "}", "[", "]", ",", "#", "'", "\"", "?", ":",
+        ]
+        return text.contains { special.contains($0) } || text.isEmpty
+    }
+}

@@ -1,0 +1,154 @@
+import FileEvents
+import PluginProtocol
+import Rules
+
+// Texts with placeholders, and the parameters that hold them.
+extension RuleDecoder {
+    /// The text of a scalar as a template, `~/` at its beginning replaced by the home folder.
+    ///
+    /// The step is the number of the action in its list: `${steps.N…}` reaches only those before it.
+    func template(_ text: String, _ node: YAMLNode, step: Int) -> Template? {
+        var parts: [Template.Part] = []
+        var start = text.startIndex
+        if text == "~" || text.hasPrefix("~/") {
+            guard let home = home(for: node) else { return nil }
+            parts.append(.literal(home))
+            start = text.index(after: start)
+        }
+        var isComplete = true
+        while start < text.endIndex {
+            let base = text.utf8.distance(from: text.startIndex, to: start)
+            do throws(TemplateError) {
+                parts += try Template(String(text[start...]), environment: surroundings.environment).parts
+                break
+            } catch {
+                isComplete = false
+                guard let next = report(error, in: text, node, base: base) else { break }
+                start = text.utf8.index(text.startIndex, offsetBy: min(next, text.utf8.count))
+            }
+        }
+        guard checkSteps(in: text, node, step: step), isComplete else { return nil }
+        return Template(parts: parts)
+    }
+
+    /// Tells of an error, and returns the byte behind it, to go on from.
+    private func report(_ error: TemplateError, in text: String, _ node: YAMLNode, base: Int) -> Int? {
+        switch error {
+        case .unclosed(let offset):
+            reportUnclosed(text, at: mark(node, offset: base + offset, length: 2))
+            return nil
+        case .unknownPlaceholder(let word, let offset):
+            let length = word.utf8.count + 3
+            problems.error(
+                "unknown placeholder '${\(escaped(word, limit: 80))}'",
+                at: mark(node, offset: base + offset, length: length), help: placeholderHelp(for: word))
+            return base + offset + length
+        case .unsetVariable(let name, let offset):
+            let length = name.utf8.count + 7
+            reportUnset(name, at: mark(node, offset: base + offset, length: length))
+            return base + offset + length
+        }
+    }
+
+    private func placeholderHelp(for word: String) -> String? {
+        let synonyms = [
+            "file": "path", "filename": "name", "basename": "stem", "ext": "extension", "suffix": "extension",
+            "dir": "directory", "folder": "directory", "parent": "directory", "home": "env:HOME",
+            "date": "now:%Y-%m-%d",
+            "time": "now:%H:%M:%S",
+        ]
+        let list = "the placeholders are \(Placeholder.words.joined(separator: ", "))"
+        if let meant = synonyms[word.lowercased()] { return "write '${\(meant)}'; \(list)" }
+        if surroundings.environment(word) != nil { return "write '${env:\(word)}' for the environment variable" }
+        guard let near = Spelling.nearest(to: word, in: Placeholder.words) else {
+            return "write '$${' for a literal '${'; \(list)"
+        }
+        return "write '${\(near)}'; \(list)"
+    }
+
+    func reportUnclosed(_ text: String, at range: Range<Int>) {
+        problems.error("placeholder in \(quoted(text)) has no closing '}'", at: range, help: "add '}'")
+    }
+
+    func reportUnset(_ name: String, at range: Range<Int>) {
+        problems.error(
+            "the environment variable \(quoted(name)) is not set", at: range,
+            help: "set it where Alight is started, or write its value")
+    }
+
+    private func checkSteps(in text: String, _ node: YAMLNode, step: Int) -> Bool {
+        guard text.contains("${steps.") else { return true }
+        var isRight = true
+        for token in PlaceholderScan.tokens(in: text) {
+            guard case .stepOutput(let named, _) = Placeholder(word: token.word), named >= step else { continue }
+            isRight = false
+            problems.error(
+                "step \(named) doesn't come before this one",
+                at: mark(node, offset: token.range.lowerBound, length: token.range.count),
+                help: step == 0
+                    ? "no step comes before this one"
+                    : "this is step \(step), counted from 0; write ${steps.\(step - 1).outputs.0} for the one before")
+        }
+        return isRight
+    }
+
+    // MARK: - Parameters
+
+    /// The value of `with:` or a part of it.
+    func parameters(_ node: YAMLNode, step: Int) -> ParameterTemplate? {
+        switch node.content {
+        case .scalar(let text, _):
+            return node.isPlain
+                ? plainParameter(text, node, step: step) : template(text, node, step: step).map { .text($0) }
+        case .sequence(let elements):
+            let values = elements.map { parameters($0, step: step) }
+            let known = values.compactMap { $0 }
+            return known.count == values.count ? .array(known) : nil
+        case .mapping(let entries):
+            if let help = FlowPlaceholder.help(for: node, in: source) {
+                problems.error(FlowPlaceholder.message, at: node.range, help: help)
+                return nil
+            }
+            var members: [String: ParameterTemplate] = [:]
+            for entry in entries {
+                if let value = parameters(entry.value, step: step) { members[entry.name] = value }
+            }
+            return members.count == entries.count ? .object(members) : nil
+        }
+    }
+
+    private func plainParameter(_ text: String, _ node: YAMLNode, step: Int) -> ParameterTemplate? {
+        let scalar = PlainScalar(text)
+        if scalar == .text { return template(text, node, step: step).map { .text($0) } }
+        switch scalar.json {
+        case .success(let value):
+            return .value(value)
+        case .failure(let problem):
+            problems.error(problem.message, at: node.range, help: problem.help)
+            return nil
+        }
+    }
+}
+
+extension PlainScalar {
+    /// The value in JSON, or why there is none; a text is not known here.
+    var json: Result<JSONValue, HandlerProblem> {
+        switch self {
+        case .null, .text: .success(.null)
+        case .bool(let isTrue): .success(.bool(isTrue))
+        case .integer(let integer): .success(.integer(integer))
+        case .number(let number): .success(.number(number))
+        case .tooLarge:
+            .failure(
+                HandlerProblem(message: "the number is too large for 64 bits", help: "put it into quotes for a string"))
+        case .notFinite:
+            .failure(
+                HandlerProblem(message: "infinity and nan are no values here", help: "put it into quotes for a string"))
+        case .leadingZero:
+            .failure(
+                HandlerProblem(
+                    message: "a number can't begin with 0, which some take for octal",
+                    help: "put it into quotes for a string, or write 0o in front of an octal number"))
+        }
+    }
+}

@@ -1,0 +1,73 @@
+/// Finds out whether bytes are a text that YAML takes.
+enum TextCheck {
+    /// The text of a file without its byte order mark, or what is wrong with it.
+    static func source(file: String, bytes: [UInt8]) -> Result<SourceText, Diagnostic> {
+        if let name = utf16Name(bytes) {
+            return .failure(
+                Diagnostic(
+                    .error, file: file, message: "the file is \(name), not UTF-8",
+                    help: "save it as UTF-8, or convert it with 'iconv -f \(name) -t UTF-8'"))
+        }
+        if let offset = firstInvalidOffset(bytes) {
+            // Up to the first invalid byte the readable form has the same offsets.
+            let lossy = SourceText(file: file, bytes: Array(String(decoding: bytes, as: UTF8.self).utf8))
+            return .failure(
+                Diagnostic(
+                    .error, in: lossy, at: offset..<(offset + 1),
+                    message:
+                        "the file is not UTF-8: byte \(offset) is 0x\(String(bytes[offset], radix: 16, uppercase: true))",
+                    help: "save it as UTF-8"))
+        }
+        let content = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
+        let source = SourceText(file: file, bytes: content)
+        guard let offset = firstForbiddenOffset(content) else { return .success(source) }
+        let scalar = source.text(offset..<source.offset(after: offset)).unicodeScalars.first?.value ?? 0
+        let digits = String(scalar, radix: 16, uppercase: true)
+        let name = "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+        let help =
+            scalar == 0 ? "this may be no text at all" : "remove it; in double quotes it can be written as an escape"
+        return .failure(
+            Diagnostic(
+                .error, in: source, at: offset..<(offset + 1),
+                message: scalar == 0
+                    ? "the file holds a NUL byte" : "the file holds the control character \(name)",
+                help: help))
+    }
+
+    /// The name of the encoding, for texts that begin like UTF-16 or UTF-32.
+    private static func utf16Name(_ bytes: [UInt8]) -> String? {
+        if bytes.starts(with: [0xFF, 0xFE, 0, 0]) { return "UTF-32" }
+        if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) { return "UTF-16" }
+        // Without a byte order mark; a rules file begins with an ASCII character.
+        guard bytes.count >= 4 else { return nil }
+        if bytes[0] == 0, bytes[1] != 0, bytes[2] == 0, bytes[3] != 0 { return "UTF-16BE" }
+        if bytes[0] != 0, bytes[1] == 0, bytes[2] != 0, bytes[3] == 0 { return "UTF-16LE" }
+        return nil
+    }
+
+    private static func firstInvalidOffset(_ bytes: [UInt8]) -> Int? {
+        do {
+            _ = try UTF8Span(validating: bytes.span)
+            return nil
+        } catch {
+            return error.byteOffsets.lowerBound
+        }
+    }
+
+    /// The first character that YAML has no place for: controls, noncharacters, byte order marks.
+    private static func firstForbiddenOffset(_ bytes: [UInt8]) -> Int? {
+        bytes.withUnsafeBufferPointer { bytes in
+            for (offset, byte) in bytes.enumerated() {
+                switch byte {
+                case 0x09, 0x0A, 0x0D, 0x20...0x7E: continue
+                case ...0x1F, 0x7F: return offset
+                case 0xC2 where bytes[offset + 1] < 0xA0 && bytes[offset + 1] != 0x85: return offset
+                case 0xEF where bytes[offset + 1] == 0xBF && bytes[offset + 2] >= 0xBE: return offset
+                case 0xEF where bytes[offset + 1] == 0xBB && bytes[offset + 2] == 0xBF: return offset
+                default: continue
+                }
+            }
+            return nil
+        }
+    }
+}

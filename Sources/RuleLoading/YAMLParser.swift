@@ -1,0 +1,320 @@
+import Rules
+
+/// Something wrong with a YAML text.
+package struct YAMLProblem: Error, Sendable, Hashable {
+    /// The bytes it is about.
+    package var range: Range<Int>
+    package var message: String
+    package var help: String?
+}
+
+/// Reads one YAML document into a tree, within bounds.
+///
+/// YAML 1.2's core schema and nothing else; aliases and the merge key `<<` are
+/// resolved. What libyaml can't read ends the reading; duplicate keys, unknown
+/// tags and the like are collected beside a tree that leaves them out.
+package struct YAMLParser {
+    /// Levels of lists and mappings, far more than any rules file has.
+    package static let maximumDepth = 64
+    /// Values in the tree, those behind aliases counted each time, with 64 bytes of text as one more.
+    ///
+    /// A file may hold an alias of aliases of aliases, a few hundred bytes that stand for billions of values.
+    package static let maximumSize = 1_000_000
+
+    /// Reads a text.
+    ///
+    /// - Returns: The tree, nil for a text with nothing but comments, and what is wrong beside it.
+    /// - Throws: What made the text unreadable.
+    package static func parse(_ source: SourceText) throws(YAMLProblem) -> (root: YAMLNode?, problems: [YAMLProblem]) {
+        // Typed throws don't pass through the buffer's closure.
+        let result = source.bytes.withUnsafeBufferPointer { bytes -> Result<(YAMLNode?, [YAMLProblem]), YAMLProblem> in
+            guard let reader = YAMLEventReader(bytes) else {
+                return .failure(YAMLProblem(range: 0..<0, message: "there is no memory to read the file", help: nil))
+            }
+            var builder = YAMLTreeBuilder(source: source, reader: reader)
+            do throws(YAMLProblem) {
+                let root = try builder.document()
+                return .success((root, builder.problems))
+            } catch {
+                return .failure(error)
+            }
+        }
+        let (root, problems) = try result.get()
+        return (root, problems)
+    }
+}
+
+/// Turns events into nodes.
+private struct YAMLTreeBuilder: ~Copyable {
+    private let source: SourceText
+    private var reader: YAMLEventReader
+    private(set) var problems: [YAMLProblem] = []
+    private var anchored: [String: (node: YAMLNode, size: Int)] = [:]
+    /// Anchors whose value is being read.
+    private var open: Set<String> = []
+    private var depth = 0
+    private var size = 0
+
+    init(source: SourceText, reader: consuming YAMLEventReader) {
+        self.source = source
+        self.reader = reader
+    }
+
+    mutating func document() throws(YAMLProblem) -> YAMLNode? {
+        _ = try next()
+        guard case .documentStart = try next().kind else { return nil }
+        let root = try node(try next()).node
+        _ = try next()
+        let after = try next()
+        if case .documentStart = after.kind {
+            problems.append(
+                YAMLProblem(
+                    range: range(of: after), message: "a second document begins here; a file holds one",
+                    help: "remove the '---', or put the rest into a file of its own"))
+        }
+        return root
+    }
+
+    // MARK: - Nodes
+
+    /// The node that begins with an event, and how many values it stands for.
+    private mutating func node(_ event: YAMLEvent) throws(YAMLProblem) -> (node: YAMLNode, size: Int) {
+        if case .alias(let name) = event.kind { return try alias(name, at: range(of: event)) }
+        if let anchor = event.anchor {
+            anchored[anchor] = nil
+            open.insert(anchor)
+        }
+        let sizeBefore = size
+        var node: YAMLNode
+        switch event.kind {
+        case .scalar(let text, let style):
+            node = YAMLNode(.scalar(text, style), range: contentRange(of: event))
+            try grow(by: 1 + text.utf8.count / 64, at: node.range, isAlias: false)
+        case .sequenceStart:
+            node = try sequence(from: event)
+        default:
+            node = try mapping(from: event)
+        }
+        checkTag(of: &node, event.tag)
+        let size = size - sizeBefore
+        if let anchor = event.anchor {
+            anchored[anchor] = (node, size)
+            open.remove(anchor)
+        }
+        return (node, size)
+    }
+
+    private mutating func alias(_ name: String, at range: Range<Int>) throws(YAMLProblem) -> (node: YAMLNode, size: Int)
+    {
+        if let (node, size) = anchored[name] {
+            try grow(by: size, at: range, isAlias: true)
+            return (node, size)
+        }
+        let shown = "\(source.text(range))"
+        guard !open.contains(name) else {
+            throw YAMLProblem(
+                range: range, message: "alias \(quoted(shown)) is inside of what it names",
+                help: "write the value out")
+        }
+        let near = Spelling.nearest(to: name, in: anchored.keys.sorted())
+        throw YAMLProblem(
+            range: range, message: "alias \(quoted(shown)) has no anchor '&\(escaped(name, limit: 80))' before it",
+            help: near.map { "write '*\(escaped($0))'" } ?? "write \"\(escaped(shown))\" when it is a pattern")
+    }
+
+    private mutating func sequence(from event: YAMLEvent) throws(YAMLProblem) -> YAMLNode {
+        let start = contentRange(of: event).lowerBound
+        try enter(at: start)
+        var elements: [YAMLNode] = []
+        while true {
+            let inner = try next()
+            if case .sequenceEnd = inner.kind {
+                return leave(.sequence(elements), from: start, to: range(of: inner).upperBound, isFlow: event.isFlow)
+            }
+            elements.append(try node(inner).node)
+        }
+    }
+
+    private mutating func mapping(from event: YAMLEvent) throws(YAMLProblem) -> YAMLNode {
+        let start = contentRange(of: event).lowerBound
+        try enter(at: start)
+        var entries: [YAMLNode.Entry] = []
+        var places: [String: Range<Int>] = [:]
+        var merges: [YAMLNode] = []
+        while true {
+            let inner = try next()
+            if case .mappingEnd = inner.kind {
+                for merge in merges { add(merge, to: &entries, known: &places) }
+                return leave(.mapping(entries), from: start, to: range(of: inner).upperBound, isFlow: event.isFlow)
+            }
+            let key = try node(inner).node
+            let value = try node(try next()).node
+            guard let name = key.text else {
+                problems.append(
+                    YAMLProblem(
+                        range: key.range, message: "a key must be a string, not \(key.noun)",
+                        help: FlowPlaceholder.help(for: key, in: source) ?? "put it into quotes when it is one"))
+                continue
+            }
+            if let first = places[name] {
+                problems.append(
+                    YAMLProblem(
+                        range: key.range,
+                        message:
+                            "duplicate key \(quoted(name)); the first is in line \(source.place(at: first.lowerBound).line)",
+                        help: "keep one of the two"))
+            } else {
+                places[name] = key.range
+                if name == "<<", key.isPlain {
+                    merges.append(value)
+                } else {
+                    entries.append(YAMLNode.Entry(key: key, value: value))
+                }
+            }
+        }
+    }
+
+    /// Adds what a merge key brings; what is there already stays.
+    private mutating func add(
+        _ merge: YAMLNode, to entries: inout [YAMLNode.Entry], known places: inout [String: Range<Int>]
+    ) {
+        for mapping in merge.elements ?? [merge] {
+            guard let merged = mapping.entries else {
+                problems.append(
+                    YAMLProblem(
+                        range: mapping.range,
+                        message: "'<<' takes a mapping or a list of mappings, not \(mapping.noun)",
+                        help: "name an anchor, as in '<<: *base'"))
+                continue
+            }
+            for var entry in merged where places[entry.name] == nil {
+                places[entry.name] = entry.key.range
+                entry.isMerged = true
+                entries.append(entry)
+            }
+        }
+    }
+
+    // MARK: - Bounds
+
+    private mutating func enter(at start: Int) throws(YAMLProblem) {
+        depth += 1
+        guard depth <= YAMLParser.maximumDepth else {
+            throw YAMLProblem(
+                range: start..<(start + 1),
+                message: "lists and mappings nest more than \(YAMLParser.maximumDepth) deep",
+                help: "flatten the value")
+        }
+        try grow(by: 1, at: start..<(start + 1), isAlias: false)
+    }
+
+    private mutating func leave(
+        _ content: YAMLNode.Content, from start: Int, to end: Int, isFlow: Bool
+    ) -> YAMLNode {
+        depth -= 1
+        var node = YAMLNode(content, range: start..<max(start, end))
+        node.isFlow = isFlow
+        return node
+    }
+
+    private mutating func grow(by amount: Int, at range: Range<Int>, isAlias: Bool) throws(YAMLProblem) {
+        size += amount
+        guard size > YAMLParser.maximumSize else { return }
+        throw YAMLProblem(
+            range: range,
+            message: isAlias
+                ? "the aliases up to here stand for more than \(YAMLParser.maximumSize) values"
+                : "the file holds more than \(YAMLParser.maximumSize) values",
+            help: isAlias ? "write fewer aliases of aliases" : "split the file")
+    }
+
+    // MARK: - Events and places
+
+    private mutating func next() throws(YAMLProblem) -> YAMLEvent {
+        do throws(YAMLSyntaxError) {
+            return try reader.next()
+        } catch {
+            throw SyntaxFault.problem(for: error, in: source)
+        }
+    }
+
+    private func range(of event: YAMLEvent) -> Range<Int> {
+        let start = source.offset(ofCharacter: event.characters.lowerBound)
+        return start..<max(start, source.offset(ofCharacter: event.characters.upperBound))
+    }
+
+    /// The range without the anchor and the tag, which libyaml counts in.
+    private func contentRange(of event: YAMLEvent) -> Range<Int> {
+        let range = range(of: event)
+        guard event.anchor != nil || event.tag != nil else { return range }
+        var start = range.lowerBound
+        let blanks: Set<UInt8> = [UInt8(ascii: " "), UInt8(ascii: "\t"), UInt8(ascii: "\n"), UInt8(ascii: "\r")]
+        while start < range.upperBound {
+            let byte = source.bytes[start]
+            if byte == UInt8(ascii: "&") || byte == UInt8(ascii: "!") {
+                while start < range.upperBound, !blanks.contains(source.bytes[start]) { start += 1 }
+            } else if blanks.contains(byte) {
+                start += 1
+            } else {
+                break
+            }
+        }
+        return start..<range.upperBound
+    }
+
+    // MARK: - Tags
+
+    private static let coreTags: [String: String] = Dictionary(
+        uniqueKeysWithValues: ["str", "int", "float", "bool", "null", "seq", "map"].map {
+            ("tag:yaml.org,2002:\($0)", $0)
+        })
+
+    private mutating func checkTag(of node: inout YAMLNode, _ tag: String?) {
+        guard let tag else { return }
+        let fits: Bool
+        switch (Self.coreTags[tag] ?? tag, node.content) {
+        case ("!", .scalar), ("str", .scalar):
+            node.isTaggedAsText = true
+            fits = true
+        case ("seq", .sequence), ("!", .sequence), ("map", .mapping), ("!", .mapping):
+            fits = true
+        case ("int", .scalar(let text, .plain)):
+            if case .integer = PlainScalar(text) { fits = true } else { fits = false }
+        case ("float", .scalar(let text, .plain)):
+            switch PlainScalar(text) {
+            case .number, .integer: fits = true
+            default: fits = false
+            }
+        case ("bool", .scalar(let text, .plain)):
+            if case .bool = PlainScalar(text) { fits = true } else { fits = false }
+        case ("null", .scalar(let text, .plain)):
+            fits = PlainScalar(text) == .null
+        default:
+            fits = false
+        }
+        guard !fits else { return }
+        if let core = Self.coreTags[tag] {
+            problems.append(
+                YAMLProblem(
+                    range: node.range, message: "the tag '!!\(core)' doesn't fit this value", help: "remove the tag"))
+        } else {
+            problems.append(
+                YAMLProblem(
+                    range: node.range, message: "unknown tag \(quoted(tag))",
+                    help: "remove it, or put a text that begins with '!' into quotes"))
+        }
+        // So that there is one problem, not a second one about the type.
+        node.isTaggedAsText = node.text != nil
+    }
+}
+
+extension YAMLNode {
+    /// What it is, for messages: `a list`.
+    var noun: String {
+        switch content {
+        case .sequence: "a list"
+        case .mapping: "a mapping"
+        case .scalar: isNull ? "nothing" : quoted(text ?? "")
+        }
+    }
+}

@@ -1,0 +1,56 @@
+package import FileEvents
+package import PluginProtocol
+package import Rules
+
+/// Reads YAML files that are plain data, such as a plugin's description.
+package enum YAMLReader {
+    /// The data of a file, read as strictly as rules are.
+    ///
+    /// - Returns: The value, or the first problem, with its place in the message.
+    package static func json(from file: PathBytes) -> Result<JSONValue, HandlerProblem> {
+        let shown = file.description
+        let source: SourceText
+        do throws(FileReading.Problem) {
+            let bytes = try FileReading.read(file, limit: 4 << 20)
+            switch TextCheck.source(file: shown, bytes: bytes) {
+            case .success(let text): source = text
+            case .failure(let diagnostic):
+                let place = diagnostic.place.line > 0 ? diagnostic.place.description : shown
+                return .failure(HandlerProblem(message: "\(place): \(diagnostic.message)", help: diagnostic.help))
+            }
+        } catch {
+            return .failure(HandlerProblem(message: "\(shown): \(error.message)", help: error.help))
+        }
+        do throws(YAMLProblem) {
+            let (root, problems) = try YAMLParser.parse(source)
+            if let problem = problems.min(by: { $0.range.lowerBound < $1.range.lowerBound }) { throw problem }
+            guard let root else { throw YAMLProblem(range: 0..<0, message: "the file is empty", help: nil) }
+            return .success(try value(of: root))
+        } catch {
+            let place = source.place(at: error.range.lowerBound)
+            return .failure(HandlerProblem(message: "\(place): \(error.message)", help: error.help))
+        }
+    }
+
+    private static func value(of node: YAMLNode) throws(YAMLProblem) -> JSONValue {
+        switch node.content {
+        case .scalar(let text, _):
+            guard node.isPlain else { return .string(text) }
+            let scalar = PlainScalar(text)
+            if scalar == .text { return .string(text) }
+            switch scalar.json {
+            case .success(let value): return value
+            case .failure(let problem):
+                throw YAMLProblem(range: node.range, message: problem.message, help: problem.help)
+            }
+        case .sequence(let elements):
+            var values: [JSONValue] = []
+            for element in elements { values.append(try value(of: element)) }
+            return .array(values)
+        case .mapping(let entries):
+            var members: [String: JSONValue] = [:]
+            for entry in entries { members[entry.name] = try value(of: entry.value) }
+            return .object(members)
+        }
+    }
+}

@@ -1,0 +1,73 @@
+package import Globbing
+
+/// What no rule sees unless it says `ignore_defaults: false`: names that programs leave while they work.
+///
+/// A name is here when a program makes it on the way to another name, or when it
+/// holds that program's own state. What a person could have meant to put there
+/// is not: `*.bak`, `*.old` and `*.log` are files like any other.
+package enum DefaultIgnores {
+    /// A glob relative to the root, and the programs that make such names.
+    package struct Entry: Sendable {
+        package var pattern: String
+        package var reason: String
+
+        init(_ pattern: String, _ reason: String) {
+            self.pattern = pattern
+            self.reason = reason
+        }
+    }
+
+    package static let entries: [Entry] = [
+        // Editors: swap, lock and backup files.
+        Entry("**/.*.sw[a-px]", "Vim and nano keep unsaved changes in .name.swp, then .swo, and so on"),
+        Entry("**/*~", "Vim, Emacs, gedit and others leave the former version as name~"),
+        Entry("**/#*#", "Emacs saves by itself to #name#"),
+        Entry("**/.#*", "Emacs locks a file that is being edited with the link .#name"),
+        Entry("**/.*.kate-swp", "Kate keeps unsaved changes"),
+        Entry("**/.~lock.*#", "LibreOffice locks a document that is open"),
+        Entry("**/~$*", "Microsoft Office marks the owner of an open document"),
+        Entry("**/.goutputstream-*", "GNOME programs write here and rename"),
+        Entry("**/*___jb_{tmp,old}___", "JetBrains editors write here and rename"),
+
+        // Temporary names that are renamed when the content is complete.
+        Entry("**/*.{tmp,temp}", "the common ending of files that are being written"),
+        Entry("**/.~tmp~", "rsync --delay-updates collects files here"),
+        Entry("**/.rsync-partial", "rsync --partial-dir keeps cut-off transfers here"),
+        Entry("**/.nfs*", "NFS keeps a deleted file that is still open"),
+        Entry("**/.fuse_hidden*", "FUSE keeps a deleted file that is still open"),
+
+        // Downloads and transfers in progress.
+        Entry("**/*.part", "Firefox, KDE, ownCloud and others download to name.part"),
+        Entry("**/*.crdownload", "Chrome, Chromium and Edge download to name.crdownload"),
+        Entry("**/*.download", "Safari and GNOME Web download to name.download"),
+        Entry("**/*.opdownload", "Opera downloads to name.opdownload"),
+        Entry("**/*.partial", "rclone and older browsers transfer to name.partial"),
+        Entry("**/*.filepart", "WinSCP transfers to name.filepart"),
+        Entry("**/*.aria2", "aria2 keeps the state of a download beside it"),
+        Entry("**/*.ytdl", "yt-dlp keeps the state of a download beside it"),
+        Entry("**/*.part-Frag*", "yt-dlp downloads in fragments"),
+        Entry("**/*.!{qB,ut,bt,sync}", "qBittorrent, uTorrent, BitTorrent and Resilio Sync download to these endings"),
+        Entry("**/.syncthing.*", "Syncthing receives into .syncthing.name.tmp"),
+        Entry("**/.dropbox.cache", "Dropbox receives into this folder"),
+        Entry("**/.owncloudsync*", "ownCloud and Nextcloud clients keep their state"),
+        Entry("**/.sync_*.db*", "ownCloud and Nextcloud clients keep their state"),
+
+        // Version control: thousands of small writes that say nothing about the files.
+        Entry("**/{.git,.hg,.svn,.bzr,.jj,_darcs,CVS}", "folders of version control systems"),
+
+        // What operating systems and desktops put into folders.
+        Entry("**/.DS_Store", "macOS keeps the look of a folder"),
+        Entry("**/._*", "macOS keeps attributes on foreign file systems"),
+        Entry("**/{.AppleDouble,.Spotlight-V100,.Trashes,.TemporaryItems,.fseventsd}", "macOS's own folders"),
+        Entry("**/{Thumbs.db,ehthumbs.db,desktop.ini}", "Windows keeps the look of a folder"),
+        Entry("**/{$RECYCLE.BIN,System Volume Information}", "Windows's own folders"),
+        Entry("**/.Trash-*", "the desktop's trash on other file systems"),
+        Entry("**/.directory", "KDE keeps the look of a folder"),
+        Entry("**/lost+found", "fsck puts fragments here"),
+        Entry("**/{@eaDir,#recycle,#snapshot}", "Synology's own folders"),
+    ]
+
+    /// The globs of the entries; they match leading dots.
+    package static let globs = GlobSet(
+        entries.compactMap { try? Glob($0.pattern, options: Glob.Options(matchesHidden: true)) })
+}

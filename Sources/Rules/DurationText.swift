@@ -1,0 +1,113 @@
+/// Lengths of time as people write them: `0`, `500ms`, `2s`, `1.5h`, `1m30s`.
+package enum DurationText {
+    /// Longer is a mistake.
+    package static let maximum = Duration.seconds(365 * 86_400)
+
+    /// The units, longest first, with their length in nanoseconds.
+    private static let units: [(word: String, nanoseconds: Int64)] = [
+        ("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+    ]
+
+    /// What people write for the units elsewhere.
+    private static let synonyms: [String: String] = [
+        "day": "d", "days": "d", "hr": "h", "hrs": "h", "hour": "h", "hours": "h", "min": "m", "mins": "m",
+        "minute": "m", "minutes": "m", "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms",
+        "msecs": "ms", "millisecond": "ms", "milliseconds": "ms", "H": "h", "S": "s", "D": "d", "MS": "ms", "Ms": "ms",
+    ]
+
+    private static let form = "a duration is a number and a unit: 500ms, 2s, 10m, 1h, 1d"
+
+    /// Reads a duration; several parts have their units in falling order.
+    package static func parse(_ text: String) throws(DurationProblem) -> Duration {
+        if text == "0" { return .zero }
+        let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
+        if text.hasPrefix("-") { throw DurationProblem("the duration '\(shown)' is negative", help: form) }
+        var rest = text.utf8[...]
+        var total = Duration.zero
+        var lastUnit = -1
+        var corrected = ""
+        var isWrong = false
+        guard !rest.isEmpty else { throw DurationProblem("the duration is empty", help: form) }
+        while !rest.isEmpty {
+            guard let number = Number(&rest) else { throw DurationProblem("'\(shown)' is no duration", help: form) }
+            let blanks = rest.prefix { $0 == UInt8(ascii: " ") }.count
+            rest = rest.dropFirst(blanks)
+            let word = rest.prefix { !Number.begins(with: $0) && $0 != UInt8(ascii: " ") }
+            let written = String(word) ?? ""
+            rest = rest.dropFirst(word.count)
+            let unit = written.isEmpty ? "s" : synonyms[written] ?? written
+            guard let index = units.firstIndex(where: { $0.word == unit }) else {
+                throw DurationProblem("unknown unit '\(written.prefix(40))' in the duration '\(shown)'", help: form)
+            }
+            let gap = rest.prefix { $0 == UInt8(ascii: " ") }.count
+            rest = rest.dropFirst(gap)
+            isWrong = isWrong || written.isEmpty || written != unit || blanks > 0 || gap > 0
+            corrected += number.text + unit
+            guard index > lastUnit else {
+                throw DurationProblem(
+                    "the units in the duration '\(shown)' are not in falling order", help: "write it as in '1h30m'")
+            }
+            lastUnit = index
+            guard let length = number.multiplied(by: units[index].nanoseconds), total + length <= maximum else {
+                throw DurationProblem("the duration '\(shown)' is longer than 365 days", help: "write '365d' at most")
+            }
+            total += length
+        }
+        guard !isWrong else {
+            let hasUnit = text.utf8.contains { !Number.begins(with: $0) && $0 != UInt8(ascii: " ") }
+            throw DurationProblem(
+                hasUnit ? "'\(shown)' is no duration" : "the duration '\(shown)' has no unit",
+                help: "write '\(corrected)'")
+        }
+        return total
+    }
+
+    /// A decimal number without a sign.
+    private struct Number {
+        var whole: Int64
+        var fraction: Int64
+        /// 10 to the number of the fraction's digits.
+        var scale: Int64
+        var text: String
+
+        static func begins(with byte: UInt8) -> Bool { (48...57).contains(byte) || byte == UInt8(ascii: ".") }
+
+        init?(_ rest: inout Substring.UTF8View) {
+            let wholeDigits = rest.prefix { (48...57).contains($0) }
+            rest = rest.dropFirst(wholeDigits.count)
+            var fractionDigits = rest.prefix(0)
+            if rest.first == UInt8(ascii: ".") {
+                fractionDigits = rest.dropFirst().prefix { (48...57).contains($0) }
+                rest = rest.dropFirst(1 + fractionDigits.count)
+                // Nanoseconds are all that the clocks have.
+                guard (1...9).contains(fractionDigits.count) else { return nil }
+            }
+            guard !wholeDigits.isEmpty, wholeDigits.count <= 18, let whole = Int64(String(wholeDigits) ?? "") else {
+                return nil
+            }
+            self.whole = whole
+            fraction = Int64(String(fractionDigits) ?? "") ?? 0
+            scale = (0..<fractionDigits.count).reduce(1) { scale, _ in scale * 10 }
+            text = String(whole) + (fractionDigits.isEmpty ? "" : ".\(String(fractionDigits) ?? "")")
+        }
+
+        /// The length of so many units; nil beyond 292 years.
+        func multiplied(by nanoseconds: Int64) -> Duration? {
+            let (length, isOverflow) = whole.multipliedReportingOverflow(by: nanoseconds)
+            guard !isOverflow else { return nil }
+            return .nanoseconds(length) + .nanoseconds(nanoseconds) * fraction / scale
+        }
+    }
+}
+
+/// What is wrong with a duration, as the two halves of a diagnostic.
+package struct DurationProblem: Error, Sendable, Hashable {
+    package var message: String
+    package var help: String
+
+    init(_ message: String, help: String) {
+        self.message = message
+        self.help = help
+    }
+}

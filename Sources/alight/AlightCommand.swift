@@ -1,0 +1,47 @@
+import ArgumentParser
+import Glibc
+
+/// The program: subcommands, and how their errors become exit codes.
+@main
+struct AlightCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "alight",
+        abstract: "Rules that run when files land.",
+        discussion: """
+            Alight watches the folders that your rules reach, waits until each file has really settled, and runs the \
+            rule's action for it: a built-in handler, a plugin, or any program.
+
+              alight check rules/     look at the rules
+              alight run rules/       watch, until Ctrl-C
+
+            \(ExitStatus.table)
+            """,
+        version: Version.text,
+        subcommands: [RunCommand.self, CheckCommand.self])
+
+    static func main() {
+        Signals.prepare()
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch let status as Exit {
+            Glibc.exit(status.status.rawValue)
+        } catch {
+            let code = exitCode(for: error)
+            let message = fullMessage(for: error)
+            if !message.isEmpty { (code.isSuccess ? Output.standard : Output.error).write(message) }
+            Glibc.exit(code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue)
+        }
+    }
+}
+
+/// Ends the program with a status, everything having been said.
+struct Exit: Error {
+    var status: ExitStatus
+    init(_ status: ExitStatus) { self.status = status }
+}
+
+/// The version, for `--version`.
+enum Version {
+    static let text = "alight 0.1.0"
+}

@@ -1,0 +1,67 @@
+import FileEvents
+import Glibc
+
+/// A descriptor to which whole lines are written.
+struct Output: Sendable {
+    let descriptor: Int32
+
+    static let standard = Output(descriptor: STDOUT_FILENO)
+    static let error = Output(descriptor: STDERR_FILENO)
+
+    /// Whether a person reads it, with colours wanted.
+    var hasColor: Bool { isatty(descriptor) == 1 && getenv("NO_COLOR") == nil }
+
+    /// Writes the text and a newline in one go; a reader that has gone is not an error.
+    func write(_ text: String) {
+        var bytes = Array(text.utf8)
+        bytes.append(UInt8(ascii: "\n"))
+        var written = 0
+        while written < bytes.count {
+            let step = bytes.withUnsafeBytes {
+                Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, bytes.count - written)
+            }
+            if step < 0, errno == EINTR { continue }
+            guard step > 0 else { return }
+            written += step
+        }
+    }
+}
+
+/// Text made safe to show on a terminal.
+enum Display {
+    /// The path with control characters as `\n` or `\x1b`, and bytes that are not UTF-8 as `\xe9`.
+    ///
+    /// File names come from anyone: a name must not be able to move the cursor or forge a line of the log.
+    static func path(_ path: PathBytes) -> String { text(path.bytes) }
+
+    static func text(_ bytes: some Sequence<UInt8>) -> String {
+        var shown = ""
+        var decoder = UTF8.ForwardParser()
+        var iterator = bytes.makeIterator()
+        while true {
+            switch decoder.parseScalar(from: &iterator) {
+            case .valid(let encoded): shown += escaped(UTF8.decode(encoded))
+            case .error(let length):
+                // What was cut out is shown as U+FFFD for each byte: the exact bytes are in the JSON.
+                shown += String(repeating: "\u{FFFD}", count: max(1, length))
+            case .emptyInput: return shown
+            }
+        }
+    }
+
+    static func text(_ text: String) -> String { self.text(text.utf8) }
+
+    private static func escaped(_ scalar: Unicode.Scalar) -> String {
+        switch scalar {
+        case "\n": return "\\n"
+        case "\t": return "\\t"
+        case "\r": return "\\r"
+        default: break
+        }
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator:
+            return "\\u{\(String(scalar.value, radix: 16))}"
+        default: return String(scalar)
+        }
+    }
+}

@@ -1,0 +1,166 @@
+import Engine
+import FileEvents
+import FileWatching
+import Foundation
+import Glibc
+import PluginProtocol
+import Rules
+
+/// How the program talks while it runs.
+enum LogFormat: String, Sendable, CaseIterable {
+    case text, json
+}
+
+/// Turns what the engine reports into lines: actions on standard output, all else on standard error.
+struct Reporter: Sendable {
+    let format: LogFormat
+
+    func report(_ report: EngineReport) {
+        switch report {
+        case .ready(let folders, let rules):
+            say(.notice, "ready: watching \(folders) folders for \(rules) rules")
+        case .attempt(let attempt): self.attempt(attempt)
+        case .watching(let watching): self.watching(watching)
+        case .stillWritten(let path, let duration):
+            let minutes = duration.components.seconds / 60
+            say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
+        case .unreadable(let path, let errno):
+            say(.error, "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")
+        case .draining(let jobs):
+            say(.notice, jobs == 0 ? "stopping" : "stopping: finishing \(jobs) jobs; once more to stop at once")
+        }
+    }
+
+    private func watching(_ report: WatchReport) {
+        switch report {
+        case .ready, .rescanned: break
+        case .overflow:
+            say(.warning, "the kernel's queue overflowed; looking at everything again (events may be late, none are lost)")
+        case .rootMissing(let root, let folder):
+            say(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(folder))'")
+        case .rootAppeared(let root): say(.notice, "'\(Display.path(root))' is there now")
+        case .failure(let error): say(.error, "\(Display.text(error.description))", help: error.help)
+        }
+    }
+
+    // MARK: Messages
+
+    enum Level: String { case notice, warning, error }
+
+    /// Writes a message to standard error.
+    func say(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
+        switch format {
+        case .text:
+            let prefix = level == .notice ? "" : "\(level.rawValue): "
+            let about = facts["rule"].map { "\(Display.text($0)): " } ?? ""
+            Output.error.write("\(prefix)\(about)\(message)" + (help.map { "\n    help: \($0)" } ?? ""))
+        case .json:
+            var object: [String: JSONValue] = ["level": .string(level.rawValue), "message": .string(message)]
+            if let help { object["help"] = .string(help) }
+            for (name, value) in facts where object[name] == nil { object[name] = .string(value) }
+            Output.error.write(Self.json(object))
+        }
+    }
+
+    /// Says what was left undone.
+    func end(_ summary: EngineSummary) {
+        if let fault = summary.fault { say(.error, Display.text(fault.description), help: fault.help) }
+        if !summary.unsettled.isEmpty {
+            let paths = summary.unsettled.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
+            let more = summary.unsettled.count > 5 ? ", …" : ""
+            say(.warning, "\(summary.unsettled.count) paths were still settling and are not handled: \(paths)\(more)")
+        }
+        if summary.unfinished > 0 { say(.warning, "\(summary.unfinished) jobs were not finished") }
+    }
+
+    static func json(_ object: [String: JSONValue]) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(JSONValue.object(object)) else {
+            preconditionFailure("a value without infinities is always JSON")
+        }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    // MARK: Actions
+
+    private func attempt(_ report: AttemptReport) {
+        switch format {
+        case .text: Output.standard.write(Self.line(report, hasColor: Output.standard.hasColor))
+        case .json: Output.standard.write(Self.json(Self.object(report)))
+        }
+    }
+
+    /// `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
+    static func line(_ report: AttemptReport, hasColor: Bool) -> String {
+        let word = report.state == .dead ? "failed" : report.outcome.ending.rawValue
+        let color =
+            switch report.state {
+            case .succeeded: "32"
+            case .skipped: "36"
+            case .dead: "31"
+            case .pending, .running: "33"
+            }
+        let outcome = hasColor ? "\u{1B}[\(color)m\(word)\u{1B}[0m" : word
+        var line = "\(clock(report.time)) \(report.rule): \(report.event.rawValue) \(Display.path(report.path)): "
+        line += "\(outcome) in \(seconds(report.duration))"
+        if !report.outcome.message.isEmpty { line += ": \(Display.text(report.outcome.message))" }
+        switch report.state {
+        case .pending:
+            if let pause = report.pause {
+                line += " (attempt \(report.attempt) of \(report.maximumAttempts); next in \(seconds(pause)))"
+            }
+        case .dead where report.attempt > 1: line += " (given up after \(report.attempt) attempts)"
+        default: break
+        }
+        return line
+    }
+
+    static func object(_ report: AttemptReport) -> [String: JSONValue] {
+        var object: [String: JSONValue] = [
+            "time": .string(report.time.description), "rule": .string(report.rule),
+            "event": .string(report.event.rawValue), "path": .string(report.path.description),
+            "job": .string(report.job.description), "attempt": .integer(Int64(report.attempt)),
+            "action": .string(report.action), "outcome": .string(report.outcome.ending.rawValue),
+            "state": .string(report.state.rawValue), "message": .string(report.outcome.message),
+            "duration_ms": .number(milliseconds(report.duration)),
+        ]
+        if report.path.text == nil {
+            object["path_base64"] = .string(Data(report.path.bytes).base64EncodedString())
+        }
+        if let from = report.from { object["from"] = .string(from.description) }
+        if let code = report.outcome.code { object["code"] = .string(code) }
+        if let pause = report.pause { object["retry_ms"] = .number(milliseconds(pause)) }
+        if !report.outcome.outputs.isEmpty {
+            object["outputs"] = .array(
+                report.outcome.outputs.map { path in
+                    if let text = path.text { return .string(text) }
+                    return .object(["base64": .string(Data(path.bytes).base64EncodedString())])
+                })
+        }
+        if !report.outcome.values.isEmpty { object["values"] = .object(report.outcome.values) }
+        return object
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Double {
+        let (seconds, attoseconds) = duration.components
+        return Double(seconds * 1_000_000 + attoseconds / 1_000_000_000_000) / 1000
+    }
+
+    private static func seconds(_ duration: Duration) -> String {
+        let milliseconds = milliseconds(duration)
+        if milliseconds < 1000 { return "\(Int(milliseconds.rounded())) ms" }
+        if milliseconds < 60_000 { return "\((milliseconds / 100).rounded() / 10) s" }
+        return "\(Int(milliseconds / 60_000)) min \(Int(milliseconds / 1000) % 60) s"
+    }
+
+    /// The local time of day.
+    private static func clock(_ time: Timestamp) -> String {
+        var seconds = time_t(time.seconds)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        var buffer = [CChar](repeating: 0, count: 16)
+        let length = strftime(&buffer, buffer.count, "%H:%M:%S", &parts)
+        return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,221 @@
+import FileEvents
+import FileWatching
+import Glibc
+import Synchronization
+import TestKit
+import Testing
+
+/// A watcher over a real folder, and what it has told.
+private final class Watched {
+    let queue = HintQueue(wake: {})
+    private let watcher: Watcher
+    private(set) var hints: [PathBytes: Hint.Signs] = [:]
+    private(set) var reports: [WatchReport] = []
+
+    init(_ roots: [PathBytes], excluding excluded: String = "\0") throws {
+        let scope = WatchScope(
+            roots: roots, reaches: { !$0.description.hasSuffix(excluded) }, takes: { !$0.description.hasSuffix(excluded) })
+        watcher = try Watcher(scope: scope, queue: queue)
+    }
+
+    deinit { watcher.stop() }
+
+    func take() {
+        let batch = queue.take()
+        for hint in batch.hints { hints[hint.path, default: []].formUnion(hint.signs) }
+        reports += batch.reports
+    }
+
+    func wait(_ condition: (Watched) -> Bool) -> Bool {
+        Deadline.wait {
+            take()
+            return condition(self)
+        }
+    }
+
+    var isReady: Bool { reports.contains { if case .ready = $0 { true } else { false } } }
+    func clear() { hints = [:] }
+    func stop() { watcher.stop() }
+    func rescan() { watcher.rescan() }
+}
+
+struct WatcherTests {
+    @Test func `what is there is listed before ready`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("a/b/c"), "x")
+            let watched = try Watched([tree.root])
+            #expect(watched.wait(\.isReady))
+            #expect(watched.hints[tree.path("a/b/c")] == .listed)
+            #expect(watched.reports.contains(.ready(folders: 3)))
+        }
+    }
+
+    @Test func `writing, renaming and deleting are told`() throws {
+        try withTempTree { tree in
+            let watched = try Watched([tree.root])
+            #expect(watched.wait(\.isReady))
+            TestFile.write(tree.path("a"), "x")
+            #expect(watched.wait { $0.hints[tree.path("a")]?.isSuperset(of: [.appeared, .written, .closed]) == true })
+            watched.clear()
+            _ = tree.path("a").withCString { from in tree.path("b").withCString { rename(from, $0) } }
+            #expect(watched.wait { $0.hints[tree.path("a")] == .vanished && $0.hints[tree.path("b")] == .appeared })
+            watched.clear()
+            _ = tree.path("b").withCString { unlink($0) }
+            #expect(watched.wait { $0.hints[tree.path("b")]?.contains(.vanished) == true })
+        }
+    }
+
+    @Test func `nothing is missed in folders that appear, however fast they fill`() throws {
+        try withTempTree { tree in
+            let watched = try Watched([tree.root])
+            #expect(watched.wait(\.isReady))
+            var expected: Set<PathBytes> = []
+            for round in 0..<100 {
+                let path = tree.path("r\(round)/s/t/file")
+                TestFile.write(path, "x")
+                expected.insert(path)
+            }
+            #expect(watched.wait { expected.isSubset(of: $0.hints.keys) })
+        }
+    }
+
+    @Test func `a folder that is moved in is listed`() throws {
+        try withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.write(tree.path("out/deep/file"), "x")
+            let watched = try Watched([tree.path("in")])
+            #expect(watched.wait(\.isReady))
+            _ = tree.path("out").withCString { from in tree.path("in/new").withCString { rename(from, $0) } }
+            #expect(watched.wait { $0.hints[tree.path("in/new/deep/file")]?.contains(.appeared) == true })
+            watched.clear()
+            TestFile.write(tree.path("in/new/deep/later"), "x")
+            #expect(watched.wait { $0.hints[tree.path("in/new/deep/later")] != nil })
+        }
+    }
+
+    @Test func `a folder that is moved out is silent`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in/sub/file"), "x")
+            let watched = try Watched([tree.path("in")])
+            #expect(watched.wait(\.isReady))
+            _ = tree.path("in/sub").withCString { from in tree.path("away").withCString { rename(from, $0) } }
+            #expect(watched.wait { $0.hints[tree.path("in/sub")]?.contains(.subtree) == true })
+            watched.clear()
+            TestFile.write(tree.path("away/file"), "y")
+            TestFile.write(tree.path("in/marker"), "y")
+            #expect(watched.wait { $0.hints[tree.path("in/marker")] != nil })
+            #expect(watched.hints.keys.allSatisfy { !$0.isInside(tree.path("in/sub")) && !$0.isInside(tree.path("away")) })
+        }
+    }
+
+    @Test func `a renamed folder tells the new path afterwards`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in/old/x/file"), "x")
+            let watched = try Watched([tree.path("in")])
+            #expect(watched.wait(\.isReady))
+            _ = tree.path("in/old").withCString { from in tree.path("in/new").withCString { rename(from, $0) } }
+            #expect(watched.wait { $0.hints[tree.path("in/new/x/file")] != nil })
+            watched.clear()
+            TestFile.write(tree.path("in/new/x/file"), "longer")
+            #expect(watched.wait { $0.hints[tree.path("in/new/x/file")]?.contains(.closed) == true })
+        }
+    }
+
+    @Test func `an excluded folder is not watched`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("skip/file"), "x")
+            TestFile.write(tree.path("keep/file"), "x")
+            let watched = try Watched([tree.root], excluding: "skip")
+            #expect(watched.wait(\.isReady))
+            #expect(watched.reports.contains(.ready(folders: 2)))
+            #expect(watched.hints[tree.path("skip/file")] == nil)
+        }
+    }
+
+    @Test func `a missing root is waited for, at any depth`() throws {
+        try withTempTree { tree in
+            let root = tree.path("a/b/c")
+            let watched = try Watched([root])
+            #expect(watched.wait(\.isReady))
+            #expect(watched.reports.contains(.rootMissing(root, watching: tree.root)))
+            TestFile.write(root.appending("file"), "x")
+            #expect(watched.wait { $0.hints[root.appending("file")] != nil })
+            #expect(watched.reports.contains(.rootAppeared(root)))
+        }
+    }
+
+    @Test func `a root that goes and comes back is watched again`() throws {
+        try withTempTree { tree in
+            let root = tree.path("in")
+            TestFile.write(root.appending("old"), "x")
+            let watched = try Watched([root])
+            #expect(watched.wait(\.isReady))
+            for round in 0..<5 {
+                TestFile.removeTree(root)
+                TestFile.write(root.appending("new\(round)"), "x")
+                #expect(watched.wait { $0.hints[root.appending("new\(round)")] != nil })
+            }
+            _ = root.withCString { from in tree.path("away").withCString { rename(from, $0) } }
+            TestFile.write(root.appending("again"), "x")
+            #expect(watched.wait { $0.hints[root.appending("again")] != nil })
+        }
+    }
+
+    @Test func `a root may be a link, what is below may not`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("real/file"), "x")
+            TestFile.write(tree.path("other/file"), "x")
+            _ = tree.path("root").withCString { symlink("real", $0) }
+            _ = tree.path("real/link").withCString { symlink("../other", $0) }
+            let watched = try Watched([tree.path("root")])
+            #expect(watched.wait(\.isReady))
+            #expect(watched.hints[tree.path("root/file")] != nil)
+            #expect(watched.hints[tree.path("root/link")] != nil)
+            #expect(watched.hints[tree.path("root/link/file")] == nil)
+        }
+    }
+
+    @Test func `a root that is a file is said to be one`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in"), "x")
+            let watched = try Watched([tree.path("in")])
+            #expect(watched.wait(\.isReady))
+            #expect(watched.reports.contains(.failure(.notFolder(tree.path("in")))))
+        }
+    }
+
+    @Test func `a rescan lists everything again and says so`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("a/file"), "x")
+            let watched = try Watched([tree.root])
+            #expect(watched.wait(\.isReady))
+            watched.clear()
+            watched.rescan()
+            #expect(watched.wait { $0.reports.contains(.rescanned) })
+            #expect(watched.hints[tree.path("a/file")] == .listed)
+        }
+    }
+
+    @Test func `stopping ends the thread and is harmless twice`() throws {
+        try withTempTree { tree in
+            let watched = try Watched([tree.root])
+            watched.stop()
+            watched.stop()
+        }
+    }
+}
+
+struct HintQueueTests {
+    @Test func `hints of one path merge and keep their first place`() {
+        let wakes = Mutex(0)
+        let queue = HintQueue { wakes.withLock { $0 += 1 } }
+        queue.add([Hint(path: "/a", signs: .appeared, origin: .scan), Hint(path: "/b", signs: .written, origin: .live)])
+        queue.add([Hint(path: "/a", signs: .closed, origin: .live)])
+        let batch = queue.take()
+        #expect(batch.hints.map(\.path) == ["/a", "/b"])
+        #expect(batch.hints[0].signs == [.appeared, .closed])
+        #expect(batch.hints[0].origin == .live)
+        #expect(wakes.withLock { $0 } == 1)
+        #expect(queue.take().hints.isEmpty)
+    }
+}

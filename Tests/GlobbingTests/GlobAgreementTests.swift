@@ -1,0 +1,115 @@
+import Globbing
+import Testing
+
+/// The matcher against a slow and obvious one, over random patterns and paths.
+struct GlobAgreementTests {
+    /// SplitMix64: the same numbers on every run.
+    struct Generator: RandomNumberGenerator {
+        var state: UInt64
+
+        mutating func next() -> UInt64 {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var mixed = state
+            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+            return mixed ^ (mixed >> 31)
+        }
+
+        mutating func pick<Element>(_ elements: [Element]) -> Element {
+            elements[Int.random(in: 0..<elements.count, using: &self)]
+        }
+    }
+
+    /// Whole and stray bytes of `é` are among them, so that characters are made and cut.
+    static let letters: [[UInt8]] = [[0x61], [0x61], [0x62], [0x41], [0x2E], [0x2E], [0xC3, 0xA9], [0xC3], [0xA9]]
+    static let pieces: [[UInt8]] = [
+        "*", "*", "?", "[ab]", "[!a]", "[b\u{E9}]", "{a,.b}", "{,a}", "{a/b,*}",
+    ].map { Array($0.utf8) }
+    static let parts: [[UInt8]] = ["**", "**", "*", ".a", "a", "{**,b}"].map { Array($0.utf8) }
+
+    static func makePattern(_ generator: inout Generator) -> [UInt8] {
+        var pattern: [UInt8] = Bool.random(using: &generator) ? [0x2F] : []
+        for number in 0...Int.random(in: 0...3, using: &generator) {
+            if number > 0 { pattern.append(0x2F) }
+            if Int.random(in: 0..<5, using: &generator) < 2 {
+                pattern += generator.pick(parts)
+            } else {
+                for _ in 0...Int.random(in: 0...3, using: &generator) {
+                    pattern += generator.pick(Bool.random(using: &generator) ? letters : pieces)
+                }
+            }
+        }
+        return pattern
+    }
+
+    /// A path that owes something to the pattern, since most others match nothing.
+    static func makePath(like pattern: [UInt8], _ generator: inout Generator) -> [UInt8] {
+        var path: [UInt8] = []
+        for byte in generator.pick(ReferenceGlob.expand(pattern)) {
+            switch byte {
+            case 0x2A, 0x3F, 0x5B, 0x5D, 0x21:
+                for _ in 0..<Int.random(in: 0...2, using: &generator) {
+                    path += Int.random(in: 0..<6, using: &generator) == 0 ? [0x2F] : generator.pick(letters)
+                }
+            default:
+                path += Int.random(in: 0..<12, using: &generator) == 0 ? generator.pick(letters) : [byte]
+            }
+        }
+        let names = path.split(separator: 0x2F).filter { !$0.elementsEqual([0x2E]) && !$0.elementsEqual([0x2E, 0x2E]) }
+        let anchor: [UInt8] = pattern.first == 0x2F ? [0x2F] : []
+        return anchor + Array(names.joined(separator: [0x2F]))
+    }
+
+    /// Every folder above the path, the topmost first.
+    static func ancestors(of path: [UInt8]) -> [[UInt8]] {
+        let top: [UInt8] = path.first == 0x2F ? [0x2F] : [0x2E]
+        return [top] + path.indices.dropFirst().filter { path[$0] == 0x2F }.map { Array(path[..<$0]) }
+    }
+
+    @Test(.timeLimit(.minutes(2)), arguments: [1, 2, 3, 4] as [UInt64])
+    func `it agrees with a recursive matcher`(seed: UInt64) throws {
+        var generator = Generator(state: seed)
+        var compared = 0
+        var matched = 0
+        while compared < 6_000 {
+            let pattern = Self.makePattern(&generator)
+            let options = Glob.Options(
+                matchesHidden: Int.random(in: 0..<4, using: &generator) == 0,
+                isCaseSensitive: Int.random(in: 0..<4, using: &generator) == 0)
+            // What is no pattern, as `a/..` or `{,a}`, is not compared.
+            guard let glob = try? Glob(pattern, options: options) else { continue }
+            let reference = ReferenceGlob(
+                pattern, matchesHidden: options.matchesHidden, foldsExtension: !options.isCaseSensitive)
+            for _ in 0..<4 {
+                let path = Self.makePath(like: pattern, &generator)
+                let isMatch = glob.matches(path)
+                #expect(isMatch == reference.matches(path), "\(glob) and \(path), \(options)")
+                let folders = Self.ancestors(of: path)
+                let isBelowRoot = glob.root == folders[0] || path.starts(with: glob.root + [0x2F])
+                #expect(!isMatch || isBelowRoot, "\(glob) and \(path)")
+                for folder in folders {
+                    let canMatch = glob.canMatch(below: folder)
+                    #expect(!isMatch || canMatch, "\(glob) below \(folder), which holds \(path)")
+                    let names = folder == [0x2E] ? [] : folder
+                    #expect(canMatch == reference.canMatch(below: names), "\(glob) below \(folder), \(options)")
+                }
+                compared += 1
+                matched += isMatch ? 1 : 0
+            }
+        }
+        // A generator that made nothing but mismatches would prove little.
+        #expect(matched > 1_200)
+    }
+
+    @Test func `no match lies deeper than the depth`() throws {
+        var generator = Generator(state: 5)
+        for _ in 0..<5_000 {
+            let pattern = Self.makePattern(&generator)
+            guard let glob = try? Glob(pattern), let depth = glob.depth else { continue }
+            let path = Self.makePath(like: pattern, &generator)
+            guard glob.matches(path) else { continue }
+            let rootLevels = glob.root == [0x2E] ? 0 : glob.root.split(separator: 0x2F).count
+            #expect(path.split(separator: 0x2F).count - rootLevels - 1 <= depth, "\(glob) and \(path)")
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import Globbing
+import Testing
+
+struct GlobSetTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let globs: [String]
+        let path: String
+        let covering: String?
+        let matching: String?
+
+        init(_ globs: [String], _ path: String, covering: String?, matching: String?) {
+            self.globs = globs
+            self.path = path
+            self.covering = covering
+            self.matching = matching
+        }
+
+        var testDescription: String { "\(globs) \(covering == nil ? "leave" : "cover") \(path)" }
+    }
+
+    static let cases = [
+        Case([], "a", covering: nil, matching: nil),
+        Case(["Inbox"], "Inbox", covering: "Inbox", matching: "Inbox"),
+        Case(["Inbox"], "Inbox/a", covering: "Inbox", matching: nil),
+        Case(["Inbox"], "Inbox/a/b/c", covering: "Inbox", matching: nil),
+        Case(["Inbox"], "Inbox2/a", covering: nil, matching: nil),
+        Case(["Inbox"], "a/Inbox", covering: nil, matching: nil),
+        Case(["**/node_modules"], "node_modules", covering: "**/node_modules", matching: "**/node_modules"),
+        Case(["**/node_modules"], "a/b/node_modules/c/d.js", covering: "**/node_modules", matching: nil),
+        Case(["**/node_modules"], "a/node_module", covering: nil, matching: nil),
+        Case(["cache/**"], "cache", covering: nil, matching: nil),
+        Case(["cache/**"], "cache/a", covering: "cache/**", matching: "cache/**"),
+        Case(["cache/**"], "cache/a/b", covering: "cache/**", matching: "cache/**"),
+        Case(["**/.cache/**"], "x/.cache/a/b", covering: "**/.cache/**", matching: "**/.cache/**"),
+        Case(["*.tmp", "a/*"], "a/b", covering: "a/*", matching: "a/*"),
+        Case(["*.tmp", "a/*"], "b.tmp", covering: "*.tmp", matching: "*.tmp"),
+        Case(["*.tmp", "a/*"], "b.TMP/c", covering: "*.tmp", matching: nil),
+        Case(["*.tmp", "a/*"], "a", covering: nil, matching: nil),
+        Case(["a/b/c", "a"], "a/b/c", covering: "a/b/c", matching: "a/b/c"),
+        Case(["a/b/c", "a"], "a/b/d", covering: "a", matching: nil),
+        Case(["a/*/c"], "a/b/c/d", covering: "a/*/c", matching: nil),
+        Case(["a/*/c"], "a/b", covering: nil, matching: nil),
+        Case(["*"], ".git/config", covering: nil, matching: nil),
+        Case([".git"], ".git/config", covering: ".git", matching: nil),
+        Case(["{a,b}/x"], "b/x/y", covering: "{a,b}/x", matching: nil),
+    ]
+
+    @Test(arguments: cases)
+    func `an excluded folder excludes everything below`(_ example: Case) throws {
+        let set = GlobSet(try example.globs.map { try Glob($0) })
+        let path = Array(example.path.utf8)
+        #expect(set.isEmpty == example.globs.isEmpty)
+        #expect(set.covers(path) == (example.covering != nil))
+        #expect(set.covers(path[...]) == (example.covering != nil))
+        #expect(set.covers(path.lazy.map { $0 }) == (example.covering != nil))
+        #expect(set.firstCover(path)?.description == example.covering)
+        #expect(set.matches(path) == (example.matching != nil))
+        #expect(set.matches(path[...]) == (example.matching != nil))
+        #expect(set.matches(path.lazy.map { $0 }) == (example.matching != nil))
+        #expect(set.firstMatch(path)?.description == example.matching)
+    }
+
+    @Test func `equal patterns with equal options are equal`() throws {
+        #expect(try Glob("a/*") == Glob("a/*"))
+        #expect(try Glob("a/*") != Glob("a//*"))
+        #expect(try Glob("a/*") != Glob("a/*", options: Glob.Options(matchesHidden: true)))
+        #expect(try Set([Glob("a"), Glob("a"), Glob("b")]).count == 2)
+        #expect(try GlobSet([Glob("a")]) == GlobSet([Glob("a")]))
+    }
+}

@@ -1,0 +1,933 @@
+"""Tests of the plugins that Alight ships, called as the protocol says.
+
+    python3 -m unittest discover -s Tests/PluginTests -v
+
+Only the standard library, and the programs that the plugins themselves need.
+"""
+
+import base64
+import contextlib
+import importlib.machinery
+import importlib.util
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+PLUGINS = os.path.join(HERE, "..", "..", "plugins")
+THUMBNAIL = os.path.realpath(os.path.join(PLUGINS, "thumbnail", "thumbnail"))
+REINDEX = os.path.realpath(os.path.join(PLUGINS, "reindex", "reindex"))
+SEARCH = os.path.realpath(os.path.join(PLUGINS, "reindex", "search"))
+RUNNER = os.path.join(HERE, "run-plugin-case")
+
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+HAS_VIPS = bool(shutil.which("vipsthumbnail", path=SYSTEM_PATH) and shutil.which("vips", path=SYSTEM_PATH))
+
+HOSTILE_NAMES = [
+    b"plain.jpg",
+    b"a b.jpg",
+    b"-rf with\nnewline and 'quote\".jpg",
+    b"a.jpg[shrink=2]",
+    b"a[Q=1].jpg",
+    b"%s.jpg",
+    b"%s%n%d[strip,Q=1].jpg",
+    b"caf\xe9.jpg",
+    b"stdin",
+    b"$(touch owned) `touch owned`; touch owned.jpg",
+    b"..jpg",
+    b"tab\tand\x1b[31mred.jpg",
+    "日本語 🌄.jpg".encode(),
+    b"n" * 240 + b".jpg",
+]
+
+
+def load(path):
+    """Imports a program that has no .py in its name."""
+    loader = importlib.machinery.SourceFileLoader(os.path.basename(path).replace("-", "_"), path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+sys.dont_write_bytecode = True  # no __pycache__ beside the plugins
+CASE = load(RUNNER)
+
+
+def path_members(path, key="path"):
+    """Says a path as the protocol does: readable, and exact if that isn't the same."""
+    members = {key: path.decode(errors="replace")}
+    try:
+        path.decode()
+    except UnicodeDecodeError:
+        members[f"{key}_base64"] = base64.b64encode(path).decode()
+    return members
+
+
+def exact(value):
+    """Reads a path in a response: a string, or {"base64": …}."""
+    return value.encode() if isinstance(value, str) else base64.b64decode(value["base64"])
+
+
+def text_or_base64(path):
+    try:
+        return path.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(path).decode()}
+
+
+class PluginTestCase(unittest.TestCase):
+    plugin = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="alight-plugins-")
+        self.addCleanup(folder.cleanup)
+        self.root = os.fsencode(os.path.realpath(folder.name))
+        self.scratch = os.path.join(self.root, b".scratch")
+        os.mkdir(self.scratch, 0o700)
+
+    def path(self, *names):
+        return os.path.join(self.root, *names)
+
+    def write(self, name, data):
+        path = self.path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def event(self, path, kind="created", source=None):
+        return {
+            "event": kind, **path_members(path), **path_members(os.path.relpath(path, self.root), "relative"),
+            **path_members(self.root, "root"), **(path_members(source, "from") if source else {}),
+            "origin": "live", "type": "file",
+        }
+
+    def request(self, events, settings, **more):
+        return {
+            "protocol": 1, "id": "01JD8Z3T1WQ2V7N0C5M4K9R6XB", "attempt": 1, "max_attempts": 5, "interrupted": False,
+            "dry_run": False, "deadline": "2099-01-01T00:00:00Z",
+            "rule": {"name": "test", "file": "rules/test.yaml", "line": 1}, "with": settings,
+            "scratch": os.fsdecode(self.scratch), "steps": [], "events": events, **more,
+        }
+
+    def start(self, request, path=SYSTEM_PATH, verb="run", prefix=()):
+        environment = CASE.environment(request, os.fsdecode(self.scratch))
+        environment["PATH"] = path
+        child = subprocess.Popen(
+            [*prefix, self.plugin, verb], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            cwd=self.scratch, env=environment, start_new_session=True)
+        child.stdin.write(json.dumps(request).encode() + b"\n")
+        child.stdin.close()
+        child.stdin = None
+        return child
+
+    def finish(self, child):
+        output, errors = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 0, errors.decode(errors="replace"))
+        response = json.loads(output)
+        self.assertIn(response["outcome"], ("succeeded", "skipped", "retry", "not_ready", "failed"))
+        self.assertNotIn("\n", response.get("message", ""))
+        return response
+
+    def run_plugin(self, request, **options):
+        return self.finish(self.start(request, **options))
+
+    def all_files(self):
+        found = []
+        for folder, _, names in os.walk(self.root):
+            found += [os.path.relpath(os.path.join(folder, name), self.root) for name in names]
+        return sorted(found)
+
+
+class ProtocolTests(PluginTestCase):
+    def test_the_conformance_cases_hold(self):
+        for name in sorted(os.listdir(PLUGINS)):
+            with self.subTest(plugin=name):
+                if name == "thumbnail" and not HAS_VIPS:
+                    self.skipTest("libvips-tools is not installed")
+                self.assertEqual(CASE.run_case(os.path.join(PLUGINS, name)), [])
+
+    def test_an_unknown_verb_is_64(self):
+        for plugin in (THUMBNAIL, REINDEX):
+            for arguments in (["serve"], ["describe"], [], ["run", "twice"]):
+                with self.subTest(plugin=os.path.basename(plugin), arguments=arguments):
+                    done = subprocess.run(
+                        [plugin, *arguments], stdin=subprocess.DEVNULL, capture_output=True, env={"PATH": SYSTEM_PATH})
+                    self.assertEqual(done.returncode, 64)
+                    self.assertEqual(done.stdout, b"")
+                    self.assertEqual(done.stderr.count(b"\n"), 1)
+
+    def test_a_request_that_is_none_is_65(self):
+        for plugin in (THUMBNAIL, REINDEX):
+            for text in (b"", b"hello", b"[]", b"{}", b'{"events":[]}', b"\xff"):
+                with self.subTest(plugin=os.path.basename(plugin), text=text):
+                    done = subprocess.run([plugin, "run"], input=text, capture_output=True, env={"PATH": SYSTEM_PATH})
+                    self.assertEqual(done.returncode, 65)
+                    self.assertEqual(done.stdout, b"")
+
+    def test_check_says_what_it_runs_on(self):
+        for plugin in (THUMBNAIL, REINDEX):
+            done = subprocess.run([plugin, "check"], stdin=subprocess.DEVNULL, capture_output=True)
+            self.assertEqual(done.returncode, 0)
+            self.assertIn(json.loads(done.stdout)["outcome"], ("succeeded", "failed"))
+
+    def test_the_runner_tells_what_differs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(os.path.dirname(REINDEX), os.path.join(folder, "reindex"))
+            with open(os.path.join(folder, "reindex", "response.json"), "w", encoding="utf-8") as file:
+                json.dump({"outcome": "failed", "results": [], "extra": 1}, file)
+            done = subprocess.run([RUNNER, os.path.join(folder, "reindex")], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('response.outcome is "succeeded", expected "failed"', done.stdout)
+        self.assertIn("response.results has 3 elements, expected 0", done.stdout)
+        self.assertIn("response.extra is missing", done.stdout)
+
+
+# Thumbnails
+
+
+def vips(*arguments):
+    done = subprocess.run(["vips", *arguments], capture_output=True, env={**os.environ, "PATH": SYSTEM_PATH})
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.decode(errors="replace"))
+    return done.stdout
+
+
+def with_orientation(jpeg, orientation):
+    """Returns a JPEG file's bytes with an EXIF block that holds only this orientation."""
+    tiff = b"MM\0*" + struct.pack(">IH HHIHH I", 8, 1, 0x0112, 3, 1, orientation, 0, 0)
+    block = b"Exif\0\0" + tiff
+    return jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(block) + 2) + block + jpeg[2:]
+
+
+@unittest.skipUnless(HAS_VIPS, "libvips-tools is not installed")
+class ThumbnailTests(PluginTestCase):
+    plugin = THUMBNAIL
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="alight-pictures-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.pictures = {}
+
+        def make(name, *operation):
+            path = os.path.join(folder.name, name)
+            vips(*[path if each == "OUT" else each for each in operation])
+            with open(path, "rb") as file:
+                cls.pictures[name.split("[")[0]] = file.read()
+            return path
+
+        # 600x400, the upper half red, the lower half blue.
+        with open(os.path.join(folder.name, "flag.ppm"), "wb") as file:
+            file.write(b"P6\n600 400\n255\n" + b"\xf0\x10\x10" * 600 * 200 + b"\x10\x10\xf0" * 600 * 200)
+        flag = os.path.join(folder.name, "flag.ppm")
+        make("flag.jpg", "jpegsave", flag, "OUT")
+        make("flag.png", "pngsave", flag, "OUT")
+        make("flag.webp", "webpsave", flag, "OUT")
+        make("flag.gif", "gifsave", flag, "OUT")
+        make("flag.tif", "tiffsave", flag, "OUT")
+        alpha = make("alpha.png", "bandjoin_const", flag, "OUT", "0")
+        make("alpha.webp", "webpsave", alpha, "OUT")
+        make("deep.png", "colourspace", flag, "OUT", "rgb16")
+        make("tagged.jpg", "icc_transform", flag, "OUT", "p3", "--input-profile", "srgb")
+        make("small.png", "resize", flag, "OUT", "0.05")
+        make("noise.jpg", "gaussnoise", "OUT", "3000", "2000")
+        for name in ("flag.heic", "flag.avif"):
+            with contextlib.suppress(RuntimeError):
+                make(name, "heifsave", flag, "OUT", "--compression", "hevc" if name.endswith("heic") else "av1")
+
+    def settings(self, target, **more):
+        return {"to": text_or_base64(target), "size": 256, **more}
+
+    def thumbnail(self, path, target, kind="created", **more):
+        return self.run_plugin(self.request([self.event(path, kind)], self.settings(target, **more)))
+
+    def point(self, path, x, y):
+        with open(path, "rb") as file:
+            copy = self.write(b".look" + os.path.splitext(path)[1], file.read())
+        numbers = vips("getpoint", os.fsdecode(copy), str(x), str(y)).split()
+        os.unlink(copy)
+        return [round(float(each)) for each in numbers]
+
+    def header(self, path):
+        with open(path, "rb") as file:
+            return subprocess.run(["vipsheader", "-a", "stdin"], stdin=file, capture_output=True, text=True).stdout
+
+    def test_every_format_in_and_out(self):
+        magic = {"jpg": b"\xff\xd8\xff", "jpeg": b"\xff\xd8\xff", "PNG": b"\x89PNG", "webp": b"RIFF"}
+        for name in ("flag.jpg", "flag.png", "flag.webp", "flag.gif", "flag.tif"):
+            path = self.write(os.fsencode(name), self.pictures[name])
+            for ending in magic if name == "flag.jpg" else ["webp"]:
+                head = magic[ending]
+                with self.subTest(source=name, to=ending):
+                    target = self.path(b"out", os.fsencode(f"{name}.{ending}"))
+                    response = self.thumbnail(path, target)
+                    self.assertEqual(response["outcome"], "succeeded", response)
+                    self.assertEqual(response["message"], f"256x171 {ending.lower().replace('jpeg', 'jpg')}")
+                    self.assertEqual(response["outputs"], [os.fsdecode(target)])
+                    self.assertEqual((response["values"]["width"], response["values"]["height"]), (256, 171))
+                    with open(target, "rb") as file:
+                        data = file.read()
+                    self.assertTrue(data.startswith(head))
+                    self.assertEqual(len(data), response["values"]["bytes"])
+
+    def test_heic_and_avif_where_the_library_can(self):
+        for name in ("flag.heic", "flag.avif"):
+            with self.subTest(source=name):
+                if name not in self.pictures:
+                    print(f"skipped: this libvips makes no {name[-4:]}", flush=True)
+                    continue
+                path = self.write(os.fsencode(name), self.pictures[name])
+                response = self.thumbnail(path, self.path(b"out.webp"))
+                self.assertEqual(response["outcome"], "succeeded", response)
+                self.assertEqual(response["message"], "256x171 webp")
+
+    def test_avif_out_where_the_library_can(self):
+        if "flag.avif" not in self.pictures:
+            self.skipTest("this libvips makes no AVIF")
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        response = self.thumbnail(path, self.path(b"out.avif"))
+        self.assertEqual(response["message"], "256x171 avif", response)
+        with open(self.path(b"out.avif"), "rb") as file:
+            self.assertEqual(file.read(12)[4:], b"ftypavif")
+
+    def test_the_content_decides_not_the_name(self):
+        path = self.write(b"really a png.jpg", self.pictures["flag.png"])
+        self.assertEqual(self.thumbnail(path, self.path(b"out.webp"))["message"], "256x171 webp")
+
+    def test_the_orientation_tag_makes_it_upright(self):
+        red, blue = [240, 16, 16], [16, 16, 240]
+        cases = {  # orientation: size, colour at the left, right, top, bottom; None where both meet
+            1: ("256x171", None, None, red, blue),
+            3: ("256x171", None, None, blue, red),
+            6: ("171x256", blue, red, None, None),
+            8: ("171x256", red, blue, None, None),
+        }
+        for orientation, (size, left, right, top, bottom) in cases.items():
+            with self.subTest(orientation=orientation):
+                path = self.write(b"turned.jpg", with_orientation(self.pictures["flag.jpg"], orientation))
+                self.assertIn(f"orientation: {orientation}", self.header(path))
+                target = self.path(b"out.png")
+                response = self.thumbnail(path, target)
+                self.assertEqual(response["message"], f"{size} png", response)
+                width, height = response["values"]["width"], response["values"]["height"]
+                places = {
+                    (5, height // 2): left, (width - 5, height // 2): right,
+                    (width // 2, 5): top, (width // 2, height - 5): bottom,
+                }
+                for (x, y), colour in places.items():
+                    if colour:
+                        for channel, expected in zip(self.point(target, x, y), colour):
+                            self.assertAlmostEqual(channel, expected, delta=12, msg=f"at {x},{y}")
+                self.assertNotIn("exif", self.header(target))
+
+    def test_metadata_stays_behind(self):
+        path = self.write(b"turned.jpg", with_orientation(self.pictures["flag.jpg"], 6))
+        tagged = self.write(b"tagged.jpg", self.pictures["tagged.jpg"])
+        avif = [b"avif"] if "flag.avif" in self.pictures else []
+        for path, endings in ((path, [b"jpg", b"png", b"webp"]), (tagged, [b"jpg", b"webp", *avif])):
+            for ending in endings:
+                with self.subTest(path=path, ending=ending):
+                    target = self.path(b"out." + ending)
+                    response = self.thumbnail(path, target)
+                    self.assertEqual(response["outcome"], "succeeded", response)
+                    with open(target, "rb") as file:
+                        data = file.read()
+                    for word in (b"Exif", b"EXIF", b"ICC", b"iCCP", b"prof"):
+                        self.assertNotIn(word, data)
+
+    def test_colours_stay_with_and_without_a_profile(self):
+        for name in ("flag.jpg", "flag.png", "deep.png", "tagged.jpg"):
+            path = self.write(os.fsencode(name), self.pictures[name])
+            self.thumbnail(path, self.path(b"out.png"))
+            for y, colour in ((5, [240, 16, 16]), (165, [16, 16, 240])):
+                point = self.point(self.path(b"out.png"), 128, y)
+                for channel, expected in zip(point, colour):
+                    self.assertAlmostEqual(channel, expected, delta=12, msg=f"{name}: {point}")
+
+    def test_transparency_is_kept_or_white(self):
+        for name in ("alpha.png", "alpha.webp"):
+            path = self.write(os.fsencode(name), self.pictures[name])
+            self.thumbnail(path, self.path(b"out.png"))
+            self.assertEqual(self.point(self.path(b"out.png"), 20, 20)[3], 0)
+            self.thumbnail(path, self.path(b"out.webp"))
+            self.assertEqual(self.point(self.path(b"out.webp"), 20, 20)[3], 0)
+            self.thumbnail(path, self.path(b"out.jpg"))
+            self.assertTrue(all(each > 250 for each in self.point(self.path(b"out.jpg"), 20, 20)))
+
+    def test_it_never_enlarges(self):
+        path = self.write(b"small.png", self.pictures["small.png"])
+        self.assertEqual(self.thumbnail(path, self.path(b"out.webp"))["message"], "30x20 webp")
+
+    def test_quality_counts(self):
+        path = self.write(b"noise.jpg", self.pictures["noise.jpg"])
+        sizes = [self.thumbnail(path, self.path(b"out.webp"), quality=each)["values"]["bytes"] for each in (5, 95)]
+        self.assertLess(sizes[0] * 2, sizes[1])
+
+    def test_hostile_names_in_both_places(self):
+        for name in HOSTILE_NAMES:
+            with self.subTest(name=name):
+                path = self.write(os.path.join(b"in", name), self.pictures["flag.jpg"])
+                target = self.path(b"out [Q=1] %s \xe9", name + b".webp")
+                response = self.thumbnail(path, target)
+                self.assertEqual(response["outcome"], "succeeded", response)
+                self.assertEqual(response["message"], "256x171 webp")
+                self.assertEqual([exact(each) for each in response["outputs"]], [target])
+                self.assertGreater(os.path.getsize(target), 100)
+        expected = [os.path.join(b"in", name) for name in HOSTILE_NAMES]
+        expected += [os.path.join(b"out [Q=1] %s \xe9", name + b".webp") for name in HOSTILE_NAMES]
+        self.assertEqual(self.all_files(), sorted(expected))
+
+    def test_bytes_that_were_lost_in_to_are_refused(self):
+        path = self.write(b"caf\xe9.jpg", self.pictures["flag.jpg"])
+        request = self.request([self.event(path)], {"to": os.fsdecode(self.root) + "/caf\ufffd.webp"})
+        response = self.run_plugin(request)
+        self.assertEqual((response["outcome"], response["code"]), ("failed", "name-not-utf8"))
+
+    def test_what_is_no_picture_fails(self):
+        jpeg = self.pictures["noise.jpg"]
+        png = bytearray(self.pictures["flag.png"])
+        png[60:80] = b"x" * 20
+        cases = {
+            "empty": b"", "text": b"hello", "zeros": bytes(100_000), "cut off": jpeg[:len(jpeg) // 2],
+            "head only": jpeg[:3], "png head": b"\x89PNG\r\n\x1a\n", "png damaged": bytes(png),
+            "svg": b"<svg xmlns='http://www.w3.org/2000/svg' width='10' height='10'/>",
+            "pdf": b"%PDF-1.4\n%%EOF\n", "magick": b"push graphic-context\nviewbox 0 0 1 1\n",
+        }
+        for title, data in cases.items():
+            with self.subTest(title):
+                path = self.write(b"broken.jpg", data)
+                response = self.thumbnail(path, self.path(b"out", b"broken.webp"))
+                self.assertEqual(response["outcome"], "failed", response)
+                self.assertLess(len(response["message"]), 200)
+        self.assertEqual(self.all_files(), [b"broken.jpg"])
+
+    def test_a_failure_leaves_the_old_thumbnail(self):
+        target = self.write(b"out.webp", b"old")
+        path = self.write(b"broken.jpg", b"\xff\xd8\xff broken")
+        self.assertEqual(self.thumbnail(path, target)["outcome"], "failed")
+        with open(target, "rb") as file:
+            self.assertEqual(file.read(), b"old")
+
+    def test_what_is_no_file_is_skipped(self):
+        os.mkdir(self.path(b"folder.jpg"))
+        os.mkfifo(self.path(b"pipe.jpg"))
+        os.symlink(b"nowhere", self.path(b"link.jpg"))
+        for name in (b"vanished.jpg", b"folder.jpg", b"pipe.jpg", b"link.jpg"):
+            with self.subTest(name=name):
+                response = self.thumbnail(self.path(name), self.path(b"out.webp"))
+                self.assertEqual(response["outcome"], "skipped", response)
+
+    def test_only_its_events_count(self):
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        for kind in ("created", "modified", "moved"):
+            self.assertEqual(self.thumbnail(path, self.path(b"out.webp"), kind)["outcome"], "succeeded")
+        for kind in ("deleted", "attributes", "arriving"):
+            self.assertEqual(self.thumbnail(path, self.path(b"out.webp"), kind)["outcome"], "skipped")
+
+    def test_wrong_parameters_fail(self):
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        good = os.fsdecode(self.path(b"out.webp"))
+        for settings in (
+                {}, {"to": ""}, {"to": "relative.webp"}, {"to": good[:-5]}, {"to": good + ".svg"}, {"to": 5},
+                {"to": good, "size": 15}, {"to": good, "size": 4097}, {"to": good, "size": "256"},
+                {"to": good, "size": True}, {"to": good, "quality": 0}, {"to": good, "quality": 101}):
+            with self.subTest(settings=settings):
+                response = self.run_plugin(self.request([self.event(path)], settings))
+                self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
+
+    def test_the_picture_itself_is_never_overwritten(self):
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        os.symlink(path, self.path(b"symlink.jpg"))
+        os.link(path, self.path(b"link.jpg"))
+        for name in (b"flag.jpg", b"symlink.jpg", b"link.jpg", b"./flag.jpg"):
+            response = self.thumbnail(path, self.path(name))
+            self.assertEqual((response["outcome"], response["code"]), ("failed", "same-file"))
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), self.pictures["flag.jpg"])
+
+    def test_a_folder_in_the_way_fails(self):
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        os.mkdir(self.path(b"out.webp"))
+        response = self.thumbnail(path, self.path(b"out.webp"))
+        self.assertEqual((response["outcome"], response["code"]), ("failed", "eisdir"))
+        response = self.thumbnail(path, self.path(b"flag.jpg", b"out.webp"))
+        self.assertEqual(response["outcome"], "failed")
+        response = self.thumbnail(path, self.path(b"n" * 255 + b".webp"))
+        self.assertEqual((response["outcome"], response["code"]), ("failed", "enametoolong"))
+        self.assertEqual(self.all_files(), [b"flag.jpg"])
+
+    def test_twice_leaves_the_same(self):
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        states = []
+        for _ in range(2):
+            response = self.thumbnail(path, self.path(b"out", b"flag.webp"))
+            with open(self.path(b"out", b"flag.webp"), "rb") as file:
+                states.append((response, file.read(), self.all_files()))
+        self.assertEqual(states[0], states[1])
+
+    def test_a_dry_run_touches_nothing(self):
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")), dry_run=True)
+        self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
+        self.assertEqual(self.all_files(), [b"flag.jpg"])
+
+    def test_without_libvips_it_names_the_package(self):
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        tools = self.path(b"bin")
+        os.mkdir(tools)
+        os.symlink(shutil.which("python3", path=SYSTEM_PATH), os.path.join(tools, b"python3"))
+        request = self.request([self.event(path)], self.settings(self.path(b"out.webp")))
+        response = self.run_plugin(request, path=os.fsdecode(tools))
+        self.assertEqual((response["outcome"], response["code"]), ("failed", "missing-program"))
+        self.assertIn("libvips-tools", response["message"])
+
+    def test_a_full_disk_is_tried_again(self):
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        disk = self.path(b"disk")
+        os.mkdir(disk)
+        script = 'mount -t tmpfs -o size=4k tmpfs "$0" && head -c 4096 /dev/zero >"$0/fill" && "$@" && ls -A "$0" >&2'
+        prefix = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, os.fsdecode(disk)]
+        if subprocess.run([*prefix, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no user namespaces here to mount a small disk in")
+        request = self.request([self.event(path)], self.settings(os.path.join(disk, b"out.webp")))
+        child = self.start(request, prefix=prefix)
+        output, errors = child.communicate(timeout=60)
+        response = json.loads(output)
+        self.assertEqual((response["outcome"], response["code"]), ("retry", "enospc"), response)
+        self.assertEqual(errors.decode().split(), ["fill"])
+
+    def test_a_leftover_of_a_killed_attempt_is_removed_by_the_next(self):
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")))
+        module = load(THUMBNAIL)
+        seen = []
+        rename = module.os.rename
+        module.os.rename = lambda source, *_, **__: seen.append(source) or os._exit(9)
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException):
+                module.replace_file(self.path(b"out", b"flag.webp"), b"half", request["id"])
+            os._exit(1)
+        os.waitpid(child, 0)
+        module.os.rename = rename
+        self.assertEqual(len(self.all_files()), 2)
+        self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
+        self.assertEqual(self.all_files(), [b"flag.jpg", b"out/flag.webp"])
+
+    def test_sigterm_at_any_moment_leaves_no_litter(self):
+        path = self.write(b"noise.jpg", self.pictures["noise.jpg"])
+        chance = random.Random(7)
+        for _ in range(15):
+            child = self.start(self.request([self.event(path)], self.settings(self.path(b"out", b"noise.png"))))
+            time.sleep(chance.uniform(0, 0.25))
+            child.send_signal(signal.SIGTERM)
+            child.communicate(timeout=10)
+            self.assertIn(child.returncode, (0, -signal.SIGTERM))
+            self.assertLessEqual(set(self.all_files()), {b"noise.jpg", b"out/noise.png"})
+
+    def test_sigterm_ends_a_stuck_vipsthumbnail_too(self):
+        tools = self.path(b"bin")
+        os.mkdir(tools)
+        pid_file = os.fsdecode(self.path(b"pid"))
+        with open(os.path.join(tools, b"vipsthumbnail"), "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\necho $$ >'{pid_file}.new'; mv '{pid_file}.new' '{pid_file}'; exec sleep 600\n")
+        os.chmod(os.path.join(tools, b"vipsthumbnail"), 0o755)
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")))
+        child = self.start(request, path=os.fsdecode(tools) + ":" + SYSTEM_PATH)
+        deadline = time.monotonic() + 30
+        while not os.path.exists(pid_file) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with open(pid_file, encoding="utf-8") as file:
+            stuck = int(file.read())
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=10)
+        self.assertEqual(child.returncode, -signal.SIGTERM)
+        self.assertFalse(os.path.exists(f"/proc/{stuck}"))
+        self.assertFalse(os.path.exists(self.path(b"out")))
+
+
+# The index
+
+
+class IndexTestCase(PluginTestCase):
+    plugin = REINDEX
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.path(b"index", b"docs.db")
+
+    def settings(self, **more):
+        return {"database": os.fsdecode(self.database), **more}
+
+    def index(self, *events, **more):
+        return self.run_plugin(self.request(list(events), self.settings(**more)))
+
+    def search(self, *words, options=(), database=None):
+        done = subprocess.run(
+            [SEARCH, "--database", database or self.database, "--json", *options, "--", *words],
+            capture_output=True, env={"PATH": SYSTEM_PATH})
+        self.assertIn(done.returncode, (0, 1), done.stderr.decode(errors="replace"))
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(done.returncode, 0 if lines else 1)
+        return [base64.b64decode(line["path_base64"]) if "path_base64" in line else line["path"].encode()
+                for line in lines]
+
+    def rows(self):
+        connection = sqlite3.connect(os.fsdecode(self.database))
+        try:
+            connection.execute("INSERT INTO text(text) VALUES ('integrity-check')")
+            self.assertEqual(connection.execute("PRAGMA integrity_check").fetchone()[0], "ok")
+            return connection.execute(
+                "SELECT file.path, text.body FROM file LEFT JOIN text ON text.rowid = file.id ORDER BY path").fetchall()
+        finally:
+            connection.close()
+
+
+class ReindexTests(IndexTestCase):
+    def test_create_update_move_delete(self):
+        path = self.write(b"a.md", b"the lighthouse burns")
+        response = self.index(self.event(path))
+        self.assertEqual((response["outcome"], response["message"]), ("succeeded", "indexed"))
+        self.assertEqual([exact(each) for each in response["outputs"]], [self.database])
+        self.assertEqual(self.search("lighthouse"), [path])
+
+        self.write(b"a.md", b"the harbour sleeps")
+        self.assertEqual(self.index(self.event(path, "modified"))["message"], "updated")
+        self.assertEqual(self.search("lighthouse"), [])
+        self.assertEqual(self.search("harbour"), [path])
+
+        new = self.path(b"b.md")
+        os.rename(path, new)
+        self.assertEqual(self.index(self.event(new, "moved", source=path))["outcome"], "succeeded")
+        self.assertEqual(self.search("harbour"), [new])
+
+        os.unlink(new)
+        self.assertEqual(self.index(self.event(new, "deleted"))["message"], "removed")
+        self.assertEqual(self.search("harbour"), [])
+        self.assertEqual(self.rows(), [])
+        again = self.index(self.event(new, "deleted"))
+        self.assertEqual((again["outcome"], again["message"]), ("succeeded", "was not in the index"))
+
+    def test_folder_and_database_are_private(self):
+        self.index(self.event(self.write(b"a.md", b"secret")))
+        self.assertEqual(os.stat(os.path.dirname(self.database)).st_mode & 0o777, 0o700)
+        self.assertEqual(os.stat(self.database).st_mode & 0o777, 0o600)
+        self.assertEqual(os.listdir(os.path.dirname(self.database)), [b"docs.db"])
+
+    def test_the_same_request_twice_changes_nothing(self):
+        path = self.write(b"a.md", b"same")
+        self.index(self.event(path))
+        with open(self.database, "rb") as file:
+            before = file.read()
+        response = self.index(self.event(path))
+        self.assertEqual((response["outcome"], response["message"]), ("succeeded", "up to date"))
+        with open(self.database, "rb") as file:
+            after = file.read()
+        self.assertEqual(len(before), len(after))
+        self.assertEqual(self.rows(), [(path, "same")])
+
+    def test_hostile_names(self):
+        paths = [self.write(os.path.join(b"in", name), b"word") for name in HOSTILE_NAMES]
+        for path in paths[::2]:
+            self.assertEqual(self.index(self.event(path))["outcome"], "succeeded")
+        self.index(*[self.event(path) for path in paths[1::2]])
+        self.assertEqual(sorted(self.search("word")), sorted(paths))
+        for number, path in enumerate(paths):
+            new = os.path.join(os.path.dirname(path), b"%d\xe9\n" % number)
+            os.rename(path, new)
+            self.index(self.event(new, "moved", source=path))
+            paths[number] = new
+        self.assertEqual(sorted(self.search("word")), sorted(paths))
+
+    def test_lossy_names_do_not_collide(self):
+        first, second = self.write(b"\xe9.md", b"first"), self.write(b"\xe8.md", b"second")
+        self.index(self.event(first), self.event(second))
+        self.assertEqual(self.search("first"), [first])
+        self.assertEqual(self.search("second"), [second])
+
+    def test_the_disk_wins_over_stale_events(self):
+        path = self.write(b"a.md", b"alive")
+        self.assertEqual(self.index(self.event(path, "deleted"))["outcome"], "succeeded")
+        self.assertEqual(self.search("alive"), [path])
+        os.unlink(path)
+        response = self.index(self.event(path, "modified"))
+        self.assertEqual((response["outcome"], response["code"]), ("skipped", "gone"))
+        self.assertEqual(self.rows(), [])
+
+    def test_moves_that_are_not_simple(self):
+        first, second, third = self.path(b"1.md"), self.path(b"2.md"), self.path(b"3.md")
+        self.write(b"1.md", b"one")
+        self.write(b"2.md", b"two")
+        self.index(self.event(first), self.event(second))
+        os.rename(first, second)  # onto an existing file
+        self.index(self.event(second, "moved", source=first))
+        self.assertEqual(self.rows(), [(second, "one")])
+        os.rename(second, third)  # and a new file takes the old name
+        self.write(b"2.md", b"new two")
+        self.index(self.event(third, "moved", source=second))
+        self.assertEqual(self.rows(), [(second, "new two"), (third, "one")])
+        os.rename(third, first)  # and changes before it is told
+        self.write(b"1.md", b"changed")
+        self.index(self.event(first, "moved", source=third))
+        self.assertEqual(self.rows(), [(first, "changed"), (second, "new two")])
+        os.unlink(first)  # moved and gone already
+        self.index(self.event(self.path(b"4.md"), "moved", source=first))
+        self.assertEqual(self.rows(), [(second, "new two")])
+        unknown = self.write(b"5.md", b"five")  # from a name that was never indexed
+        self.index(self.event(unknown, "moved", source=self.path(b"never.md")))
+        self.assertEqual(self.rows(), [(second, "new two"), (unknown, "five")])
+
+    def test_encodings(self):
+        cases = {
+            b"1.txt": ("Gr\u00fc\u00dfe \U0001f304".encode(), "Gr\u00fc\u00dfe \U0001f304"),
+            b"2.txt": (b"\xef\xbb\xbfbom", "bom"),
+            b"3.txt": ("caf\u00e9 na\u00efve".encode("latin-1"), "caf\u00e9 na\u00efve"),
+            b"4.txt": ("\u00fcber \u00fcber \u00fcber".encode() + b" \xff", "\u00fcber \u00fcber \u00fcber \ufffd"),
+            b"5.txt": ("wide \u00fc".encode("utf-16"), "wide \u00fc"),
+            b"6.txt": (b"", ""),
+            b"7.txt": (b"x" * 9000 + b"\0y\2\3", "x" * 9000 + " y  "),
+        }
+        for name, (data, text) in cases.items():
+            with self.subTest(name=name):
+                path = self.write(name, data)
+                self.assertEqual(self.index(self.event(path))["outcome"], "succeeded")
+                self.assertIn((path, text), self.rows())
+        self.assertEqual(self.search("cafe"), [self.path(b"3.txt")])
+
+    def test_what_is_no_text_leaves_the_index(self):
+        path = self.write(b"a.txt", b"text")
+        for data, code in ((b"\x7fELF\0\0", "binary"), (b"x" * 2000, "too-large")):
+            self.write(b"a.txt", b"text " + os.urandom(4).hex().encode())
+            self.assertEqual(self.index(self.event(path))["outcome"], "succeeded")
+            self.write(b"a.txt", data)
+            response = self.index(self.event(path, "modified"), max_size=1000)
+            self.assertEqual((response["outcome"], response["code"]), ("skipped", code))
+            self.assertEqual(self.rows(), [])
+        largest = self.write(b"b.txt", b"x" * 1000)
+        self.assertEqual(self.index(self.event(largest), max_size=1000)["outcome"], "succeeded")
+
+    def test_what_is_no_file_is_skipped(self):
+        os.mkdir(self.path(b"folder.md"))
+        os.mkfifo(self.path(b"pipe.md"))
+        os.symlink(b"/etc/hostname", self.path(b"link.md"))
+        for name in (b"folder.md", b"pipe.md", b"link.md", b"missing.md"):
+            self.assertEqual(self.index(self.event(self.path(name)))["outcome"], "skipped")
+        self.assertEqual(self.rows(), [])
+
+    def test_one_failure_in_a_batch_loses_nothing(self):
+        good, also = self.write(b"good.md", b"good"), self.write(b"also.md", b"good")
+        binary = self.write(b"binary.md", b"\0")
+        response = self.index(
+            self.event(good), {"event": "created"}, self.event(binary), {"event": "created", "path": "relative.md"},
+            self.event(self.path(b"gone.md"), "deleted"), self.event(self.path(b"n" * 300)), self.event(also))
+        outcomes = [each["outcome"] for each in response["results"]]
+        self.assertEqual(
+            outcomes, ["succeeded", "failed", "skipped", "failed", "succeeded", "failed", "succeeded"], response)
+        self.assertEqual(sorted(self.search("good")), sorted([good, also]))
+
+    def test_a_batch_takes_each_events_own_settings(self):
+        other = self.path(b"index", b"other.db")
+        first, second = self.write(b"1.md", b"word"), self.write(b"2.md", b"word")
+        events = [
+            {**self.event(first), "with": self.settings()},
+            {**self.event(second), "with": {"database": os.fsdecode(other)}},
+            {**self.event(first), "with": {"database": "relative.db"}},
+        ]
+        response = self.run_plugin(self.request(events, {}))
+        self.assertEqual([each["outcome"] for each in response["results"]], ["succeeded", "succeeded", "failed"])
+        self.assertEqual(self.search("word"), [first])
+        self.assertEqual(self.search("word", database=other), [second])
+
+    def test_a_full_batch(self):
+        paths = [self.write(b"%03d.md" % number, b"word number%d" % number) for number in range(100)]
+        response = self.index(*[self.event(path) for path in paths])
+        self.assertEqual(len(response["results"]), 100)
+        self.assertEqual(sorted(self.search("word", options=["--limit", "200"])), paths)
+        self.assertEqual(len(self.search("word")), 20)
+
+    def test_eight_at_once_on_one_database(self):
+        paths = [self.write(b"%02d.md" % number, b"word n%d" % number) for number in range(40)]
+        children = []
+        for worker in range(8):
+            # Each path comes to two of the eight, and all share the first.
+            mine = [paths[0]] + paths[worker * 5:worker * 5 + 10] + paths[:max(0, worker * 5 + 10 - 40)]
+            children.append(self.start(self.request([self.event(path) for path in mine], self.settings())))
+        for child in children:
+            response = self.finish(child)
+            self.assertEqual({each["outcome"] for each in response["results"]}, {"succeeded"}, response)
+        self.assertEqual(self.rows(), [(path, "word n%d" % number) for number, path in enumerate(paths)])
+
+    def test_a_file_that_changes_under_many_ends_as_on_disk(self):
+        path = self.path(b"a.md")
+        children = []
+        for number in range(8):
+            self.write(b"a.md", b"version%d" % number)
+            children.append(self.start(self.request([self.event(path, "modified")], self.settings())))
+        for child in children:
+            self.finish(child)
+        self.assertEqual(self.rows(), [(path, "version7")])
+
+    def test_a_short_lock_is_waited_for(self):
+        path = self.write(b"a.md", b"word")
+        self.index(self.event(path))
+        other = self.write(b"b.md", b"word")
+        connection = sqlite3.connect(os.fsdecode(self.database), isolation_level=None)
+        connection.execute("BEGIN EXCLUSIVE")
+        child = self.start(self.request([self.event(other)], self.settings()))
+        time.sleep(0.6)
+        self.assertIsNone(child.poll())
+        connection.execute("ROLLBACK")
+        connection.close()
+        self.assertEqual(self.finish(child)["outcome"], "succeeded")
+
+    def test_a_long_lock_is_tried_again(self):
+        path = self.write(b"a.md", b"word")
+        self.index(self.event(path))
+        module = load(REINDEX)
+        module.PATIENCE = 0.3
+        connection = sqlite3.connect(os.fsdecode(self.database), isolation_level=None)
+        connection.execute("BEGIN EXCLUSIVE")
+        try:
+            response = module.run(self.request([], self.settings()), [self.event(path)])
+        finally:
+            connection.close()
+        self.assertEqual((response["outcome"], response["code"]), ("retry", "locked"))
+        self.assertEqual(response["retry_after"], 5)
+
+    def test_sigterm_while_waiting_is_obeyed_at_once(self):
+        path = self.write(b"a.md", b"word")
+        self.index(self.event(path))
+        connection = sqlite3.connect(os.fsdecode(self.database), isolation_level=None)
+        connection.execute("BEGIN EXCLUSIVE")
+        child = self.start(self.request([self.event(path)], self.settings()))
+        time.sleep(0.4)
+        child.send_signal(signal.SIGTERM)
+        started = time.monotonic()
+        child.communicate(timeout=10)
+        connection.close()
+        self.assertEqual(child.returncode, -signal.SIGTERM)
+        self.assertLess(time.monotonic() - started, 3)
+        self.assertEqual(self.rows(), [(path, "word")])
+
+    def test_sigterm_at_any_moment_leaves_a_sound_database(self):
+        paths = [self.write(b"%02d.md" % number, b"word " * 20000) for number in range(20)]
+        self.index(self.event(paths[0]))
+        chance = random.Random(7)
+        for _ in range(12):
+            child = self.start(self.request([self.event(path) for path in paths], self.settings()))
+            time.sleep(chance.uniform(0, 0.2))
+            child.send_signal(signal.SIGTERM)
+            child.communicate(timeout=10)
+            self.assertIn(child.returncode, (0, -signal.SIGTERM))
+            self.assertIn(len(self.rows()), (1, 20))
+        self.assertEqual(os.listdir(os.path.dirname(self.database)), [b"docs.db"])
+
+    def test_another_programs_database_is_left_alone(self):
+        os.mkdir(os.path.dirname(self.database))
+        connection = sqlite3.connect(os.fsdecode(self.database))
+        connection.execute("CREATE TABLE file (mine)")
+        connection.commit()
+        connection.close()
+        path = self.write(b"a.md", b"word")
+        self.assertEqual(self.index(self.event(path))["outcome"], "failed")
+        self.write(b"index/docs.db", b"this is no database, it is a letter to somebody\n" * 100)
+        self.assertEqual(self.index(self.event(path))["outcome"], "failed")
+        self.assertEqual(self.index(self.event(path), database=os.fsdecode(self.root))["outcome"], "failed")
+
+    def test_wrong_parameters_fail(self):
+        path = self.write(b"a.md", b"word")
+        for settings in ({}, {"database": ""}, {"database": "docs.db"}, {"database": 1},
+                         self.settings(max_size=0), self.settings(max_size="1"), self.settings(max_size=True)):
+            response = self.run_plugin(self.request([self.event(path)], settings))
+            self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
+
+    def test_a_dry_run_touches_nothing(self):
+        path = self.write(b"a.md", b"word")
+        response = self.run_plugin(self.request([self.event(path)], self.settings(), dry_run=True))
+        self.assertEqual(response["outcome"], "succeeded")
+        self.assertEqual(self.all_files(), [b"a.md"])
+
+
+class SearchTests(IndexTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.letter = self.write(b"letter.md", b"# Title\n\nThe lighthouse keeper isn't OR \x1b[31m near*here\n")
+
+    def run_search(self, *arguments, **more):
+        environment = {"PATH": SYSTEM_PATH, "HOME": os.fsdecode(self.root), "LANG": "C.UTF-8", **more}
+        return subprocess.run([SEARCH, *arguments], capture_output=True, env=environment)
+
+    def test_words_are_words_and_never_syntax(self):
+        self.index(self.event(self.letter))
+        for words in (["lighthouse"], ["KEEPER", "lighthouse"], ["lighthouse keeper"], ["light*"], ["isn't"], ["OR"],
+                      ["near*here"], ['"lighthouse"'], ["lighthouse", "("], ["title:"], ["light*", "-", "keep*"]):
+            self.assertEqual(self.search(*words), [self.letter], words)
+        for words in (["light"], ["keeper lighthouse"], ["keeper", "harbour"], ["AND"], ["NOT"], ['"'], ["*"], [""],
+                      ["NEAR(a b)"], ["body:nothing"], ["^nothing"], ["-nothing"], ["'"], ["\udce9"], ["**"]):
+            self.assertEqual(self.search(*words), [], words)
+
+    def test_plain_in_a_pipe(self):
+        self.index(self.event(self.letter))
+        done = self.run_search("--database", self.database, "lighthouse")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.stdout.count(b"\n"), 1)
+        self.assertTrue(done.stdout.startswith(self.letter + b": "))
+        self.assertIn(b"The lighthouse keeper", done.stdout)
+        self.assertNotIn(b"\x1b", done.stdout)
+
+    def test_bold_on_a_terminal(self):
+        self.index(self.event(self.letter))
+        reader, writer = os.openpty()
+        child = subprocess.Popen([SEARCH, "--database", self.database, "lighthouse"], stdout=writer, stderr=writer)
+        os.close(writer)
+        text = b""
+        with contextlib.suppress(OSError):
+            while piece := os.read(reader, 4096):
+                text += piece
+        os.close(reader)
+        self.assertEqual(child.wait(timeout=10), 0)
+        self.assertIn(b"\x1b[1mlighthouse\x1b[0m", text)
+        self.assertEqual(text.count(b"\x1b"), 2)
+
+    def test_names_cannot_steer_a_terminal(self):
+        path = self.write(b"evil\n\x1b[2J\xe9.md", b"lighthouse")
+        self.index(self.event(path))
+        done = self.run_search("--database", self.database, "lighthouse")
+        self.assertEqual(done.stdout, self.root + b"/evil\\n\\x1b[2J\xe9.md: lighthouse\n")
+
+    def test_where_it_looks(self):
+        done = self.run_search("lighthouse")
+        self.assertEqual((done.returncode, done.stdout), (2, b""))
+        self.assertIn(b".local/share/alight/reindex.db", done.stderr)
+        self.index(self.event(self.letter))
+        done = self.run_search("lighthouse", ALIGHT_REINDEX_DATABASE=os.fsdecode(self.database))
+        self.assertEqual(done.returncode, 0)
+        self.index(self.event(self.letter), database=os.fsdecode(self.path(b".local/share/alight/reindex.db")))
+        self.assertEqual(self.run_search("lighthouse").returncode, 0)
+        self.assertEqual(self.run_search("nowhere").returncode, 1)
+
+    def test_wrong_usage_is_2(self):
+        self.index(self.event(self.letter))
+        other = self.write(b"other.db", b"")
+        for arguments in (
+                [], ["--limit", "0", "x"], ["--limit", "x", "x"], ["--unknown", "x"], ["--database", "/etc/passwd", "x"],
+                ["--database", self.root, "x"], ["--database", other, "x"]):
+            done = self.run_search(*arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, b""), arguments)
+            self.assertNotEqual(done.stderr, b"")
+
+
+if __name__ == "__main__":
+    unittest.main()

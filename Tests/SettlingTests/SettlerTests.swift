@@ -1,0 +1,112 @@
+import Settling
+import Testing
+
+struct SettlerTests {
+    let start = ContinuousClock.now
+
+    private func add(_ settler: inout Settler<String, Int>, _ key: String, at offset: Duration, quiet: Duration = .seconds(2)) {
+        settler.add(key, note: 1, quiet: quiet, at: start + offset) { $0 += 1 }
+    }
+
+    private func due(_ settler: inout Settler<String, Int>, at offset: Duration) -> [String] {
+        settler.takeDue(at: start + offset).map(\.key)
+    }
+
+    @Test func `a second write restarts the quiet time`() {
+        var settler = Settler<String, Int>()
+        add(&settler, "a", at: .zero)
+        add(&settler, "a", at: .seconds(1))
+        #expect(due(&settler, at: .seconds(2)).isEmpty)
+        #expect(due(&settler, at: .milliseconds(2999)).isEmpty)
+        #expect(due(&settler, at: .seconds(3)) == ["a"])
+        #expect(due(&settler, at: .seconds(9)).isEmpty)
+    }
+
+    @Test func `signs of one path become one note`() {
+        var settler = Settler<String, Int>()
+        for step in 0..<50 { add(&settler, "a", at: .milliseconds(10 * step)) }
+        let taken = settler.takeDue(at: start + .seconds(3))
+        #expect(taken.map(\.entry.note) == [50])
+        #expect(settler.count == 0)
+    }
+
+    @Test func `a busy path does not hold back another`() {
+        var settler = Settler<String, Int>()
+        add(&settler, "quiet", at: .zero)
+        for step in 0..<40 { add(&settler, "busy", at: .milliseconds(100 * step)) }
+        #expect(due(&settler, at: .seconds(2)) == ["quiet"])
+        #expect(settler.nextDeadline.map { $0 > start + .seconds(2) } == true)
+        #expect(due(&settler, at: .milliseconds(5900)) == ["busy"])
+    }
+
+    @Test func `paths come out in the order of their deadlines`() {
+        var settler = Settler<String, Int>()
+        add(&settler, "late", at: .seconds(1))
+        add(&settler, "early", at: .zero)
+        add(&settler, "middle", at: .milliseconds(500))
+        #expect(due(&settler, at: .seconds(5)) == ["early", "middle", "late"])
+    }
+
+    @Test func `no quiet time is due at once`() {
+        var settler = Settler<String, Int>()
+        add(&settler, "a", at: .zero, quiet: .zero)
+        #expect(settler.nextDeadline == start)
+        #expect(due(&settler, at: .zero) == ["a"])
+    }
+
+    @Test func `a shorter quiet time brings the deadline forward`() {
+        var settler = Settler<String, Int>()
+        add(&settler, "a", at: .zero, quiet: .seconds(60))
+        add(&settler, "a", at: .seconds(1), quiet: .zero)
+        #expect(due(&settler, at: .seconds(1)) == ["a"])
+        #expect(due(&settler, at: .seconds(100)).isEmpty)
+    }
+
+    @Test func `what is put back keeps its note and counts its rounds`() {
+        var settler = Settler<String, Int>()
+        add(&settler, "a", at: .zero)
+        for (key, entry) in settler.takeDue(at: start + .seconds(2)) {
+            settler.putBack(key, entry, until: start + .seconds(3))
+        }
+        let again = settler.takeDue(at: start + .seconds(3))
+        #expect(again.map(\.entry.rounds) == [1])
+        #expect(again.map(\.entry.since) == [start])
+    }
+
+    @Test func `a sign after being put back starts the rounds anew`() {
+        var settler = Settler<String, Int>()
+        add(&settler, "a", at: .zero)
+        for (key, entry) in settler.takeDue(at: start + .seconds(2)) {
+            settler.putBack(key, entry, until: start + .seconds(3))
+        }
+        add(&settler, "a", at: .milliseconds(2500))
+        #expect(due(&settler, at: .seconds(3)).isEmpty)
+        #expect(settler.takeDue(at: start + .milliseconds(4500)).map(\.entry.rounds) == [0])
+    }
+
+    @Test func `a removed path never comes due`() {
+        var settler = Settler<String, Int>()
+        add(&settler, "a", at: .zero)
+        #expect(settler.remove("a") != nil)
+        #expect(due(&settler, at: .seconds(9)).isEmpty)
+        #expect(settler.nextDeadline == nil)
+    }
+
+    @Test func `random traffic comes due exactly when it has been quiet`() {
+        var random = SystemRandomNumberGenerator()
+        var settler = Settler<Int, Int>()
+        var last: [Int: Int] = [:]
+        for step in 0..<20_000 {
+            let key = Int.random(in: 0..<200, using: &random)
+            if Int.random(in: 0..<3, using: &random) > 0 {
+                settler.add(key, note: 0, quiet: .milliseconds(50), at: start + .milliseconds(step)) { _ in }
+                last[key] = step
+            }
+            for (key, _) in settler.takeDue(at: start + .milliseconds(step)) {
+                #expect(last[key] == step - 50)
+                last[key] = nil
+            }
+        }
+        #expect(last.values.allSatisfy { $0 > 19_999 - 50 })
+    }
+}

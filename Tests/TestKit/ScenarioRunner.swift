@@ -1,0 +1,220 @@
+package import FileEvents
+import Foundation
+import Glibc
+
+/// Plays a scenario against the built program, in a folder of its own.
+package final class ScenarioRunner {
+    /// What went otherwise than expected; nil members are unknown.
+    package struct Failure: Error, CustomStringConvertible {
+        package var description: String
+    }
+
+    /// A line that the program printed of an action.
+    private struct Seen: Decodable {
+        var event: String
+        var path: String
+        var path_base64: String?
+        var from: String?
+        var rule: String
+        var outcome: String
+        var state: String
+        var message: String
+    }
+
+    private let scenario: Scenario
+    private let folder: PathBytes
+    private let arguments: [String]
+    private var program: RunningProgram?
+    private var runs = 0
+    private var consumed = 0
+    private var open: [PathBytes: Int32] = [:]
+
+    package init(_ scenario: Scenario, in folder: PathBytes, arguments: [String] = []) {
+        self.scenario = scenario
+        self.folder = folder
+        self.arguments = arguments
+    }
+
+    /// Runs all lines.
+    ///
+    /// - Throws: The first expectation that failed, with its line and all that the program said.
+    package func run() throws {
+        TestFile.write(folder.appending("rules.yaml"), scenario.rules)
+        defer { for descriptor in open.values { close(descriptor) } }
+        for line in scenario.lines {
+            do {
+                try perform(line)
+            } catch {
+                throw Failure(
+                    description: """
+                        \(scenario.name):\(line.number): \(error)
+                        --- output
+                        \(program?.output ?? "")
+                        --- error
+                        \(program?.error ?? "")
+                        """)
+            }
+        }
+        if let program, program.exitStatus() == nil {
+            program.signal(SIGTERM)
+            guard program.wait() == 0 else { throw Failure(description: "\(scenario.name): no clean end") }
+        }
+    }
+
+    private func perform(_ line: Scenario.Line) throws {
+        let word = line.text(0)
+        switch word {
+        case "tree": make(line)
+        case "start": try start(line.words.dropFirst().map { String(decoding: $0, as: UTF8.self) })
+        case "expect": try expect(line)
+        case "signal": try signal(line.text(1))
+        case "pause": Deadline.pause(try duration(line.text(1)))
+        default:
+            if program == nil { try start([]) }
+            try change(word, line)
+        }
+    }
+
+    // MARK: The program
+
+    private func start(_ options: [String]) throws {
+        runs += 1
+        consumed = 0
+        let program = RunningProgram(
+            Places.alight, ["run", "rules.yaml", "--log-format", "json"] + arguments + options, in: folder,
+            output: folder.appending("log-\(runs)"))
+        self.program = program
+        if options.contains("--once") { return }
+        guard Deadline.wait(until: { program.error.contains("ready: watching") || program.exitStatus() != nil }),
+            program.exitStatus() == nil
+        else { throw Failure(description: "it did not get ready") }
+    }
+
+    private func signal(_ name: String) throws {
+        let numbers = ["TERM": SIGTERM, "INT": SIGINT, "KILL": SIGKILL, "USR1": SIGUSR1, "STOP": SIGSTOP, "CONT": SIGCONT]
+        guard let number = numbers[name] else { throw Failure(description: "unknown signal '\(name)'") }
+        program?.signal(number)
+    }
+
+    // MARK: Files
+
+    private func path(_ line: Scenario.Line, _ place: Int) -> PathBytes {
+        guard place < line.words.count else { return folder }
+        return folder.appending(line.words[place])
+    }
+
+    /// `tree PATH = "text"`, or `tree PATH/` for a folder.
+    private func make(_ line: Scenario.Line) {
+        let target = path(line, 1)
+        if line.words[1].last == .slash {
+            TestFile.makeFolder(target.normalized)
+        } else {
+            TestFile.write(target, line.words.count > 3 ? line.words[3] : [])
+        }
+    }
+
+    private func change(_ word: String, _ line: Scenario.Line) throws {
+        let target = path(line, 1)
+        var result: Int32 = 0
+        switch word {
+        case "write": make(line)
+        case "append": TestFile.write(target, line.words.count > 3 ? line.words[3] : [], appending: true)
+        case "open":
+            open[target] = target.withCString { Glibc.open($0, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644) }
+        case "put":
+            guard let descriptor = open[target] else { throw Failure(description: "not open: \(target)") }
+            TestFile.put(descriptor, line.words[3])
+        case "close":
+            guard let descriptor = open.removeValue(forKey: target) else { throw Failure(description: "not open") }
+            result = Glibc.close(descriptor)
+        case "move":
+            result = target.withCString { from in path(line, 3).withCString { rename(from, $0) } }
+        case "link":
+            result = target.withCString { from in path(line, 3).withCString { Glibc.link(from, $0) } }
+        case "symlink":
+            result = PathBytes(line.words[1]).withCString { from in path(line, 3).withCString { Glibc.symlink(from, $0) } }
+        case "delete": result = target.withCString { unlink($0) }
+        case "rmtree": TestFile.removeTree(target)
+        case "mkdir": TestFile.makeFolder(target)
+        case "touch": result = target.withCString { utimensat(AT_FDCWD, $0, nil, 0) }
+        case "chmod":
+            let mode = mode_t(line.text(1), radix: 8) ?? 0
+            result = path(line, 2).withCString { Glibc.chmod($0, mode) }
+        default: throw Failure(description: "unknown word '\(word)'")
+        }
+        guard result == 0 else { throw Failure(description: "\(word): \(String(cString: strerror(errno)))") }
+    }
+
+    // MARK: Expectations
+
+    private func expect(_ line: Scenario.Line) throws {
+        switch line.text(1) {
+        case "nothing": try expectNothing(try duration(line.text(4)))
+        case "file":
+            let target = path(line, 2)
+            guard Deadline.wait(until: { TestFile.read(target) == line.words[4] }) else {
+                let content = TestFile.read(target).map { String(decoding: $0, as: UTF8.self) }
+                throw Failure(description: "\(line.text(2)) holds \(content.debugDescription)")
+            }
+        case "no":
+            guard Deadline.wait(until: { !TestFile.exists(path(line, 2)) }) else {
+                throw Failure(description: "\(line.text(2)) is there")
+            }
+        case "error":
+            guard Deadline.wait(until: { program?.error.contains(line.text(2)) ?? false }) else {
+                throw Failure(description: "it did not say '\(line.text(2))'")
+            }
+        case "exit":
+            let status = program?.wait()
+            guard status == Int32(line.text(2)) else {
+                throw Failure(description: "it ended with \(status.map(String.init) ?? "nothing")")
+            }
+        default: try expectEvent(line)
+        }
+    }
+
+    /// `expect EVENT PATH [from PATH] [by RULE] [message TEXT] [outcome WORD]`: the next line of that event and path.
+    private func expectEvent(_ line: Scenario.Line) throws {
+        let target = path(line, 2)
+        let limit = Duration.seconds(20)
+        var wanted: [String: [UInt8]] = [:]
+        for place in stride(from: 3, to: line.words.count - 1, by: 2) { wanted[line.text(place)] = line.words[place + 1] }
+        let found = try Deadline.poll(within: limit) { () throws -> Seen? in
+            let lines = program?.lines ?? []
+            guard lines.count > consumed else { return nil }
+            let seen = try JSONDecoder().decode(Seen.self, from: Data(lines[consumed].utf8))
+            consumed += 1
+            return seen
+        }
+        guard let found else { throw Failure(description: "no \(line.text(1)) \(line.text(2)) came") }
+        let seenPath = found.path_base64.flatMap { Data(base64Encoded: $0) }.map { PathBytes($0) } ?? PathBytes(found.path)
+        guard found.event == line.text(1), seenPath == target else {
+            throw Failure(description: "instead came \(found.event) \(found.path)")
+        }
+        func check(_ word: String, _ value: String?) throws {
+            guard let want = wanted[word].map({ String(decoding: $0, as: UTF8.self) }) else { return }
+            guard value == want else { throw Failure(description: "\(word) is \(value ?? "absent")") }
+        }
+        try check("by", found.rule)
+        try check("outcome", found.outcome)
+        try check("state", found.state)
+        try check("message", found.message)
+        if let from = wanted["from"], found.from != folder.appending(from).description {
+            throw Failure(description: "from is \(found.from ?? "absent")")
+        }
+    }
+
+    private func expectNothing(_ limit: Duration) throws {
+        let extra = Deadline.poll(within: limit) { () -> String? in
+            let lines = program?.lines ?? []
+            return lines.count > consumed ? lines[consumed] : nil
+        }
+        if let extra { throw Failure(description: "but there came \(extra)") }
+    }
+
+    private func duration(_ text: String) throws -> Duration {
+        if text.hasSuffix("ms"), let number = Int(text.dropLast(2)) { return .milliseconds(number) }
+        if text.hasSuffix("s"), let number = Int(text.dropLast()) { return .seconds(number) }
+        throw Failure(description: "'\(text)' is no duration")
+    }
+}

@@ -1,0 +1,114 @@
+package import FileEvents
+package import Glibc
+
+/// A folder of its own for one test, removed at the end.
+package struct TemporaryTree: ~Copyable {
+    package let root: PathBytes
+
+    package init() {
+        var template = Array("/tmp/alight-test-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
+        root = PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
+    }
+
+    deinit { TestFile.removeTree(root) }
+
+    package func path(_ relative: String) -> PathBytes { root.appending(relative) }
+}
+
+/// Calls the body with a fresh folder.
+package func withTempTree<Result>(_ body: (borrowing TemporaryTree) throws -> Result) rethrows -> Result {
+    let tree = TemporaryTree()
+    return try body(tree)
+}
+
+/// What tests do to files, by exact bytes and without Foundation's opinions.
+package enum TestFile {
+    /// Makes the folder and those above it.
+    package static func makeFolder(_ path: PathBytes) {
+        if path.withCString({ mkdir($0, 0o755) }) == 0 || errno == EEXIST { return }
+        if errno == ENOENT {
+            makeFolder(path.parent)
+            _ = path.withCString { mkdir($0, 0o755) }
+        }
+    }
+
+    /// Creates or truncates the file, writes the text and closes it; folders are made.
+    package static func write(_ path: PathBytes, _ text: String) { write(path, Array(text.utf8)) }
+
+    package static func write(_ path: PathBytes, _ bytes: [UInt8], appending: Bool = false, mode: mode_t = 0o644) {
+        makeFolder(path.parent)
+        let flags = O_WRONLY | O_CREAT | O_CLOEXEC | (appending ? O_APPEND : O_TRUNC)
+        let descriptor = path.withCString { open($0, flags, mode) }
+        precondition(descriptor >= 0, "cannot write \(path): errno \(errno)")
+        put(descriptor, bytes)
+        close(descriptor)
+    }
+
+    package static func put(_ descriptor: Int32, _ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            precondition(count > 0, "cannot write: errno \(errno)")
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// The content; nil when there is no such file.
+    package static func read(_ path: PathBytes) -> [UInt8]? {
+        let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var content: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = buffer.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else { return count == 0 ? content : nil }
+            content += buffer[..<count]
+        }
+    }
+
+    package static func exists(_ path: PathBytes) -> Bool {
+        var status = stat()
+        return path.withCString { lstat($0, &status) } == 0
+    }
+
+    /// The names in a folder, sorted; empty when there is none.
+    package static func names(in folder: PathBytes) -> [[UInt8]] {
+        guard let stream = folder.withCString({ opendir($0) }) else { return [] }
+        defer { closedir(stream) }
+        var names: [[UInt8]] = []
+        while let entry = readdir(stream) {
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { break }
+            let start = UnsafeRawPointer(entry) + offset
+            let length = strlen(start.assumingMemoryBound(to: CChar.self))
+            let name = Array(UnsafeRawBufferPointer(start: start, count: length))
+            if name != [.dot], name != [.dot, .dot] { names.append(name) }
+        }
+        return names.sorted { $0.lexicographicallyPrecedes($1) }
+    }
+
+    package static func removeTree(_ path: PathBytes) {
+        var status = stat()
+        guard path.withCString({ lstat($0, &status) }) == 0 else { return }
+        if status.st_mode & S_IFMT == S_IFDIR {
+            _ = path.withCString { chmod($0, 0o700) }
+            for name in names(in: path) { removeTree(path.appending(name)) }
+            _ = path.withCString { rmdir($0) }
+        } else {
+            _ = path.withCString { unlink($0) }
+        }
+    }
+
+    /// Copies files, folders and modes; links are not followed.
+    package static func copyTree(_ from: PathBytes, _ to: PathBytes) {
+        var status = stat()
+        guard from.withCString({ lstat($0, &status) }) == 0 else { return }
+        if status.st_mode & S_IFMT == S_IFDIR {
+            makeFolder(to)
+            for name in names(in: from) { copyTree(from.appending(name), to.appending(name)) }
+        } else if let content = read(from) {
+            write(to, content, mode: status.st_mode & 0o777)
+        }
+    }
+}
