@@ -10,6 +10,8 @@ package struct Ended: Sendable {
         case outputTooLarge
         /// It never ran; the reason is a sentence without a full stop.
         case couldNotStart(String)
+        /// Nothing could be started, for want of descriptors, processes or `alight-launch`.
+        case notLaunched(String)
     }
 
     package var way: Way
@@ -17,7 +19,7 @@ package struct Ended: Sendable {
     package var output: [UInt8] = []
     /// Everything that was reported line by line, as it came.
     package var log = HeadAndTail()
-    /// The last line that was not empty and not a report of progress.
+    /// The last line that was not empty and not a report of progress; of stderr, if it had any.
     package var lastLine: String?
     package var duration: Duration = .zero
 

@@ -52,6 +52,8 @@ package struct OutcomeTable {
             return .interrupted("\(program) was ended because Alight stops")
         case .outputTooLarge:
             return Outcome(.failed, "\(program) printed more than 1 MiB and was ended", code: "too-large")
+        case .notLaunched(let reason):
+            return Outcome(.retry, "\(program) was not started: \(reason)", code: "not-launched")
         case .couldNotStart(let reason):
             return Outcome(.failed, "\(program): \(reason)", code: "cannot-start")
         }

@@ -14,6 +14,17 @@ package struct Plugin: Sendable, Hashable {
     /// What the description has and this version does not know; ignored, but worth showing.
     package var remarks: [String]
 
+    package init(
+        description: PluginDescription, location: PathBytes, executable: PathBytes, arguments: [[UInt8]] = [],
+        remarks: [String] = []
+    ) {
+        self.description = description
+        self.location = location
+        self.executable = executable
+        self.arguments = arguments
+        self.remarks = remarks
+    }
+
     /// `plugin 'resize'`, for messages.
     package var title: String { "plugin '\(description.name)'" }
 

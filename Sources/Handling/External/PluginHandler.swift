@@ -7,6 +7,11 @@ package struct PluginHandler: Handler {
     let plugin: Plugin
     let host: PluginHost
 
+    package init(plugin: Plugin, host: PluginHost) {
+        self.plugin = plugin
+        self.host = host
+    }
+
     package var summary: HandlerDescription { plugin.summary }
 
     package func run(_ invocation: Invocation) -> Outcome {

@@ -1,6 +1,7 @@
 import CAlightLinux
 package import FileEvents
 import Foundation
+import Glibc
 import Synchronization
 
 /// Runs programs: one at a time on each calling thread, any number of threads at once.
@@ -50,7 +51,7 @@ package final class ProcessLauncher: Sendable {
             let running = RunningProgram(command, try spawn(), header: header.bytes, since: start)
             return running.wait(stop: stop, report: report)
         } catch {
-            return Ended(way: .couldNotStart(error.reason))
+            return Ended(way: .notLaunched(error.reason))
         }
     }
 
@@ -84,6 +85,12 @@ package final class ProcessLauncher: Sendable {
         let input = try Pipe()
         let output = try Pipe()
         let error = try Pipe()
+        // The program's ends. Closed here and not by their last reference, which may go before `run()`.
+        defer {
+            input.reading.close()
+            output.writing.close()
+            error.writing.close()
+        }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = []
@@ -141,13 +148,18 @@ struct SpawnedProcess {
     let error: OwnedDescriptor
 }
 
-/// A descriptor that is closed when nobody refers to it any more.
+/// A descriptor that is closed on demand, and at the latest when nobody refers to it any more.
 final class OwnedDescriptor {
-    let raw: Int32
+    private(set) var raw: Int32
 
     init(_ raw: Int32) { self.raw = raw }
 
-    deinit { if raw >= 0 { close(raw) } }
+    deinit { close() }
+
+    func close() {
+        if raw >= 0 { Glibc.close(raw) }
+        raw = -1
+    }
 }
 
 /// How a process ended, handed over by the thread that Foundation reaps it on.
@@ -162,6 +174,7 @@ final class ProcessEnd: Sendable {
 
     /// Waits for the end; nil when it is not known in time.
     func wait(_ seconds: Double) -> (status: Int32, isSignal: Bool)? {
+        if let known = status.withLock({ $0 }) { return known }
         _ = isKnown.wait(timeout: .now() + seconds)
         return status.withLock { $0 }
     }

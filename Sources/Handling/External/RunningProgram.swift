@@ -5,20 +5,23 @@ import Glibc
 /// Feeds a running program, takes what it writes, and ends it when it must end; used on one thread.
 final class RunningProgram {
     private let command: Command
-    private let spawned: SpawnedProcess
+    private let process: Process
+    private let end: ProcessEnd
     private let start: ContinuousClock.Instant
     /// Readable when the launcher has ended; nil when that has happened already, or descriptors have run out.
     private let pidfd: OwnedDescriptor?
 
-    private var input: OwnedDescriptor?
-    private var output: OwnedDescriptor?
-    private var error: OwnedDescriptor?
+    private let input: OwnedDescriptor
+    private let output: OwnedDescriptor
+    private let error: OwnedDescriptor
     private let feed: [UInt8]
     private var fed = 0
 
     private var ended = Ended(way: .stopped)
     private var outputLines = LineSplitter()
     private var errorLines = LineSplitter()
+    private var lastOutputLine: String?
+    private var lastErrorLine: String?
     /// Why we have asked the program to end.
     private var cause: Ended.Way?
     /// When the launcher should have killed the program long ago, and is killed itself.
@@ -26,7 +29,8 @@ final class RunningProgram {
 
     init(_ command: Command, _ spawned: SpawnedProcess, header: [UInt8], since start: ContinuousClock.Instant) {
         self.command = command
-        self.spawned = spawned
+        process = spawned.process
+        end = spawned.end
         self.start = start
         feed = header + command.input
         input = spawned.input
@@ -48,17 +52,17 @@ final class RunningProgram {
             var descriptors = [
                 pollfd(fd: pidfd?.raw ?? -1, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: cause == nil ? stop.descriptor : -1, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: input?.raw ?? -1, events: Int16(POLLOUT), revents: 0),
-                pollfd(fd: output?.raw ?? -1, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: error?.raw ?? -1, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: input.raw, events: Int16(POLLOUT), revents: 0),
+                pollfd(fd: output.raw, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: error.raw, events: Int16(POLLIN), revents: 0),
             ]
             var left = Self.nanoseconds(until: cause == nil ? deadline : lastResort)
             if needsTick { left = left < 0 ? Self.tick : min(left, Self.tick) }
             _ = cal_poll(&descriptors, UInt(descriptors.count), left)
-            if descriptors[0].revents != 0 || (pidfd == nil && spawned.end.wait(0) != nil) { break }
+            if descriptors[0].revents != 0 || (pidfd == nil && end.wait(0) != nil) { break }
             let now = ContinuousClock.now
             if cause == nil {
-                if stop.isRaised { end(.stopped) } else if now >= deadline { end(.timedOut) }
+                if stop.isRaised { terminate(.stopped) } else if now >= deadline { terminate(.timedOut) }
             } else if let moment = lastResort, now >= moment {
                 signal(SIGKILL)
                 lastResort = nil
@@ -73,7 +77,7 @@ final class RunningProgram {
 
     // MARK: - The end
 
-    private func end(_ cause: Ended.Way) {
+    private func terminate(_ cause: Ended.Way) {
         self.cause = cause
         lastResort = .now + command.grace + .seconds(5)
         signal(SIGTERM)
@@ -82,33 +86,36 @@ final class RunningProgram {
     private func signal(_ number: Int32) {
         if let pidfd {
             _ = cal_pidfd_signal(pidfd.raw, number)
-        } else if spawned.end.wait(0) == nil {
-            kill(spawned.process.processIdentifier, number)
+        } else if end.wait(0) == nil {
+            kill(process.processIdentifier, number)
         }
     }
 
     /// Takes what is still in the pipes, and settles how the program ended.
     private func finish(_ report: (ProgramReport) -> Void) {
-        input = nil
+        input.close()
         // The launcher has ended all that could write, so the pipes are at their end. Should a process
         // have escaped (one stuck in the kernel), no more is read than a pipe can hold.
         var most = 16
         while most > 0, readOutput(report) { most -= 1 }
         most = 16
         while most > 0, readError(report) { most -= 1 }
-        outputLines.finish { take($0, report) }
-        errorLines.finish { take($0, report) }
+        outputLines.finish { take($0, report, &lastOutputLine) }
+        errorLines.finish { take($0, report, &lastErrorLine) }
+        ended.lastLine = lastErrorLine ?? lastOutputLine
         ended.way = cause ?? way()
         ended.duration = .now - start
     }
 
     private func way() -> Ended.Way {
         // Another part of the process may have reaped the child: its status is lost then, and it counts as killed.
-        guard let (status, isSignal) = spawned.end.wait(10) else { return .signalled(SIGKILL) }
+        guard let (status, isSignal) = end.wait(10) else { return .signalled(SIGKILL) }
         if isSignal { return .signalled(status) }
+        // The launcher's own words. A program that says them with such a status gets the same outcome anyhow.
         let mark = "alight-launch: "
-        if status == 126 || status == 127, ended.output.isEmpty, let line = ended.lastLine, line.hasPrefix(mark) {
-            return .couldNotStart(String(line.dropFirst(mark.count)))
+        if (125...127).contains(status), ended.output.isEmpty, let line = ended.lastLine, line.hasPrefix(mark) {
+            let reason = String(line.dropFirst(mark.count))
+            return status == 125 ? .notLaunched(reason) : .couldNotStart(reason)
         }
         return .exited(status: status)
     }
@@ -116,24 +123,23 @@ final class RunningProgram {
     // MARK: - The streams
 
     private func write() {
-        guard let descriptor = input?.raw else { return }
         let count = feed.withUnsafeBytes { bytes in
-            Glibc.write(descriptor, bytes.baseAddress.map { $0 + fed }, bytes.count - fed)
+            Glibc.write(input.raw, bytes.baseAddress.map { $0 + fed }, bytes.count - fed)
         }
         if count >= 0 {
             fed += count
-            if fed == feed.count { input = nil }
+            if fed == feed.count { input.close() }
         } else if errno != EAGAIN && errno != EINTR {
             // EPIPE: it does not want to read more, which is its right.
-            input = nil
+            input.close()
         }
     }
 
     /// Reads once; false when nothing more comes now.
     private func readOutput(_ report: (ProgramReport) -> Void) -> Bool {
-        guard let descriptor = output, let bytes = read(descriptor) else { return false }
+        guard let bytes = read(output) else { return false }
         guard !bytes.isEmpty else {
-            output = nil
+            output.close()
             return false
         }
         switch command.output {
@@ -142,29 +148,30 @@ final class RunningProgram {
             ended.output += bytes.prefix(room)
             if bytes.count > room {
                 // With the pipe gone, even a program that ignores SIGTERM can't go on printing.
-                output = nil
-                if cause == nil { end(.outputTooLarge) }
+                output.close()
+                if cause == nil { terminate(.outputTooLarge) }
             }
         case .reported:
             ended.log.append(bytes)
-            outputLines.add(bytes) { take($0, report) }
+            outputLines.add(bytes) { take($0, report, &lastOutputLine) }
         }
         return true
     }
 
     private func readError(_ report: (ProgramReport) -> Void) -> Bool {
-        guard let descriptor = error, let bytes = read(descriptor) else { return false }
+        guard let bytes = read(error) else { return false }
         guard !bytes.isEmpty else {
-            error = nil
+            error.close()
             return false
         }
         ended.log.append(bytes)
-        errorLines.add(bytes) { take($0, report) }
+        errorLines.add(bytes) { take($0, report, &lastErrorLine) }
         return true
     }
 
     /// What is there, empty at the end of the stream; nil when nothing is there now.
     private func read(_ descriptor: OwnedDescriptor) -> ArraySlice<UInt8>? {
+        guard descriptor.raw >= 0 else { return nil }
         var count = 0
         let buffer = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, size in
             count = Glibc.read(descriptor.raw, buffer.baseAddress, buffer.count)
@@ -174,11 +181,11 @@ final class RunningProgram {
         return buffer[...]
     }
 
-    private func take(_ line: ArraySlice<UInt8>, _ report: (ProgramReport) -> Void) {
+    private func take(_ line: ArraySlice<UInt8>, _ report: (ProgramReport) -> Void, _ last: inout String?) {
         let one = ProgramReport(line: line)
         if case .line(_, let text) = one {
             guard text.contains(where: { !$0.isWhitespace }) else { return }
-            ended.lastLine = text
+            last = text
         }
         report(one)
     }
