@@ -111,7 +111,8 @@ struct RuleDecoder {
         for pattern in patterns ?? [] { checkReach(of: pattern, exclude: exclude, ignores: ignores, types: types) }
         guard problems.errorCount == errorsBefore, let patterns, let steps else { return nil }
         let rule = Rule(
-            name: name, place: place, summary: summary, globs: patterns.map(\.glob), exclude: exclude, ignores: ignores,
+            name: name, place: place, folder: folder, summary: summary, globs: patterns.map(\.glob), exclude: exclude,
+            ignores: ignores,
             types: types, depth: settings.depth, events: events,
             settle: SettlePolicy(quiet: settings.settle ?? .seconds(2), writers: settings.writers ?? .wait),
             actions: steps.map(\.action), timeout: settings.timeout ?? .seconds(600),

@@ -54,7 +54,9 @@ struct ExampleTests {
     }
 
     private static func said(_ output: PathBytes) -> String {
-        [".out", ".err"].map { String(decoding: TestFile.read(PathBytes(output.bytes + Array($0.utf8))) ?? [], as: UTF8.self) }
-            .joined()
+        [".out", ".err"].map {
+            String(decoding: TestFile.read(PathBytes(output.bytes + Array($0.utf8))) ?? [], as: UTF8.self)
+        }
+        .joined()
     }
 }
