@@ -168,7 +168,7 @@ extension RuleDecoder {
     private func argument(_ node: YAMLNode, number: Int) -> Template? {
         // `null` in a command is the word; `~` is the home folder.
         if node.isEmpty || node.text == nil {
-            _ = text(node, name: "an element of 'exec'", at: mark(node))
+            _ = text(node, name: "an element of 'exec'", at: mark(node), help: "write \"\" for an empty argument")
             return nil
         }
         guard let text = node.text, let template = template(text, node, step: number) else { return nil }

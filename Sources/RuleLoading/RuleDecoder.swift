@@ -24,6 +24,8 @@ struct RuleDecoder {
     let catalog: CatalogCache
     let names: RuleNames
     let problems: DiagnosticCollector
+    /// Where the tree leaves something out, because YAML itself is wrong there.
+    let faults: [Range<Int>]
 
     static let topKeys = ["rules", "defaults"]
     static let ruleKeys = [
@@ -109,7 +111,8 @@ struct RuleDecoder {
         }
         for step in steps ?? [] { checkLimits(of: step, events: events, types: types, settings: settings) }
         for pattern in patterns ?? [] { checkReach(of: pattern, exclude: exclude, ignores: ignores, types: types) }
-        guard problems.errorCount == errorsBefore, let patterns, let steps else { return nil }
+        let hasFault = faults.contains { node.range.contains($0.lowerBound) }
+        guard problems.errorCount == errorsBefore, !hasFault, let patterns, let steps else { return nil }
         let rule = Rule(
             name: name, place: place, summary: summary, globs: patterns.map(\.glob), exclude: exclude, ignores: ignores,
             types: types, depth: settings.depth, events: events,
@@ -156,9 +159,15 @@ struct RuleDecoder {
         for entry in entries where !known.contains(entry.name) {
             let help =
                 misplaced.contains(entry.name)
-                ? misplacedHelp(entry.name) : Spelling.help(for: entry.name, candidates: known, noun: noun)
+                ? misplacedHelp(entry.name) : spellingHelp(for: entry.name, candidates: known, noun: noun)
             problems.error("unknown key \(quoted(entry.name))", at: entry.key.range, help: help)
         }
+    }
+
+    /// The nearest of the candidates; all of them when none is near, or when they are few.
+    func spellingHelp(for word: String, candidates: [String], noun: String) -> String? {
+        if candidates.count > 8, let near = Spelling.nearest(to: word, in: candidates) { return "write '\(near)'" }
+        return Spelling.help(for: word, candidates: candidates, noun: noun)
     }
 
     /// What a caret underlines for a node: all of a scalar or a flow collection, the beginning of a block.

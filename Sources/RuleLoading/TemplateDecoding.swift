@@ -58,12 +58,12 @@ extension RuleDecoder {
             "time": "now:%H:%M:%S",
         ]
         let list = "the placeholders are \(Placeholder.words.joined(separator: ", "))"
-        if let meant = synonyms[word.lowercased()] { return "write '${\(meant)}'; \(list)" }
+        if let meant = synonyms[word.lowercased()] { return "write '${\(meant)}'" }
         if surroundings.environment(word) != nil { return "write '${env:\(word)}' for the environment variable" }
         guard let near = Spelling.nearest(to: word, in: Placeholder.words) else {
             return "write '$${' for a literal '${'; \(list)"
         }
-        return "write '${\(near)}'; \(list)"
+        return "write '${\(near)}'"
     }
 
     func reportUnclosed(_ text: String, at range: Range<Int>) {
@@ -96,6 +96,7 @@ extension RuleDecoder {
 
     /// The value of `with:` or a part of it.
     func parameters(_ node: YAMLNode, step: Int) -> ParameterTemplate? {
+        if node.isFaulty { return nil }
         switch node.content {
         case .scalar(let text, _):
             return node.isPlain
