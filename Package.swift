@@ -25,6 +25,7 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let package = Package(
     name: "alight",
     products: [
+        .executable(name: "alight", targets: ["alight"]),
         .executable(name: "alight-launch", targets: ["alight-launch"]),
         .library(name: "PluginProtocol", targets: ["PluginProtocol"]),
     ],
@@ -58,10 +59,25 @@ let package = Package(
         layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
 
         // Layer 5: the pipeline.
-        layer("Engine", ["FileEvents", "FileWatching", "Handling", "Journaling", "PluginProtocol", "Rules", "Settling", logging]),
+        layer(
+            "Engine",
+            [
+                "CAlightLinux", "FileEvents", "FileWatching", "Handling", "Journaling", "PluginProtocol", "Rules",
+                "Settling", logging,
+            ]),
+
+        // Layer 7: the program.
+        .executableTarget(
+            name: "alight",
+            dependencies: [
+                argumentParser, "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling",
+                logging, "PluginProtocol", "RuleLoading", "Rules", "Settling",
+            ],
+            swiftSettings: strict),
 
         // Tests.
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
+        tests("EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch"], exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
         tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
         tests("Globbing", ["Globbing"]),
@@ -69,6 +85,8 @@ let package = Package(
         tests(
             "RuleLoading", ["FileEvents", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling", "TestKit"],
             exclude: ["Golden"]),
+        tests(
+            "Handling", ["CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "alight-launch", logging]),
         tests("Settling", ["FileEvents", "Settling", "TestKit"]),
     ],
     swiftLanguageModes: [.v6]

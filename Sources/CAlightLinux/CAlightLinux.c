@@ -70,6 +70,10 @@ int cal_pidfd_open(int pid) {
     return fd >= 0 ? fd : -errno;
 }
 
+int cal_pidfd_signal(int pidfd, int signal) {
+    return syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0 ? 0 : errno;
+}
+
 int cal_eventfd(void) {
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return fd >= 0 ? fd : -errno;

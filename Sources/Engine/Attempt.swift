@@ -69,13 +69,11 @@ struct Attempt: Sendable {
             let facts = PlaceholderFacts(
                 event: job.event, rule: rule.name, job: job.id.description, attempt: job.attempt, now: now,
                 stepOutputs: job.steps.map(\.outputs))
-            var parameters = Parameter.object([:])
-            if case .use(_, let template) = action.work { parameters = template.expanded(with: facts) }
             last = perform(
                 action,
                 Invocation(
                     job: job, rule: rule.place, folder: rule.folder, maximumAttempts: rule.retry.attempts,
-                    parameters: parameters, facts: facts, timeout: deadline - ContinuousClock.now, steps: job.steps,
+                    parameters: .object([:]), facts: facts, timeout: deadline - ContinuousClock.now, steps: job.steps,
                     stop: stop, log: log))
             guard last.ending == .succeeded else { return last }
             job.steps.append(last)

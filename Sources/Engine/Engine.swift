@@ -65,7 +65,9 @@ package final class Engine: Sendable {
         self.report = report
     }
 
-    /// Finishes the jobs that are accepted, then ends ``run()``. Callable from any thread.
+    /// Finishes the jobs that are accepted, then ends ``run()``.
+    ///
+    /// Callable from any thread.
     package func stop() { mailbox.post(.stop) }
 
     /// Ends ``run()`` and all actions at once.
@@ -74,7 +76,9 @@ package final class Engine: Sendable {
     /// Compares everything with the ledger again.
     package func rescan() { mailbox.post(.rescan) }
 
-    /// Runs until stopped, or with `isOnce` until everything is handled. Blocks; call it once.
+    /// Runs until stopped, or with `isOnce` until everything is handled.
+    ///
+    /// Blocks; call it once.
     ///
     /// - Throws: When watching can't begin at all.
     package func run() throws(WatchError) -> EngineSummary {

@@ -1,5 +1,5 @@
-@preconcurrency import Dispatch
-import FileWatching
+import CAlightLinux
+import Glibc
 import Rules
 import Synchronization
 
@@ -18,7 +18,15 @@ final class Mailbox: Sendable {
     }
 
     private let state = Mutex(State())
-    private let semaphore = DispatchSemaphore(value: 0)
+    /// A counter that poll(2) waits for: unlike a semaphore's, its time-out does not follow a clock that is set.
+    private let descriptor: Int32
+
+    init() {
+        descriptor = cal_eventfd()
+        precondition(descriptor >= 0, "the engine is made before anything that could use up descriptors")
+    }
+
+    deinit { close(descriptor) }
 
     func post(_ message: Message) {
         state.withLock { $0.messages.append(message) }
@@ -31,18 +39,22 @@ final class Mailbox: Sendable {
             defer { state.isSignalled = true }
             return !state.isSignalled
         }
-        if isFirst { semaphore.signal() }
+        guard isFirst else { return }
+        var one: UInt64 = 1
+        _ = write(descriptor, &one, 8)
     }
 
     /// Sleeps until woken or until the deadline, nil for none, and removes all messages.
     func take(until deadline: ContinuousClock.Instant?) -> [Message] {
+        var wait: Int64 = -1
         if let deadline {
             let (seconds, attoseconds) = ContinuousClock.now.duration(to: deadline).components
-            let nanoseconds = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-            let wait = nanoseconds.overflow ? Int64.max : nanoseconds.partialValue + attoseconds / 1_000_000_000
-            _ = semaphore.wait(timeout: .now() + .nanoseconds(Int(max(0, wait))))
-        } else {
-            semaphore.wait()
+            wait = max(0, min(seconds, 1 << 30) * 1_000_000_000 + attoseconds / 1_000_000_000)
+        }
+        var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        if cal_poll(&waited, 1, wait) > 0 {
+            var count: UInt64 = 0
+            _ = read(descriptor, &count, 8)
         }
         return state.withLock { state in
             defer {

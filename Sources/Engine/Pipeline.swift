@@ -107,7 +107,8 @@ struct Pipeline: ~Copyable {
         for rule in ruleset.rules {
             for path in journal.paths(rule: rule.name, inside: folder) {
                 let note = Note(signs: .vanished, origin: .rescan)
-                settler.add(Key(path: path, policy: rule.settle), note: note, quiet: rule.settle.quiet, at: now) { _ in }
+                settler.add(Key(path: path, policy: rule.settle), note: note, quiet: rule.settle.quiet, at: now) { _ in
+                }
             }
         }
     }

@@ -114,8 +114,8 @@ struct RuleDecoder {
         let hasFault = faults.contains { node.range.contains($0.lowerBound) }
         guard problems.errorCount == errorsBefore, !hasFault, let patterns, let steps else { return nil }
         let rule = Rule(
-            name: name, place: place, summary: summary, globs: patterns.map(\.glob), exclude: exclude, ignores: ignores,
-            types: types, depth: settings.depth, events: events,
+            name: name, place: place, folder: folder, summary: summary, globs: patterns.map(\.glob), exclude: exclude,
+            ignores: ignores, types: types, depth: settings.depth, events: events,
             settle: SettlePolicy(quiet: settings.settle ?? .seconds(2), writers: settings.writers ?? .wait),
             actions: steps.map(\.action), timeout: settings.timeout ?? .seconds(600),
             concurrency: settings.concurrency ?? 1)

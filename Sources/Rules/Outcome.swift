@@ -18,6 +18,8 @@ package struct Outcome: Sendable, Hashable {
     /// Absolute paths that the action wrote: their present state is known, and does not come back as an event.
     package var outputs: [PathBytes]
     package var values: [String: JSONValue]
+    /// What a program wrote to its log: the first and the last 64 KiB.
+    package var log = ""
     /// Whether the attempt was cut off by a stop, and so does not count.
     package var isInterrupted = false
 

@@ -28,11 +28,14 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MAGIC_SIZE = 8, SIZE_MOST = 16 << 20, CANNOT_START = 126, NOT_FOUND = 127 };
+enum { MAGIC_SIZE = 8, SIZE_MOST = 16 << 20 };
+/// Not now, not this program, not there.
+enum { NO_RESOURCES = 125, CANNOT_START = 126, NOT_FOUND = 127 };
 enum { FLAG_NO_NEW_PRIVILEGES = 1 };
 
 struct plan {
@@ -44,7 +47,7 @@ struct plan {
 
 static void fail(const char *message) {
     dprintf(STDERR_FILENO, "alight-launch: %s\n", message);
-    _exit(CANNOT_START);
+    _exit(NO_RESOURCES);
 }
 
 // MARK: - The header
@@ -179,7 +182,15 @@ static int report_failure(const struct plan *plan) {
             dprintf(STDERR_FILENO, "alight-launch: cannot start '%s': %s\n", plan->executable, reason);
         }
     }
-    return failed_at == EXECUTABLE && failed_with == ENOENT ? NOT_FOUND : CANNOT_START;
+    switch (failed_with) {
+    case ENOENT: return failed_at == EXECUTABLE ? NOT_FOUND : CANNOT_START;
+    case EAGAIN:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case EIO: return NO_RESOURCES;
+    default: return CANNOT_START;
+    }
 }
 
 // MARK: - The end of everything that descends from here
@@ -308,7 +319,9 @@ int main(void) {
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     // Blocked signals wait even where the default is to ignore them, and the program inherits nothing odd.
-    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+    // By system call, because posix_spawn ignores two signals that the C library keeps for itself.
+    static const uint64_t default_action[4];
+    for (int number = 1; number < NSIG; number++) syscall(SYS_rt_sigaction, number, default_action, NULL, 8);
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);
     sigaddset(&signals, SIGTERM);
@@ -329,11 +342,16 @@ int main(void) {
     }
     umask(027);
 
-    pid_t program = start(&plan);
-    if (program < 0) fail("cannot fork: too many processes, or no memory");
-    if (failed_with != 0) {
+    pid_t program;
+    for (int attempt = 1;; attempt++) {
+        failed_with = 0;
+        program = start(&plan);
+        if (program < 0) fail("cannot fork: too many processes, or no memory");
+        if (failed_with == 0) break;
         waitpid(program, NULL, 0);
-        _exit(report_failure(&plan));
+        // Somebody still has the file open for writing, if only a process about to call execve itself.
+        if (failed_with != ETXTBSY || attempt == 50) _exit(report_failure(&plan));
+        nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
     }
     // The pipes are the program's now: who reads them sees the end when the last writer is gone.
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);

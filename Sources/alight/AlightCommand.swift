@@ -25,12 +25,12 @@ struct AlightCommand: ParsableCommand {
             var command = try parseAsRoot()
             try command.run()
         } catch let status as Exit {
-            exit(status.status.rawValue)
+            Glibc.exit(status.status.rawValue)
         } catch {
             let code = exitCode(for: error)
             let message = fullMessage(for: error)
             if !message.isEmpty { (code.isSuccess ? Output.standard : Output.error).write(message) }
-            exit(code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue)
+            Glibc.exit(code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue)
         }
     }
 }

@@ -35,7 +35,9 @@ struct Reporter: Sendable {
         switch report {
         case .ready, .rescanned: break
         case .overflow:
-            say(.warning, "the kernel's queue overflowed; looking at everything again (events may be late, none are lost)")
+            say(
+                .warning,
+                "the kernel's queue overflowed; looking at everything again (events may be late, none are lost)")
         case .rootMissing(let root, let folder):
             say(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(folder))'")
         case .rootAppeared(let root): say(.notice, "'\(Display.path(root))' is there now")
@@ -48,16 +50,29 @@ struct Reporter: Sendable {
     enum Level: String { case notice, warning, error }
 
     /// Writes a message to standard error.
-    func say(_ level: Level, _ message: String, help: String? = nil) {
+    func say(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
         switch format {
         case .text:
             let prefix = level == .notice ? "" : "\(level.rawValue): "
-            Output.error.write("\(prefix)\(message)" + (help.map { "\n    help: \($0)" } ?? ""))
+            let about = facts["rule"].map { "\(Display.text($0)): " } ?? ""
+            Output.error.write("\(prefix)\(about)\(message)" + (help.map { "\n    help: \($0)" } ?? ""))
         case .json:
             var object: [String: JSONValue] = ["level": .string(level.rawValue), "message": .string(message)]
             if let help { object["help"] = .string(help) }
+            for (name, value) in facts where object[name] == nil { object[name] = .string(value) }
             Output.error.write(Self.json(object))
         }
+    }
+
+    /// Says what was left undone.
+    func end(_ summary: EngineSummary) {
+        if let fault = summary.fault { say(.error, Display.text(fault.description), help: fault.help) }
+        if !summary.unsettled.isEmpty {
+            let paths = summary.unsettled.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
+            let more = summary.unsettled.count > 5 ? ", …" : ""
+            say(.warning, "\(summary.unsettled.count) paths were still settling and are not handled: \(paths)\(more)")
+        }
+        if summary.unfinished > 0 { say(.warning, "\(summary.unfinished) jobs were not finished") }
     }
 
     static func json(_ object: [String: JSONValue]) -> String {

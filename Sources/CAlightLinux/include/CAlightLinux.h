@@ -37,6 +37,9 @@ int cal_pipe(int fds[2]);
 /// A descriptor that becomes readable when the process ends; negative errno on failure.
 int cal_pidfd_open(int pid);
 
+/// Sends a signal to the process behind a pidfd, which can't be another one by then; 0, or the errno.
+int cal_pidfd_signal(int pidfd, int signal);
+
 /// A counter descriptor (CLOEXEC, non-blocking) to wake a poll; negative errno on failure.
 int cal_eventfd(void);
 

@@ -3,7 +3,9 @@ import Logging
 import PluginProtocol
 package import Rules
 
-/// `log`: writes one line of the program's log, and does nothing else.
+/// `log`: says something in the line of the action, and does nothing else.
+///
+/// A warning or an error goes to the program's log as well.
 package struct LogHandler: Handler {
     package init() {}
 
@@ -24,7 +26,9 @@ package struct LogHandler: Handler {
             invocation.parameters["message"]?.bytes.map { String(decoding: $0, as: UTF8.self) }
             ?? "\(event.kind.rawValue) \(event.path)"
         let level = invocation.parameters["level"]?.bytes.map { String(decoding: $0, as: UTF8.self) } ?? "info"
-        invocation.log.log(level: Logger.Level(rawValue: level) ?? .info, "\(message)")
+        if let level = Logger.Level(rawValue: level), level >= .warning {
+            invocation.log.log(level: level, "\(message)", metadata: ["rule": "\(invocation.job.rule)"])
+        }
         return Outcome(.succeeded, message)
     }
 }

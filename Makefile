@@ -1,0 +1,43 @@
+# Two commands do everything: `make demo` and `make test`.
+
+SWIFT ?= swift
+# What each goal needs from Debian; installed by packaging/require when it is missing.
+BUILD_NEEDS = libyaml-dev
+RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
+
+.PHONY: build demo test lint format check clean
+
+## build: the release binary at .build/release/alight
+build:
+	@packaging/require $(BUILD_NEEDS)
+	$(SWIFT) build --configuration release
+
+## demo: drop a photograph and a letter into a hot folder, and see what comes of it
+demo:
+	@packaging/require $(RUN_NEEDS)
+	$(SWIFT) build --configuration release
+	@packaging/demo .build/release/alight
+
+## test: all tests
+test:
+	@packaging/require $(RUN_NEEDS)
+	$(SWIFT) build --build-tests
+	$(SWIFT) test --skip-build
+	python3 -m unittest discover --start-directory Tests/PluginTests
+
+## check: every rules file that is shipped
+check:
+	@packaging/require $(RUN_NEEDS)
+	$(SWIFT) build
+	packaging/check-rules .build/debug/alight
+
+## lint: the style that the compiler does not check
+lint:
+	$(SWIFT) format lint --strict --recursive Package.swift Sources Tests
+
+## format: put it into that style
+format:
+	$(SWIFT) format --in-place --recursive Package.swift Sources Tests
+
+clean:
+	rm -rf .build

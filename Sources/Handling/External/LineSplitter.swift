@@ -1,0 +1,37 @@
+/// Cuts a stream of bytes into lines, and lines beyond 8 KiB into pieces.
+package struct LineSplitter {
+    private static let limit = 8 << 10
+
+    private var rest: [UInt8] = []
+
+    package init() {}
+
+    /// Adds bytes, and calls the closure with each line that they complete.
+    package mutating func add(_ bytes: ArraySlice<UInt8>, _ body: (ArraySlice<UInt8>) -> Void) {
+        var bytes = bytes
+        while !bytes.isEmpty {
+            let room = bytes.prefix(Self.limit - rest.count)
+            if let newline = room.firstIndex(of: UInt8(ascii: "\n")) {
+                rest += bytes[..<newline]
+                bytes = bytes[(newline + 1)...]
+            } else {
+                rest += room
+                bytes = bytes.dropFirst(room.count)
+                guard rest.count == Self.limit else { return }
+                // The newline right behind a full piece ends that piece, not an empty line.
+                if bytes.first == UInt8(ascii: "\n") { bytes = bytes.dropFirst() }
+            }
+            give(body)
+        }
+    }
+
+    /// Gives what stands behind the last newline.
+    package mutating func finish(_ body: (ArraySlice<UInt8>) -> Void) {
+        if !rest.isEmpty { give(body) }
+    }
+
+    private mutating func give(_ body: (ArraySlice<UInt8>) -> Void) {
+        body(rest.last == UInt8(ascii: "\r") ? rest.dropLast() : rest[...])
+        rest.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,107 @@
+package import FileEvents
+import PluginProtocol
+package import Rules
+
+/// Turns the end of a program into the outcome of an attempt, as the protocol's table has it.
+package struct OutcomeTable {
+    /// `plugin 'resize'` or `'/usr/bin/rsync'`, for messages.
+    package var program: String
+    /// Whether another attempt after an unknown failure is harmless.
+    package var isIdempotent: Bool
+    /// Whether standard output is a response; of other programs it is log.
+    package var answers: Bool
+    /// Where relative outputs are meant from.
+    package var folder: PathBytes
+    package var timeout: Duration
+
+    package init(program: String, isIdempotent: Bool, answers: Bool, folder: PathBytes, timeout: Duration) {
+        self.program = program
+        self.isIdempotent = isIdempotent
+        self.answers = answers
+        self.folder = folder
+        self.timeout = timeout
+    }
+
+    /// The outcome, and remarks for the log.
+    package func outcome(of ended: Ended) -> (outcome: Outcome, remarks: [String]) {
+        var reader = ResponseReader(folder: folder)
+        let reading = answers ? reader.read(ended.output) : .nothing
+        var outcome = outcome(of: ended, reading)
+        outcome.log = ended.log.text
+        return (outcome, reader.remarks)
+    }
+
+    private func outcome(of ended: Ended, _ reading: ResponseReader.Reading) -> Outcome {
+        switch ended.way {
+        case .exited(status: 0):
+            switch reading {
+            case .nothing: return Outcome(.succeeded)
+            case .response(let response): return Outcome(response)
+            case .unreadable(let reason):
+                let advice = "a plugin writes one JSON object to stdout and logs to stderr"
+                return Outcome(.failed, "\(program): the reply \(reason); \(advice)", code: "bad-response")
+            }
+        case .exited(let status):
+            return failure(ending(of: status), "ended with status \(status)", "status-\(status)", ended, reading)
+        case .signalled(let number):
+            return failure(ifIdempotent, "was killed by signal \(number)", "signal-\(number)", ended, reading)
+        case .timedOut:
+            let message = "\(program) took longer than \(Self.shown(timeout)) and was ended"
+            return Outcome(ifIdempotent, message, code: "timed-out")
+        case .stopped:
+            return .interrupted("\(program) was ended because Alight stops")
+        case .outputTooLarge:
+            return Outcome(.failed, "\(program) printed more than 1 MiB and was ended", code: "too-large")
+        case .notLaunched(let reason):
+            return Outcome(.retry, "\(program) was not started: \(reason)", code: "not-launched")
+        case .couldNotStart(let reason):
+            return Outcome(.failed, "\(program): \(reason)", code: "cannot-start")
+        }
+    }
+
+    private func failure(
+        _ ending: Outcome.Ending, _ event: String, _ code: String, _ ended: Ended, _ reading: ResponseReader.Reading
+    ) -> Outcome {
+        var response = PluginResponse(ending)
+        if case .response(let written) = reading { response = written }
+        // The exit status decides; a response beside it only explains.
+        response.outcome = ending
+        var outcome = Outcome(response)
+        if outcome.message.isEmpty {
+            outcome.message = ended.lastLine.map(ResponseReader.line) ?? "\(program) \(event)"
+        }
+        if case .exited(126) = ended.way { outcome.code = "cannot-start" }
+        if case .exited(127) = ended.way { outcome.code = "cannot-start" }
+        if outcome.code == nil { outcome.code = code }
+        return outcome
+    }
+
+    private func ending(of status: Int32) -> Outcome.Ending {
+        switch status {
+        // EX_TEMPFAIL, EX_UNAVAILABLE, EX_OSERR, EX_IOERR of sysexits.h; 70 and 72 there are no passing faults.
+        case 75, 69, 71, 74: .retry
+        case 64...78, 126, 127: .failed
+        default: ifIdempotent
+        }
+    }
+
+    private var ifIdempotent: Outcome.Ending { isIdempotent ? .retry : .failed }
+
+    private static func shown(_ duration: Duration) -> String {
+        let seconds = duration / .seconds(1)
+        if seconds < 1 { return "\(Int(seconds * 1000))ms" }
+        let whole = Int(seconds.rounded())
+        return whole >= 60 && whole % 60 == 0 ? "\(whole / 60)m" : "\(whole)s"
+    }
+}
+
+extension Outcome {
+    /// The outcome that a plugin gave.
+    fileprivate init(_ response: PluginResponse) {
+        self.init(
+            response.outcome, response.message ?? "", code: response.code,
+            retryAfter: response.retryAfter.map { .milliseconds(Int64($0 * 1000)) },
+            outputs: (response.outputs ?? []).map { PathBytes($0.bytes) }, values: response.values ?? [:])
+        if ending != .retry && ending != .notReady { retryAfter = nil }
+    }
+}

@@ -1,0 +1,248 @@
+package import FileEvents
+import Foundation
+package import PluginProtocol
+package import Rules
+import Synchronization
+
+/// Finds plugins by name, and learns what they say of themselves.
+///
+/// A plugin is a folder with `plugin.yaml` (or an executable of the folder's
+/// name), or an executable that answers the verb `describe`. Descriptions are
+/// kept until the file that gave them changes; whether the executable may be run is looked at each time.
+package final class PluginDiscovery: Sendable {
+    /// Reads a `plugin.yaml`.
+    package typealias Parser = @Sendable (PathBytes) -> Result<JSONValue, HandlerProblem>
+
+    private let searchFolders: [PathBytes]
+    private let launcher: ProcessLauncher
+    private let environment: ProgramEnvironment
+    private let parse: Parser
+    private let known = Mutex<[PathBytes: Entry]>([:])
+
+    /// - Parameters:
+    ///   - searchFolders: Where to look after the folders beside the rules file.
+    ///   - launcher: Starts plugins that have to describe themselves.
+    ///   - environment: What they are told, and whether Alight is root.
+    ///   - parse: Reads a `plugin.yaml`.
+    package init(
+        searchFolders: [PathBytes], launcher: ProcessLauncher, environment: ProgramEnvironment, parse: @escaping Parser
+    ) {
+        self.searchFolders = searchFolders
+        self.launcher = launcher
+        self.environment = environment
+        self.parse = parse
+    }
+
+    /// The plugin that `use:` names; nil when there is nothing of that name.
+    ///
+    /// - Parameters:
+    ///   - name: The word in `use:`; with a slash it is a path relative to `folder`.
+    ///   - folder: The absolute folder of the rules file.
+    /// - Returns: The plugin, or why what is there can't be used.
+    package func find(_ name: String, from folder: PathBytes) -> Result<Plugin, HandlerProblem>? {
+        if name.contains("/") {
+            let path = (name.hasPrefix("/") ? PathBytes(name) : folder.appending(name)).normalized
+            return kind(of: path).map { _ in usable(path, name: nil) }
+        }
+        guard !name.isEmpty, !name.hasPrefix(".") else { return nil }
+        let path = places(from: folder).map { $0.appending(name) }.first { kind(of: $0) != nil }
+        return path.map { usable($0, name: name) }
+    }
+
+    /// The plugin at that place if it has all it needs, and the name it was looked for by.
+    private func usable(_ path: PathBytes, name: String?) -> Result<Plugin, HandlerProblem> {
+        plugin(at: path).flatMap { plugin in
+            if let name, plugin.description.name != name {
+                let message = "the plugin at '\(path)' calls itself '\(plugin.description.name)'"
+                let help = "give it one name: rename it, or change 'name' in its description"
+                return .failure(HandlerProblem(message: message, help: help))
+            }
+            return missing(plugin).map { .failure($0) } ?? .success(plugin)
+        }
+    }
+
+    /// The plugin at a place that `find` gave, described anew if it has changed since.
+    package func plugin(at location: PathBytes) -> Result<Plugin, HandlerProblem> {
+        do throws(HandlerProblem) {
+            return .success(try load(location))
+        } catch {
+            return .failure(
+                HandlerProblem(
+                    message: "plugin '\(PathBytes(location.lastComponent))': \(error.message)", help: error.help))
+        }
+    }
+
+    /// The names of all plugins that `find` would see.
+    package func names(from folder: PathBytes) -> [String] {
+        var names: Set<String> = []
+        for place in places(from: folder) {
+            guard let path = place.text, let entries = try? FileManager.default.contentsOfDirectory(atPath: path) else {
+                continue
+            }
+            for entry in entries where !entry.hasPrefix(".") && kind(of: place.appending(entry)) != nil {
+                names.insert(entry)
+            }
+        }
+        return names.sorted()
+    }
+
+    /// Where plugins are looked for, in order, for a rules file in that folder.
+    package func places(from folder: PathBytes) -> [PathBytes] {
+        var places = [folder.appending("plugins")]
+        if folder.normalized.lastComponent.elementsEqual("rules".utf8) {
+            places.append(folder.normalized.parent.appending("plugins"))
+        }
+        return places + searchFolders
+    }
+
+    /// Forgets all descriptions; for a reload, which may follow the repair of what a plugin needs.
+    package func forget() { known.withLock { $0 = [:] } }
+
+    // MARK: - What is there
+
+    private enum Kind {
+        /// With `plugin.yaml`.
+        case described
+        /// A folder with an executable of its name.
+        case folder
+        case executable
+    }
+
+    private func kind(of path: PathBytes) -> Kind? {
+        if ExecutableCheck.problem(with: path) == nil { return .executable }
+        if exists(path.appending("plugin.yaml")) { return .described }
+        return exists(path.appending(path.lastComponent)) ? .folder : nil
+    }
+
+    private func exists(_ path: PathBytes) -> Bool { path.withCString { access($0, F_OK) } == 0 }
+
+    // MARK: - Descriptions
+
+    private struct Entry {
+        var stamp: Stamp
+        var result: Result<Plugin, HandlerProblem>
+    }
+
+    /// What changes when a file does.
+    private struct Stamp: Equatable {
+        var inode: UInt64
+        var size: Int64
+        var seconds: Int
+        var nanoseconds: Int
+
+        init?(_ path: PathBytes) {
+            var status = stat()
+            guard path.withCString({ stat($0, &status) }) == 0 else { return nil }
+            inode = UInt64(status.st_ino)
+            size = Int64(status.st_size)
+            seconds = status.st_mtim.tv_sec
+            nanoseconds = status.st_mtim.tv_nsec
+        }
+    }
+
+    private func load(_ location: PathBytes) throws(HandlerProblem) -> Plugin {
+        guard let kind = kind(of: location) else {
+            throw HandlerProblem(message: "'\(location)' is no longer a plugin", help: nil)
+        }
+        let source: PathBytes
+        switch kind {
+        case .described: source = location.appending("plugin.yaml")
+        case .folder: source = location.appending(location.lastComponent)
+        case .executable: source = location
+        }
+        try checkOwner(source)
+        let plugin = try described(kind, location, source)
+        if let problem = ExecutableCheck.problem(with: plugin.executable) { throw problem }
+        try checkOwner(plugin.executable)
+        return plugin
+    }
+
+    private func checkOwner(_ path: PathBytes) throws(HandlerProblem) {
+        guard environment.isRoot else { return }
+        if let problem = ExecutableCheck.ownershipProblem(with: path) { throw problem }
+    }
+
+    /// The plugin as it was described when its source last changed.
+    private func described(
+        _ kind: Kind, _ location: PathBytes, _ source: PathBytes
+    ) throws(HandlerProblem) -> Plugin {
+        guard let stamp = Stamp(source) else {
+            throw HandlerProblem(message: "'\(source)' is no longer there", help: nil)
+        }
+        if let entry = known.withLock({ $0[source] }), entry.stamp == stamp { return try entry.result.get() }
+        let result: Result<Plugin, HandlerProblem>
+        do throws(HandlerProblem) {
+            result = .success(try describe(kind, location, source))
+        } catch {
+            result = .failure(error)
+        }
+        known.withLock { $0[source] = Entry(stamp: stamp, result: result) }
+        return try result.get()
+    }
+
+    private func describe(_ kind: Kind, _ location: PathBytes, _ source: PathBytes) throws(HandlerProblem) -> Plugin {
+        guard case .described = kind else {
+            let (description, remarks) = try DescriptionReader.read(try answer(of: source))
+            return Plugin(
+                description: description, location: location, executable: source, arguments: [], remarks: remarks)
+        }
+        let (description, remarks) = try DescriptionReader.read(try parse(source).get())
+        let command = command(description.run ?? [description.name], in: location)
+        guard let executable = command.first else {
+            throw HandlerProblem(message: "'run' is empty", help: "write 'run: ./\(description.name)'")
+        }
+        return Plugin(
+            description: description, location: location, executable: PathBytes(executable),
+            arguments: Array(command.dropFirst()), remarks: remarks)
+    }
+
+    /// The words of `run:` with paths made absolute, because plugins work in a scratch folder.
+    ///
+    /// The first is an executable in the plugin's folder, else a program to be
+    /// searched for; of the others those that begin with `./` or `../` are paths.
+    private func command(_ words: [String], in folder: PathBytes) -> [[UInt8]] {
+        words.enumerated().map { index, word in
+            let inside = folder.appending(word).normalized
+            if word.hasPrefix("/") { return Array(word.utf8) }
+            if word.hasPrefix("./") || word.hasPrefix("../") { return inside.bytes }
+            guard index == 0 else { return Array(word.utf8) }
+            if !exists(inside), let found = ExecutableCheck.find(word) { return found.bytes }
+            return inside.bytes
+        }
+    }
+
+    /// What the executable says to the verb `describe`.
+    private func answer(of executable: PathBytes) throws(HandlerProblem) -> JSONValue {
+        let command = Command(
+            executable: executable, arguments: [Array("describe".utf8)], environment: environment.variables,
+            timeout: .seconds(10), grace: .seconds(1))
+        let ended = launcher.run(command, stop: StopSignal())
+        let help = "put a plugin.yaml into a folder with it, or let it print its description"
+        let reason: String
+        switch ended.way {
+        case .exited(status: 0):
+            if let value = try? JSONDecoder().decode(JSONValue.self, from: Data(ended.output)) { return value }
+            reason = "what it prints for 'describe' is not JSON"
+        case .timedOut: reason = "it does not answer 'describe' within 10s"
+        case .couldNotStart(let why): reason = why
+        default: reason = "it can't describe itself: \(ended.lastLine ?? "it failed without a word")"
+        }
+        throw HandlerProblem(message: reason, help: help)
+    }
+
+    // MARK: - Needs
+
+    /// The first program that the plugin requires and that isn't installed.
+    private func missing(_ plugin: Plugin) -> HandlerProblem? {
+        for requirement in plugin.description.requires ?? [] {
+            let parts = requirement.split(separator: " ", maxSplits: 1)
+            guard let program = parts.first.map(String.init), ExecutableCheck.find(program) == nil else { continue }
+            let package = parts.dropFirst().first.map { $0.trimmingCharacters(in: CharacterSet(charactersIn: "() ")) }
+            return HandlerProblem(
+                message: "\(plugin.title) needs the program '\(program)', which is not in "
+                    + ProgramEnvironment.searchPath,
+                help: package.map { "run: apt install \($0)" })
+        }
+        return nil
+    }
+}

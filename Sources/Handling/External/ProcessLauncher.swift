@@ -1,0 +1,181 @@
+import CAlightLinux
+package import FileEvents
+import Foundation
+import Glibc
+import Synchronization
+
+/// Runs programs: one at a time on each calling thread, any number of threads at once.
+///
+/// Every program is started by `alight-launch`, which gives it a session of its
+/// own and leaves nothing of it behind; `Foundation.Process` starts that, in the
+/// one way that was found to lose neither descriptors nor signals.
+package final class ProcessLauncher: Sendable {
+    private let launcher: PathBytes
+
+    /// - Parameter launcher: The absolute path of `alight-launch`.
+    package init(launcher: PathBytes) {
+        self.launcher = launcher
+        _ = Self.descriptorLimit
+    }
+
+    /// Finds `alight-launch`: beside this program, else in `../libexec/alight` from there.
+    package static func find() -> PathBytes? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &buffer, buffer.count)
+        guard count > 0 else { return nil }
+        let folder = PathBytes(buffer[..<count].map { UInt8(bitPattern: $0) }).parent
+        let places = [
+            folder.appending("alight-launch"), folder.parent.appending("libexec/alight/alight-launch"),
+        ]
+        return places.first { $0.withCString { access($0, X_OK) } == 0 }
+    }
+
+    /// Runs a program to its end, and to the end of everything that descends from it.
+    ///
+    /// Blocks. The calling thread must be one that outlives the program, as any
+    /// blocked thread does: the kernel takes its end for the end of Alight.
+    ///
+    /// - Parameters:
+    ///   - command: What to run.
+    ///   - stop: Ends the program when raised.
+    ///   - report: Takes log lines and progress as they come, on the calling thread.
+    /// - Returns: How it ended. A program that can't be started is such an ending, too.
+    package func run(
+        _ command: Command, stop: StopSignal, report: (ProgramReport) -> Void = { _ in }
+    ) -> Ended {
+        let start = ContinuousClock.now
+        guard let header = LaunchHeader(command, descriptorLimit: Self.descriptorLimit) else {
+            return Ended(way: .couldNotStart("an argument or a variable of the environment holds a NUL byte"))
+        }
+        do throws(LaunchFailure) {
+            let running = RunningProgram(command, try spawn(), header: header.bytes, since: start)
+            return running.wait(stop: stop, report: report)
+        } catch {
+            return Ended(way: .notLaunched(error.reason))
+        }
+    }
+
+    // MARK: - Preparations
+
+    /// The soft limit of descriptors that Alight was started with, which programs get back.
+    ///
+    /// Taking it lowers our own to 1024, above which `Process.run()` was seen to
+    /// crash, and makes a write to a closed pipe an error. SIGPIPE gets a handler and
+    /// is not ignored: execve(2) would hand that on.
+    private static let descriptorLimit: UInt64 = {
+        signal(SIGPIPE) { _ in }
+        var limit = rlimit()
+        let isKnown = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
+        _ = cal_limit_descriptors(1024)
+        return isKnown ? UInt64(limit.rlim_cur) : 0
+    }()
+
+    /// Held while pipes are made and a process starts, so that no process inherits another one's pipes.
+    private static let spawning = NSLock()
+
+    // MARK: - The start
+
+    private func spawn() throws(LaunchFailure) -> SpawnedProcess {
+        guard let path = launcher.text else { throw LaunchFailure("the path of alight-launch is not UTF-8") }
+        guard launcher.withCString({ access($0, X_OK) }) == 0 else {
+            throw LaunchFailure("'\(launcher)' can't be run: \(String(cString: strerror(errno)))")
+        }
+        Self.spawning.lock()
+        defer { Self.spawning.unlock() }
+        let input = try Pipe()
+        let output = try Pipe()
+        let error = try Pipe()
+        // The program's ends. Closed here and not by their last reference, which may go before `run()`.
+        defer {
+            input.reading.close()
+            output.writing.close()
+            error.writing.close()
+        }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        process.arguments = []
+        process.environment = [:]
+        process.currentDirectoryURL = URL(fileURLWithPath: "/")
+        process.standardInput = FileHandle(fileDescriptor: input.reading.raw, closeOnDealloc: false)
+        process.standardOutput = FileHandle(fileDescriptor: output.writing.raw, closeOnDealloc: false)
+        process.standardError = FileHandle(fileDescriptor: error.writing.raw, closeOnDealloc: false)
+        let end = ProcessEnd()
+        process.terminationHandler = { process in
+            end.set(status: process.terminationStatus, isSignal: process.terminationReason == .uncaughtSignal)
+        }
+        // The mask is inherited, and Swift's threads block nearly everything.
+        var none = sigset_t()
+        var mask = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &mask)
+        defer { pthread_sigmask(SIG_SETMASK, &mask, nil) }
+        do {
+            try process.run()
+        } catch {
+            throw LaunchFailure("'\(launcher)' can't be run: \(error.localizedDescription)")
+        }
+        return SpawnedProcess(
+            process: process, end: end, input: input.writing, output: output.reading, error: error.reading)
+    }
+
+    /// A pipe whose ends close themselves and are never inherited by accident.
+    private struct Pipe {
+        let reading: OwnedDescriptor
+        let writing: OwnedDescriptor
+
+        init() throws(LaunchFailure) {
+            var ends: [Int32] = [-1, -1]
+            let error = cal_pipe(&ends)
+            guard error == 0 else { throw LaunchFailure("no pipe: \(String(cString: strerror(error)))") }
+            reading = OwnedDescriptor(ends[0])
+            writing = OwnedDescriptor(ends[1])
+        }
+    }
+}
+
+/// Why `alight-launch` could not be started.
+private struct LaunchFailure: Error {
+    var reason: String
+    init(_ reason: String) { self.reason = reason }
+}
+
+/// A running `alight-launch`, with our ends of its pipes.
+struct SpawnedProcess {
+    let process: Process
+    let end: ProcessEnd
+    let input: OwnedDescriptor
+    let output: OwnedDescriptor
+    let error: OwnedDescriptor
+}
+
+/// A descriptor that is closed on demand, and at the latest when nobody refers to it any more.
+final class OwnedDescriptor {
+    private(set) var raw: Int32
+
+    init(_ raw: Int32) { self.raw = raw }
+
+    deinit { close() }
+
+    func close() {
+        if raw >= 0 { Glibc.close(raw) }
+        raw = -1
+    }
+}
+
+/// How a process ended, handed over by the thread that Foundation reaps it on.
+final class ProcessEnd: Sendable {
+    private let status = Mutex<(status: Int32, isSignal: Bool)?>(nil)
+    private let isKnown = DispatchSemaphore(value: 0)
+
+    func set(status: Int32, isSignal: Bool) {
+        self.status.withLock { $0 = (status, isSignal) }
+        isKnown.signal()
+    }
+
+    /// Waits for the end; nil when it is not known in time.
+    func wait(_ seconds: Double) -> (status: Int32, isSignal: Bool)? {
+        if let known = status.withLock({ $0 }) { return known }
+        _ = isKnown.wait(timeout: .now() + seconds)
+        return status.withLock { $0 }
+    }
+}

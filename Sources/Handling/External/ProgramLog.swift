@@ -1,0 +1,28 @@
+import Logging
+
+/// Hands the lines of one attempt to the log, but not without end.
+///
+/// The first 64 KiB are logged, and what is a warning or worse up to ten times
+/// as much; the journal has the beginning and the end of all of it.
+struct ProgramLog {
+    private static let limit = 64 << 10
+
+    let logger: Logger
+    private var size = 0
+    private var dropped = 0
+
+    init(logger: Logger) { self.logger = logger }
+
+    mutating func add(_ level: Logger.Level, _ text: String) {
+        size += text.utf8.count
+        guard size <= (level >= .warning ? 10 * Self.limit : Self.limit) else {
+            dropped += 1
+            return
+        }
+        logger.log(level: level, "\(text)")
+    }
+
+    func finish() {
+        if dropped > 0 { logger.notice("\(dropped) more lines were not logged") }
+    }
+}

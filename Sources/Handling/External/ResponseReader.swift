@@ -1,0 +1,135 @@
+import FileEvents
+import Foundation
+import PluginProtocol
+
+/// Reads what a plugin printed, and keeps it within the protocol's limits.
+///
+/// A member that does not fit is cut or dropped, and said so; only an answer
+/// without a usable `outcome` is no answer.
+struct ResponseReader {
+    enum Reading {
+        /// Nothing was printed.
+        case nothing
+        case response(PluginResponse)
+        /// It is not a response; the reason is a clause that goes on from "the reply".
+        case unreadable(String)
+    }
+
+    /// Where relative outputs are meant from.
+    let folder: PathBytes
+    /// What was cut or dropped, for the log.
+    private(set) var remarks: [String] = []
+
+    init(folder: PathBytes) { self.folder = folder }
+
+    mutating func read(_ bytes: [UInt8]) -> Reading {
+        guard let first = bytes.firstIndex(where: { !Self.isSpace($0) }) else { return .nothing }
+        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else {
+            let start = String(decoding: bytes[first...].prefix(40), as: UTF8.self)
+            return .unreadable("is not JSON: \(Self.quoted(start)) stands at byte \(first)")
+        }
+        guard let members = value.object else { return .unreadable("is not an object") }
+        guard let word = members["outcome"]?.string else { return .unreadable("has no text 'outcome'") }
+        guard let outcome = PluginResponse.Outcome(rawValue: word) else {
+            return .unreadable("has the unknown outcome \(Self.quoted(String(word.prefix(40))))")
+        }
+        var response = PluginResponse(outcome)
+        response.message = text(members, "message").map { Self.line($0) }
+        response.code = code(members)
+        response.retryAfter = retryAfter(members)
+        response.outputs = outputs(members)
+        response.values = values(members)
+        return .response(response)
+    }
+
+    // MARK: - Members
+
+    private mutating func text(_ members: [String: JSONValue], _ name: String) -> String? {
+        guard let value = members[name], value != .null else { return nil }
+        if value.string == nil { remarks.append("'\(name)' is dropped: it is not a text") }
+        return value.string
+    }
+
+    private mutating func code(_ members: [String: JSONValue]) -> String? {
+        guard let code = text(members, "code") else { return nil }
+        let isFine = (1...64).contains(code.utf8.count) && code.utf8.allSatisfy(Self.isCodeByte)
+        if !isFine { remarks.append("'code' is dropped: it is not of the form [a-z0-9.-]{1,64}") }
+        return isFine ? code : nil
+    }
+
+    private mutating func retryAfter(_ members: [String: JSONValue]) -> Double? {
+        guard let value = members["retry_after"], value != .null else { return nil }
+        guard let seconds = value.double else {
+            remarks.append("'retry_after' is dropped: it is not a number of seconds")
+            return nil
+        }
+        let kept = min(max(seconds, 1), 86_400)
+        if kept != seconds { remarks.append("'retry_after' is taken as \(Int(kept)) s: it must be from 1 s to 24 h") }
+        return kept
+    }
+
+    private mutating func outputs(_ members: [String: JSONValue]) -> [PluginPath]? {
+        guard let value = members["outputs"], value != .null else { return nil }
+        guard let elements = value.array else {
+            remarks.append("'outputs' is dropped: it is not a list")
+            return nil
+        }
+        var outputs: [PluginPath] = []
+        for element in elements {
+            let bytes = element.string.map { Array($0.utf8) } ?? element.object?["base64"]?.string.flatMap(Self.decoded)
+            guard let bytes, !bytes.isEmpty, !bytes.contains(0) else {
+                remarks.append("an element of 'outputs' is dropped: it is neither a path nor {\"base64\": …}")
+                continue
+            }
+            let path = bytes.first == .slash ? PathBytes(bytes) : folder.appending(bytes)
+            outputs.append(PluginPath(bytes: path.normalized.bytes))
+        }
+        return outputs
+    }
+
+    private mutating func values(_ members: [String: JSONValue]) -> [String: JSONValue]? {
+        guard let value = members["values"], value != .null else { return nil }
+        guard let values = value.object else {
+            remarks.append("'values' is dropped: it is not an object")
+            return nil
+        }
+        let size = (try? JSONEncoder().encode(value))?.count ?? Int.max
+        guard size <= 64 << 10 else {
+            remarks.append("'values' is dropped: it has \(size) bytes, and 65536 are allowed")
+            return nil
+        }
+        return values
+    }
+
+    // MARK: - Text
+
+    /// The text as one line of at most 4 KiB, without control characters.
+    static func line(_ text: String) -> String {
+        let words = text.split(whereSeparator: \.isNewline).joined(separator: " ")
+        let cleaned = ProgramReport.cleaned(Array(words.utf8)[...])
+        guard cleaned.utf8.count > 4096 else { return cleaned }
+        var kept = ""
+        var size = 0
+        for character in cleaned {
+            size += character.utf8.count
+            if size > 4096 - 3 { break }
+            kept.append(character)
+        }
+        return kept + "…"
+    }
+
+    private static func decoded(_ base64: String) -> [UInt8]? { Data(base64Encoded: base64).map { Array($0) } }
+
+    private static func quoted(_ text: String) -> String { "\"\(line(text))\"" }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+
+    private static func isCodeByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."),
+            UInt8(ascii: "-"):
+            true
+        default: false
+        }
+    }
+}

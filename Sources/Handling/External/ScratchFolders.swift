@@ -1,0 +1,128 @@
+package import FileEvents
+import Glibc
+
+/// Makes the empty folder that each attempt works in, and removes it with all that is left there.
+package struct ScratchFolders: Sendable {
+    /// The folder that holds them.
+    package let base: PathBytes
+
+    /// - Parameter base: An absolute path. It is made when it is first needed, of
+    ///   mode 0700; its parent has to exist.
+    package init(base: PathBytes) { self.base = base }
+
+    /// The usual place: `$XDG_RUNTIME_DIR/alight`, as root `/run/alight`, else `alight-UID` for temporary files.
+    package init(runtimeFolder: PathBytes?, temporaryFolder: PathBytes?, user: UInt32) {
+        if user == 0 {
+            base = "/run/alight"
+        } else if let runtimeFolder, !runtimeFolder.bytes.isEmpty {
+            base = runtimeFolder.appending("alight")
+        } else {
+            base = (temporaryFolder ?? "/tmp").appending("alight-\(user)")
+        }
+    }
+
+    /// Makes the folder of a job; what an attempt that was cut off left there is removed first.
+    func make(for job: String) throws(ScratchFailure) -> PathBytes {
+        try prepareBase()
+        let folder = base.appending(job.replacing("/", with: "_"))
+        if folder.withCString({ mkdir($0, 0o700) }) == 0 { return folder }
+        guard errno == EEXIST else { throw ScratchFailure(errno, "make", folder) }
+        try remove(folder)
+        guard folder.withCString({ mkdir($0, 0o700) }) == 0 else { throw ScratchFailure(errno, "make", folder) }
+        return folder
+    }
+
+    /// Removes a folder and everything below it; links are removed, not followed.
+    func remove(_ folder: PathBytes) throws(ScratchFailure) {
+        let descriptor = folder.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        if descriptor >= 0 {
+            defer { close(descriptor) }
+            var remover = Remover(root: descriptor)
+            while remover.hasMore {
+                remover.hasMore = false
+                remover.empty(descriptor, depth: 0)
+            }
+        }
+        guard folder.withCString({ unlinkat(AT_FDCWD, $0, descriptor >= 0 ? AT_REMOVEDIR : 0) }) == 0 || errno == ENOENT
+        else { throw ScratchFailure(errno, "remove", folder) }
+    }
+
+    /// Nobody else may own or enter the folder: in `/tmp` another user could have made it first.
+    private func prepareBase() throws(ScratchFailure) {
+        if base.withCString({ mkdir($0, 0o700) }) != 0, errno != EEXIST { throw ScratchFailure(errno, "make", base) }
+        var status = stat()
+        guard base.withCString({ lstat($0, &status) }) == 0 else { throw ScratchFailure(errno, "look at", base) }
+        guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else {
+            throw ScratchFailure(EPERM, "use", base)
+        }
+        if status.st_mode & 0o077 != 0 { _ = base.withCString { chmod($0, 0o700) } }
+    }
+
+    /// Empties folders, with a descriptor for each level.
+    private struct Remover {
+        /// Levels below the root; a deeper folder is moved up to the root and emptied in another round.
+        private static let depth = 32
+
+        let root: Int32
+        var hasMore = true
+        private var moved = 0
+
+        init(root: Int32) { self.root = root }
+
+        mutating func empty(_ folder: Int32, depth: Int) {
+            // A program may have taken away its own right to write here.
+            fchmod(folder, 0o700)
+            for name in names(in: folder) {
+                if name.withCString({ unlinkat(folder, $0, 0) }) == 0 { continue }
+                guard errno == EISDIR || errno == EPERM else { continue }
+                if depth >= Self.depth {
+                    moved += 1
+                    let place = PathBytes(".moved-\(moved)")
+                    if name.withCString({ from in place.withCString { renameat(folder, from, root, $0) } }) == 0 {
+                        hasMore = true
+                    }
+                    continue
+                }
+                let inner = open(name, in: folder)
+                guard inner >= 0 else { continue }
+                empty(inner, depth: depth + 1)
+                close(inner)
+                _ = name.withCString { unlinkat(folder, $0, AT_REMOVEDIR) }
+            }
+        }
+
+        private func open(_ name: PathBytes, in folder: Int32) -> Int32 {
+            let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+            let descriptor = name.withCString { openat(folder, $0, flags) }
+            guard descriptor < 0, errno == EACCES else { return descriptor }
+            _ = name.withCString { fchmodat(folder, $0, 0o700, 0) }
+            return name.withCString { openat(folder, $0, flags) }
+        }
+
+        private func names(in folder: Int32) -> [PathBytes] {
+            // A second descriptor, because closedir closes the one it was given.
+            let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard copy >= 0, let stream = fdopendir(copy) else { return [] }
+            defer { closedir(stream) }
+            var names: [PathBytes] = []
+            while let entry = readdir(stream) {
+                // Not through Swift's tuple of d_name, which would copy bytes beyond the entry.
+                let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
+                let start = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: UInt8.self)
+                let count = strlen(UnsafePointer(OpaquePointer(start)))
+                let name = PathBytes(UnsafeBufferPointer(start: start, count: count))
+                if name != "." && name != ".." { names.append(name) }
+            }
+            return names
+        }
+    }
+}
+
+/// A folder that could not be made or removed.
+struct ScratchFailure: Error {
+    var message: String
+
+    init(_ error: Int32, _ verb: String, _ folder: PathBytes) {
+        message = "cannot \(verb) the scratch folder '\(folder)': \(String(cString: strerror(error)))"
+    }
+}

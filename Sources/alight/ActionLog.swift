@@ -1,0 +1,35 @@
+import Logging
+import Synchronization
+
+/// Where handlers and plugins log to: standard error, in the format of the run.
+struct ActionLog: LogHandler {
+    let reporter: Reporter
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.info
+
+    init(reporter: Reporter) { self.reporter = reporter }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let level: Reporter.Level =
+            switch event.level {
+            case .trace, .debug, .info, .notice: .notice
+            case .warning: .warning
+            case .error, .critical: .error
+            }
+        var facts = metadata
+        if let more = event.metadata { facts.merge(more) { _, new in new } }
+        reporter.say(level, Display.text(event.message.description), facts: facts.mapValues(\.description))
+    }
+}
+
+/// Counts the stops that were asked for.
+final class StopCount: Sendable {
+    private let count = Atomic(0)
+
+    func next() -> Int { count.add(1, ordering: .relaxed).newValue }
+}

@@ -1,0 +1,81 @@
+import ArgumentParser
+import Engine
+import FileEvents
+import FileWatching
+import Glibc
+import Handling
+import Journaling
+import Logging
+import RuleLoading
+import Rules
+
+extension LogFormat: ExpressibleByArgument {}
+
+/// `alight run`: the foreground watcher.
+struct RunCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run",
+        abstract: "Watch, and run the rules' actions, until stopped.",
+        discussion: """
+            Says 'ready: watching N folders for M rules' on standard error once every watch is live, then prints one \
+            line per action on standard output. SIGTERM and SIGINT finish what is accepted and end with 0; a second \
+            one stops at once. SIGUSR1 looks at everything again.
+
+            \(ExitStatus.table)
+            """)
+
+    @OptionGroup var rules: RulesOptions
+
+    @Flag(help: "Handle the files that are there, then exit.")
+    var once = false
+
+    @Option(help: ArgumentHelp("'text' for people, 'json' for machines: one object a line.", valueName: "format"))
+    var logFormat = LogFormat.text
+
+    @Option(help: ArgumentHelp("Most actions at once, over all rules.", valueName: "n"))
+    var jobs = max(4, 2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+
+    func validate() throws {
+        guard (1...256).contains(jobs) else { throw ValidationError("'--jobs \(jobs)' is not between 1 and 256") }
+    }
+
+    func run() throws {
+        let program = try ProgramSurroundings()
+        let loaded = try rules.load(program)
+        let reporter = Reporter(format: logFormat)
+        guard !loaded.ruleset.rules.isEmpty else {
+            reporter.say(.error, "all rules are disabled", help: "set 'enabled: true' in one of them")
+            throw Exit(.rulesInvalid)
+        }
+        let engine = Engine(
+            ruleset: loaded.ruleset, options: Engine.Options(jobs: jobs, isOnce: once), journal: MemoryJournal(),
+            perform: { [runner = program.runner] in runner.run($0, $1) },
+            log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) }, report: { reporter.report($0) })
+        let stops = StopCount()
+        Signals.forEach { number in
+            if number == SIGUSR1 {
+                engine.rescan()
+            } else if stops.next() == 1 {
+                engine.stop()
+            } else {
+                engine.stopAtOnce()
+            }
+        }
+        let summary: EngineSummary
+        do {
+            summary = try engine.run()
+        } catch {
+            reporter.say(.error, Display.text(error.description), help: error.help)
+            throw Exit(.runtimeError)
+        }
+        reporter.end(summary)
+        throw Exit(status(summary))
+    }
+
+    private func status(_ summary: EngineSummary) -> ExitStatus {
+        if summary.fault != nil { return .runtimeError }
+        guard once else { return .done }
+        if summary.dead > 0 { return .someFailed }
+        return summary.succeeded + summary.skipped + summary.unfinished == 0 ? .nothingMatched : .done
+    }
+}

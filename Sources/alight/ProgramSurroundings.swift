@@ -1,0 +1,64 @@
+import FileEvents
+import Foundation
+import Glibc
+import Handling
+import RuleLoading
+import Rules
+
+/// What the program takes from the outside, read once and handed down: the layers below read no environment.
+struct ProgramSurroundings {
+    let loading: RuleLoader.Surroundings
+    let registry: HandlerRegistry
+    let runner: ActionRunner
+    /// Where rules are when none are named, in order.
+    let defaultRules: [String]
+
+    /// Looks around.
+    ///
+    /// - Throws: `Exit` when a part of the installation is missing; it has been said.
+    init() throws {
+        let variables = ProcessInfo.processInfo.environment
+        let isRoot = geteuid() == 0
+        let home = variables["HOME"].flatMap { $0.isEmpty ? nil : $0 }
+        let configuration =
+            variables["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+            ?? home.map { "\($0)/.config" }
+
+        guard let launcherPath = ProcessLauncher.find() else {
+            Output.error.write(
+                """
+                error: 'alight-launch' is missing
+                    help: it is built with alight and belongs beside it, or into ../libexec/alight
+                """)
+            throw Exit(.runtimeError)
+        }
+        let launcher = ProcessLauncher(launcher: launcherPath)
+        let environment = ProgramEnvironment(
+            home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: isRoot)
+        let host = PluginHost(
+            launcher: launcher,
+            scratchFolders: ScratchFolders(
+                runtimeFolder: variables["XDG_RUNTIME_DIR"].map { PathBytes($0) },
+                temporaryFolder: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid()),
+            environment: environment)
+        var searchFolders = [PathBytes]()
+        if let configuration { searchFolders.append(PathBytes("\(configuration)/alight/plugins")) }
+        searchFolders += ["/etc/alight/plugins", "/usr/lib/alight/plugins"]
+        let discovery = PluginDiscovery(
+            searchFolders: searchFolders, launcher: launcher, environment: environment,
+            parse: { YAMLReader.json(from: $0) })
+        registry = HandlerRegistry(
+            builtIn: [LogHandler(), CopyHandler(), MoveHandler()], discovery: discovery, host: host)
+        runner = ActionRunner(registry: registry, host: host)
+        loading = RuleLoader.Surroundings(
+            home: home, environment: { variables[$0] }, currentFolder: Self.currentFolder)
+        defaultRules =
+            ["rules"] + (configuration.map { ["\($0)/alight/rules"] } ?? []) + (isRoot ? ["/etc/alight/rules"] : [])
+    }
+
+    private static var currentFolder: PathBytes {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        guard getcwd(&buffer, buffer.count) != nil else { return "/" }
+        return PathBytes(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
+    }
+}

@@ -1,0 +1,72 @@
+import FileEvents
+import Foundation
+import Handling
+import PluginProtocol
+import Rules
+import Testing
+
+struct CommandHandlerTests {
+    let stage: Stage
+
+    init() throws { stage = try Stage() }
+
+    func template(_ text: String) throws -> Template { try Template(text) { _ in nil } }
+
+    @Test func `an element of exec stays one argument, byte for byte`() throws {
+        let dump = try stage.folder.write(
+            "dump", "#!/bin/sh\nfor a; do printf '%s\\0' \"$a\"; done >'\(stage.folder.path)/arguments'\n")
+        let path = Array("/srv/in/-rf $(x)\n'".utf8) + [0xE9]
+        let outcome = stage.run(
+            .exec([try template("\(dump)"), try template("${path}"), try template("x=${name};"), try template("")])
+        ) { Stage.use(path: PathBytes(path), in: &$0) }
+        #expect(outcome.ending == .succeeded, "\(outcome)")
+        let written = try Data(contentsOf: URL(fileURLWithPath: "\(stage.folder.path)/arguments"))
+        let name = path.dropFirst("/srv/in/".utf8.count)
+        #expect(Array(written) == path + [0] + Array("x=".utf8) + name + Array(";".utf8) + [0, 0])
+    }
+
+    @Test func `exec gets the request on its input, and what it prints is log`() throws {
+        let outcome = stage.run(.exec([try template("head"), try template("-c29")]))
+        #expect(outcome.ending == .succeeded)
+        #expect(stage.log.all == ["info: {\"attempt\":2,\"deadline\":\"2025"])
+        #expect(outcome.log == "{\"attempt\":2,\"deadline\":\"2025")
+    }
+
+    @Test func `a path with a slash is meant from the folder of the rules file`() throws {
+        try stage.folder.write("tool", "#!/bin/sh\nexit 64\n")
+        let outcome = stage.run(.exec([try template("./tool")]))
+        #expect(outcome.code == "status-64")
+        #expect(outcome.message == "'\(stage.folder.path)/tool' ended with status 64")
+    }
+
+    @Test func `a program is never looked for by the name of a file`() throws {
+        let outcome = stage.run(.exec([try template("${name}")])) { Stage.use(path: "/srv/in/true", in: &$0) }
+        #expect(outcome.ending == .failed)
+        #expect(outcome.code == "cannot-start")
+    }
+
+    @Test func `a missing program is a failure with its name`() throws {
+        let outcome = stage.run(.exec([try template("no-such-tool")]))
+        #expect(outcome.message == "no program 'no-such-tool' in /usr/local/bin:/usr/bin:/bin")
+        #expect(stage.run(.exec([])).ending == .failed)
+        #expect(stage.run(.exec([try template("/nowhere/x")])).code == "cannot-start")
+    }
+
+    @Test func `shell gets the facts as variables`() throws {
+        let outcome = stage.run(.shell("printf '%s' \"$ALIGHT_PATH\" >'\(stage.folder.path)/seen'; echo done; exit 75"))
+        {
+            Stage.use(path: "/srv/in/a; rm -rf $HOME `x`", in: &$0)
+        }
+        #expect(outcome.ending == .retry)
+        #expect(outcome.message == "done")
+        #expect(stage.folder.text(of: "seen") == "/srv/in/a; rm -rf $HOME `x`")
+    }
+
+    @Test func `the last line of stderr is the message before any of stdout`() {
+        #expect(stage.run(.shell("echo why >&2; echo out; exit 65")).message == "why")
+    }
+
+    @Test func `what a command prints is never taken for a response`() {
+        #expect(stage.run(.shell("echo '{\"outcome\":\"failed\"}'")).ending == .succeeded)
+    }
+}

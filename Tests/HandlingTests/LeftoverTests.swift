@@ -1,0 +1,130 @@
+import FileEvents
+import Foundation
+import Handling
+import Testing
+
+/// Nothing that a program starts outlives it.
+struct LeftoverTests {
+    let launcher: ProcessLauncher
+    let stop = StopSignal()
+    let folder: TemporaryFolder
+
+    init() throws {
+        launcher = try makeLauncher()
+        folder = try TemporaryFolder()
+    }
+
+    /// A program that forks in every way there is to get away, and writes the ids into `ids`.
+    static let escape = """
+        import os, sys, time
+        def child(*steps):
+            if os.fork() == 0:
+                for step in steps:
+                    if step == 'setsid': os.setsid()
+                    if step == 'fork' and os.fork(): os._exit(0)
+                    if step == 'close': os.closerange(0, 64)
+                    if step == 'ignore':
+                        import signal
+                        for n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)
+                with open(sys.argv[1] + '/ids', 'a') as ids: ids.write('%d\\n' % os.getpid())
+                time.sleep(600)
+                os._exit(0)
+        child()
+        child('ignore')
+        child('setsid', 'close')
+        child('fork', 'setsid', 'ignore')
+        child('setsid', 'fork', 'fork', 'close', 'ignore')
+        while open(sys.argv[1] + '/ids', 'a+').seek(0) or len(open(sys.argv[1] + '/ids').readlines()) < 5:
+            time.sleep(0.005)
+        print('ready', flush=True)
+        if sys.argv[2] == 'stay': time.sleep(600)
+        """
+
+    func escape(_ word: String, timeout: Duration, linger: Duration) -> Command {
+        Command(
+            executable: "/usr/bin/python3",
+            arguments: [Array("-Sc".utf8), Array(Self.escape.utf8), folder.path.bytes, Array(word.utf8)],
+            timeout: timeout, grace: .milliseconds(200), linger: linger)
+    }
+
+    @Test func `after a normal end every descendant is dead`() {
+        let ended = launcher.run(escape("leave", timeout: .seconds(60), linger: .milliseconds(100)), stop: stop)
+        #expect(ended.way == .exited(status: 0))
+        #expect(ended.text == "ready\n")
+        let processes = folder.processes(in: "ids")
+        #expect(processes.count == 5)
+        #expect(processes.allSatisfy(isGone))
+        #expect(ended.duration < .seconds(20))
+    }
+
+    @Test func `after a time-out every descendant is dead`() {
+        let ended = launcher.run(escape("stay", timeout: .seconds(3), linger: .seconds(2)), stop: stop)
+        #expect(ended.way == .timedOut)
+        let processes = folder.processes(in: "ids")
+        #expect(processes.count == 5)
+        #expect(processes.allSatisfy(isGone))
+    }
+
+    @Test func `a process in the background that holds the output is waited for as long as it may linger`() {
+        let script = "sleep 600 & echo $! >'\(folder.path)/ids'; echo hi"
+        let ended = launcher.run(shell(script, linger: .milliseconds(200)), stop: stop)
+        #expect(ended.way == .exited(status: 0))
+        #expect(ended.text == "hi\n")
+        #expect(ended.duration >= .milliseconds(200))
+        #expect(ended.duration < .seconds(10))
+        #expect(folder.processes(in: "ids").allSatisfy(isGone))
+    }
+
+    @Test func `a process in the background may finish, and what it prints counts`() {
+        let ended = launcher.run(shell("(sleep 0.2; echo late) & echo early", linger: .seconds(30)), stop: stop)
+        #expect(ended.text == "early\nlate\n")
+        #expect(ended.duration < .seconds(20))
+    }
+
+    @Test func `a chain that forks faster than it can be killed is killed`() {
+        let chain = """
+            import os, time
+            end = time.time() + 30
+            while time.time() < end:
+                if os.fork(): os._exit(0)
+                os.setsid()
+            """
+        let command = Command(
+            executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(chain.utf8)], timeout: .seconds(60),
+            linger: .milliseconds(100))
+        let ended = launcher.run(command, stop: stop)
+        #expect(ended.way == .exited(status: 0))
+        #expect(ended.duration < .seconds(20))
+    }
+
+    @Test func `when the runner is killed, everything it started dies`() async throws {
+        let path = folder.path.description
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+            let launcher = try makeLauncher()
+            let script = "cd '\(path)'; sleep 600 & echo $! >>a; setsid sleep 600 & echo $! >>a; echo $$ >>a; wait"
+            Thread.detachNewThread { _ = launcher.run(shell(script), stop: StopSignal()) }
+            let isUp = eventually {
+                (try? String(contentsOfFile: "\(path)/a", encoding: .utf8))?.split(separator: "\n").count == 3
+            }
+            #expect(isUp)
+            kill(getpid(), SIGKILL)
+        }
+        let processes = folder.processes(in: "a")
+        #expect(processes.count == 3)
+        #expect(eventually { processes.allSatisfy(isGone) })
+    }
+
+    @Test func `when the launcher is killed, the program dies`() throws {
+        let folder = folder
+        Thread.detachNewThread {
+            _ = eventually { folder.processes(in: "ids").count == 2 }
+            for process in folder.processes(in: "ids").suffix(1) { kill(process, SIGKILL) }
+        }
+        let ended = launcher.run(
+            shell("(echo $$; echo $PPID) >'\(folder.path)/i'; mv '\(folder.path)/i' '\(folder.path)/ids'; sleep 600"),
+            stop: stop)
+        #expect(ended.way == .signalled(SIGKILL))
+        let program = try #require(folder.processes(in: "ids").first)
+        #expect(eventually { isGone(program) })
+    }
+}
