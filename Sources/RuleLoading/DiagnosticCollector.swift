@@ -25,14 +25,18 @@ final class DiagnosticCollector {
 
     init(_ source: SourceText) { self.source = source }
 
-    func error(_ message: String, at range: Range<Int>, help: String? = nil) {
+    /// Adds an error; the help is asked for only while it has a chance to be shown.
+    func error(_ message: String, at range: Range<Int>, help: @autoclosure () -> String? = nil) {
         errorCount += 1
-        add(Finding(range: range, severity: .error, message: message, help: help))
+        add(Finding(range: range, severity: .error, message: message, help: isCrowded ? nil : help()))
     }
 
-    func warning(_ message: String, at range: Range<Int>, help: String? = nil) {
-        add(Finding(range: range, severity: .warning, message: message, help: help))
+    func warning(_ message: String, at range: Range<Int>, help: @autoclosure () -> String? = nil) {
+        add(Finding(range: range, severity: .warning, message: message, help: isCrowded ? nil : help()))
     }
+
+    /// Whether there are far more problems than are shown; looking for words that were meant takes its time.
+    private var isCrowded: Bool { findings.count > 10 * Self.shownLimit }
 
     private func add(_ finding: Finding) {
         if findings.count >= Self.keptLimit {

@@ -10,6 +10,9 @@ struct PathPattern {
 }
 
 extension RuleDecoder {
+    /// More than any path has, and more than a glob may expand to.
+    static let maximumPathLength = 16_384
+
     /// The globs of `path:`, one or a list.
     func patterns(from entry: YAMLNode.Entry, matchesHidden: Bool) -> [PathPattern] {
         let options = Glob.Options(matchesHidden: matchesHidden)
@@ -78,6 +81,12 @@ extension RuleDecoder {
 
     /// The text with `~` and `${env:NAME}` replaced, what they bring taken literally.
     private func expanded(_ text: String, _ node: YAMLNode) -> [UInt8]? {
+        guard text.utf8.count <= Self.maximumPathLength else {
+            problems.error(
+                "the glob has \(text.utf8.count) bytes, but at most \(Self.maximumPathLength) are read", at: mark(node),
+                help: "write several globs")
+            return nil
+        }
         var pattern: [UInt8] = []
         var rest = text.utf8[...]
         if text.hasPrefix("~") {

@@ -90,7 +90,7 @@ package struct RuleLoader: Sendable {
         }
         let decoder = RuleDecoder(
             source: source, folder: file.path.parent, stem: file.stem, surroundings: surroundings, catalog: catalog,
-            names: names, problems: problems, faults: document.problems.map(\.range))
+            names: names, problems: problems, faults: document.problems.map(\.range.lowerBound).sorted())
         return (decoder.rules(from: document.root), problems.sorted())
     }
 

@@ -166,6 +166,33 @@ struct RuleLoaderTests {
         #expect(loaded.diagnostics.last?.message == "19900 more problems are not shown")
     }
 
+    static let heavy: [(what: String, text: String)] = {
+        func repeated(_ text: String, _ count: Int) -> String { String(repeating: text, count: count) }
+        let rule = "rules:\n  - path: /in/*\n    action: "
+        return [
+            ("blanks in a list", "a: [" + repeated(" ", 1_000_000) + "${x}"),
+            ("unknown placeholders", rule + "{ use: copy, with: { to: \"" + repeated("${x}", 100_000) + "\" } }"),
+            ("unclosed placeholders", rule + "{ use: copy, with: { to: \"" + repeated("${x", 100_000) + "\" } }"),
+            ("placeholders in a shell", rule + "{ shell: \"" + repeated("${path}", 100_000) + "\" }"),
+            ("placeholders in a path", "rules: [{ path: '" + repeated("${env:INBOX}", 100_000) + "', action: log }]"),
+            ("braces in a path", "rules: [{ path: '" + repeated("{a,b}", 3_000) + "', action: log }]"),
+            ("unknown parameters", rule + "{ use: log, with: {" + (0..<20_000).map { "k\($0): 1, " }.joined() + "} }"),
+            ("unknown keys", rule + "log\n" + (0..<20_000).map { "    k\($0): 1\n" }.joined()),
+            ("duplicate keys", "rules:\n" + repeated("  - { path: /in/*, path: /in/*, action: log }\n", 5_000)),
+            ("unknown tags", "rules: [" + repeated("!a x, ", 100_000) + "]"),
+            ("quotes", "rules: [" + repeated("' \" ", 100_000) + "]"),
+            ("exclusions", "rules: [{ path: /in/*, action: log, exclude: [" + repeated("a, ", 50_000) + "] }]"),
+        ]
+    }()
+
+    @Test(arguments: heavy.indices)
+    func `time stays in proportion to the length of the file`(index: Int) {
+        let clock = ContinuousClock()
+        let start = clock.now
+        _ = load(Self.heavy[index].text)
+        #expect(clock.now - start < .seconds(40), "\(Self.heavy[index].what)")
+    }
+
     @Test func `ten thousand good rules load`() {
         let rules = (0..<10_000).map { "  - { name: r\($0), path: /in/\($0)/*.jpg, action: log }\n" }.joined()
         #expect(load("rules:\n\(rules)").ruleset.rules.count == 10_000)
