@@ -89,7 +89,7 @@ package final class Engine: Sendable {
         let watcher = try Watcher(scope: scope, queue: queue)
         defer { watcher.stop() }
 
-        var pipeline = Pipeline(ruleset: ruleset, journal: journal, report: report)
+        var pipeline = Pipeline(ruleset: ruleset, journal: journal, isPatient: !options.isOnce, report: report)
         var dispatcher = Dispatcher(
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, perform: perform,
             stop: stopSignal, log: log, report: report)
