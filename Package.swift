@@ -81,7 +81,10 @@ let package = Package(
         tests("FileEvents", ["FileEvents"]),
         tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
         tests("Globbing", ["Globbing"]),
-        tests("Rules", ["FileEvents", "PluginProtocol", "Rules"]),
+        tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules"]),
+        tests(
+            "RuleLoading", ["FileEvents", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling", "TestKit"],
+            exclude: ["Golden"]),
         tests(
             "Handling", ["CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "alight-launch", logging]),
         tests("Settling", ["FileEvents", "Settling", "TestKit"]),
