@@ -81,7 +81,9 @@ let package = Package(
         tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
         tests("Globbing", ["Globbing"]),
         tests("Rules", ["FileEvents", "PluginProtocol", "Rules"]),
-        tests("Handling", ["CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "alight-launch", logging]),
+        tests(
+            "Handling",
+            ["CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "alight-launch", logging]),
         tests("Settling", ["FileEvents", "Settling", "TestKit"]),
     ],
     swiftLanguageModes: [.v6]
