@@ -129,6 +129,8 @@ struct PluginDiscoveryTests {
             change: ["modes": ["serve"]], message: "it can't do one run for one event: 'modes' has no 'run'",
             help: "add 'run' to 'modes'"),
         Case(
+            change: ["timeout": "2"], message: "'timeout': the duration '2' has no unit", help: "write '2s'"),
+        Case(
             change: ["parameters": ["type": "object", "properties": ["to": ["oneOf": []]]]],
             message: "'parameters.properties.to' uses 'oneOf', which Alight can't check",
             help: "the keys are \(ParameterSchema.keys.joined(separator: ", "))"),

@@ -45,6 +45,13 @@ struct DescriptionReader {
         description.events = try words(fields, "events", EventMask.words)
         description.types = try words(fields, "types", FileType.allCases.map(\.rawValue) + ["any"])
         description.timeout = try fields.text("timeout")
+        if let text = description.timeout {
+            do throws(DurationProblem) {
+                _ = try DurationText.parse(text)
+            } catch {
+                throw HandlerProblem(message: "'timeout': \(error.message)", help: error.help)
+            }
+        }
         return (description, remarks(members))
     }
 
