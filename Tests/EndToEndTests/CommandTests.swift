@@ -1,0 +1,189 @@
+import FileEvents
+import Foundation
+import Glibc
+import TestKit
+import Testing
+
+/// What a person or a script meets at the command line.
+struct CommandTests {
+    private static let rules = """
+        rules:
+          - name: notes
+            path: in/*
+            settle: 100ms
+            action: { use: log, with: { message: "${event} ${name}" } }
+        """
+
+    private static func run(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> (status: Int32?, program: RunningProgram) {
+        let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("run"))
+        return (program.wait(), program)
+    }
+
+    private static func start(
+        _ tree: borrowing TemporaryTree, _ arguments: [String] = ["run", "rules.yaml"],
+        environment: [String: String] = [:]
+    ) -> RunningProgram {
+        let program = RunningProgram(
+            Places.alight, arguments, in: tree.root, environment: environment, output: tree.path("run"))
+        #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+        return program
+    }
+
+    private static let statuses: [([String], Int32)] = [
+        (["frobnicate"], 2), (["run", "--jobs", "0"], 2), (["run", "--log-format", "xml"], 2), (["check", "none.yaml"], 3),
+        (["run"], 3), (["--version"], 0), (["--help"], 0), (["run", "--help"], 0), (["check", "rules.yaml"], 0),
+        (["check", "bad.yaml"], 3), (["run", "bad.yaml"], 3), (["check", "empty"], 3), (["run", "rules.yaml", "--once"], 4),
+    ]
+
+    @Test(arguments: statuses)
+    func `exit status`(_ arguments: [String], _ expected: Int32) {
+        withTempTree { tree in
+            TestFile.write(tree.path("rules.yaml"), Self.rules)
+            TestFile.write(tree.path("bad.yaml"), "rules:\n  - path: in/*\n    actoin: log\n")
+            TestFile.makeFolder(tree.path("empty"))
+            let (status, program) = Self.run(tree, arguments)
+            #expect(status == expected, "\(program.output)\(program.error)")
+            // What is wrong is said on standard error, what was asked for on standard output.
+            #expect(program.output.isEmpty == (expected != 0), "\(program.output)")
+            #expect(program.error.isEmpty == (expected == 0))
+        }
+    }
+
+    @Test func `a mistake is shown with its place, its line and the way out`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("bad.yaml"), "rules:\n  - path: in/*\n    actoin: log\n")
+            let (_, program) = Self.run(tree, ["check", "bad.yaml"])
+            #expect(program.error.contains("bad.yaml:3:5: error: unknown key 'actoin'"))
+            #expect(program.error.contains(" 3 |     actoin: log\n   |     ^~~~~~\n"))
+            #expect(program.error.contains("help: write 'action'"))
+        }
+    }
+
+    @Test func `a person reads one line per action`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("rules.yaml"), Self.rules)
+            TestFile.makeFolder(tree.path("in"))
+            let program = Self.start(tree)
+            #expect(program.error.contains("ready: watching 1 folders for 1 rules\n"))
+            TestFile.write(tree.path("in/a\u{1B}[31m\nb"), "x")
+            #expect(Deadline.wait { program.lines.count == 1 })
+            let line = program.output
+            #expect(line.contains(" notes: created \(tree.root)/in/a\\u{1b}[31m\\nb: succeeded in "), "\(line)")
+            #expect(line.hasSuffix(" ms: created a\\u{1b}[31m\\nb\n"), "\(line)")
+            program.signal(SIGINT)
+            #expect(program.wait() == 0)
+            #expect(program.error.contains("stopping"))
+        }
+    }
+
+    @Test func `a machine reads one object per line`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("rules.yaml"), Self.rules)
+            TestFile.makeFolder(tree.path("in"))
+            let program = Self.start(tree, ["run", "rules.yaml", "--log-format", "json"])
+            TestFile.write(tree.root.appending("in").appending([0x61, 0xE9]), "x")
+            #expect(Deadline.wait { program.lines.count == 1 })
+            let object = try #require(
+                try JSONSerialization.jsonObject(with: Data(program.output.utf8)) as? [String: Any])
+            #expect(object["rule"] as? String == "notes")
+            #expect(object["outcome"] as? String == "succeeded")
+            #expect(object["state"] as? String == "succeeded")
+            #expect((object["duration_ms"] as? Double).map { $0 >= 0 } == true)
+            let exact = (object["path_base64"] as? String).flatMap { Data(base64Encoded: $0) }
+            #expect(exact.map { PathBytes($0) } == tree.root.appending("in").appending([0x61, 0xE9]))
+            for line in program.error.split(separator: "\n") {
+                #expect(try JSONSerialization.jsonObject(with: Data(line.utf8)) is [String: Any], "\(line)")
+            }
+        }
+    }
+
+    @Test func `rules come from the folder of rules, else from the configuration`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("config/alight/rules/a.yaml"), Self.rules)
+            let configured = RunningProgram(
+                Places.alight, ["check"], in: tree.root, environment: ["XDG_CONFIG_HOME": "\(tree.root)/config"],
+                output: tree.path("one"))
+            #expect(configured.wait() == 0)
+            #expect(configured.output.contains("config/alight/rules/a.yaml:2:5"))
+            TestFile.write(tree.path("rules/b.yml"), Self.rules)
+            let here = RunningProgram(
+                Places.alight, ["check"], in: tree.root, environment: ["XDG_CONFIG_HOME": "\(tree.root)/config"],
+                output: tree.path("two"))
+            #expect(here.wait() == 0)
+            #expect(here.output.contains("rules/b.yml:2:5"))
+        }
+    }
+
+    @Test func `the shipped rules pass`() {
+        withTempTree { tree in
+            let program = RunningProgram(
+                Places.alight, ["check", "\(Places.checkout)/rules"], in: tree.root, output: tree.path("run"))
+            #expect(program.wait() == 0, "\(program.error)")
+        }
+    }
+
+    @Test func `kill -9 takes the actions' programs along`() {
+        withTempTree { tree in
+            TestFile.write(
+                tree.path("rules.yaml"),
+                """
+                rules:
+                  - name: slow
+                    path: in/*
+                    settle: 0
+                    action:
+                      shell: 'setsid sleep 600 & trap "" TERM; echo $$ >"$ALIGHT_ROOT/../pid"; sleep 600; sleep 600'
+                """)
+            TestFile.makeFolder(tree.path("in"))
+            let program = Self.start(tree)
+            TestFile.write(tree.path("in/a"), "x")
+            let pid = Deadline.poll { () -> Int32? in
+                let text = TestFile.read(tree.path("pid")).map { String(decoding: $0, as: UTF8.self) }
+                return text.flatMap { $0.hasSuffix("\n") ? Int32($0.dropLast()) : nil }
+            }
+            program.signal(SIGKILL)
+            #expect(program.wait() == 128 + SIGKILL)
+            #expect(pid != nil)
+            #expect(Deadline.wait { pid.map { kill($0, 0) } == -1 })
+        }
+    }
+
+    @Test func `what was still settling at the stop is named`() {
+        withTempTree { tree in
+            // The second rule's line proves that the path was taken in.
+            let quick = Self.rules.replacing("notes", with: "quick").replacing("rules:\n", with: "")
+            TestFile.write(
+                tree.path("rules.yaml"), Self.rules.replacing("100ms", with: "10m") + "\n" + quick)
+            TestFile.makeFolder(tree.path("in"))
+            let program = Self.start(tree)
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { program.output.contains("quick: created") }, "\(program.error)")
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+            #expect(program.error.contains("1 paths were still settling and are not handled: '\(tree.root)/in/a'"))
+        }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can become another user"))
+    func `an ordinary user's rules handle other people's files by samples`() {
+        withTempTree { tree in
+            // The build folder may be closed to others, so the programs are copied.
+            for name in ["alight", "alight-launch"] {
+                TestFile.copyTree(Places.products.appending(name), tree.path("bin/\(name)"))
+            }
+            TestFile.write(tree.path("rules.yaml"), Self.rules)
+            TestFile.makeFolder(tree.path("in"))
+            for path in [tree.root, tree.path("bin"), tree.path("in")] { _ = path.withCString { chmod($0, 0o777) } }
+            let program = RunningProgram(
+                "/usr/bin/setpriv",
+                [
+                    "--reuid=65534", "--regid=65534", "--clear-groups", "\(tree.root)/bin/alight", "run", "rules.yaml",
+                ], in: tree.root, output: tree.path("run"))
+            #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+            TestFile.write(tree.path("in/of-root"), "x")
+            #expect(Deadline.wait { program.output.contains("in/of-root: succeeded") }, "\(program.error)")
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+        }
+    }
+}
