@@ -77,10 +77,14 @@ let package = Package(
 
         // Tests.
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
+        tests("EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch"], exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
         tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
         tests("Globbing", ["Globbing"]),
-        tests("Rules", ["FileEvents", "PluginProtocol", "Rules"]),
+        tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules"]),
+        tests(
+            "RuleLoading", ["FileEvents", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling", "TestKit"],
+            exclude: ["Golden"]),
         tests(
             "Handling",
             ["CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "alight-launch", logging]),

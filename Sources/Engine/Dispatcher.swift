@@ -73,7 +73,8 @@ struct Dispatcher: ~Copyable {
             .attempt(
                 AttemptReport(
                     time: DiskProbe.now(), rule: rule.name, event: job.event.kind,
-                    path: job.event.path, from: job.event.from, job: job.id, attempt: job.attempt, maximumAttempts: rule.retry.attempts,
+                    path: job.event.path, from: job.event.from, job: job.id, attempt: job.attempt,
+                    maximumAttempts: rule.retry.attempts,
                     action: rule.actions.map(\.name).joined(separator: "+"), outcome: outcome,
                     duration: result.duration, state: state, pause: pause)))
         return nil

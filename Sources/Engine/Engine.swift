@@ -65,7 +65,9 @@ package final class Engine: Sendable {
         self.report = report
     }
 
-    /// Finishes the jobs that are accepted, then ends ``run()``. Callable from any thread.
+    /// Finishes the jobs that are accepted, then ends ``run()``.
+    ///
+    /// Callable from any thread.
     package func stop() { mailbox.post(.stop) }
 
     /// Ends ``run()`` and all actions at once.
@@ -74,7 +76,9 @@ package final class Engine: Sendable {
     /// Compares everything with the ledger again.
     package func rescan() { mailbox.post(.rescan) }
 
-    /// Runs until stopped, or with `isOnce` until everything is handled. Blocks; call it once.
+    /// Runs until stopped, or with `isOnce` until everything is handled.
+    ///
+    /// Blocks; call it once.
     ///
     /// - Throws: When watching can't begin at all.
     package func run() throws(WatchError) -> EngineSummary {
@@ -85,7 +89,7 @@ package final class Engine: Sendable {
         let watcher = try Watcher(scope: scope, queue: queue)
         defer { watcher.stop() }
 
-        var pipeline = Pipeline(ruleset: ruleset, journal: journal, report: report)
+        var pipeline = Pipeline(ruleset: ruleset, journal: journal, isPatient: !options.isOnce, report: report)
         var dispatcher = Dispatcher(
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, perform: perform,
             stop: stopSignal, log: log, report: report)

@@ -29,6 +29,8 @@ struct Pipeline: ~Copyable {
     private let ruleset: Ruleset
     private let journal: any Journal
     private let report: (EngineReport) -> Void
+    /// Whether a path that can't be looked at is tried again, or told of and left.
+    private let isPatient: Bool
     private var settler = Settler<Key, Note>()
 
     /// What one turn of the engine commits together.
@@ -42,9 +44,10 @@ struct Pipeline: ~Copyable {
     /// A file that changed so shortly before the start may still be in the making.
     private static let recent = Duration.seconds(60)
 
-    init(ruleset: Ruleset, journal: any Journal, report: @escaping (EngineReport) -> Void) {
+    init(ruleset: Ruleset, journal: any Journal, isPatient: Bool, report: @escaping (EngineReport) -> Void) {
         self.ruleset = ruleset
         self.journal = journal
+        self.isPatient = isPatient
         self.report = report
     }
 
@@ -107,7 +110,8 @@ struct Pipeline: ~Copyable {
         for rule in ruleset.rules {
             for path in journal.paths(rule: rule.name, inside: folder) {
                 let note = Note(signs: .vanished, origin: .rescan)
-                settler.add(Key(path: path, policy: rule.settle), note: note, quiet: rule.settle.quiet, at: now) { _ in }
+                settler.add(Key(path: path, policy: rule.settle), note: note, quiet: rule.settle.quiet, at: now) { _ in
+                }
             }
         }
     }
@@ -134,7 +138,7 @@ struct Pipeline: ~Copyable {
             case .finished(let snapshot): accept(key, snapshot, entry.note)
             // What went may have become something that settled just now: look at those first.
             case .gone: gone.append((key, entry.note))
-            case .unreadable(let errno): report(.unreadable(key.path, errno: errno))
+            case .unreadable(let errno): putBackUnreadable(key, entry, errno, at: now)
             case .wait(let pause, let sample):
                 var entry = entry
                 entry.note.sample = sample
@@ -148,6 +152,17 @@ struct Pipeline: ~Copyable {
         }
         for (key, note) in gone { acceptGone(key, note) }
         commit(at: now)
+    }
+
+    /// A path that can't be looked at is neither new nor gone: it waits until it can be.
+    private mutating func putBackUnreadable(
+        _ key: Key, _ entry: Settler<Key, Note>.Waiting, _ errno: Int32, at now: ContinuousClock.Instant
+    ) {
+        var entry = entry
+        if !entry.note.hasWarned { report(.unreadable(key.path, errno: errno)) }
+        entry.note.hasWarned = true
+        guard isPatient else { return }
+        settler.putBack(key, entry, until: now + .seconds(1 << min(entry.rounds, 6)))
     }
 
     private mutating func commit(at now: ContinuousClock.Instant) {
@@ -225,6 +240,8 @@ struct Pipeline: ~Copyable {
         for match in ruleset.rules(taking: key.path) {
             let rule = ruleset.rules[match.rule]
             guard rule.settle == key.policy, let before = known(rule, key.path) else { continue }
+            // A root that is not there is unavailable, not empty; it is compared when it is back.
+            guard case .present = DiskProbe.look(at: match.root) else { continue }
             tellDeleted(rule, match.root, key.path, before, note.origin)
         }
     }

@@ -38,7 +38,7 @@ public struct FileEvent: Hashable, Sendable {
     public var snapshot: Snapshot
     /// The facts accepted before; nil for a path that was unknown.
     public var before: Snapshot?
-    /// What differs, in the words of the event mask: `extended`, `truncated`, `overwritten`, `mode`, `uid`, …
+    /// What differs: words like `extended`, `truncated`, `overwritten`, `mode` and `uid`.
     public var changed: [String]
     /// Whether the path holds another file than before.
     public var isReplaced: Bool

@@ -34,7 +34,9 @@ public struct Snapshot: Hashable, Sendable {
     public var type: FileType
     /// Bytes.
     public var size: UInt64
-    /// Last change of the content. Anyone may set it, so it never decides that a file is finished.
+    /// Last change of the content.
+    ///
+    /// Anyone may set it, so it never decides that a file is finished.
     public var modified: Timestamp
     /// Last change of content or attributes, set by the kernel alone.
     public var changed: Timestamp

@@ -45,7 +45,7 @@ extension Timestamp: CustomStringConvertible {
         return String(repeating: "0", count: max(0, width - digits.count)) + digits
     }
 
-    /// The proleptic Gregorian date of a day count since 1970-01-01 (H. Hinnant's algorithm).
+    /// The proleptic Gregorian date of a day count since 1970-01-01, by Hinnant's algorithm.
     private static func civil(days: Int64) -> (year: Int, month: Int, day: Int) {
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097

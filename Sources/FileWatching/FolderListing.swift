@@ -9,7 +9,9 @@ struct FolderEntry {
 
 /// Lists a folder, without `.` and `..`, in the order of the file system.
 enum FolderListing {
-    /// Calls the closure for each entry. A symbolic link to a folder is not a folder.
+    /// Calls the closure for each entry.
+    ///
+    /// A symbolic link to a folder is not a folder.
     ///
     /// - Returns: 0, or the errno of opening or reading the folder; what came before an error has been told.
     static func read(_ path: PathBytes, followingLink: Bool, _ body: (FolderEntry) -> Void) -> Int32 {

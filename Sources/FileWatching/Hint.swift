@@ -1,13 +1,19 @@
 package import FileEvents
 
-/// Says that a path is dirty: look at it. Nothing else about it is promised.
+/// Says that a path is dirty: look at it.
+///
+/// Nothing else about it is promised.
 package struct Hint: Sendable, Hashable {
-    /// What gave rise to the hint. Several hints of one path merge by union.
+    /// What gave rise to the hint.
+    ///
+    /// Several hints of one path merge by union.
     package struct Signs: OptionSet, Sendable, Hashable {
         package let rawValue: UInt16
         package init(rawValue: UInt16) { self.rawValue = rawValue }
 
-        /// Content was written through a descriptor. A write through mmap gives no such sign, only `closed`.
+        /// Content was written through a descriptor.
+        ///
+        /// A write through mmap gives no such sign, only `closed`.
         package static let written = Signs(rawValue: 1 << 0)
         /// A descriptor that was open for writing is closed.
         package static let closed = Signs(rawValue: 1 << 1)

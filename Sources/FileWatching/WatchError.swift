@@ -1,7 +1,9 @@
 package import FileEvents
 import Glibc
 
-/// Why a folder can't be watched. `description` is the sentence for people, `help` the way out.
+/// Why a folder can't be watched.
+///
+/// `description` is the sentence for people, `help` the way out.
 package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The user's inotify instances are used up.
     case instanceLimit

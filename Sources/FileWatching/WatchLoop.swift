@@ -37,7 +37,7 @@ struct WatchLoop: ~Copyable {
     }
 
     mutating func run(_ control: Watcher.Control) {
-        for root in scope.roots { arm(root, origin: .scan) }
+        for root in scope.roots { arm(root, origin: .scan, mayHaveChanged: false) }
         while !control.isStopped {
             var descriptors = [
                 pollfd(fd: inotify.descriptor, events: Int16(POLLIN), revents: 0),
@@ -74,14 +74,20 @@ struct WatchLoop: ~Copyable {
     /// Lists all roots again, and every folder below them.
     private mutating func rescan() {
         isRescanning = true
-        for root in scope.roots where missing[root] == nil { arm(root, origin: .rescan) }
-        for root in Array(missing.keys) { arm(root, origin: .rescan) }
+        for root in scope.roots { arm(root, origin: .rescan, mayHaveChanged: true) }
     }
 
     // MARK: Roots
 
     /// Watches a root, or the nearest folder above it when it does not exist.
-    private mutating func arm(_ root: PathBytes, origin: EventOrigin) {
+    ///
+    /// - Parameters:
+    ///   - root: The folder that is wanted.
+    ///   - origin: Why it is listed.
+    ///   - mayHaveChanged: Whether all that is known below it is to be compared,
+    ///     now that it is there. Never after an unmount: what is below the mount
+    ///     point then is another folder, and nothing was deleted.
+    private mutating func arm(_ root: PathBytes, origin: EventOrigin, mayHaveChanged: Bool) {
         let wasMissing = missing.removeValue(forKey: root)
         defer { if let wasMissing { release(wasMissing) } }
         var folder = root
@@ -92,6 +98,7 @@ struct WatchLoop: ~Copyable {
                     note(folder, watch)
                     visits.append(Visit(folder: root, origin: origin))
                     if wasMissing != nil { reports.append(.rootAppeared(root)) }
+                    if mayHaveChanged { hints.append(Hint(path: root, signs: .subtree, origin: origin)) }
                     return
                 }
                 // The next folder on the way may have come before the watch was there.
@@ -204,12 +211,16 @@ struct WatchLoop: ~Copyable {
             return
         }
         if event.has(IN_IGNORED) {
-            for folder in table.forget(descriptor: event.descriptor) { lost(folder) }
+            for folder in table.forget(descriptor: event.descriptor) { lost(folder, mayHaveChanged: true) }
             return
         }
         if event.name.isEmpty {
-            guard event.has(IN_MOVE_SELF) || event.has(IN_UNMOUNT) else { return }
-            for folder in table.paths(of: event.descriptor) where isRootOrWaiting(folder) { drop(folder) }
+            let isUnmounted = event.has(IN_UNMOUNT)
+            guard event.has(IN_MOVE_SELF) || isUnmounted else { return }
+            for folder in table.paths(of: event.descriptor) where isRootOrWaiting(folder) {
+                for freed in table.forget(below: folder) { inotify.remove(freed) }
+                lost(folder, mayHaveChanged: !isUnmounted)
+            }
             return
         }
         for folder in table.paths(of: event.descriptor) {
@@ -220,14 +231,15 @@ struct WatchLoop: ~Copyable {
     private mutating func handle(_ event: InotifyEvent, at path: PathBytes) {
         let appeared = event.has(IN_CREATE) || event.has(IN_MOVED_TO)
         if appeared, !missing.isEmpty {
-            for root in missing.keys.filter({ $0.isInside(path) }) { arm(root, origin: .live) }
+            for root in missing.keys.filter({ $0.isInside(path) }) { arm(root, origin: .live, mayHaveChanged: true) }
         }
         if event.isFolder {
             if event.has(IN_MOVED_FROM) || event.has(IN_DELETE) { forget(path, isMoved: event.has(IN_MOVED_FROM)) }
-            if (appeared || (event.has(IN_ATTRIB) && table.descriptor(of: path) == nil)), scope.reaches(path),
-                scope.roots.contains(where: { path.isInside($0) })
+            // A folder whose mode changed may have become readable.
+            if appeared || event.has(IN_ATTRIB), scope.reaches(path), scope.roots.contains(where: { path.isInside($0) })
             {
-                visits.append(Visit(folder: path, origin: .live))
+                let isKnown = !appeared && table.descriptor(of: path) != nil
+                visits.append(Visit(folder: path, origin: isKnown ? .rescan : .live))
             }
         }
         guard scope.takes(path) else { return }
@@ -253,18 +265,14 @@ struct WatchLoop: ~Copyable {
         scope.roots.contains(folder) || missing.values.contains(folder)
     }
 
-    /// A root, or a folder that is waited in, was renamed away or unmounted.
-    private mutating func drop(_ folder: PathBytes) {
-        for freed in table.forget(below: folder) { inotify.remove(freed) }
-        lost(folder)
-    }
-
     /// The watch of a folder is gone; a root is looked for again.
-    private mutating func lost(_ folder: PathBytes) {
-        for (root, place) in missing where place == folder { arm(root, origin: .live) }
+    ///
+    /// Nothing is told of what was in it: a folder that can't be seen is not
+    /// empty. What is missing is found by the comparison when it is back.
+    private mutating func lost(_ folder: PathBytes, mayHaveChanged: Bool) {
+        for (root, place) in missing where place == folder { arm(root, origin: .live, mayHaveChanged: mayHaveChanged) }
         if scope.roots.contains(folder), missing[folder] == nil {
-            hints.append(Hint(path: folder, signs: [.vanished, .subtree], origin: .live))
-            arm(folder, origin: .live)
+            arm(folder, origin: .live, mayHaveChanged: mayHaveChanged)
         }
     }
 }

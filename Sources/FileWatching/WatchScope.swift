@@ -2,7 +2,9 @@ package import FileEvents
 
 /// What is worth a watch and what is worth a hint.
 package struct WatchScope: Sendable {
-    /// The folders where watching begins. They need not exist.
+    /// The folders where watching begins.
+    ///
+    /// They need not exist.
     package var roots: [PathBytes]
     /// Whether something strictly below the folder could be wanted.
     package var reaches: @Sendable (PathBytes) -> Bool

@@ -74,7 +74,9 @@ package final class Watcher: Sendable {
     /// Lists all roots again and hints everything found; ends with the report `rescanned`.
     package func rescan() { control.rescan() }
 
-    /// Ends the thread and waits for it. A second call does nothing.
+    /// Ends the thread and waits for it.
+    ///
+    /// A second call does nothing.
     package func stop() {
         let running = thread.withLock { thread in
             let running = thread

@@ -38,6 +38,8 @@ package struct WorkerThread: Sendable {
         self.handle = handle
     }
 
-    /// Waits for the thread to end. Call it once.
+    /// Waits for the thread to end.
+    ///
+    /// Call it once.
     package func join() { pthread_join(handle, nil) }
 }

@@ -34,6 +34,7 @@ package protocol Journal: Sendable {
     ///   - limit: The most jobs to take.
     ///   - busy: Paths to pass over: a path has one action at a time.
     ///   - now: The present.
+    /// - Returns: The jobs, their attempts counted up; fewer than `limit` when no more are due.
     func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]
 
     /// Commits how a leased job ended, together with the snapshots that its own writes left.

@@ -100,9 +100,11 @@ extension RuleDecoder {
         }
         guard var parameters else { return nil }
         if let schema = description.parameters {
-            for problem in ParameterCheck.problems(in: parameters, schema: schema) {
+            for (index, problem) in ParameterCheck.problems(in: parameters, schema: schema).enumerated() {
+                // Beyond what is shown, the place is not worth the search.
+                let with = index < DiagnosticCollector.shownLimit ? with?.value : nil
                 problems.error(
-                    problem.message, at: mark(problem, with: with?.value, otherwise: node.range), help: problem.help)
+                    problem.message, at: mark(problem, with: with, otherwise: node.range), help: problem.help)
             }
             parameters = ParameterCheck.fillingDefaults(parameters, schema: schema)
         }
@@ -168,7 +170,7 @@ extension RuleDecoder {
     private func argument(_ node: YAMLNode, number: Int) -> Template? {
         // `null` in a command is the word; `~` is the home folder.
         if node.isEmpty || node.text == nil {
-            _ = text(node, name: "an element of 'exec'", at: mark(node))
+            _ = text(node, name: "an element of 'exec'", at: mark(node), help: "write \"\" for an empty argument")
             return nil
         }
         guard let text = node.text, let template = template(text, node, step: number) else { return nil }
@@ -207,15 +209,15 @@ extension RuleDecoder {
             problems.error("a line can't hold a NUL", at: mark(entry), help: "remove it")
             return nil
         }
-        var isRight = true
-        for token in PlaceholderScan.tokens(in: line) {
+        var errors = 0
+        for token in PlaceholderScan.tokens(in: line) where errors < Self.errorsPerText {
             guard let help = ShellVariable.help(for: token.word) else { continue }
-            isRight = false
+            errors += 1
             problems.error(
                 "'shell' takes no placeholders, and '${\(escaped(token.word, limit: 80))}' is one",
                 at: mark(entry.value, offset: token.range.lowerBound, length: token.range.count), help: help)
         }
-        return isRight ? line : nil
+        return errors == 0 ? line : nil
     }
 }
 

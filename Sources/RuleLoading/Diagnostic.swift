@@ -56,9 +56,9 @@ private struct Excerpt {
         let end = max(start, min(range.upperBound, line.upperBound))
         // No more than four bytes are a character, so this window is wide enough however long the line is.
         var from = start
-        for _ in 0..<Self.width where from > line.lowerBound { from = source.offset(before: from) }
+        for _ in 0...Self.width where from > line.lowerBound { from = source.offset(before: from) }
         var to = start
-        for _ in 0..<Self.width where to < line.upperBound { to = source.offset(after: to) }
+        for _ in 0...Self.width where to < line.upperBound { to = source.offset(after: to) }
         var before = Array(source.text(from..<start).unicodeScalars)
         var after = Array(source.text(start..<to).unicodeScalars)
         length = max(1, min(source.character(at: end) - source.character(at: start), after.count))
@@ -66,7 +66,8 @@ private struct Excerpt {
         let isCutAfter = to < line.upperBound
         if isCutBefore || isCutAfter || before.count + after.count > Self.width {
             let lead = max(Self.lead, Self.width - after.count - 1)
-            if before.count > lead { before = ["…"] + before.suffix(lead) }
+            // An ellipsis for a single character would hide more than it saves.
+            if before.count > lead + 1 { before = ["…"] + before.suffix(lead) }
             let room = Self.width - before.count
             if after.count > room { after = after.prefix(room - 1) + ["…"] }
             length = max(1, min(length, after.count))

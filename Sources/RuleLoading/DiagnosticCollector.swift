@@ -8,52 +8,59 @@ final class DiagnosticCollector {
     /// More than anybody mends at once.
     static let shownLimit = 100
     /// As many as are worth the memory; the rest is only counted.
-    private static let keptLimit = 5_000
+    private static let keptLimit = 20_000
 
-    private struct Key: Hashable {
-        var offset: Int
+    private struct Finding: Hashable {
+        var range: Range<Int>
+        var severity: Diagnostic.Severity
         var message: String
+        var help: String?
     }
 
     private let source: SourceText
-    private var diagnostics: [Diagnostic] = []
-    private var known: Set<Key> = []
+    private var findings: [Finding] = []
+    private var known: Set<Finding> = []
     private var dropped = 0
     private(set) var errorCount = 0
 
     init(_ source: SourceText) { self.source = source }
 
-    func error(_ message: String, at range: Range<Int>, help: String? = nil) {
+    /// Adds an error; the help is asked for only while it has a chance to be shown.
+    func error(_ message: String, at range: Range<Int>, help: @autoclosure () -> String? = nil) {
         errorCount += 1
-        add(.error, message, at: range, help: help)
+        add(Finding(range: range, severity: .error, message: message, help: isCrowded ? nil : help()))
     }
 
-    func warning(_ message: String, at range: Range<Int>, help: String? = nil) {
-        add(.warning, message, at: range, help: help)
+    func warning(_ message: String, at range: Range<Int>, help: @autoclosure () -> String? = nil) {
+        add(Finding(range: range, severity: .warning, message: message, help: isCrowded ? nil : help()))
     }
 
-    private func add(_ severity: Diagnostic.Severity, _ message: String, at range: Range<Int>, help: String?) {
-        guard diagnostics.count < Self.keptLimit else {
+    /// Whether there are far more problems than are shown; looking for words that were meant takes its time.
+    private var isCrowded: Bool { findings.count > 10 * Self.shownLimit }
+
+    private func add(_ finding: Finding) {
+        if findings.count >= Self.keptLimit {
             dropped += 1
-            return
+        } else if known.insert(finding).inserted {
+            findings.append(finding)
         }
-        guard known.insert(Key(offset: range.lowerBound, message: message)).inserted else { return }
-        diagnostics.append(Diagnostic(severity, in: source, at: range, message: message, help: help))
     }
 
     /// All in the order of the file; beyond the limit only how many more there are.
     func sorted() -> [Diagnostic] {
-        let sorted = diagnostics.enumerated().sorted { left, right in
-            let (a, b) = (left.element.place, right.element.place)
-            return (a.line, a.column, left.offset) < (b.line, b.column, right.offset)
+        let sorted = findings.enumerated().sorted { left, right in
+            (left.element.range.lowerBound, left.offset) < (right.element.range.lowerBound, right.offset)
         }.map(\.element)
-        guard sorted.count > Self.shownLimit else { return sorted }
-        let rest = sorted.count - Self.shownLimit + dropped
-        let isError = errorCount > 0
+        let shown = sorted.prefix(Self.shownLimit).map { finding in
+            Diagnostic(
+                finding.severity, in: source, at: finding.range, message: finding.message, help: finding.help)
+        }
+        let rest = sorted.count - shown.count + dropped
+        guard rest > 0 else { return shown }
         let note = Diagnostic(
-            isError ? .error : .warning, file: source.file,
+            errorCount > 0 ? .error : .warning, file: source.file,
             message: "\(rest) more \(rest == 1 ? "problem is" : "problems are") not shown",
             help: "mend those above first")
-        return sorted.prefix(Self.shownLimit) + [note]
+        return shown + [note]
     }
 }

@@ -13,9 +13,15 @@ enum FlowPlaceholder {
         var index = source.lineRange(at: min(start, end)).lowerBound
         var open = 0
         var tokenStart = index
+        var isInToken = false
         while index < min(end + 2, bytes.count) {
             let byte = bytes[index]
-            let isAtStart = bytes[tokenStart..<index].allSatisfy(isBlank)
+            let isAtStart = !isInToken
+            isInToken = isInToken || !isBlank(byte)
+            defer {
+                if tokenStart > index { isInToken = false }
+                index += 1
+            }
             switch byte {
             case UInt8(ascii: "\""), UInt8(ascii: "'"):
                 if isAtStart, let closing = bytes[(index + 1)...].firstIndex(of: byte) { index = closing }
@@ -45,7 +51,6 @@ enum FlowPlaceholder {
             default:
                 break
             }
-            index += 1
         }
         return nil
     }

@@ -10,6 +10,9 @@ struct PathPattern {
 }
 
 extension RuleDecoder {
+    /// More than any path has, and more than a glob may expand to.
+    static let maximumPathLength = 16_384
+
     /// The globs of `path:`, one or a list.
     func patterns(from entry: YAMLNode.Entry, matchesHidden: Bool) -> [PathPattern] {
         let options = Glob.Options(matchesHidden: matchesHidden)
@@ -23,7 +26,9 @@ extension RuleDecoder {
         }
         return nodes.compactMap { node in
             let range = node.isEmpty ? mark(entry) : mark(node)
-            guard let text = text(node, name: "'path'", at: range) else { return nil }
+            guard let text = text(node, name: "'path'", at: range, help: "write a glob, such as ~/inbox/*.pdf") else {
+                return nil
+            }
             return glob(from: text, node, options: options).map { PathPattern(glob: $0, node: node) }
         }
     }
@@ -49,12 +54,13 @@ extension RuleDecoder {
 
     private func glob(from text: String, _ node: YAMLNode, options: Glob.Options) -> Glob? {
         guard var pattern = expanded(text, node) else { return nil }
-        // Checked as it is written first, so that messages quote that; `..` has no place in a glob, only in front of one.
-        let hasParents = pattern.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
+        // Checked as it is written first, so that a message quotes that and not where the file happens to be.
+        let skipped = PathPrefix.parentsLength(of: Array(text.utf8))
+        let written = PathPrefix.unescapingDollars(Array(text.utf8)[skipped...])
         var isAbsolute = pattern.first == .slash
-        if !hasParents {
-            guard let glob = parsed(pattern, written: text, node, options: options) else { return nil }
-            isAbsolute = glob.root.first == .slash
+        if !written.isEmpty || skipped == 0 {
+            guard let glob = parsed(written, written: text, node, options: options) else { return nil }
+            isAbsolute = isAbsolute || (skipped == 0 && glob.root.first == .slash)
         }
         if !isAbsolute {
             pattern = PathPrefix.escaped(folder.bytes) + (folder.bytes == [.slash] ? [] : [.slash]) + pattern
@@ -66,7 +72,7 @@ extension RuleDecoder {
         do throws(GlobError) {
             return try Glob(pattern, options: options)
         } catch {
-            // What was put in stands in front, so the place counts from the end.
+            // What was put in or left out is in front, so the place counts from the end.
             let offset = max(0, text.utf8.count - (pattern.count - error.offset))
             problems.error(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
             return nil
@@ -75,6 +81,12 @@ extension RuleDecoder {
 
     /// The text with `~` and `${env:NAME}` replaced, what they bring taken literally.
     private func expanded(_ text: String, _ node: YAMLNode) -> [UInt8]? {
+        guard text.utf8.count <= Self.maximumPathLength else {
+            problems.error(
+                "the glob has \(text.utf8.count) bytes, but at most \(Self.maximumPathLength) are read", at: mark(node),
+                help: "write several globs")
+            return nil
+        }
         var pattern: [UInt8] = []
         var rest = text.utf8[...]
         if text.hasPrefix("~") {
@@ -92,7 +104,7 @@ extension RuleDecoder {
         var index = bytes.count - rest.count
         var isComplete = true
         for token in PlaceholderScan.tokens(in: text) {
-            pattern += bytes[index..<token.range.lowerBound]
+            pattern += PathPrefix.unescapingDollars(bytes[index..<token.range.lowerBound])
             index = token.range.upperBound
             let range = mark(node, offset: token.range.lowerBound, length: token.range.count)
             guard token.word.hasPrefix("env:") else {
@@ -122,7 +134,7 @@ extension RuleDecoder {
                 return nil
             }
         }
-        pattern += bytes[index...]
+        pattern += PathPrefix.unescapingDollars(bytes[index...])
         return isComplete ? pattern : nil
     }
 
@@ -171,6 +183,21 @@ enum PathPrefix {
     /// A pattern that matches exactly these bytes.
     static func escaped(_ bytes: [UInt8]) -> [UInt8] {
         bytes.flatMap { special.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }
+    }
+
+    /// Literal text of a rules file, in which `$${` stands for `${`.
+    static func unescapingDollars(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        Array(bytes).replacing(Array("$${".utf8), with: Array(#"$\{"#.utf8))
+    }
+
+    /// How many bytes of the literal beginning it takes to be past its last `..`.
+    static func parentsLength(of pattern: [UInt8]) -> Int {
+        let head = pattern.prefix { !wild.contains($0) }
+        let folders = head.count == pattern.count ? head : head[...(head.lastIndex(of: .slash) ?? -1)]
+        guard let parents = folders.split(separator: .slash).last(where: { $0.elementsEqual([.dot, .dot]) }) else {
+            return 0
+        }
+        return min(parents.endIndex + 1, pattern.count)
     }
 
     /// An absolute pattern without `..` in the folders in front of its first wildcard.

@@ -24,6 +24,8 @@ struct RuleDecoder {
     let catalog: CatalogCache
     let names: RuleNames
     let problems: DiagnosticCollector
+    /// Where the tree leaves something out, because YAML itself is wrong there; in rising order.
+    let faults: [Int]
 
     static let topKeys = ["rules", "defaults"]
     static let ruleKeys = [
@@ -109,14 +111,24 @@ struct RuleDecoder {
         }
         for step in steps ?? [] { checkLimits(of: step, events: events, types: types, settings: settings) }
         for pattern in patterns ?? [] { checkReach(of: pattern, exclude: exclude, ignores: ignores, types: types) }
-        guard problems.errorCount == errorsBefore, let patterns, let steps else { return nil }
+        guard problems.errorCount == errorsBefore, !hasFault(node), let patterns, let steps else { return nil }
         let rule = Rule(
-            name: name, place: place, summary: summary, globs: patterns.map(\.glob), exclude: exclude, ignores: ignores,
-            types: types, depth: settings.depth, events: events,
+            name: name, place: place, folder: folder, summary: summary, globs: patterns.map(\.glob), exclude: exclude,
+            ignores: ignores, types: types, depth: settings.depth, events: events,
             settle: SettlePolicy(quiet: settings.settle ?? .seconds(2), writers: settings.writers ?? .wait),
             actions: steps.map(\.action), timeout: settings.timeout ?? .seconds(600),
             concurrency: settings.concurrency ?? 1)
         return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true)
+    }
+
+    private func hasFault(_ node: YAMLNode) -> Bool {
+        var low = 0
+        var high = faults.count
+        while low < high {
+            let middle = (low + high) / 2
+            if faults[middle] < node.range.lowerBound { low = middle + 1 } else { high = middle }
+        }
+        return low < faults.count && faults[low] < node.range.upperBound
     }
 
     private func required(_ key: String, in node: YAMLNode, help: String) -> YAMLNode.Entry? {
@@ -154,11 +166,17 @@ struct RuleDecoder {
         misplacedHelp: (String) -> String = { _ in "" }
     ) {
         for entry in entries where !known.contains(entry.name) {
-            let help =
-                misplaced.contains(entry.name)
-                ? misplacedHelp(entry.name) : Spelling.help(for: entry.name, candidates: known, noun: noun)
-            problems.error("unknown key \(quoted(entry.name))", at: entry.key.range, help: help)
+            problems.error(
+                "unknown key \(quoted(entry.name))", at: entry.key.range,
+                help: misplaced.contains(entry.name)
+                    ? misplacedHelp(entry.name) : spellingHelp(for: entry.name, candidates: known, noun: noun))
         }
+    }
+
+    /// The nearest of the candidates; all of them when none is near, or when they are few.
+    func spellingHelp(for word: String, candidates: [String], noun: String) -> String? {
+        if candidates.count > 8, let near = Spelling.nearest(to: word, in: candidates) { return "write '\(near)'" }
+        return Spelling.help(for: word, candidates: candidates, noun: noun)
     }
 
     /// What a caret underlines for a node: all of a scalar or a flow collection, the beginning of a block.

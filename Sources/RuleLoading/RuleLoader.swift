@@ -47,7 +47,13 @@ package struct RuleLoader: Sendable {
         var rules: [Rule] = []
         let catalog = CatalogCache(catalog)
         let names = RuleNames()
-        for file in files(paths, &loaded.diagnostics) where !loaded.files.contains(file.path) {
+        var known: Set<PathBytes> = []
+        for found in paths.flatMap({ files($0) }) {
+            guard case .file(let file) = found else {
+                if case .problem(let diagnostic) = found { loaded.diagnostics.append(diagnostic) }
+                continue
+            }
+            guard known.insert(file.path).inserted else { continue }
             loaded.files.append(file.path)
             let (decoded, diagnostics) = load(file, catalog: catalog, names: names)
             loaded.diagnostics += diagnostics
@@ -73,11 +79,10 @@ package struct RuleLoader: Sendable {
         } catch {
             return ([], [Diagnostic(.error, file: file.shown, message: error.message, help: error.help)])
         }
-        let root: YAMLNode?
+        let document: (root: YAMLNode?, problems: [YAMLProblem])
         let problems = DiagnosticCollector(source)
         do throws(YAMLProblem) {
-            let document = try YAMLParser.parse(source)
-            root = document.root
+            document = try YAMLParser.parse(source)
             for problem in document.problems { problems.error(problem.message, at: problem.range, help: problem.help) }
         } catch {
             problems.error(error.message, at: error.range, help: error.help)
@@ -85,8 +90,8 @@ package struct RuleLoader: Sendable {
         }
         let decoder = RuleDecoder(
             source: source, folder: file.path.parent, stem: file.stem, surroundings: surroundings, catalog: catalog,
-            names: names, problems: problems)
-        return (decoder.rules(from: root), problems.sorted())
+            names: names, problems: problems, faults: document.problems.map(\.range.lowerBound).sorted())
+        return (decoder.rules(from: document.root), problems.sorted())
     }
 
     // MARK: - Files and folders
@@ -104,56 +109,55 @@ package struct RuleLoader: Sendable {
         }
     }
 
-    private func files(_ paths: [String], _ diagnostics: inout [Diagnostic]) -> [RulesFile] {
-        var files: [RulesFile] = []
-        for path in paths {
-            let named = PathBytes(path)
-            let absolute = (named.bytes.first == .slash ? named : surroundings.currentFolder.appending(named.bytes))
-                .normalized
-            switch FileReading.kind(of: absolute) {
-            case .folder:
-                files += filesInFolder(absolute, shown: path, &diagnostics)
-            case .missing(ENOENT), .missing(ENOTDIR):
-                diagnostics.append(
-                    Diagnostic(
-                        .error, file: path, message: "there is no such file or folder",
-                        help: nearest(to: absolute, shown: path) ?? "name rules files, or folders of them"))
-            default:
-                files.append(RulesFile(path: absolute, shown: path))
-            }
+    private enum Found {
+        case file(RulesFile)
+        case problem(Diagnostic)
+
+        static func problem(_ severity: Diagnostic.Severity, _ file: String, _ message: String, help: String?) -> Found
+        {
+            .problem(Diagnostic(severity, file: file, message: message, help: help))
         }
-        return files
     }
 
-    private func filesInFolder(
-        _ folder: PathBytes, shown: String, _ diagnostics: inout [Diagnostic]
-    ) -> [RulesFile] {
+    /// The rules files that a path stands for.
+    private func files(_ path: String) -> [Found] {
+        guard !path.isEmpty else { return [.problem(.error, "''", "an empty path names no file", help: nil)] }
+        let named = PathBytes(path)
+        let folder = surroundings.currentFolder
+        let absolute = (named.bytes.first == .slash ? named : folder.appending(named.bytes)).normalized
+        switch FileReading.kind(of: absolute) {
+        case .folder:
+            return filesInFolder(absolute, shown: path)
+        case .missing(ENOENT), .missing(ENOTDIR):
+            let help = nearest(to: absolute, shown: path) ?? "name rules files, or folders of them"
+            return [.problem(.error, path, "there is no such file or folder", help: help)]
+        default:
+            return [.file(RulesFile(path: absolute, shown: path))]
+        }
+    }
+
+    private func filesInFolder(_ folder: PathBytes, shown: String) -> [Found] {
         let prefix = shown.hasSuffix("/") ? shown : shown + "/"
-        var files: [RulesFile] = []
+        let names: [[UInt8]]
         do throws(FileReading.Problem) {
-            for name in try FileReading.names(in: folder) where Self.isRulesFile(name) {
-                let file = RulesFile(
-                    path: folder.appending(name), shown: prefix + String(decoding: name, as: UTF8.self))
-                if case .folder = FileReading.kind(of: file.path) {
-                    diagnostics.append(
-                        Diagnostic(
-                            .warning, file: file.shown, message: "this is a folder; rules in it are not read",
-                            help: "name it beside '\(shown)', or give it another name"))
-                } else {
-                    files.append(file)
-                }
-            }
+            names = try FileReading.names(in: folder).filter(Self.isRulesFile)
         } catch {
-            diagnostics.append(Diagnostic(.error, file: shown, message: error.message, help: error.help))
-            return []
+            return [.problem(.error, shown, error.message, help: error.help)]
         }
-        if files.isEmpty {
-            diagnostics.append(
-                Diagnostic(
-                    .error, file: shown, message: "the folder holds no rules file",
-                    help: "give rules files a name that ends in '.yaml' or '.yml'"))
+        guard !names.isEmpty else {
+            return [
+                .problem(
+                    .error, shown, "the folder holds no rules file",
+                    help: "give rules files a name that ends in '.yaml' or '.yml'")
+            ]
         }
-        return files
+        return names.map { name in
+            let file = RulesFile(path: folder.appending(name), shown: prefix + String(decoding: name, as: UTF8.self))
+            guard case .folder = FileReading.kind(of: file.path) else { return .file(file) }
+            return .problem(
+                .warning, file.shown, "this is a folder; rules in it are not read",
+                help: "name it beside '\(shown)', or give it another name")
+        }
     }
 
     private static func isRulesFile(_ name: [UInt8]) -> Bool {

@@ -3,15 +3,15 @@ import Rules
 // Single values: each reader returns nil after it has told what is wrong.
 extension RuleDecoder {
     /// A text; numbers and words like `yes` are taken as they are written.
-    func text(_ entry: YAMLNode.Entry) -> String? {
-        guard let text = text(entry.value, name: quoted(entry.name), at: mark(entry)) else { return nil }
-        return text
+    func text(_ entry: YAMLNode.Entry, help: String? = nil) -> String? {
+        text(entry.value, name: quoted(entry.name), at: mark(entry), help: help)
     }
 
     /// A text of an entry or of an element, which has that name in messages.
-    func text(_ node: YAMLNode, name: String, at range: Range<Int>) -> String? {
+    func text(_ node: YAMLNode, name: String, at range: Range<Int>, help: String? = nil) -> String? {
+        if node.isFaulty { return nil }
         if node.isEmpty || (node.isNull && node.text != "~") {
-            problems.error("\(name) has no value", at: range, help: "write one, or remove the key")
+            problems.error("\(name) has no value", at: range, help: help ?? "write one, or remove the key")
             return nil
         }
         if let text = node.text { return text }
@@ -27,10 +27,11 @@ extension RuleDecoder {
         }
         var help: String?
         switch entry.value.text?.lowercased() {
-        case "true", "yes", "y", "on", "1": help = "write 'true', without quotes"
-        case "false", "no", "n", "off", "0": help = "write 'false', without quotes"
+        case "true", "yes", "y", "on", "1": help = "write 'true'"
+        case "false", "no", "n", "off", "0": help = "write 'false'"
         default: break
         }
+        if !entry.value.isPlain { help = help.map { $0 + " without quotes" } }
         reportType(entry, "true or false", help: help)
         return nil
     }
@@ -74,7 +75,7 @@ extension RuleDecoder {
 
     /// One word of a few.
     func word(_ entry: YAMLNode.Entry, of words: [String], noun: String) -> String? {
-        guard let text = text(entry) else { return nil }
+        guard let text = text(entry, help: "write \(words.joined(separator: " or "))") else { return nil }
         if words.contains(text) { return text }
         problems.error(
             "\(quoted(entry.name)) can't be \(quoted(text))", at: entry.value.range,
@@ -86,7 +87,7 @@ extension RuleDecoder {
     func elements(_ entry: YAMLNode.Entry, noun: String, allowsEmpty: Bool = false) -> [YAMLNode]? {
         guard let elements = entry.value.elements else {
             var help = "write a list, such as [\(noun)]"
-            if let text = entry.value.text, !entry.value.isNull, entry.value.range.count == text.utf8.count {
+            if let text = entry.value.text, !entry.value.isNull {
                 help = "write [\(BareText.needsQuotes(text) ? BareText.quoted(text) : text)]"
             }
             reportType(entry, "a list", help: help)
@@ -107,6 +108,7 @@ extension RuleDecoder {
     }
 
     func reportType(_ node: YAMLNode, name: String, _ expected: String, at range: Range<Int>, help: String? = nil) {
+        if node.isFaulty { return }
         if let placeholder = FlowPlaceholder.help(for: node, in: source) {
             problems.error(FlowPlaceholder.message, at: range, help: placeholder)
             return

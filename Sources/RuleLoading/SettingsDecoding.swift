@@ -149,7 +149,8 @@ extension RuleDecoder {
                 let list = taken.kinds.map(\.rawValue).joined(separator: ", ")
                 let nouns = excess.kinds.map { "'\($0.rawValue)'" }.joined(separator: ", ")
                 problems.error(
-                    "\(name) doesn't take the event \(nouns)", at: word.map { self.mark($0.node) } ?? mark,
+                    "\(name) doesn't take \(excess.kinds.count == 1 ? "the event" : "the events") \(nouns)",
+                    at: word.map { self.mark($0.node) } ?? mark,
                     help: word == nil ? "write 'events: [\(list)]'" : "it takes \(list)")
             }
         }
@@ -160,7 +161,8 @@ extension RuleDecoder {
                 let list = FileType.allCases.filter(taken.contains).map(\.rawValue).joined(separator: ", ")
                 let nouns = excess.map { "'\($0.rawValue)'" }.joined(separator: ", ")
                 problems.error(
-                    "\(name) doesn't take the type \(nouns)", at: word.map { self.mark($0.node) } ?? mark,
+                    "\(name) doesn't take \(excess.count == 1 ? "the type" : "the types") \(nouns)",
+                    at: word.map { self.mark($0.node) } ?? mark,
                     help: word == nil ? "write 'types: [\(list)]'" : "it takes \(list)")
             }
         }

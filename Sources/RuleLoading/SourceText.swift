@@ -14,7 +14,7 @@ package struct SourceText: Sendable {
     /// The offset of every so many-th character; empty when the text is ASCII, where both count alike.
     private let checkpoints: [Int]
 
-    private static let charactersPerCheckpoint = 512
+    private static let charactersPerCheckpoint = 32
 
     package init(file: String, bytes: [UInt8]) {
         self.file = file

@@ -33,6 +33,8 @@ private struct Fault {
     func problem(for error: YAMLSyntaxError) -> YAMLProblem {
         if let closing = textAfterClosing() { return closing }
         switch (error.context, error.problem) {
+        case ("while scanning an alias", _) where context > 0 && isClosing(source.bytes[context - 1]):
+            return mustBeQuoted(from: BareText.start(in: source, before: context))
         case ("while scanning an alias", _), ("while scanning an anchor", _), ("while scanning a tag", _),
             ("while scanning a block scalar", "did not find expected comment or line break"),
             ("while scanning a directive", _), (_, "found undefined tag handle"):
@@ -52,9 +54,10 @@ private struct Fault {
                 range: context..<source.lineRange(at: context).upperBound, message: "there is no ':' after this key",
                 help: "write 'key: value', and indent a text that goes on")
         case (_, "mapping values are not allowed in this context"):
-            return here(
-                1, "a ':' can't stand here",
-                help: "put a text that holds ': ' into quotes, or mend the indentation of this line")
+            return missingBlank()
+                ?? here(
+                    1, "a ':' can't stand here",
+                    help: "put a text that holds ': ' into quotes, or mend the indentation of this line")
         case (_, "block sequence entries are not allowed in this context"):
             return here(1, "a list can't begin here", help: "begin it on a line of its own, or put '-' into quotes")
         case (_, "did not find expected key"):
@@ -104,14 +107,33 @@ private struct Fault {
         if last == UInt8(ascii: "\"") || last == UInt8(ascii: "'"), byte != UInt8(ascii: ":") {
             return here(1, "a text goes on after its closing quote", help: "put the whole text into quotes")
         }
-        guard last == UInt8(ascii: "}") || last == UInt8(ascii: "]") else { return nil }
-        if byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") {
+        guard isClosing(last) else { return nil }
+        if isClosing(byte) {
             return here(1, "there is one '\(escaped(source.text(at..<(at + 1))))' too many", help: "remove it")
         }
         guard before.last == last, byte != UInt8(ascii: ":") else { return nil }
         let start = BareText.start(in: source, before: at)
         guard source.bytes[start] == UInt8(ascii: "{") || source.bytes[start] == UInt8(ascii: "[") else { return nil }
         return mustBeQuoted(from: start)
+    }
+
+    private func isClosing(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "}") || byte == UInt8(ascii: "]") }
+
+    /// `path:in` in the line before, which made one text of both lines.
+    private func missingBlank() -> YAMLProblem? {
+        let line = source.lineRange(at: at)
+        guard line.lowerBound > 0 else { return nil }
+        let before = source.lineRange(at: line.lowerBound - 1)
+        let start = BareText.start(in: source, before: before.upperBound)
+        let letters = UInt8(ascii: "a")...UInt8(ascii: "z")
+        let key = source.bytes[start..<before.upperBound].prefix { letters.contains($0) || $0 == UInt8(ascii: "_") }
+        guard !key.isEmpty, key.endIndex < before.upperBound, source.bytes[key.endIndex] == UInt8(ascii: ":") else {
+            return nil
+        }
+        let value = source.text((key.endIndex + 1)..<before.upperBound)
+        return YAMLProblem(
+            range: start..<before.upperBound, message: "there is no blank behind this ':'",
+            help: "write '\(escaped("\(source.text(start..<key.endIndex)): \(value)", limit: 80))'")
     }
 
     private func unclosedQuote() -> YAMLProblem {
@@ -122,12 +144,35 @@ private struct Fault {
     }
 
     private func unclosedFlow(opening: String, closing: String) -> YAMLProblem {
+        if let text = textWithBraces() { return text }
         guard source.place(at: at).line == contextLine, byte != nil else {
             return YAMLProblem(
                 range: context..<(context + 1), message: "this '\(opening)' is not closed", help: "add '\(closing)'")
         }
         return here(
             1, "expected ',' or '\(closing)' here", help: "put a text that holds brackets, braces or ': ' into quotes")
+    }
+}
+
+extension Fault {
+    /// `[in/*.{jpg,png}]`: the text would end at the brace.
+    private func textWithBraces() -> YAMLProblem? {
+        guard let byte, byte == UInt8(ascii: "{") || byte == UInt8(ascii: "["), at > 0 else { return nil }
+        let breaks = Set(",[{ \n\t".utf8)
+        guard !breaks.contains(source.bytes[at - 1]) else { return nil }
+        let line = source.lineRange(at: at)
+        var start = at
+        while start > line.lowerBound, !Set(",[{".utf8).contains(source.bytes[start - 1]) {
+            let isBlank = source.bytes[start - 1] == UInt8(ascii: " ")
+            if isBlank, start - 1 > line.lowerBound, source.bytes[start - 2] == UInt8(ascii: ":") { break }
+            start -= 1
+        }
+        while start < at, source.bytes[start] == UInt8(ascii: " ") { start += 1 }
+        let range = BareText.range(in: source, from: start)
+        return YAMLProblem(
+            range: range,
+            message: "inside { } or [ ] a text with '\(escaped(source.text(at..<(at + 1))))' must be quoted",
+            help: "write \(BareText.quoted(source.text(range)))")
     }
 }
 

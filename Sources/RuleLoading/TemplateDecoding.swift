@@ -4,6 +4,9 @@ import Rules
 
 // Texts with placeholders, and the parameters that hold them.
 extension RuleDecoder {
+    /// One text has no more errors to tell than these, so that the time stays in proportion to its length.
+    static let errorsPerText = 20
+
     /// The text of a scalar as a template, `~/` at its beginning replaced by the home folder.
     ///
     /// The step is the number of the action in its list: `${steps.N…}` reaches only those before it.
@@ -16,13 +19,15 @@ extension RuleDecoder {
             start = text.index(after: start)
         }
         var isComplete = true
-        while start < text.endIndex {
+        var errors = 0
+        while start < text.endIndex, errors < Self.errorsPerText {
             let base = text.utf8.distance(from: text.startIndex, to: start)
             do throws(TemplateError) {
                 parts += try Template(String(text[start...]), environment: surroundings.environment).parts
                 break
             } catch {
                 isComplete = false
+                errors += 1
                 guard let next = report(error, in: text, node, base: base) else { break }
                 start = text.utf8.index(text.startIndex, offsetBy: min(next, text.utf8.count))
             }
@@ -58,12 +63,12 @@ extension RuleDecoder {
             "time": "now:%H:%M:%S",
         ]
         let list = "the placeholders are \(Placeholder.words.joined(separator: ", "))"
-        if let meant = synonyms[word.lowercased()] { return "write '${\(meant)}'; \(list)" }
+        if let meant = synonyms[word.lowercased()] { return "write '${\(meant)}'" }
         if surroundings.environment(word) != nil { return "write '${env:\(word)}' for the environment variable" }
         guard let near = Spelling.nearest(to: word, in: Placeholder.words) else {
             return "write '$${' for a literal '${'; \(list)"
         }
-        return "write '${\(near)}'; \(list)"
+        return "write '${\(near)}'"
     }
 
     func reportUnclosed(_ text: String, at range: Range<Int>) {
@@ -78,10 +83,10 @@ extension RuleDecoder {
 
     private func checkSteps(in text: String, _ node: YAMLNode, step: Int) -> Bool {
         guard text.contains("${steps.") else { return true }
-        var isRight = true
-        for token in PlaceholderScan.tokens(in: text) {
+        var errors = 0
+        for token in PlaceholderScan.tokens(in: text) where errors < Self.errorsPerText {
             guard case .stepOutput(let named, _) = Placeholder(word: token.word), named >= step else { continue }
-            isRight = false
+            errors += 1
             problems.error(
                 "step \(named) doesn't come before this one",
                 at: mark(node, offset: token.range.lowerBound, length: token.range.count),
@@ -89,13 +94,14 @@ extension RuleDecoder {
                     ? "no step comes before this one"
                     : "this is step \(step), counted from 0; write ${steps.\(step - 1).outputs.0} for the one before")
         }
-        return isRight
+        return errors == 0
     }
 
     // MARK: - Parameters
 
     /// The value of `with:` or a part of it.
     func parameters(_ node: YAMLNode, step: Int) -> ParameterTemplate? {
+        if node.isFaulty { return nil }
         switch node.content {
         case .scalar(let text, _):
             return node.isPlain

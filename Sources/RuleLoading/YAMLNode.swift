@@ -34,6 +34,9 @@ package struct YAMLNode: Sendable {
     /// Whether the tag `!!str` or `!` makes it text, whatever it looks like.
     package var isTaggedAsText = false
 
+    /// Whether it was told of already, so that no more needs to be said.
+    package var isFaulty = false
+
     package init(_ content: Content, range: Range<Int>) {
         self.content = content
         self.range = range

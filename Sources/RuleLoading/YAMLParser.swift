@@ -95,7 +95,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         default:
             node = try mapping(from: event)
         }
-        checkTag(of: &node, event.tag)
+        checkTag(of: &node, event.tag, in: range(of: event))
         let size = size - sizeBefore
         if let anchor = event.anchor {
             anchored[anchor] = (node, size)
@@ -269,7 +269,7 @@ private struct YAMLTreeBuilder: ~Copyable {
             ("tag:yaml.org,2002:\($0)", $0)
         })
 
-    private mutating func checkTag(of node: inout YAMLNode, _ tag: String?) {
+    private mutating func checkTag(of node: inout YAMLNode, _ tag: String?, in range: Range<Int>) {
         guard let tag else { return }
         let fits: Bool
         switch (Self.coreTags[tag] ?? tag, node.content) {
@@ -293,18 +293,21 @@ private struct YAMLTreeBuilder: ~Copyable {
             fits = false
         }
         guard !fits else { return }
+        node.isFaulty = true
         if let core = Self.coreTags[tag] {
             problems.append(
                 YAMLProblem(
                     range: node.range, message: "the tag '!!\(core)' doesn't fit this value", help: "remove the tag"))
-        } else {
-            problems.append(
-                YAMLProblem(
-                    range: node.range, message: "unknown tag \(quoted(tag))",
-                    help: "remove it, or put a text that begins with '!' into quotes"))
+            return
         }
-        // So that there is one problem, not a second one about the type.
-        node.isTaggedAsText = node.text != nil
+        let start = source.bytes[range.lowerBound...].firstIndex(of: UInt8(ascii: "!")) ?? range.lowerBound
+        let text = BareText.range(in: source, from: start)
+        let written = source.bytes[start..<text.upperBound].prefix { $0 != UInt8(ascii: " ") }
+        problems.append(
+            YAMLProblem(
+                range: start..<(start + written.count),
+                message: "unknown tag \(quoted(String(decoding: written, as: UTF8.self)))",
+                help: "remove it, or write \(BareText.quoted(source.text(text))) for a text"))
     }
 }
 

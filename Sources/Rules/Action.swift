@@ -82,6 +82,7 @@ package protocol HandlerCatalog: Sendable {
     /// - Parameters:
     ///   - name: The word in `use:`; with a slash it is a path relative to `folder`.
     ///   - folder: The absolute folder of the rules file.
+    /// - Returns: What rules are checked against, or why there is nothing to be used.
     func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem>
 
     /// All names that `find` would know, for suggestions.

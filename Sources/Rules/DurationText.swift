@@ -38,6 +38,9 @@ package enum DurationText {
             rest = rest.dropFirst(word.count)
             let unit = written.isEmpty ? "s" : synonyms[written] ?? written
             guard let index = units.firstIndex(where: { $0.word == unit }) else {
+                if !written.contains(where: \.isLetter) {
+                    throw DurationProblem("'\(shown)' is no duration", help: form)
+                }
                 throw DurationProblem("unknown unit '\(written.prefix(40))' in the duration '\(shown)'", help: form)
             }
             let gap = rest.prefix { $0 == UInt8(ascii: " ") }.count

@@ -17,6 +17,7 @@ package struct RetryPolicy: Sendable, Hashable {
     /// - Parameters:
     ///   - attempt: The attempt that has ended, from 1.
     ///   - random: 0 to 1; spreads jobs that failed together.
+    /// - Returns: How long the job rests.
     package func pause(after attempt: Int, random: Double) -> Duration {
         var pause = delay
         for _ in 1..<max(attempt, 1) where pause < maximumDelay { pause *= 2 }

@@ -30,7 +30,8 @@ package struct Rule: Sendable {
     package var retry: RetryPolicy
 
     package init(
-        name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil, globs: [Glob], exclude: GlobSet = GlobSet([]),
+        name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil, globs: [Glob],
+        exclude: GlobSet = GlobSet([]),
         ignores: GlobSet = GlobSet([]), types: Set<FileType> = [.file], depth: Int? = nil,
         events: EventMask = [.created, .modified], settle: SettlePolicy = SettlePolicy(), actions: [Action],
         timeout: Duration = .seconds(600), concurrency: Int = 1, retry: RetryPolicy = RetryPolicy()

@@ -6,7 +6,7 @@ package enum Spelling {
     /// neighbour. Short words are allowed fewer slips. Case doesn't count.
     package static func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
         let wanted = Array(word.lowercased().utf8)
-        let allowed = wanted.count <= 2 ? 1 : wanted.count <= 5 ? 2 : 3
+        let allowed = wanted.count <= 3 ? 1 : wanted.count <= 5 ? 2 : 3
         var best: (candidate: String, slips: Int)?
         for candidate in candidates.sorted() where candidate != word {
             let other = Array(candidate.lowercased().utf8)

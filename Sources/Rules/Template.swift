@@ -38,6 +38,7 @@ package struct Template: Sendable, Hashable {
     /// - Parameters:
     ///   - text: The text as it stands in the rules file, after YAML's own escapes.
     ///   - environment: The value of `${env:NAME}`, which is taken now; nil for a variable that is not set.
+    /// - Throws: What is wrong first, with its place in the text.
     package init(_ text: String, environment: (String) -> String?) throws(TemplateError) {
         let bytes = Array(text.utf8)
         var parts: [Part] = []

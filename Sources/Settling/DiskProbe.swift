@@ -2,7 +2,9 @@ import CAlightLinux
 package import FileEvents
 import Glibc
 
-/// Asks the disk about one path. The only part of this target that touches the world.
+/// Asks the disk about one path.
+///
+/// The only part of this target that touches the world.
 ///
 /// All calls block for as long as the file system does.
 package enum DiskProbe {

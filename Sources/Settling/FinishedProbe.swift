@@ -33,6 +33,7 @@ package enum FinishedProbe {
     ///   - writers: Who can write; nil when the policy does not ask.
     ///   - sample: The snapshot of the last look, when that could not decide.
     ///   - round: How often the path has been looked at since it was last dirty.
+    /// - Returns: Whether it is finished, and if not when to look again.
     package static func judge(
         _ sight: DiskProbe.Sight, writers: DiskProbe.Writers?, sample: Snapshot?, round: Int
     ) -> Verdict {
@@ -51,7 +52,9 @@ package enum FinishedProbe {
         }
     }
 
-    /// Looks at the disk and judges. Blocks as the file system does.
+    /// Looks at the disk and judges.
+    ///
+    /// Blocks as the file system does.
     package static func check(_ path: PathBytes, policy: SettlePolicy, sample: Snapshot?, round: Int) -> Verdict {
         guard policy.writers == .wait, case .present(let first) = DiskProbe.look(at: path), first.type == .file else {
             return judge(DiskProbe.look(at: path), writers: nil, sample: sample, round: round)

@@ -52,6 +52,7 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     ///   - key: What waits.
     ///   - note: What to keep when the key did not wait yet.
     ///   - quiet: How long it has to be quiet from now on.
+    ///   - now: The present.
     ///   - merge: Called with the note that is kept already, otherwise.
     package mutating func add(
         _ key: Key, note: @autoclosure () -> Note, quiet: Duration, at now: Instant, merge: (inout Note) -> Void

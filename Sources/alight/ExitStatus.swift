@@ -1,4 +1,6 @@
-/// What the program's exit code says. Decided here and nowhere else; printed in every help.
+/// What the program's exit code says.
+///
+/// Decided here and nowhere else; printed in every help.
 enum ExitStatus: Int32 {
     case done = 0
     case runtimeError = 1

@@ -20,7 +20,8 @@ struct ProgramSurroundings {
         let variables = ProcessInfo.processInfo.environment
         let isRoot = geteuid() == 0
         let home = variables["HOME"].flatMap { $0.isEmpty ? nil : $0 }
-        let configuration = variables["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        let configuration =
+            variables["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
             ?? home.map { "\($0)/.config" }
 
         guard let launcherPath = ProcessLauncher.find() else {

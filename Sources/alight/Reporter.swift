@@ -35,7 +35,9 @@ struct Reporter: Sendable {
         switch report {
         case .ready, .rescanned: break
         case .overflow:
-            say(.warning, "the kernel's queue overflowed; looking at everything again (events may be late, none are lost)")
+            say(
+                .warning,
+                "the kernel's queue overflowed; looking at everything again (events may be late, none are lost)")
         case .rootMissing(let root, let folder):
             say(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(folder))'")
         case .rootAppeared(let root): say(.notice, "'\(Display.path(root))' is there now")

@@ -3,7 +3,9 @@ import Glibc
 
 /// The signals that steer the program, taken by a thread of their own.
 enum Signals {
-    /// Blocks the steering signals, for all threads that will be started. Call it first of all.
+    /// Blocks the steering signals, for all threads that will be started.
+    ///
+    /// Call it first of all.
     ///
     /// A pipe whose reader has gone gives an error instead of the end of the
     /// program; with a handler rather than SIG_IGN, because children inherit that.

@@ -14,7 +14,8 @@ private final class Watched {
 
     init(_ roots: [PathBytes], excluding excluded: String = "\0") throws {
         let scope = WatchScope(
-            roots: roots, reaches: { !$0.description.hasSuffix(excluded) }, takes: { !$0.description.hasSuffix(excluded) })
+            roots: roots, reaches: { !$0.description.hasSuffix(excluded) },
+            takes: { !$0.description.hasSuffix(excluded) })
         watcher = try Watcher(scope: scope, queue: queue)
     }
 
@@ -104,7 +105,8 @@ struct WatcherTests {
             TestFile.write(tree.path("away/file"), "y")
             TestFile.write(tree.path("in/marker"), "y")
             #expect(watched.wait { $0.hints[tree.path("in/marker")] != nil })
-            #expect(watched.hints.keys.allSatisfy { !$0.isInside(tree.path("in/sub")) && !$0.isInside(tree.path("away")) })
+            #expect(
+                watched.hints.keys.allSatisfy { !$0.isInside(tree.path("in/sub")) && !$0.isInside(tree.path("away")) })
         }
     }
 

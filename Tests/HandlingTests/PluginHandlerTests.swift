@@ -34,7 +34,7 @@ struct PluginHandlerTests {
         let expected: JSONValue = [
             "protocol": 1, "id": "01JD8Z3T1WQ2V7N0C5M4K9R6XB", "attempt": 2, "max_attempts": 5, "interrupted": false,
             "dry_run": false, "deadline": "2025-11-21T07:05:27Z",
-            "rule": ["name": "thumbnails", "file": "rules/photos.yaml", "line": 12],
+            "rule": ["name": "thumbnails", "file": .string("\(stage.folder.path)/photos.yaml"), "line": 12],
             "with": ["size": 256, "to": "/srv/thumbs/a b.webp", "raw": ["base64": "6Q=="]],
             "scratch": .string(scratch), "previous": ["attempt": 1, "outcome": "retry", "message": "busy"],
             "steps": [

@@ -445,6 +445,14 @@ class ThumbnailTests(PluginTestCase):
                 response = self.run_plugin(self.request([self.event(path)], settings))
                 self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
 
+    def test_a_relative_destination_is_meant_from_the_rules_file(self):
+        path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
+        request = self.request([self.event(path)], {"to": "thumbs/out.webp"})
+        request["rule"]["file"] = os.fsdecode(self.path(b"rules.yaml"))
+        response = self.run_plugin(request)
+        self.assertEqual(response["outcome"], "succeeded", response)
+        self.assertTrue(os.path.exists(self.path(b"thumbs", b"out.webp")))
+
     def test_the_picture_itself_is_never_overwritten(self):
         path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
         os.symlink(path, self.path(b"symlink.jpg"))
@@ -748,6 +756,14 @@ class ReindexTests(IndexTestCase):
         self.assertEqual([each["outcome"] for each in response["results"]], ["succeeded", "succeeded", "failed"])
         self.assertEqual(self.search("word"), [first])
         self.assertEqual(self.search("word", database=other), [second])
+
+    def test_a_relative_database_is_meant_from_the_rules_file(self):
+        note = self.write(b"note.md", b"word")
+        request = self.request([self.event(note)], {"database": "index/notes.db"})
+        request["rule"]["file"] = os.fsdecode(self.path(b"rules.yaml"))
+        response = self.run_plugin(request)
+        self.assertEqual(response["outcome"], "succeeded", response)
+        self.assertEqual(self.search("word", database=self.path(b"index", b"notes.db")), [note])
 
     def test_a_full_batch(self):
         paths = [self.write(b"%03d.md" % number, b"word number%d" % number) for number in range(100)]

@@ -3,7 +3,9 @@ import Settling
 import Testing
 
 extension Snapshot {
-    static func file(size: UInt64 = 10, inode: UInt64 = 1, modified: Int64 = 100, mode: UInt16 = 0o644, type: FileType = .file)
+    static func file(
+        size: UInt64 = 10, inode: UInt64 = 1, modified: Int64 = 100, mode: UInt16 = 0o644, type: FileType = .file
+    )
         -> Snapshot
     {
         let time = Timestamp(seconds: modified, nanoseconds: 0)
@@ -22,8 +24,9 @@ struct FinishedProbeTests {
     @Test func `a writer is waited for, with growing pauses up to about a second`() {
         var pauses: [Duration] = []
         for round in 0..<14 {
-            guard case .wait(let pause, nil) = FinishedProbe.judge(
-                .present(.file()), writers: .somebody, sample: nil, round: round)
+            guard
+                case .wait(let pause, nil) = FinishedProbe.judge(
+                    .present(.file()), writers: .somebody, sample: nil, round: round)
             else { Issue.record("round \(round) does not wait"); continue }
             pauses.append(pause)
         }
@@ -45,7 +48,9 @@ struct FinishedProbeTests {
     @Test func `an equal size with another time is no equal sample`() {
         let before = Snapshot.file(modified: 100)
         let after = Snapshot.file(modified: 101)
-        #expect(FinishedProbe.judge(.present(after), writers: .unknown, sample: before, round: 1) == .wait(.seconds(1), sample: after))
+        #expect(
+            FinishedProbe.judge(.present(after), writers: .unknown, sample: before, round: 1)
+                == .wait(.seconds(1), sample: after))
     }
 
     @Test func `a rule that ignores writers does not wait for them`() {
@@ -62,7 +67,8 @@ struct FinishedProbeTests {
 
     @Test func `gone is told apart from unreadable`() {
         #expect(FinishedProbe.judge(.absent, writers: nil, sample: nil, round: 0) == .gone)
-        #expect(FinishedProbe.judge(.unreadable(errno: 13), writers: nil, sample: nil, round: 0) == .unreadable(errno: 13))
+        #expect(
+            FinishedProbe.judge(.unreadable(errno: 13), writers: nil, sample: nil, round: 0) == .unreadable(errno: 13))
     }
 }
 

@@ -4,7 +4,9 @@ import Testing
 struct SettlerTests {
     let start = ContinuousClock.now
 
-    private func add(_ settler: inout Settler<String, Int>, _ key: String, at offset: Duration, quiet: Duration = .seconds(2)) {
+    private func add(
+        _ settler: inout Settler<String, Int>, _ key: String, at offset: Duration, quiet: Duration = .seconds(2)
+    ) {
         settler.add(key, note: 1, quiet: quiet, at: start + offset) { $0 += 1 }
     }
 

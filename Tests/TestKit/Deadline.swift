@@ -17,7 +17,8 @@ package enum Deadline {
     }
 
     /// Waits until the condition holds; false when it did not in time.
-    package static func wait(within limit: Duration = .seconds(20), until condition: () throws -> Bool) rethrows -> Bool {
+    package static func wait(within limit: Duration = .seconds(20), until condition: () throws -> Bool) rethrows -> Bool
+    {
         try poll(within: limit) { try condition() ? true : nil } ?? false
     }
 

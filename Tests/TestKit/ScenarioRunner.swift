@@ -91,7 +91,9 @@ package final class ScenarioRunner {
     }
 
     private func signal(_ name: String) throws {
-        let numbers = ["TERM": SIGTERM, "INT": SIGINT, "KILL": SIGKILL, "USR1": SIGUSR1, "STOP": SIGSTOP, "CONT": SIGCONT]
+        let numbers = [
+            "TERM": SIGTERM, "INT": SIGINT, "KILL": SIGKILL, "USR1": SIGUSR1, "STOP": SIGSTOP, "CONT": SIGCONT,
+        ]
         guard let number = numbers[name] else { throw Failure(description: "unknown signal '\(name)'") }
         program?.signal(number)
     }
@@ -132,7 +134,9 @@ package final class ScenarioRunner {
         case "link":
             result = target.withCString { from in path(line, 3).withCString { Glibc.link(from, $0) } }
         case "symlink":
-            result = PathBytes(line.words[1]).withCString { from in path(line, 3).withCString { Glibc.symlink(from, $0) } }
+            result = PathBytes(line.words[1]).withCString { from in
+                path(line, 3).withCString { Glibc.symlink(from, $0) }
+            }
         case "delete": result = target.withCString { unlink($0) }
         case "rmtree": TestFile.removeTree(target)
         case "mkdir": TestFile.makeFolder(target)
@@ -178,7 +182,9 @@ package final class ScenarioRunner {
         let target = path(line, 2)
         let limit = Duration.seconds(20)
         var wanted: [String: [UInt8]] = [:]
-        for place in stride(from: 3, to: line.words.count - 1, by: 2) { wanted[line.text(place)] = line.words[place + 1] }
+        for place in stride(from: 3, to: line.words.count - 1, by: 2) {
+            wanted[line.text(place)] = line.words[place + 1]
+        }
         let found = try Deadline.poll(within: limit) { () throws -> Seen? in
             let lines = program?.lines ?? []
             guard lines.count > consumed else { return nil }
@@ -187,7 +193,8 @@ package final class ScenarioRunner {
             return seen
         }
         guard let found else { throw Failure(description: "no \(line.text(1)) \(line.text(2)) came") }
-        let seenPath = found.path_base64.flatMap { Data(base64Encoded: $0) }.map { PathBytes($0) } ?? PathBytes(found.path)
+        let seenPath =
+            found.path_base64.flatMap { Data(base64Encoded: $0) }.map { PathBytes($0) } ?? PathBytes(found.path)
         guard found.event == line.text(1), seenPath == target else {
             throw Failure(description: "instead came \(found.event) \(found.path)")
         }

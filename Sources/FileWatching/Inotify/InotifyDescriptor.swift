@@ -16,7 +16,9 @@ struct InotifyEvent {
     var isFolder: Bool { mask & UInt32(IN_ISDIR) != 0 }
 }
 
-/// An inotify instance: adds watches, reads events. Closed by `deinit`.
+/// An inotify instance: adds watches, reads events.
+///
+/// Closed by `deinit`.
 struct InotifyDescriptor: ~Copyable {
     let descriptor: Int32
     private var buffer = [UInt8](repeating: 0, count: 256 * 1024)
@@ -51,7 +53,9 @@ struct InotifyDescriptor: ~Copyable {
         return result >= 0 ? result : -errno
     }
 
-    /// Ends a watch. The kernel answers with IN_IGNORED, unless the folder is gone already.
+    /// Ends a watch.
+    ///
+    /// The kernel answers with IN_IGNORED, unless the folder is gone already.
     func remove(_ watch: WatchDescriptor) { inotify_rm_watch(descriptor, watch) }
 
     /// Reads what is in the queue, up to the size of the buffer; false when there was nothing.

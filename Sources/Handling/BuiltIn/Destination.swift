@@ -19,7 +19,8 @@ struct FileFault: Error {
     var outcome: Outcome {
         let message = "\(what): \(String(cString: strerror(errno)))"
         switch errno {
-        case ENOSPC, EDQUOT, EIO, EBUSY, ETXTBSY, EAGAIN, ESTALE, EMFILE, ENFILE, ENOMEM, EINTR, ENODEV, ENXIO, ETIMEDOUT,
+        case ENOSPC, EDQUOT, EIO, EBUSY, ETXTBSY, EAGAIN, ESTALE, EMFILE, ENFILE, ENOMEM, EINTR, ENODEV, ENXIO,
+            ETIMEDOUT,
             EHOSTDOWN, ENOTCONN:
             return Outcome(.retry, message, code: "file-error")
         default:

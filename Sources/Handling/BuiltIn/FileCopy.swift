@@ -70,7 +70,9 @@ struct FileCopy {
         throw FileFault(EEXIST, "cannot create a temporary file beside '\(destination)'")
     }
 
-    /// Copies the bytes: shared blocks, else in the kernel, else through a buffer. False when stopped.
+    /// Copies the bytes: shared blocks, else in the kernel, else through a buffer.
+    ///
+    /// False when stopped.
     private func transfer(_ input: Int32, _ output: Int32, size: UInt64) throws(FileFault) -> Bool {
         if cal_clone(input, output) == 0 { return true }
         while true {
@@ -100,7 +102,9 @@ struct FileCopy {
             }
             var written = 0
             while written < count {
-                let step = buffer.withUnsafeBytes { write(output, $0.baseAddress.map { $0 + written }, count - written) }
+                let step = buffer.withUnsafeBytes {
+                    write(output, $0.baseAddress.map { $0 + written }, count - written)
+                }
                 guard step > 0 else {
                     if errno == EINTR { continue }
                     throw FileFault(errno, "cannot write to the folder of '\(destination)'")

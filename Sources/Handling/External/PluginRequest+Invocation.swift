@@ -13,10 +13,15 @@ extension PluginRequest {
         self.init(
             id: job.id.description, attempt: job.attempt, maxAttempts: invocation.maximumAttempts,
             interrupted: job.isInterrupted, deadline: invocation.facts.now.advanced(by: invocation.timeout).description,
-            rule: RuleReference(name: job.rule, file: invocation.rule.file, line: invocation.rule.line),
+            rule: RuleReference(name: job.rule, file: invocation.rulesFile.description, line: invocation.rule.line),
             with: invocation.parameters.json { Data($0).base64EncodedString() }, scratch: scratch.description,
             previous: job.previous, steps: invocation.steps.map(\.response), events: [PluginEvent(job.event)])
     }
+}
+
+extension Invocation {
+    /// The absolute path of the rules file; a plugin means relative paths in its parameters from its folder.
+    fileprivate var rulesFile: PathBytes { folder.appending(Array(PathBytes(rule.file).lastComponent)) }
 }
 
 extension PluginEvent {

@@ -38,6 +38,7 @@ struct CheckCommand: ParsableCommand {
             Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): disabled")
         }
         let files = loaded.files.count
-        Output.standard.write("\(loaded.ruleset.rules.count) rules in \(files) \(files == 1 ? "file" : "files") are in order")
+        Output.standard.write(
+            "\(loaded.ruleset.rules.count) rules in \(files) \(files == 1 ? "file" : "files") are in order")
     }
 }

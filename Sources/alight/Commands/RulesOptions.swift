@@ -38,6 +38,11 @@ struct RulesOptions: ParsableArguments {
             Output.error.write(diagnostic.description)
         }
         if loaded.hasErrors { throw Exit(.rulesInvalid) }
+        guard !loaded.ruleset.rules.isEmpty || !loaded.disabledRules.isEmpty else {
+            let files = loaded.files.map { "'\(Display.path($0))'" }.joined(separator: ", ")
+            Output.error.write("error: there is no rule in \(files)\n    help: add one below 'rules:'")
+            throw Exit(.rulesInvalid)
+        }
         return loaded
     }
 }

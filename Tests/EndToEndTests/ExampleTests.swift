@@ -1,0 +1,62 @@
+import FileEvents
+import Glibc
+import TestKit
+import Testing
+
+/// Every folder in `examples/` is a story that happens as its README says.
+struct ExampleTests {
+    static let stories = TestFile.names(in: Places.checkout.appending("examples"))
+        .map { String(decoding: $0, as: UTF8.self) }
+        .filter { TestFile.exists(Places.checkout.appending("examples/\($0)/rules.yaml")) }
+
+    @Test(arguments: stories)
+    func story(_ name: String) {
+        withTempTree { tree in
+            for part in ["examples/\(name)", "plugins", "packaging"] {
+                TestFile.copyTree(Places.checkout.appending(part), tree.path(part))
+            }
+            let folder = tree.path("examples/\(name)")
+            let prepare = folder.appending("prepare")
+            if TestFile.exists(prepare) {
+                let preparing = RunningProgram(prepare, [], in: folder, output: tree.path("prepare"))
+                #expect(preparing.wait() == 0, "\(preparing.output)\(preparing.error)")
+            }
+            TestFile.makeFolder(folder.appending("in"))
+
+            let program = RunningProgram(
+                Places.alight, ["run", "rules.yaml"], in: folder, output: tree.path("run"))
+            #expect(Deadline.wait { program.error.contains("ready: watching") })
+            TestFile.copyTree(folder.appending("before"), folder.appending("in"))
+
+            let isDone = Deadline.wait(within: .seconds(40)) {
+                Self.holds(folder.appending("after"), folder) && Self.verifies(folder, tree.path("verify"))
+            }
+            #expect(isDone, "\(program.output)\(program.error)\(Self.said(tree.path("verify")))")
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+        }
+    }
+
+    /// Whether every file of the expected tree is there with its content.
+    private static func holds(_ expected: PathBytes, _ actual: PathBytes) -> Bool {
+        TestFile.names(in: expected).allSatisfy { name in
+            let wanted = expected.appending(name)
+            let found = actual.appending(name)
+            guard let content = TestFile.read(wanted) else { return holds(wanted, found) }
+            return TestFile.read(found) == content
+        }
+    }
+
+    private static func verifies(_ folder: PathBytes, _ output: PathBytes) -> Bool {
+        let verify = folder.appending("verify")
+        guard TestFile.exists(verify) else { return true }
+        return RunningProgram(verify, [], in: folder, output: output).wait() == 0
+    }
+
+    private static func said(_ output: PathBytes) -> String {
+        [".out", ".err"].map {
+            String(decoding: TestFile.read(PathBytes(output.bytes + Array($0.utf8))) ?? [], as: UTF8.self)
+        }
+        .joined()
+    }
+}

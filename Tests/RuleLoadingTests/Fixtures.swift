@@ -1,0 +1,88 @@
+import FileEvents
+import PluginProtocol
+import RuleLoading
+import Rules
+import TestKit
+
+/// Knows four handlers, as the built-in ones and a plugin are known.
+struct FakeCatalog: HandlerCatalog {
+    static let handlers: [HandlerDescription] = [
+        HandlerDescription(
+            reference: HandlerReference(name: "log"),
+            parameters: ParameterSchema(
+                type: "object",
+                properties: [
+                    "message": ParameterSchema(type: "string"),
+                    "level": ParameterSchema(type: "string", enum: ["debug", "info", "warning"], default: "info"),
+                ], additionalProperties: false)),
+        HandlerDescription(reference: HandlerReference(name: "copy"), parameters: nil),
+        HandlerDescription(
+            reference: HandlerReference(name: "move"),
+            parameters: ParameterSchema(
+                type: "object",
+                properties: [
+                    "to": ParameterSchema(type: "string", minLength: 1, description: "The new path."),
+                    "on_conflict": ParameterSchema(
+                        type: "string", enum: ["rename", "skip", "replace"], default: "rename"),
+                ], required: ["to"], additionalProperties: false),
+            events: [.created, .modified, .moved, .attributes]),
+        HandlerDescription(
+            reference: HandlerReference(name: "thumbnail", location: "/plugins/thumbnail"),
+            parameters: ParameterSchema(
+                type: "object",
+                properties: [
+                    "to": ParameterSchema(type: "string", minLength: 1, description: "Where the thumbnail goes."),
+                    "size": ParameterSchema(type: "integer", default: 256, minimum: 16, maximum: 4096),
+                    "sharpen": ParameterSchema(type: "boolean"),
+                    "formats": ParameterSchema(type: "array", items: ParameterSchema(type: "string")),
+                    "border": ParameterSchema(
+                        type: "object", properties: ["width": ParameterSchema(type: "integer")], required: ["width"],
+                        additionalProperties: false),
+                ], required: ["to"], additionalProperties: false),
+            events: [.created, .modified], types: [.file]),
+    ]
+
+    func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+        if let handler = Self.handlers.first(where: { $0.reference.name == name }) { return .success(handler) }
+        if name == "broken" {
+            return .failure(
+                HandlerProblem(
+                    message: "plugin 'broken' can't be used: plugin.yaml has no 'name'", help: "add 'name: broken'"))
+        }
+        return .failure(HandlerProblem(message: "there is no handler or plugin '\(name)'", help: nil))
+    }
+
+    func names(from folder: PathBytes) -> [String] { Self.handlers.map(\.reference.name) }
+}
+
+/// A loader whose surroundings are the same on every machine.
+func makeLoader(in folder: PathBytes, maximumFileSize: Int = 4 << 20) -> RuleLoader {
+    let environment = ["INBOX": "/srv/in", "ODD": "/srv/a*b", "EMPTY": ""]
+    return RuleLoader(
+        catalog: FakeCatalog(),
+        surroundings: RuleLoader.Surroundings(
+            home: "/home/ada", environment: { environment[$0] }, currentFolder: folder,
+            maximumFileSize: maximumFileSize))
+}
+
+/// The rules of a text, loaded from a file of its own.
+func load(_ text: String) -> LoadedRules { load(Array(text.utf8)) }
+
+func load(_ bytes: [UInt8]) -> LoadedRules {
+    withTempTree { tree in
+        TestFile.write(tree.path("rules.yaml"), bytes)
+        return makeLoader(in: tree.root).load(["rules.yaml"])
+    }
+}
+
+/// Golden texts lie beside the tests, and `RECORD=1` writes them anew.
+enum Golden {
+    static let folder = PathBytes(#filePath).parent.appending("Golden")
+
+    /// The recorded text; when recording, the new one, so that the comparison holds.
+    static func text(_ name: String, recording text: String) -> String {
+        let path = folder.appending("\(name).txt")
+        if isRecording { TestFile.write(path, text) }
+        return TestFile.read(path).map { String(decoding: $0, as: UTF8.self) } ?? "(nothing is recorded)\n"
+    }
+}

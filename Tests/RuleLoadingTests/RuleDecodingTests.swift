@@ -1,0 +1,307 @@
+import FileEvents
+import Globbing
+import PluginProtocol
+import RuleLoading
+import Rules
+import Settling
+import Testing
+import TestKit
+
+struct RuleDecodingTests {
+    /// The only rule of a text that loads without a diagnostic.
+    private func rule(_ text: String) throws -> Rule {
+        let loaded = load(text)
+        #expect(DiagnosticText.text(of: loaded.diagnostics) == "")
+        return try #require(loaded.ruleset.rules.first)
+    }
+
+    private func pattern(_ text: String) throws -> String {
+        let rule = try rule("rules: [{ path: '\(text)', action: log }]")
+        return String(decoding: try #require(rule.globs.first).pattern, as: UTF8.self)
+    }
+
+    @Test func `all keys are read`() throws {
+        let rule = try rule(
+            """
+            # A comment
+            rules:
+              - name: photos
+                description: Every picture of the phone.
+                enabled: true
+                path: [/srv/in/**/*.jpg, '/srv/in/**/*.{png,webp}']
+                exclude: [drafts, "**/.cache/**"]
+                ignore_defaults: false
+                types: [file, symlink]
+                hidden: true
+                depth: 3
+                events: [created, IN_MOVED_FROM]
+                settle: 1m30s
+                writers: ignore
+                timeout: 1h
+                concurrency: 4
+                action:
+                  use: copy
+                  with: { to: "/srv/out/${name}", deep: { list: [1, 2.5, true, null, text] } }
+            """)
+        #expect(rule.name == "photos")
+        #expect(rule.place == SourcePlace(file: "rules.yaml", line: 3, column: 5))
+        #expect(rule.summary == "Every picture of the phone.")
+        #expect(rule.globs.map(\.description) == ["/srv/in/**/*.jpg", "/srv/in/**/*.{png,webp}"])
+        #expect(rule.globs.allSatisfy { $0.options.matchesHidden && !$0.options.isCaseSensitive })
+        #expect(rule.exclude.globs.map(\.description) == ["drafts", "**/.cache/**"])
+        #expect(rule.exclude.covers(Array("a/.cache/.b/c".utf8)))
+        #expect(rule.ignores.isEmpty)
+        #expect(rule.types == [.file, .symlink])
+        #expect(rule.depth == 3)
+        #expect(rule.events == [.created, .deleted, .moved])
+        #expect(rule.settle == SettlePolicy(quiet: .seconds(90), writers: .ignore))
+        #expect(rule.timeout == .seconds(3_600))
+        #expect(rule.concurrency == 4)
+        let action = try #require(rule.actions.first)
+        #expect(action.place.line == 18)
+        guard case .use(let reference, let parameters) = action.work else {
+            Issue.record("not a handler")
+            return
+        }
+        #expect(reference.name == "copy")
+        let deep = ParameterTemplate([
+            "list": [1, 2.5, true, nil, "text"]
+        ])
+        guard case .object(let members) = parameters else {
+            Issue.record("not an object")
+            return
+        }
+        #expect(members["deep"] == deep)
+        #expect(members["to"] == .text(Template(parts: [.literal(Array("/srv/out/".utf8)), .placeholder(.name)])))
+    }
+
+    @Test func `a rule needs a path and an action, and the rest has defaults`() throws {
+        let rule = try rule("rules:\n  - path: /srv/in/*\n    action: log\n")
+        #expect(rule.name == "rules-1")
+        #expect(rule.summary == nil)
+        #expect(rule.exclude.isEmpty)
+        #expect(rule.ignores == DefaultIgnores.globs)
+        #expect(rule.types == [.file])
+        #expect(rule.depth == nil)
+        #expect(rule.events == [.created, .modified])
+        #expect(rule.settle == SettlePolicy())
+        #expect(rule.timeout == .seconds(600))
+        #expect(rule.concurrency == 1)
+        #expect(rule.retry == RetryPolicy())
+        #expect(rule.globs.first?.options == Glob.Options())
+    }
+
+    @Test func `plain words are text where text is wanted`() throws {
+        let rule = try rule(
+            "rules: [{ name: 2026, description: yes, path: /srv/in/*, action: { exec: [sleep, 5, null, no] } }]")
+        #expect(rule.name == "2026")
+        #expect(rule.summary == "yes")
+        guard case .exec(let arguments) = rule.actions.first?.work else {
+            Issue.record("not exec")
+            return
+        }
+        #expect(arguments.dropFirst().map(\.literal) == ["5", "null", "no"].map { Array($0.utf8) })
+    }
+
+    @Test func `any is every type`() throws {
+        #expect(try rule("rules: [{ path: /in/*, types: [any], action: log }]").types == Set(FileType.allCases))
+    }
+
+    @Test func `0 acts at once`() throws {
+        #expect(try rule("rules: [{ path: /in/*, settle: 0, action: log }]").settle.quiet == .zero)
+    }
+
+    // MARK: - Paths
+
+    @Test func `a relative path is meant from the file's folder`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("a[1]/deep/x.yaml"), "rules: [{ path: 'in/*.{a,b}', action: log }]")
+            TestFile.write(tree.path("a[1]/deep/y.yaml"), "rules: [{ path: ../../in/./x/../*, action: log }]")
+            let loaded = makeLoader(in: tree.root).load(["a[1]/deep"])
+            #expect(DiagnosticText.text(of: loaded.diagnostics) == "")
+            let roots = loaded.ruleset.rules.compactMap(\.globs.first).map { PathBytes($0.root) }
+            #expect(roots == [tree.path("a[1]/deep/in"), tree.path("in")])
+            #expect(loaded.ruleset.takes(tree.path("a[1]/deep/in/x.b")))
+        }
+    }
+
+    @Test func `the home folder and variables are put in letter by letter`() throws {
+        #expect(try pattern("~/in/*.jpg") == "/home/ada/in/*.jpg")
+        #expect(try pattern("${env:INBOX}/*.jpg") == "/srv/in/*.jpg")
+        #expect(try pattern("${env:ODD}/*.jpg") == #"/srv/a\*b/*.jpg"#)
+        #expect(try pattern("/x/${env:EMPTY}y") == "/x/y")
+        #expect(try pattern("/x/$${a}/$$/$y") == #"/x/$\{a}/$$/$y"#)
+        #expect(try pattern("/a/../../b/*") == "/b/*")
+        #expect(try pattern("{/a,/b}/*") == "{/a,/b}/*")
+        #expect(try pattern("~/../*") == "/home/*")
+    }
+
+    @Test func `a rules file in a folder that is not UTF-8 keeps its bytes`() throws {
+        try withTempTree { tree in
+            let folder = tree.root.appending([0x63, 0xE9])
+            TestFile.write(folder.appending("x.yaml"), "rules: [{ path: in/*, action: { exec: [./run] } }]")
+            TestFile.write(folder.appending("run"), Array("#!/bin/sh\n".utf8), mode: 0o755)
+            let loaded = makeLoader(in: folder).load(["x.yaml"])
+            let rule = try #require(loaded.ruleset.rules.first)
+            #expect(PathBytes(rule.globs[0].root) == folder.appending("in"))
+            guard case .exec(let arguments) = rule.actions[0].work else {
+                Issue.record("not exec")
+                return
+            }
+            #expect(arguments[0].literal == folder.appending("run").bytes)
+        }
+    }
+
+    // MARK: - Actions
+
+    @Test func `actions have a long form, a short one, and a list`() throws {
+        let short = try rule("rules: [{ path: /in/*, action: log }]").actions
+        let long = try rule("rules: [{ path: /in/*, action: { use: log } }]").actions
+        let list = try rule("rules: [{ path: /in/*, action: [log, { shell: 'true' }, { exec: ['true'] }] }]").actions
+        #expect(short.map(\.work) == long.map(\.work))
+        #expect(list.map(\.name) == ["log", "shell", "exec"])
+    }
+
+    @Test func `a handler's defaults are filled in, and its reference kept`() throws {
+        let rule = try rule("rules: [{ path: /in/*, action: { use: thumbnail, with: { to: x } } }]")
+        guard case .use(let reference, .object(let members)) = rule.actions[0].work else {
+            Issue.record("not a handler")
+            return
+        }
+        #expect(reference == HandlerReference(name: "thumbnail", location: "/plugins/thumbnail"))
+        #expect(members["size"] == .value(.integer(256)))
+    }
+
+    @Test func `a program is found when rules load`() throws {
+        let rule = try rule("rules: [{ path: /in/*, action: { exec: [sh, -c, '~/x ${name}', ~/x, '~', a~/b] } }]")
+        guard case .exec(let arguments) = rule.actions[0].work else {
+            Issue.record("not exec")
+            return
+        }
+        let program = String(decoding: arguments[0].literal ?? [], as: UTF8.self)
+        #expect(["/usr/local/bin/sh", "/usr/bin/sh", "/bin/sh"].contains(program))
+        #expect(arguments[3].literal == Array("/home/ada/x".utf8))
+        #expect(arguments[4].literal == Array("/home/ada".utf8))
+        #expect(arguments[5].literal == Array("a~/b".utf8))
+        #expect(arguments[2].placeholders == [.name])
+    }
+
+    @Test func `the home folder is put in front of parameters`() throws {
+        let rule = try rule(
+            "rules: [{ path: /in/*, action: { use: copy, with: { to: '~/x/${stem}', not: 'a ~/x', env: '${env:INBOX}' } } }]"
+        )
+        guard case .use(_, .object(let members)) = rule.actions[0].work,
+            case .text(let to) = members["to"], case .text(let not) = members["not"],
+            case .text(let env) = members["env"]
+        else {
+            Issue.record("not a handler with texts")
+            return
+        }
+        #expect(to.parts == [.literal(Array("/home/ada".utf8)), .literal(Array("/x/".utf8)), .placeholder(.stem)])
+        #expect(not.literal == Array("a ~/x".utf8))
+        #expect(env.literal == Array("/srv/in".utf8))
+    }
+
+    @Test func `a step names the outputs of those before it`() throws {
+        let rule = try rule(
+            "rules: [{ path: /in/*, action: [log, { use: copy, with: { to: '${steps.0.outputs.0}' } }] }]")
+        #expect(rule.actions.count == 2)
+    }
+
+    // MARK: - Defaults and enabled
+
+    @Test func `defaults stand in for what a rule doesn't say`() throws {
+        let loaded = load(
+            """
+            defaults:
+              settle: 10s
+              exclude: [a]
+              hidden: true
+              types: [any]
+              events: [deleted]
+              timeout: 1m
+              writers: ignore
+              depth: 1
+              concurrency: 2
+              ignore_defaults: false
+            rules:
+              - { name: one, path: /in/*, action: log }
+              - { name: two, path: /in/*, action: log, settle: 1s, exclude: [], hidden: false, types: [file],
+                  events: [created], timeout: 2m, writers: wait, depth: 2, concurrency: 3, ignore_defaults: true }
+            """)
+        #expect(DiagnosticText.text(of: loaded.diagnostics) == "")
+        let one = try #require(loaded.ruleset.rule(named: "one"))
+        #expect(one.settle == SettlePolicy(quiet: .seconds(10), writers: .ignore))
+        #expect(one.exclude.globs.map(\.description) == ["a"])
+        #expect(one.globs[0].options.matchesHidden)
+        #expect(one.types == Set(FileType.allCases))
+        #expect(one.events == .deleted)
+        #expect(one.timeout == .seconds(60))
+        #expect(one.depth == 1)
+        #expect(one.concurrency == 2)
+        #expect(one.ignores.isEmpty)
+        let two = try #require(loaded.ruleset.rule(named: "two"))
+        #expect(two.settle == SettlePolicy(quiet: .seconds(1), writers: .wait))
+        #expect(two.exclude.isEmpty)
+        #expect(!two.globs[0].options.matchesHidden)
+        #expect(two.types == [.file])
+        #expect(two.events == .created)
+        #expect(two.timeout == .seconds(120))
+        #expect(two.depth == 2)
+        #expect(two.concurrency == 3)
+        #expect(!two.ignores.isEmpty)
+    }
+
+    @Test func `a disabled rule is kept apart`() {
+        let loaded = load(
+            """
+            defaults: { enabled: false }
+            rules:
+              - { name: one, path: /in/*, action: log }
+              - { name: two, path: /in/*, action: log, enabled: true }
+            """)
+        #expect(loaded.ruleset.rules.map(\.name) == ["two"])
+        #expect(loaded.disabledRules.map(\.name) == ["one"])
+        #expect(!loaded.hasErrors)
+    }
+
+    @Test func `an anchor serves several rules`() throws {
+        let loaded = load(
+            """
+            rules:
+              - &base
+                name: one
+                path: &in ['/in/*.jpg']
+                settle: &pause 9s
+                action: &do { use: move, with: &to { to: /out/ } }
+              - { <<: *base, name: two, timeout: *pause }
+              - { name: three, path: *in, action: [*do, { use: copy, with: *to }] }
+            """)
+        #expect(DiagnosticText.text(of: loaded.diagnostics) == "")
+        #expect(loaded.ruleset.rules.map(\.name) == ["one", "two", "three"])
+        #expect(loaded.ruleset.rules[1].settle.quiet == .seconds(9))
+        #expect(loaded.ruleset.rules[1].timeout == .seconds(9))
+        #expect(loaded.ruleset.rules[2].actions.map(\.name) == ["move", "copy"])
+    }
+
+    @Test func `the same mistake behind many aliases is told once`() {
+        let text =
+            "rules:\n  - { name: a, path: &p /in/{a, action: log }\n"
+            + (0..<50).map { "  - { name: r\($0), path: *p, action: log }\n" }.joined()
+        let loaded = load(text.replacing("/in/{a", with: "'/in/{a'"))
+        #expect(loaded.diagnostics.count == 1)
+        #expect(loaded.ruleset.rules.isEmpty)
+    }
+
+    @Test func `a rule with an error is left out, and only that one`() {
+        let loaded = load(
+            """
+            rules:
+              - { name: one, path: /in/*, action: log, settle: 5 }
+              - { name: two, path: /in/*, action: log, settle: 5s, settle: 6s }
+              - { name: three, path: /in/*, action: log }
+            """)
+        #expect(loaded.ruleset.rules.map(\.name) == ["three"])
+        #expect(loaded.hasErrors)
+    }
+}
