@@ -47,6 +47,34 @@ struct LeakTests {
         }
     }
 
+    @Test func `without descriptors a program runs, or is not launched, and works again later`() async {
+        await #expect(processExitsWith: .success) {
+            let launcher = try makeLauncher()
+            let stop = StopSignal()
+            _ = launcher.run(shell("true"), stop: stop)
+            let before = openDescriptors()
+            var limit = rlimit()
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            let usual = limit.rlim_cur
+            var launched = 0
+            for spare in 0...40 {
+                // Numbers are handed out from the lowest, so no other than the spare ones is free.
+                limit.rlim_cur = rlim_t(before - 1 + spare)
+                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                let ended = launcher.run(shell("cat; exit 3", input: [65]), stop: stop)
+                limit.rlim_cur = usual
+                setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+                if case .notLaunched = ended.way { continue }
+                launched += 1
+                #expect(ended.way == .exited(status: 3), "with \(spare) spare descriptors")
+                #expect(ended.text == "A")
+            }
+            #expect((1...30).contains(launched))
+            #expect(launcher.run(shell("exit 4"), stop: stop).way == .exited(status: 4))
+            #expect(eventually { openDescriptors() == before }, "\(openDescriptors()) instead of \(before)")
+        }
+    }
+
     @Test func `programs get the limit of descriptors that Alight was started with`() async {
         await #expect(processExitsWith: .success) {
             var limit = rlimit()

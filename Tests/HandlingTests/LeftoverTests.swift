@@ -120,9 +120,8 @@ struct LeftoverTests {
             _ = eventually { folder.processes(in: "ids").count == 2 }
             for process in folder.processes(in: "ids").suffix(1) { kill(process, SIGKILL) }
         }
-        let ended = launcher.run(
-            shell("(echo $$; echo $PPID) >'\(folder.path)/i'; mv '\(folder.path)/i' '\(folder.path)/ids'; sleep 600"),
-            stop: stop)
+        let script = "cd '\(folder.path)'; (echo $$; echo $PPID) >i; mv i ids; exec sleep 600"
+        let ended = launcher.run(shell(script), stop: stop)
         #expect(ended.way == .signalled(SIGKILL))
         let program = try #require(folder.processes(in: "ids").first)
         #expect(eventually { isGone(program) })

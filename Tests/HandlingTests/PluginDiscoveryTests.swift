@@ -182,6 +182,16 @@ struct PluginDiscoveryTests {
         #expect(problem.help == "run: chmod +x '\(path)'")
     }
 
+    @Test func `what has the right name and is no plugin says what it lacks`() throws {
+        let file = try stage.folder.write("search/sum", "#!/bin/sh\n", mode: 0o644)
+        #expect(
+            try problem("sum")
+                == HandlerProblem(
+                    message: "'\(file)' is not executable", help: "run: chmod +x '\(file)'"))
+        let empty = try stage.folder.folder("plugins/empty")
+        #expect(try problem("empty").message == "'\(empty)' has neither a plugin.yaml nor an executable 'empty'")
+    }
+
     @Test func `a plugin under another name is refused`() throws {
         try stage.folder.write("search/sum", "#!/bin/sh\necho '{\"name\":\"product\",\"protocol\":[1]}'\n")
         #expect(try problem("sum").message.hasSuffix("calls itself 'product'"))

@@ -45,8 +45,19 @@ package final class PluginDiscovery: Sendable {
             return kind(of: path).map { _ in usable(path, name: nil) }
         }
         guard !name.isEmpty, !name.hasPrefix(".") else { return nil }
-        let path = places(from: folder).map { $0.appending(name) }.first { kind(of: $0) != nil }
-        return path.map { usable($0, name: name) }
+        let paths = places(from: folder).map { $0.appending(name) }
+        if let path = paths.first(where: { kind(of: $0) != nil }) { return usable(path, name: name) }
+        return paths.first(where: exists).map { .failure(nearMiss($0, name: name)) }
+    }
+
+    /// Why something of the right name is no plugin.
+    private func nearMiss(_ path: PathBytes, name: String) -> HandlerProblem {
+        var status = stat()
+        if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR {
+            return HandlerProblem(
+                message: "'\(path)' has neither a plugin.yaml nor an executable '\(name)'", help: "add one of them")
+        }
+        return ExecutableCheck.problem(with: path) ?? HandlerProblem(message: "'\(path)' is not a plugin", help: nil)
     }
 
     /// The plugin at that place if it has all it needs, and the name it was looked for by.

@@ -2,7 +2,6 @@ import CAlightLinux
 package import FileEvents
 import Foundation
 import Glibc
-import Synchronization
 
 /// Runs programs: one at a time on each calling thread, any number of threads at once.
 ///
@@ -91,6 +90,7 @@ package final class ProcessLauncher: Sendable {
             output.writing.close()
             error.writing.close()
         }
+        try Self.checkSpareDescriptors()
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = []
@@ -118,6 +118,20 @@ package final class ProcessLauncher: Sendable {
             process: process, end: end, input: input.writing, output: output.reading, error: error.reading)
     }
 
+    /// Makes sure that Foundation finds descriptors for its own use.
+    ///
+    /// `Process.run()` does not look whether its socketpair(2) succeeded: it takes descriptor 0 for it then, and
+    /// no program's end is ever noticed again. It needs two; the others are for threads that open something meanwhile.
+    private static func checkSpareDescriptors() throws(LaunchFailure) {
+        var taken: [OwnedDescriptor] = []
+        defer { for descriptor in taken { descriptor.close() } }
+        for _ in 0..<24 {
+            let eventfd = cal_eventfd()
+            guard eventfd >= 0 else { throw LaunchFailure("too few descriptors are left to start a process") }
+            taken.append(OwnedDescriptor(eventfd))
+        }
+    }
+
     /// A pipe whose ends close themselves and are never inherited by accident.
     private struct Pipe {
         let reading: OwnedDescriptor
@@ -137,45 +151,4 @@ package final class ProcessLauncher: Sendable {
 private struct LaunchFailure: Error {
     var reason: String
     init(_ reason: String) { self.reason = reason }
-}
-
-/// A running `alight-launch`, with our ends of its pipes.
-struct SpawnedProcess {
-    let process: Process
-    let end: ProcessEnd
-    let input: OwnedDescriptor
-    let output: OwnedDescriptor
-    let error: OwnedDescriptor
-}
-
-/// A descriptor that is closed on demand, and at the latest when nobody refers to it any more.
-final class OwnedDescriptor {
-    private(set) var raw: Int32
-
-    init(_ raw: Int32) { self.raw = raw }
-
-    deinit { close() }
-
-    func close() {
-        if raw >= 0 { Glibc.close(raw) }
-        raw = -1
-    }
-}
-
-/// How a process ended, handed over by the thread that Foundation reaps it on.
-final class ProcessEnd: Sendable {
-    private let status = Mutex<(status: Int32, isSignal: Bool)?>(nil)
-    private let isKnown = DispatchSemaphore(value: 0)
-
-    func set(status: Int32, isSignal: Bool) {
-        self.status.withLock { $0 = (status, isSignal) }
-        isKnown.signal()
-    }
-
-    /// Waits for the end; nil when it is not known in time.
-    func wait(_ seconds: Double) -> (status: Int32, isSignal: Bool)? {
-        if let known = status.withLock({ $0 }) { return known }
-        _ = isKnown.wait(timeout: .now() + seconds)
-        return status.withLock { $0 }
-    }
 }

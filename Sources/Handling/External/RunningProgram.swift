@@ -108,8 +108,10 @@ final class RunningProgram {
     }
 
     private func way() -> Ended.Way {
-        // Another part of the process may have reaped the child: its status is lost then, and it counts as killed.
-        guard let (status, isSignal) = end.wait(10) else { return .signalled(SIGKILL) }
+        guard let (status, isSignal) = end.wait(10) ?? reaped() else {
+            // Another part of the process has reaped the child: its status is lost, and it counts as killed.
+            return .signalled(SIGKILL)
+        }
         if isSignal { return .signalled(status) }
         // The launcher's own words. A program that says them with such a status gets the same outcome anyhow.
         let mark = "alight-launch: "
@@ -118,6 +120,13 @@ final class RunningProgram {
             return status == 125 ? .notLaunched(reason) : .couldNotStart(reason)
         }
         return .exited(status: status)
+    }
+
+    /// Reaps the launcher when Foundation has not noticed its end.
+    private func reaped() -> (status: Int32, isSignal: Bool)? {
+        var status: Int32 = 0
+        guard waitpid(process.processIdentifier, &status, WNOHANG) == process.processIdentifier else { return nil }
+        return status & 0x7F == 0 ? (status >> 8 & 0xFF, false) : (status & 0x7F, true)
     }
 
     // MARK: - The streams
