@@ -118,7 +118,7 @@ package final class Engine: Sendable {
                         pipeline.add(hint, at: now)
                     }
                 }
-                for watching in batch.reports { take(watching, &state, &pipeline, now) }
+                for watching in batch.reports where state.fault == nil { take(watching, &state, &pipeline, now) }
                 pipeline.acceptSettled(at: now)
             }
             if state.phase == .draining, let limit = state.limit, limit <= now { begin(.ending, &state, now) }
@@ -175,8 +175,8 @@ package final class Engine: Sendable {
             for root in ruleset.roots { pipeline.addKnown(inside: root, at: now) }
         case .failure(let error) where !state.isReady && isFatal(error):
             // A rule that can't be watched from the start would be silent for ever.
-            state.fault = state.fault ?? error
-            begin(.draining, &state, now)
+            state.fault = error
+            state.phase = .draining
             return
         default: break
         }

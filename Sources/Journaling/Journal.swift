@@ -24,7 +24,8 @@ package protocol Journal: Sendable {
     ///
     /// A job whose rule and path have a pending job already takes that job's
     /// place: one run with the newer facts serves both. A file that was created
-    /// and then modified before anyone looked is still `created`.
+    /// and then modified before anyone looked is still `created`. A job that rests
+    /// after a failed attempt is replaced by one that begins anew.
     func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant)
 
     /// Takes jobs of a rule that are due, oldest first, and marks them running.

@@ -59,6 +59,16 @@ package final class MemoryJournal: Journal {
             counts.pending += 1
         }
 
+        /// Gives the place of a job that failed before to one that begins anew.
+        mutating func supersede(_ old: Job, by job: Job, due: ContinuousClock.Instant) {
+            jobs[old.id] = nil
+            counts.pending -= 1
+            counts.skipped += 1
+            var job = job
+            job.event = old.event
+            enqueue(job, due: due)
+        }
+
         mutating func putBack(_ job: Job, _ outcome: Outcome, due: ContinuousClock.Instant, counts: Bool) {
             var job = job
             job.previous = PreviousAttempt(
@@ -106,11 +116,16 @@ package final class MemoryJournal: Journal {
         state.withLock { state in
             state.apply(entries)
             for job in jobs {
-                if let id = state.lanes[job.rule]?.byPath[job.event.path], var waiting = state.jobs[id] {
-                    waiting.event = Self.merged(waiting.event, job.event)
+                guard let id = state.lanes[job.rule]?.byPath[job.event.path], var waiting = state.jobs[id] else {
+                    state.enqueue(job, due: now)
+                    continue
+                }
+                waiting.event = Self.merged(waiting.event, job.event)
+                if waiting.attempt == 0 {
                     state.jobs[id] = waiting
                 } else {
-                    state.enqueue(job, due: now)
+                    // It rests after a failure, which says nothing of the file as it is now.
+                    state.supersede(waiting, by: job, due: now)
                 }
             }
         }

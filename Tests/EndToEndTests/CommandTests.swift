@@ -14,7 +14,9 @@ struct CommandTests {
             action: { use: log, with: { message: "${event} ${name}" } }
         """
 
-    private static func run(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> (status: Int32?, program: RunningProgram) {
+    private static func run(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> (
+        status: Int32?, program: RunningProgram
+    ) {
         let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("run"))
         return (program.wait(), program)
     }
@@ -30,9 +32,11 @@ struct CommandTests {
     }
 
     private static let statuses: [([String], Int32)] = [
-        (["frobnicate"], 2), (["run", "--jobs", "0"], 2), (["run", "--log-format", "xml"], 2), (["check", "none.yaml"], 3),
+        (["frobnicate"], 2), (["run", "--jobs", "0"], 2), (["run", "--log-format", "xml"], 2),
+        (["check", "none.yaml"], 3),
         (["run"], 3), (["--version"], 0), (["--help"], 0), (["run", "--help"], 0), (["check", "rules.yaml"], 0),
-        (["check", "bad.yaml"], 3), (["run", "bad.yaml"], 3), (["check", "empty"], 3), (["run", "rules.yaml", "--once"], 4),
+        (["check", "bad.yaml"], 3), (["run", "bad.yaml"], 3), (["check", "empty"], 3),
+        (["run", "rules.yaml", "--once"], 4),
     ]
 
     @Test(arguments: statuses)
@@ -185,5 +189,32 @@ struct CommandTests {
             program.signal(SIGTERM)
             #expect(program.wait() == 0)
         }
+    }
+
+    @Test(.enabled(if: CommandTests.hasUserNamespaces, "there are no user namespaces here"))
+    func `too few watches stop the start with the way out`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("rules.yaml"), Self.rules.replacing("in/*", with: "in/**"))
+            for number in 0..<30 { TestFile.makeFolder(tree.path("in/\(number)")) }
+            let script = """
+                echo 10 >/proc/sys/fs/inotify/max_user_watches && exec '\(Places.alight)' run rules.yaml
+                """
+            let program = RunningProgram(
+                "/usr/bin/unshare", ["--user", "--map-root-user", "/bin/sh", "-c", script], in: tree.root,
+                output: tree.path("run"))
+            #expect(program.wait() == 1)
+            #expect(program.error.contains("the user's limit of 10 inotify watches is reached"), "\(program.error)")
+            #expect(program.error.contains("help: raise fs.inotify.max_user_watches"))
+            #expect(!program.error.contains("ready"))
+        }
+    }
+
+    /// Whether a test can have limits of its own.
+    private static let hasUserNamespaces: Bool = withTempTree { tree in
+        let probe = RunningProgram(
+            "/usr/bin/unshare",
+            ["--user", "--map-root-user", "/bin/sh", "-c", "echo 10 >/proc/sys/fs/inotify/max_user_watches"],
+            in: tree.root, output: tree.path("probe"))
+        return probe.wait() == 0
     }
 }
