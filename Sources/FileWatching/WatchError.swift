@@ -6,9 +6,9 @@ import Glibc
 /// `description` is the sentence for people, `help` the way out.
 package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The user's inotify instances are used up.
-    case instanceLimit
-    /// The user's inotify watches are used up.
-    case watchLimit(PathBytes, used: Int, limit: String)
+    case instanceLimit(InotifyLimit)
+    /// The user's inotify watches are used up; `used` are this program's own.
+    case watchLimit(PathBytes, used: Int, InotifyLimit)
     /// The root is something else than a folder.
     case notFolder(PathBytes)
     /// The kernel said no.
@@ -16,10 +16,10 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .instanceLimit:
-            "cannot watch: the user's limit of inotify instances is reached"
+        case .instanceLimit(let limit):
+            "cannot watch: the user's limit of \(limit.value) inotify instances is reached"
         case .watchLimit(let path, let used, let limit):
-            "cannot watch '\(path)': the user's limit of \(limit) inotify watches is reached (\(used) are in use here)"
+            "cannot watch '\(path)': the user's limit of \(limit.value) inotify watches is reached (\(used) are in use here)"
         case .notFolder(let path):
             "cannot watch '\(path)': it is not a folder"
         case .refused(let path, let errno):
@@ -29,11 +29,42 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var help: String {
         switch self {
-        case .instanceLimit: "raise fs.inotify.max_user_instances with sysctl"
-        case .watchLimit: "raise fs.inotify.max_user_watches with sysctl, or narrow the rules' 'path:'"
+        case .instanceLimit(let limit): "raise \(limit.name) with sysctl, or end programs that watch"
+        case .watchLimit(_, _, let limit): "raise \(limit.name) with sysctl, or narrow the rules' 'path:'"
         case .notFolder: "a rule for one file names the file itself; its folder is what is watched"
         case .refused(_, let errno):
             errno == EACCES ? "let Alight's user read and enter the folder" : "look at the folder and its file system"
         }
+    }
+}
+
+/// A limit of inotify(7) as the kernel applies it here.
+package struct InotifyLimit: Sendable, Hashable {
+    /// The sysctl that sets it.
+    package var name: String
+    package var value: Int
+
+    /// The limit of watches, for all of a user's programs together.
+    static var watches: InotifyLimit { lower("fs.inotify.max_user_watches", "user.max_inotify_watches") }
+
+    /// The limit of instances, likewise.
+    static var instances: InotifyLimit { lower("fs.inotify.max_user_instances", "user.max_inotify_instances") }
+
+    /// The kernel has one limit for the machine and one for each user namespace; the lower one holds.
+    private static func lower(_ machine: String, _ namespace: String) -> InotifyLimit {
+        let limits = [machine, namespace].compactMap { name in
+            value(of: name).map { InotifyLimit(name: name, value: $0) }
+        }
+        return limits.min { $0.value < $1.value } ?? InotifyLimit(name: machine, value: 0)
+    }
+
+    private static func value(of name: String) -> Int? {
+        let path = "/proc/sys/" + name.map { $0 == "." ? "/" : String($0) }.joined()
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var digits = [UInt8](repeating: 0, count: 24)
+        let count = digits.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+        return Int(String(decoding: digits[..<max(0, count)].filter { $0 > 32 }, as: UTF8.self))
     }
 }

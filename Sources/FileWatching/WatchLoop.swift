@@ -153,19 +153,10 @@ struct WatchLoop: ~Copyable {
         if errno == ENOSPC {
             if hasReportedLimit { return }
             hasReportedLimit = true
-            reports.append(.failure(.watchLimit(folder, used: table.count, limit: Self.watchLimit())))
+            reports.append(.failure(.watchLimit(folder, used: table.count, .watches)))
             return
         }
         reports.append(.failure(.refused(folder, errno: errno)))
-    }
-
-    private static func watchLimit() -> String {
-        let descriptor = open("/proc/sys/fs/inotify/max_user_watches", O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return "?" }
-        defer { close(descriptor) }
-        var digits = [UInt8](repeating: 0, count: 20)
-        let count = digits.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
-        return String(decoding: digits[..<max(0, count)].filter { $0 > 32 }, as: UTF8.self)
     }
 
     /// Watches a folder, then lists it.

@@ -197,14 +197,14 @@ struct CommandTests {
             TestFile.write(tree.path("rules.yaml"), Self.rules.replacing("in/*", with: "in/**"))
             for number in 0..<30 { TestFile.makeFolder(tree.path("in/\(number)")) }
             let script = """
-                echo 10 >/proc/sys/fs/inotify/max_user_watches && exec '\(Places.alight)' run rules.yaml
+                echo 10 >/proc/sys/user/max_inotify_watches && exec '\(Places.alight)' run rules.yaml
                 """
             let program = RunningProgram(
                 "/usr/bin/unshare", ["--user", "--map-root-user", "/bin/sh", "-c", script], in: tree.root,
                 output: tree.path("run"))
             #expect(program.wait() == 1)
             #expect(program.error.contains("the user's limit of 10 inotify watches is reached"), "\(program.error)")
-            #expect(program.error.contains("help: raise fs.inotify.max_user_watches"))
+            #expect(program.error.contains("help: raise user.max_inotify_watches"))
             #expect(!program.error.contains("ready"))
         }
     }
@@ -213,7 +213,7 @@ struct CommandTests {
     private static let hasUserNamespaces: Bool = withTempTree { tree in
         let probe = RunningProgram(
             "/usr/bin/unshare",
-            ["--user", "--map-root-user", "/bin/sh", "-c", "echo 10 >/proc/sys/fs/inotify/max_user_watches"],
+            ["--user", "--map-root-user", "/bin/sh", "-c", "echo 10 >/proc/sys/user/max_inotify_watches"],
             in: tree.root, output: tree.path("probe"))
         return probe.wait() == 0
     }

@@ -32,7 +32,7 @@ struct InotifyDescriptor: ~Copyable {
     static func open() throws(WatchError) -> Int32 {
         let descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
         guard descriptor >= 0 else {
-            if errno == EMFILE { throw .instanceLimit }
+            if errno == EMFILE { throw .instanceLimit(.instances) }
             throw .refused("inotify", errno: errno)
         }
         return descriptor
