@@ -33,10 +33,12 @@ check:
 
 ## lint: the style that the compiler does not check
 lint:
+	@packaging/require
 	$(SWIFT) format lint --strict --recursive Package.swift Sources Tests
 
 ## format: put it into that style
 format:
+	@packaging/require
 	$(SWIFT) format --in-place --recursive Package.swift Sources Tests
 
 clean:
