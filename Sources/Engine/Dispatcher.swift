@@ -64,8 +64,9 @@ struct Dispatcher: ~Copyable {
         lanes.end(job.id)
         guard let rule = ruleset.rule(named: job.rule) else { preconditionFailure("a job of a rule that is not there") }
         guard case .outcome(let outcome) = result.ending else {
+            let isTakenOver = journal.hasPending(rule: job.rule, path: job.event.path)
             _ = journal.record(job, .returned, [])
-            return job
+            return isTakenOver ? nil : job
         }
         let (disposition, state, pause) = Self.disposition(of: outcome, job, rule, at: now)
         _ = journal.record(job, disposition, result.ownWrites)

@@ -40,8 +40,10 @@ package final class Engine: Sendable {
 
     /// How long running actions are left alone after a stop is asked for.
     package static let drainLimit = Duration.seconds(60)
-    /// How long actions have to end after they are told to.
+    /// How long actions have to end after they are told to: a little more than programs get.
     private static let endLimit = Duration.seconds(15)
+    /// How long they have when everything is to end at once; their programs die with this one.
+    private static let endAtOnceLimit = Duration.seconds(1)
 
     /// Makes an engine that is not running.
     ///
@@ -107,7 +109,10 @@ package final class Engine: Sendable {
                     for root in ruleset.roots { pipeline.addKnown(inside: root, at: now) }
                     watcher.rescan()
                 case .stop: begin(.draining, &state, now)
-                case .stopAtOnce: begin(.ending, &state, now)
+                case .stopAtOnce:
+                    begin(.ending, &state, now)
+                    state.limit = now + Self.endAtOnceLimit
+                    state.isForced = true
                 }
             }
             if state.phase == .running {
@@ -135,6 +140,7 @@ package final class Engine: Sendable {
     private struct RunState {
         var phase = Phase.running
         var isReady = false
+        var isForced = false
         /// When the present phase ends by itself.
         var limit: ContinuousClock.Instant?
         var fault: WatchError?
@@ -208,6 +214,6 @@ package final class Engine: Sendable {
         let counts = journal.counts
         return EngineSummary(
             succeeded: counts.succeeded, skipped: counts.skipped, dead: counts.dead, unfinished: counts.open,
-            unsettled: unsettled, fault: state.fault)
+            unsettled: unsettled, isForced: state.isForced, fault: state.fault)
     }
 }

@@ -48,6 +48,8 @@ package struct EngineSummary: Sendable {
     package var unfinished: Int
     /// Paths that were still settling.
     package var unsettled: [PathBytes]
+    /// Whether everything was ended at once.
+    package var isForced: Bool
     /// Why the engine could not go on.
     package var fault: WatchError?
 }

@@ -27,8 +27,10 @@ public struct Timestamp: Hashable, Sendable, Comparable {
 extension Timestamp: CustomStringConvertible {
     /// RFC 3339 in UTC, with as many decimals as it takes: `2026-11-21T07:04:23.118204511Z`.
     public var description: String {
-        let days = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
-        let second = Int(seconds - days * 86_400)
+        // Rounded down, without the overflow of rounding by addition: a file may carry any time at all.
+        let (quotient, remainder) = seconds.quotientAndRemainder(dividingBy: 86_400)
+        let days = remainder < 0 ? quotient - 1 : quotient
+        let second = Int(remainder < 0 ? remainder + 86_400 : remainder)
         let (year, month, day) = Self.civil(days: days)
         var text = "\(Self.padded(year, 4))-\(Self.padded(month, 2))-\(Self.padded(day, 2))T"
         text += "\(Self.padded(second / 3600, 2)):\(Self.padded(second / 60 % 60, 2)):\(Self.padded(second % 60, 2))"

@@ -38,10 +38,14 @@ package protocol Journal: Sendable {
     /// - Returns: The jobs, their attempts counted up; fewer than `limit` when no more are due.
     func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]
 
+    /// Whether a newer event of the rule and path waits for its turn.
+    func hasPending(rule: String, path: PathBytes) -> Bool
+
     /// Commits how a leased job ended, together with the snapshots that its own writes left.
     ///
-    /// A pending job of the same rule that rests on exactly such a snapshot came
-    /// of those writes, and is dropped.
+    /// A pending job of the same rule that rests on exactly such a snapshot, or
+    /// on such an absence, came of those writes, and is dropped. A job that ends
+    /// without having done its work is merged into a pending one of its path.
     ///
     /// - Returns: The paths whose pending jobs were dropped.
     func record(_ job: Job, _ disposition: Disposition, _ ownWrites: [LedgerEntry]) -> [PathBytes]

@@ -75,20 +75,29 @@ package final class MemoryJournal: Journal {
                 attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
             job.isInterrupted = outcome.isInterrupted
             if !counts { job.attempt -= 1 }
-            // A newer event came while this one ran: the newer job does the work of both.
-            if let newer = lanes[job.rule]?.byPath[job.event.path], var waiting = jobs[newer] {
-                waiting.event = MemoryJournal.merged(job.event, waiting.event)
-                jobs[newer] = waiting
-            } else {
-                enqueue(job, due: due)
+            if !join(job) { enqueue(job, due: due) }
+        }
+
+        /// Merges an older job into the pending one of its path; false when there is none.
+        mutating func join(_ older: Job) -> Bool {
+            guard let newer = lanes[older.rule]?.byPath[older.event.path], var waiting = jobs[newer] else {
+                return false
             }
+            waiting.event = MemoryJournal.merged(older.event, waiting.event)
+            jobs[newer] = waiting
+            return true
         }
 
         /// Drops the pending job that rests on this very snapshot; its place in the heap is found empty later.
         mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
-            guard let snapshot = entry.snapshot, let id = lanes[entry.rule]?.byPath[entry.path],
-                let job = jobs[id], job.attempt == 0, job.event.snapshot.hasSameContent(as: snapshot)
-            else { return nil }
+            guard let id = lanes[entry.rule]?.byPath[entry.path], let job = jobs[id], job.attempt == 0 else {
+                return nil
+            }
+            if let snapshot = entry.snapshot {
+                guard job.event.kind != .deleted, job.event.snapshot.hasSameContent(as: snapshot) else { return nil }
+            } else {
+                guard job.event.kind == .deleted else { return nil }
+            }
             lanes[entry.rule]?.byPath[entry.path] = nil
             jobs[id] = nil
             counts.pending -= 1
@@ -185,6 +194,8 @@ package final class MemoryJournal: Journal {
             case .ended(.skipped, _): state.counts.skipped += 1
             case .ended: state.counts.dead += 1
             case .returned:
+                // A newer job does the work of both, and the ledger knows its file already.
+                if state.join(job) { break }
                 state.apply([LedgerEntry(rule: job.rule, path: job.event.path, snapshot: job.event.before)])
             case .again(let due, let outcome, let counts):
                 state.putBack(job, outcome, due: due, counts: counts)
@@ -192,6 +203,10 @@ package final class MemoryJournal: Journal {
             state.apply(ownWrites)
             return ownWrites.compactMap { state.dropPending($0) }
         }
+    }
+
+    package func hasPending(rule: String, path: PathBytes) -> Bool {
+        state.withLock { $0.lanes[rule]?.byPath[path] != nil }
     }
 
     package func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {

@@ -36,6 +36,8 @@ struct TimestampTests {
         (0, 0, "1970-01-01T00:00:00Z"), (1_763_708_663, 118_204_511, "2025-11-21T07:04:23.118204511Z"),
         (951_782_400, 500_000_000, "2000-02-29T00:00:00.5Z"), (-1, 0, "1969-12-31T23:59:59Z"),
         (253_402_300_799, 0, "9999-12-31T23:59:59Z"),
+        (-86_400, 0, "1969-12-31T00:00:00Z"), (.max, 0, "292277026596-12-04T15:30:07Z"),
+        (.min, 0, "-292277022657-01-27T08:29:52Z"),
     ])
     func text(_ seconds: Int64, _ nanoseconds: UInt32, _ expected: String) {
         #expect(Timestamp(seconds: seconds, nanoseconds: nanoseconds).description == expected)

@@ -19,7 +19,7 @@ struct RunCommand: ParsableCommand {
         discussion: """
             Says 'ready: watching N folders for M rules' on standard error once every watch is live, then prints one \
             line per action on standard output. SIGTERM and SIGINT finish what is accepted and end with 0; a second \
-            one stops at once. SIGUSR1 looks at everything again.
+            one stops at once, with 1 if that cut work off. SIGUSR1 looks at everything again.
 
             \(ExitStatus.table)
             """)
@@ -73,7 +73,7 @@ struct RunCommand: ParsableCommand {
     }
 
     private func status(_ summary: EngineSummary) -> ExitStatus {
-        if summary.fault != nil { return .runtimeError }
+        if summary.fault != nil || (summary.isForced && summary.unfinished > 0) { return .runtimeError }
         guard once else { return .done }
         if summary.dead > 0 { return .someFailed }
         return summary.succeeded + summary.skipped + summary.unfinished == 0 ? .nothingMatched : .done
