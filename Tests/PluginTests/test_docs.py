@@ -1,0 +1,212 @@
+"""Tests of the documentation: its rules load, its links lead somewhere, its plugins run.
+
+    python3 -m unittest discover -s Tests/PluginTests -p test_docs.py -v
+
+ALIGHT names the program, .build/debug/alight if it isn't set. Without it the rules are not checked.
+"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.parse
+
+CHECKOUT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
+ALIGHT = os.path.join(CHECKOUT, os.environ.get("ALIGHT") or ".build/debug/alight")
+PROTOCOL = "docs/plugin-protocol.md"
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+PAGES = sorted(
+    os.path.relpath(path, CHECKOUT)
+    for pattern in ("*.md", "docs/*.md", "Sources/README.md", "plugins/*/README.md", "examples/*/README.md")
+    for path in glob.glob(os.path.join(CHECKOUT, pattern)))
+
+
+def read(page):
+    with open(os.path.join(CHECKOUT, page), encoding="utf-8") as file:
+        return file.read()
+
+
+def blocks(page):
+    """Returns the fenced blocks of a page: language, number of the first line, text."""
+    found, language, start, lines = [], None, 0, []
+    for number, line in enumerate(read(page).splitlines(), 1):
+        if language is None:
+            if fence := re.fullmatch(r"```([\w-]*)", line):
+                language, start, lines = fence[1], number + 1, []
+        elif line == "```":
+            found.append((language, start, "".join(f"{each}\n" for each in lines)))
+            language = None
+        else:
+            lines.append(line)
+    if language is not None:
+        raise AssertionError(f"{page}:{start}: the block is not closed")
+    return found
+
+
+def prose(page):
+    """Returns a page without its code, its lines kept."""
+    lines, is_code = [], False
+    for line in read(page).splitlines():
+        is_fence = line.startswith("```")
+        lines.append("" if is_code or is_fence else re.sub(r"`[^`]*`", "", line))
+        is_code ^= is_fence
+    return lines
+
+
+def anchors(page):
+    """Returns what links to the headings of a page look like, as they are shown on the web."""
+    found, is_code = set(), False
+    for line in read(page).splitlines():
+        is_code ^= line.startswith("```")
+        if not is_code and (heading := re.fullmatch(r"#+ (.*)", line)):
+            found.add(re.sub(r"[^\w\- ]", "", heading[1].lower()).replace(" ", "-"))
+    return found
+
+
+def write(path, text, executable=False):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    if executable:
+        os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+
+
+def install_documented_plugins(folder):
+    """Writes the two plugins of the protocol's page, as it says, and returns their executables."""
+    texts = {language: text for language, _, text in reversed(blocks(PROTOCOL))}
+    description = next(text for language, _, text in blocks(PROTOCOL) if language == "yaml" and "\nrun:" in text)
+    checksum, words = os.path.join(folder, "checksum", "checksum"), os.path.join(folder, "words", "words")
+    write(checksum, texts["bash"], executable=True)
+    write(os.path.join(folder, "checksum", "plugin.yaml"), description)
+    write(words, texts["python"], executable=True)
+    return checksum, words
+
+
+class DocumentationTestCase(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="alight-docs-")
+        self.addCleanup(folder.cleanup)
+        self.root = os.path.realpath(folder.name)
+
+    def path(self, *names):
+        return os.path.join(self.root, *names)
+
+
+class RulesTests(DocumentationTestCase):
+
+    def test_every_rules_file_passes_check(self):
+        if not os.access(ALIGHT, os.X_OK):
+            reason = f"the rules are not checked: {ALIGHT} is not built, run `swift build`"
+            print(reason, file=sys.stderr)
+            self.skipTest(reason)
+        shutil.copytree(os.path.join(CHECKOUT, "plugins"), self.path("plugins"))
+        install_documented_plugins(self.path("plugins"))
+        checked = 0
+        for page in PAGES:
+            for language, line, text in blocks(page):
+                if language != "yaml" or not re.search(r"^rules:", text, re.MULTILINE):
+                    continue
+                checked += 1
+                with self.subTest(f"{page}:{line}"):
+                    write(self.path("rules.yaml"), text)
+                    # What an example takes from the environment is a folder for it.
+                    variables = {name: "/srv/in" for name in re.findall(r"\$\{env:(\w+)\}", text)}
+                    done = subprocess.run(
+                        [ALIGHT, "check", "rules.yaml"], cwd=self.root, capture_output=True, text=True,
+                        env={"PATH": SYSTEM_PATH, "HOME": self.root, **variables}, timeout=60)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertGreater(checked, 20)
+
+
+class LinkTests(unittest.TestCase):
+
+    def test_every_relative_link_leads_to_a_file_and_a_heading(self):
+        followed = 0
+        for page in PAGES:
+            for number, line in enumerate(prose(page), 1):
+                for target in re.findall(r"\]\(([^()\s]+)\)", line):
+                    if re.match(r"[a-z]+:", target):
+                        continue
+                    followed += 1
+                    name, _, anchor = urllib.parse.unquote(target).partition("#")
+                    other = os.path.normpath(os.path.join(os.path.dirname(page), name)) if name else page
+                    with self.subTest(f"{page}:{number}: {target}"):
+                        self.assertFalse(os.path.isabs(name))
+                        self.assertTrue(os.path.exists(os.path.join(CHECKOUT, other)), f"there is no {other}")
+                        if anchor and other.endswith(".md"):
+                            self.assertIn(anchor, anchors(other))
+        self.assertGreater(followed, 20)
+
+
+class PluginExampleTests(DocumentationTestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.checksum, self.words = install_documented_plugins(self.path("plugins"))
+        self.scratch = self.path("scratch")
+        os.mkdir(self.scratch, 0o700)
+        self.file = self.path("in", "a letter.txt")
+        write(self.file, "dear keeper of the lamp\n")
+
+    def call(self, plugin, verb, request=None):
+        environment = {
+            "PATH": SYSTEM_PATH, "HOME": self.root, "LANG": "C.UTF-8", "TMPDIR": self.scratch, "ALIGHT_PROTOCOL": "1",
+            "ALIGHT_ID": "01M7YXJTCXTQPWN7XX0ZW5KMDG", "ALIGHT_ATTEMPT": "1", "ALIGHT_RULE": "texts",
+            "ALIGHT_EVENT": "created", "ALIGHT_PATH": self.file, "ALIGHT_FROM": "", "ALIGHT_ROOT": self.path("in"),
+            "ALIGHT_RELATIVE": "a letter.txt", "ALIGHT_SCRATCH": self.scratch,
+        } if request else {"PATH": SYSTEM_PATH, "HOME": self.root, "LANG": "C.UTF-8"}
+        done = subprocess.run(
+            [plugin, verb], input=json.dumps(request) + "\n" if request else "", cwd=self.scratch, env=environment,
+            capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return json.loads(done.stdout)
+
+    def request(self, settings):
+        """Fills in the request that the page shows, so that this is one that works."""
+        request = next(json.loads(text) for language, _, text in blocks(PROTOCOL) if '"protocol": 1' in text)
+        request.update({"with": settings, "scratch": self.scratch})
+        request["events"][0].update({"path": self.file, "relative": "a letter.txt", "root": self.path("in")})
+        return request
+
+    @unittest.skipUnless(shutil.which("jq", path=SYSTEM_PATH), "the bash plugin needs jq: apt install jq")
+    def test_bash(self):
+        response = self.call(self.checksum, "run", self.request({"suffix": ".sha256"}))
+        expected = subprocess.run(["sha256sum", self.file], capture_output=True, text=True).stdout.split()[0]
+        self.assertEqual((response["outcome"], response["message"]), ("succeeded", expected))
+        with open(self.file + ".sha256", encoding="utf-8") as file:
+            self.assertEqual(file.read(), expected + "\n")
+        self.assertEqual(sorted(os.listdir(self.path("in"))), ["a letter.txt", "a letter.txt.sha256"])
+
+    @unittest.skipUnless(shutil.which("jq", path=SYSTEM_PATH), "the bash plugin needs jq: apt install jq")
+    def test_bash_with_a_file_that_is_gone(self):
+        os.unlink(self.file)
+        self.assertEqual(self.call(self.checksum, "run", self.request({"suffix": ".x"}))["outcome"], "skipped")
+
+    def test_python(self):
+        response = self.call(self.words, "run", self.request({"least": 1}))
+        self.assertEqual(response, {"outcome": "succeeded", "message": "5 words", "values": {"words": 5}})
+        self.assertEqual(self.call(self.words, "run", self.request({"least": 9}))["outcome"], "failed")
+        os.unlink(self.file)
+        self.assertEqual(self.call(self.words, "run", self.request({"least": 1}))["outcome"], "skipped")
+
+    def test_python_describes_itself(self):
+        self.assertEqual(self.call(self.words, "describe")["name"], "words")
+
+    def test_json_is_json(self):
+        for page in PAGES:
+            for language, line, text in blocks(page):
+                if language == "json":
+                    with self.subTest(f"{page}:{line}"):
+                        json.loads(text)
+
+
+if __name__ == "__main__":
+    unittest.main()
