@@ -4,6 +4,8 @@ SWIFT ?= swift
 # What each goal needs from Debian; installed by packaging/require when it is missing.
 BUILD_NEEDS = libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
+# The protocol's bash example reads its answer with jq.
+TEST_NEEDS = $(RUN_NEEDS) jq
 
 .PHONY: build demo test lint format check clean
 
@@ -20,7 +22,7 @@ demo:
 
 ## test: all tests
 test:
-	@packaging/require $(RUN_NEEDS)
+	@packaging/require $(TEST_NEEDS)
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build
 	python3 -m unittest discover --start-directory Tests/PluginTests

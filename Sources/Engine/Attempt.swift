@@ -62,6 +62,9 @@ struct Attempt: Sendable {
 
     private func runSteps(_ job: inout Job) -> Outcome {
         let now = DiskProbe.now()
+        var log = log
+        log[metadataKey: "rule"] = "\(rule.name)"
+        log[metadataKey: "job"] = "\(job.id)"
         let deadline = ContinuousClock.now + rule.timeout
         var last = job.steps.last ?? Outcome(.succeeded)
         for action in rule.actions.dropFirst(job.steps.count) {

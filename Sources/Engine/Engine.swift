@@ -153,7 +153,7 @@ package final class Engine: Sendable {
         case .running: break
         case .draining:
             state.limit = now + Self.drainLimit
-            report(.draining(jobs: journal.counts.open))
+            report(.draining(jobs: journal.counts.open - journal.resting(at: now)))
         case .ending:
             state.limit = now + Self.endLimit
             stopSignal.raise()

@@ -256,11 +256,14 @@ struct Pipeline: ~Copyable {
     /// Where the rule knew this file, if it is not there any more.
     private func move(_ rule: Rule, to path: PathBytes, _ snapshot: Snapshot) -> Move? {
         // Without a birth time a reused inode can't be told from a moved file.
-        guard snapshot.identity.birth != 0, let from = journal.path(rule: rule.name, identity: snapshot.identity),
-            from != path, let before = known(rule, from), before.identity == snapshot.identity
-        else { return nil }
-        if case .present(let there) = DiskProbe.look(at: from), there.identity == snapshot.identity { return nil }
-        return Move(from: from, before: before)
+        guard snapshot.identity.birth != 0 else { return nil }
+        for from in journal.paths(rule: rule.name, identity: snapshot.identity) where from != path {
+            guard let before = known(rule, from), before.identity == snapshot.identity else { continue }
+            // Another name of the file is a hard link, unless it is gone or names another file now.
+            if case .present(let there) = DiskProbe.look(at: from), there.identity == snapshot.identity { continue }
+            return Move(from: from, before: before)
+        }
+        return nil
     }
 
     /// Tells at once of a known file that has a new name: it was complete before, so there is nothing to wait for.
@@ -271,10 +274,16 @@ struct Pipeline: ~Copyable {
         guard case .present(let snapshot) = DiskProbe.look(at: path) else { return }
         for match in matches {
             let rule = ruleset.rules[match.rule]
-            guard rule.types.contains(snapshot.type), let move = move(rule, to: path, snapshot),
-                move.before.hasSameContent(as: snapshot)
-            else { continue }
-            tellMoved(rule, match.root, move, path, snapshot, replacing: known(rule, path), origin)
+            guard rule.types.contains(snapshot.type), let move = move(rule, to: path, snapshot) else { continue }
+            let replaced = known(rule, path)
+            let isSame = move.before.hasSameContent(as: snapshot)
+            if isSame || rule.events.contains(.moved) {
+                tellMoved(rule, match.root, move, path, snapshot, replacing: replaced, origin)
+                if !isSame { set(rule, path, move.before) }
+            } else {
+                // The old name is gone for certain; the new one is told when its content is finished.
+                tellDeleted(rule, match.root, move.from, move.before, origin)
+            }
         }
     }
 

@@ -12,8 +12,8 @@ package protocol Journal: Sendable {
     /// The snapshot that was last accepted for the rule and path.
     func snapshot(rule: String, path: PathBytes) -> Snapshot?
 
-    /// The path under which the rule knows the file.
-    func path(rule: String, identity: FileIdentity) -> PathBytes?
+    /// The paths under which the rule knows the file; several when it has hard links.
+    func paths(rule: String, identity: FileIdentity) -> [PathBytes]
 
     /// The paths that the rule knows in the folder, at any depth, and the folder itself.
     func paths(rule: String, inside folder: PathBytes) -> [PathBytes]
@@ -52,6 +52,9 @@ package protocol Journal: Sendable {
 
     /// When the first pending job that is not due yet becomes due.
     func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant?
+
+    /// How many pending jobs are not due yet.
+    func resting(at now: ContinuousClock.Instant) -> Int
 
     /// The rules that have pending jobs.
     var pendingRules: Set<String> { get }

@@ -12,13 +12,29 @@ package final class MemoryJournal: Journal {
     private struct Known {
         var snapshots: [PathBytes: Snapshot] = [:]
         var paths: [FileIdentity: PathBytes] = [:]
+        /// The further names of files that have several.
+        var links: [FileIdentity: [PathBytes]] = [:]
 
         mutating func set(_ path: PathBytes, _ snapshot: Snapshot?) {
-            if let old = snapshots[path], old.identity != snapshot?.identity, paths[old.identity] == path {
-                paths[old.identity] = nil
-            }
+            let old = snapshots[path]
             snapshots[path] = snapshot
-            if let snapshot { paths[snapshot.identity] = path }
+            guard old?.identity != snapshot?.identity else { return }
+            if let old { forget(path, old.identity) }
+            if let snapshot { note(path, snapshot.identity) }
+        }
+
+        private mutating func forget(_ path: PathBytes, _ identity: FileIdentity) {
+            var names = ([paths[identity]].compactMap(\.self) + (links[identity] ?? [])).filter { $0 != path }
+            paths[identity] = names.isEmpty ? nil : names.removeFirst()
+            links[identity] = names.isEmpty ? nil : names
+        }
+
+        private mutating func note(_ path: PathBytes, _ identity: FileIdentity) {
+            if paths[identity] == nil {
+                paths[identity] = path
+            } else {
+                links[identity, default: []].append(path)
+            }
         }
     }
 
@@ -113,8 +129,11 @@ package final class MemoryJournal: Journal {
         state.withLock { $0.ledger[rule]?.snapshots[path] }
     }
 
-    package func path(rule: String, identity: FileIdentity) -> PathBytes? {
-        state.withLock { $0.ledger[rule]?.paths[identity] }
+    package func paths(rule: String, identity: FileIdentity) -> [PathBytes] {
+        state.withLock { state in
+            guard let known = state.ledger[rule], let path = known.paths[identity] else { return [] }
+            return [path] + (known.links[identity] ?? [])
+        }
     }
 
     package func paths(rule: String, inside folder: PathBytes) -> [PathBytes] {
@@ -212,6 +231,14 @@ package final class MemoryJournal: Journal {
     package func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         state.withLock { state in
             state.lanes.values.compactMap(\.places.min?.due).filter { $0 > now }.min()
+        }
+    }
+
+    package func resting(at now: ContinuousClock.Instant) -> Int {
+        state.withLock { state in
+            state.lanes.values.reduce(0) { sum, lane in
+                sum + lane.places.unordered.count { $0.due > now && state.jobs[$0.job] != nil }
+            }
         }
     }
 

@@ -27,7 +27,9 @@ struct Reporter: Sendable {
         case .unreadable(let path, let errno):
             say(.error, "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")
         case .draining(let jobs):
-            say(.notice, jobs == 0 ? "stopping" : "stopping: finishing \(jobs) jobs; once more to stop at once")
+            say(
+                .notice,
+                jobs == 0 ? "stopping" : "stopping: finishing \(Self.count(jobs, "job")); once more to stop at once")
         }
     }
 
@@ -70,10 +72,13 @@ struct Reporter: Sendable {
         if !summary.unsettled.isEmpty {
             let paths = summary.unsettled.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
             let more = summary.unsettled.count > 5 ? ", …" : ""
-            say(.warning, "\(summary.unsettled.count) paths were still settling and are not handled: \(paths)\(more)")
+            let noun = summary.unsettled.count == 1 ? "path was" : "paths were"
+            say(.warning, "\(summary.unsettled.count) \(noun) still settling, and not handled: \(paths)\(more)")
         }
-        if summary.unfinished > 0 { say(.warning, "\(summary.unfinished) jobs were not finished") }
+        if summary.unfinished > 0 { say(.warning, "not finished: \(Self.count(summary.unfinished, "job"))") }
     }
+
+    private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 
     static func json(_ object: [String: JSONValue]) -> String {
         let encoder = JSONEncoder()
@@ -130,7 +135,10 @@ struct Reporter: Sendable {
         if report.path.text == nil {
             object["path_base64"] = .string(Data(report.path.bytes).base64EncodedString())
         }
-        if let from = report.from { object["from"] = .string(from.description) }
+        if let from = report.from {
+            object["from"] = .string(from.description)
+            if from.text == nil { object["from_base64"] = .string(Data(from.bytes).base64EncodedString()) }
+        }
         if let code = report.outcome.code { object["code"] = .string(code) }
         if let pause = report.pause { object["retry_ms"] = .number(milliseconds(pause)) }
         if !report.outcome.outputs.isEmpty {

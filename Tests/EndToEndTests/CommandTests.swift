@@ -164,7 +164,7 @@ struct CommandTests {
             #expect(Deadline.wait { program.output.contains("quick: created") }, "\(program.error)")
             program.signal(SIGTERM)
             #expect(program.wait() == 0)
-            #expect(program.error.contains("1 paths were still settling and are not handled: '\(tree.root)/in/a'"))
+            #expect(program.error.contains("1 path was still settling, and not handled: '\(tree.root)/in/a'"))
         }
     }
 

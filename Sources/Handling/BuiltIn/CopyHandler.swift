@@ -32,10 +32,12 @@ package struct CopyHandler: Handler {
         if let done = destination.earlierResult(invocation) { return done }
         guard destination.path != source else { return Outcome(.failed, "the file would be copied onto itself") }
         try destination.makeFolder()
-        let copy = FileCopy(source: source, destination: destination.path, stop: invocation.stop)
+        let copy = FileCopy(
+            source: source, destination: destination.path, stop: invocation.stop, deadline: .now + invocation.timeout)
         switch try copy.run() {
         case .notRegular: return Outcome(.failed, "'\(source)' is not a regular file", code: "not-a-file")
         case .interrupted: return .interrupted("stopped while copying")
+        case .timedOut: return Outcome(.retry, "the time-out ended the copy", code: "timed-out")
         case .changed: return Outcome(.notReady, "it changed while it was copied", code: "changed")
         case .copied(let temporary):
             defer { temporary.withCString { _ = unlink($0) } }

@@ -8,6 +8,8 @@ struct FileCopy {
     let source: PathBytes
     let destination: PathBytes
     let stop: StopSignal
+    /// When the rule's time-out ends the copy.
+    let deadline: ContinuousClock.Instant
 
     /// UTIME_OMIT of utimensat(2), a macro that Swift does not see: leave this time alone.
     private static let omit = (1 << 30) - 2
@@ -16,6 +18,8 @@ struct FileCopy {
         /// Complete, flushed, with the source's mode and times, under this temporary name.
         case copied(PathBytes)
         case interrupted
+        /// The time-out came first; nothing is left.
+        case timedOut
         /// The source changed while it was copied; nothing is left.
         case changed
         case notRegular
@@ -41,7 +45,7 @@ struct FileCopy {
             close(output)
             if !isKept { temporary.withCString { _ = unlink($0) } }
         }
-        guard try transfer(input, output, size: before.size) else { return .interrupted }
+        guard try transfer(input, output) else { return stop.isRaised ? .interrupted : .timedOut }
         var after = cal_stat()
         guard cal_stat_descriptor(input, &after) == 0, after.size == before.size,
             after.mtime_seconds == before.mtime_seconds, after.mtime_nanoseconds == before.mtime_nanoseconds
@@ -56,6 +60,8 @@ struct FileCopy {
         isKept = true
         return .copied(temporary)
     }
+
+    private var isOver: Bool { stop.isRaised || ContinuousClock.now > deadline }
 
     /// A new file of mode 0600 in the destination's folder, hidden, so that no rule takes it for a drop.
     private func makeTemporary() throws(FileFault) -> (descriptor: Int32, path: PathBytes) {
@@ -72,11 +78,11 @@ struct FileCopy {
 
     /// Copies the bytes: shared blocks, else in the kernel, else through a buffer.
     ///
-    /// False when stopped.
-    private func transfer(_ input: Int32, _ output: Int32, size: UInt64) throws(FileFault) -> Bool {
+    /// False when stopped or out of time.
+    private func transfer(_ input: Int32, _ output: Int32) throws(FileFault) -> Bool {
         if cal_clone(input, output) == 0 { return true }
         while true {
-            if stop.isRaised { return false }
+            if isOver { return false }
             let copied = cal_copy_range(input, output, 16 << 20)
             if copied == 0 { break }
             guard copied < 0 else { continue }
@@ -93,7 +99,7 @@ struct FileCopy {
     private func transferThroughBuffer(_ input: Int32, _ output: Int32) throws(FileFault) -> Bool {
         var buffer = [UInt8](repeating: 0, count: 1 << 20)
         while true {
-            if stop.isRaised { return false }
+            if isOver { return false }
             let count = buffer.withUnsafeMutableBytes { read(input, $0.baseAddress, $0.count) }
             if count == 0 { return true }
             guard count > 0 else {

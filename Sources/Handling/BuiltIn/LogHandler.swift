@@ -27,7 +27,7 @@ package struct LogHandler: Handler {
             ?? "\(event.kind.rawValue) \(event.path)"
         let level = invocation.parameters["level"]?.bytes.map { String(decoding: $0, as: UTF8.self) } ?? "info"
         if let level = Logger.Level(rawValue: level), level >= .warning {
-            invocation.log.log(level: level, "\(message)", metadata: ["rule": "\(invocation.job.rule)"])
+            invocation.log.log(level: level, "\(message)")
         }
         return Outcome(.succeeded, message)
     }

@@ -42,12 +42,15 @@ package struct MoveHandler: Handler {
     private func moveAcross(
         _ invocation: Invocation, _ source: PathBytes, _ destination: Destination
     ) throws(FileFault) -> Outcome {
-        switch try FileCopy(source: source, destination: destination.path, stop: invocation.stop).run() {
+        switch try FileCopy(
+            source: source, destination: destination.path, stop: invocation.stop, deadline: .now + invocation.timeout
+        ).run() {
         case .notRegular:
             return Outcome(
                 .failed, "'\(destination.path)' is on another file system, to which only regular files are moved",
                 code: "cross-device")
         case .interrupted: return .interrupted("stopped while copying")
+        case .timedOut: return Outcome(.retry, "the time-out ended the copy", code: "timed-out")
         case .changed: return Outcome(.notReady, "it changed while it was copied", code: "changed")
         case .copied(let temporary):
             defer { temporary.withCString { _ = unlink($0) } }

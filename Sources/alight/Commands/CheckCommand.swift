@@ -37,8 +37,9 @@ struct CheckCommand: ParsableCommand {
         for rule in loaded.disabledRules {
             Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): disabled")
         }
+        let rules = loaded.ruleset.rules.count
         let files = loaded.files.count
         Output.standard.write(
-            "\(loaded.ruleset.rules.count) rules in \(files) \(files == 1 ? "file" : "files") are in order")
+            "\(rules) \(rules == 1 ? "rule" : "rules") in \(files) \(files == 1 ? "file" : "files"): all in order")
     }
 }
