@@ -39,6 +39,9 @@ struct Pipeline: ~Copyable {
     /// The newest of `entries` for a rule and path.
     private var overlay: [String: [PathBytes: LedgerEntry]] = [:]
 
+    /// Other names of files that changed: the kernel tells of one name only.
+    private var otherNames: [(key: Key, note: Note)] = []
+
     /// After so long a file that is still being written to is worth a warning.
     private static let patience = Duration.seconds(600)
     /// A file that changed so shortly before the start may still be in the making.
@@ -152,6 +155,10 @@ struct Pipeline: ~Copyable {
         }
         for (key, note) in gone { acceptGone(key, note) }
         commit(at: now)
+        for (key, note) in otherNames {
+            settler.add(key, note: note, quiet: key.policy.quiet, at: now) { $0.signs.formUnion(note.signs) }
+        }
+        otherNames = []
     }
 
     /// A path that can't be looked at is neither new nor gone: it waits until it can be.
@@ -207,6 +214,7 @@ struct Pipeline: ~Copyable {
             return
         }
         set(rule, path, snapshot)
+        if snapshot.links > 1 { addOtherNames(rule, path, snapshot, note) }
         tell(rule, event(note.wasThere ? .modified : .created, root, path, snapshot, note.origin))
     }
 
@@ -223,6 +231,10 @@ struct Pipeline: ~Copyable {
             return
         }
         set(rule, path, snapshot)
+        if snapshot.links > 1 || before.links > 1 {
+            addOtherNames(rule, path, snapshot, note)
+            if difference.isReplaced { addOtherNames(rule, path, before, note) }
+        }
         var event = event(.modified, root, path, snapshot, note.origin)
         event.before = before
         event.isReplaced = difference.isReplaced
@@ -236,12 +248,21 @@ struct Pipeline: ~Copyable {
         }
     }
 
+    /// Makes the other names of a file dirty, which changed with it or have one name less or more beside them.
+    private mutating func addOtherNames(_ rule: Rule, _ path: PathBytes, _ file: Snapshot, _ note: Note) {
+        for other in journal.paths(rule: rule.name, identity: file.identity) where other != path {
+            let signs = note.signs.subtracting([.appeared, .vanished])
+            otherNames.append((Key(path: other, policy: rule.settle), Note(signs: signs, origin: note.origin)))
+        }
+    }
+
     private mutating func acceptGone(_ key: Key, _ note: Note) {
         for match in ruleset.rules(taking: key.path) {
             let rule = ruleset.rules[match.rule]
             guard rule.settle == key.policy, let before = known(rule, key.path) else { continue }
             // A root that is not there is unavailable, not empty; it is compared when it is back.
             guard case .present = DiskProbe.look(at: match.root) else { continue }
+            if before.links > 1 { addOtherNames(rule, key.path, before, note) }
             tellDeleted(rule, match.root, key.path, before, note.origin)
         }
     }

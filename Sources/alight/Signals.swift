@@ -1,9 +1,9 @@
 import FileWatching
 import Glibc
 
-/// The signals that steer the program, taken by a thread of their own.
+/// The signals that the program answers, taken by a thread of their own.
 enum Signals {
-    /// Blocks the steering signals, for all threads that will be started.
+    /// Blocks these signals for all threads that will be started.
     ///
     /// Call it first of all.
     ///
@@ -11,21 +11,21 @@ enum Signals {
     /// program; with a handler rather than SIG_IGN, because children inherit that.
     static func prepare() {
         signal(SIGPIPE) { _ in }
-        var set = steering
+        var set = answered
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
-    private static var steering: sigset_t {
+    private static var answered: sigset_t {
         var set = sigset_t()
         sigemptyset(&set)
         for number in [SIGTERM, SIGINT, SIGHUP, SIGUSR1] { sigaddset(&set, number) }
         return set
     }
 
-    /// Calls the closure for each steering signal, on a thread of its own, for ever.
+    /// Calls the closure for each answered signal, on a thread of its own, for ever.
     static func forEach(_ body: @escaping @Sendable (Int32) -> Void) {
         _ = WorkerThread(name: "alight-signals") {
-            var set = steering
+            var set = answered
             while true {
                 var number: Int32 = 0
                 if sigwait(&set, &number) == 0 { body(number) }
