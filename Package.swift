@@ -81,7 +81,7 @@ let package = Package(
         tests("FileEvents", ["FileEvents"]),
         tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
         tests("Globbing", ["Globbing"]),
-        tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules"]),
+        tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
         tests(
             "RuleLoading", ["FileEvents", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling", "TestKit"],
             exclude: ["Golden"]),

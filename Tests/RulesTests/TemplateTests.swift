@@ -1,0 +1,209 @@
+import FileEvents
+import Glibc
+import Rules
+import TestKit
+import Testing
+
+struct TemplateTests {
+    struct Parsing: Sendable, CustomTestStringConvertible {
+        var text: String
+        var parts: [Template.Part]
+        var testDescription: String { text.debugDescription }
+
+        init(_ text: String, _ parts: [Template.Part]) {
+            self.text = text
+            self.parts = parts
+        }
+    }
+
+    static func literal(_ text: String) -> Template.Part { .literal(Array(text.utf8)) }
+
+    static let environment = ["HOME": "/home/ada", "EMPTY": "", "ODD": "${path}"]
+
+    static let parsed = [
+        Parsing("", []),
+        Parsing("plain", [literal("plain")]),
+        Parsing("${name}", [.placeholder(.name)]),
+        Parsing("a${name}b", [literal("a"), .placeholder(.name), literal("b")]),
+        Parsing("${stem}${extension}", [.placeholder(.stem), .placeholder(.extension)]),
+        Parsing("$", [literal("$")]),
+        Parsing("$$", [literal("$$")]),
+        Parsing("5$ and $name", [literal("5$ and $name")]),
+        Parsing("$${name}", [literal("${name}")]),
+        Parsing("a$${", [literal("a${")]),
+        Parsing("$$${name}", [literal("$${name}")]),
+        Parsing("$${a}${size}", [literal("${a}"), .placeholder(.size)]),
+        Parsing("}{", [literal("}{")]),
+        Parsing("${name}}", [.placeholder(.name), literal("}")]),
+        Parsing("${mtime}", [.placeholder(.mtime(format: nil))]),
+        Parsing("${mtime:%Y/%m}", [.placeholder(.mtime(format: "%Y/%m"))]),
+        Parsing("${now:%H:%M}", [.placeholder(.now(format: "%H:%M"))]),
+        Parsing("${steps.0.outputs.2}", [.placeholder(.stepOutput(step: 0, output: 2))]),
+        Parsing("${env:HOME}/out", [literal("/home/ada/out")]),
+        Parsing("${env:EMPTY}", []),
+        // What a variable holds is not read again.
+        Parsing("${env:ODD}", [literal("${path}")]),
+        Parsing("grün ${name} 日本", [literal("grün "), .placeholder(.name), literal(" 日本")]),
+    ]
+
+    @Test(arguments: parsed)
+    func parsing(_ example: Parsing) throws {
+        let template = try Template(example.text) { Self.environment[$0] }
+        #expect(template.parts == example.parts)
+    }
+
+    struct Refusal: Sendable, CustomTestStringConvertible {
+        var text: String
+        var error: TemplateError
+        var testDescription: String { text.debugDescription }
+
+        init(_ text: String, _ error: TemplateError) {
+            self.text = text
+            self.error = error
+        }
+    }
+
+    static let refused = [
+        Refusal("${", .unclosed(offset: 0)),
+        Refusal("ab${name", .unclosed(offset: 2)),
+        Refusal("ü${name", .unclosed(offset: 2)),
+        Refusal("${}", .unknownPlaceholder("", offset: 0)),
+        Refusal("${ name}", .unknownPlaceholder(" name", offset: 0)),
+        Refusal("${Name}", .unknownPlaceholder("Name", offset: 0)),
+        Refusal("x${nam}", .unknownPlaceholder("nam", offset: 1)),
+        Refusal("${${name}}", .unknownPlaceholder("${name", offset: 0)),
+        Refusal("${mtime:}", .unknownPlaceholder("mtime:", offset: 0)),
+        Refusal("${now:}", .unknownPlaceholder("now:", offset: 0)),
+        Refusal("${steps.0.outputs}", .unknownPlaceholder("steps.0.outputs", offset: 0)),
+        Refusal("${steps.0.outputs.}", .unknownPlaceholder("steps.0.outputs.", offset: 0)),
+        Refusal("${steps.-1.outputs.0}", .unknownPlaceholder("steps.-1.outputs.0", offset: 0)),
+        Refusal("${steps.0.output.0}", .unknownPlaceholder("steps.0.output.0", offset: 0)),
+        Refusal("${env:NONE}", .unsetVariable("NONE", offset: 0)),
+        Refusal("a${env:}", .unsetVariable("", offset: 1)),
+        // The first fault is told.
+        Refusal("${a} ${", .unknownPlaceholder("a", offset: 0)),
+    ]
+
+    @Test(arguments: refused)
+    func refusal(_ example: Refusal) {
+        #expect(throws: example.error) { try Template(example.text) { Self.environment[$0] } }
+    }
+
+    @Test func `a text without placeholders is literal, one with them is not`() throws {
+        #expect(try Template("a$${b}") { _ in nil }.literal == Array("a${b}".utf8))
+        #expect(try Template("a${path}") { _ in nil }.literal == nil)
+        #expect(Template(literal: "${path}").literal == Array("${path}".utf8))
+        #expect(try Template("${path} ${size}") { _ in nil }.placeholders == [.path, .size])
+    }
+
+    // MARK: Expansion
+
+    static func facts(
+        _ path: PathBytes, root: PathBytes = "/in", kind: EventKind = .created, from: PathBytes? = nil,
+        outputs: [[PathBytes]] = []
+    ) -> PlaceholderFacts {
+        PlaceholderFacts(
+            event: .sample(kind, path, root: root, from: from, .sample(file: 77, size: 1234)), rule: "the rule",
+            job: "01J", attempt: 3, now: Timestamp(seconds: 86_400, nanoseconds: 0), stepOutputs: outputs)
+    }
+
+    struct Expansion: Sendable, CustomTestStringConvertible {
+        var template: String
+        var path: PathBytes
+        var result: [UInt8]
+        var testDescription: String { "\(template) of \(path.description.debugDescription)" }
+
+        init(_ template: String, _ path: PathBytes, _ result: [UInt8]) {
+            self.template = template
+            self.path = path
+            self.result = result
+        }
+
+        init(_ template: String, _ path: PathBytes, _ result: String) {
+            self.init(template, path, Array(result.utf8))
+        }
+    }
+
+    static let odd = PathBytes("/in/".utf8 + [0xff, 0xfe] + ".j".utf8 + [0x80])
+
+    static let expanded = [
+        Expansion("${path}", "/in/s/a.txt", "/in/s/a.txt"),
+        Expansion("${name}", "/in/s/a.txt", "a.txt"),
+        Expansion("${stem}|${extension}", "/in/s/a.txt", "a|txt"),
+        Expansion("${directory}", "/in/s/a.txt", "/in/s"),
+        Expansion("${relative}", "/in/s/a.txt", "s/a.txt"),
+        Expansion("${root}", "/in/s/a.txt", "/in"),
+        Expansion("${rule} ${job} ${attempt} ${event}", "/in/a", "the rule 01J 3 created"),
+        Expansion("${size} ${inode}", "/in/a", "1234 77"),
+        Expansion("[${from}]", "/in/a", "[]"),
+        Expansion("${now}", "/in/a", "1970-01-02T00:00:00Z"),
+        Expansion("${mtime}", "/in/a", "1970-01-01T00:16:40Z"),
+        Expansion("${stem}|${extension}", "/in/a", "a|"),
+        Expansion("${stem}|${extension}", "/in/.profile", ".profile|"),
+        Expansion("${stem}|${extension}", "/in/.profile.bak", ".profile|bak"),
+        Expansion("${stem}|${extension}", "/in/a.tar.gz", "a.tar|gz"),
+        Expansion("${stem}|${extension}", "/in/a.", "a|"),
+        Expansion("${stem}|${extension}", "/in.d/a", "a|"),
+        Expansion("${stem}|${extension}", "/in/..a", ".|a"),
+        // Nothing in a name is read again.
+        Expansion("<${name}>", "/in/${name}", "<${name}>"),
+        Expansion("<${name}>", "/in/$${path} $(rm -rf) `x` ;|&", "<$${path} $(rm -rf) `x` ;|&>"),
+        Expansion("<${name}>", "/in/a\nb\t.txt", "<a\nb\t.txt>"),
+        Expansion("<${name}>", "/in/ - ", "< - >"),
+        Expansion("${name}", odd, [0xff, 0xfe] + Array(".j".utf8) + [0x80]),
+        Expansion("${stem}.webp", odd, [0xff, 0xfe] + Array(".webp".utf8)),
+        Expansion("${extension}", odd, [0x6a, 0x80]),
+        // A path beside the root has at least its name.
+        Expansion("${relative}", "/other/a.txt", "a.txt"),
+        Expansion("${steps.0.outputs.0}", "/in/a", ""),
+    ]
+
+    @Test(arguments: expanded)
+    func expansion(_ example: Expansion) throws {
+        let template = try Template(example.template) { _ in nil }
+        #expect(template.expanded(with: Self.facts(example.path)) == example.result)
+    }
+
+    @Test func `a moved file has its former path, and steps have their outputs`() throws {
+        let facts = Self.facts("/in/b", kind: .moved, from: "/in/a", outputs: [[], ["/x", "/y z"]])
+        let template = try Template("${from}>${steps.1.outputs.1}>${steps.0.outputs.0}${steps.7.outputs.0}") { _ in nil
+        }
+        #expect(template.expanded(with: facts) == Array("/in/a>/y z>".utf8))
+    }
+
+    @Test func `the root folder is a root like any other`() throws {
+        let facts = Self.facts("/a.txt", root: "/")
+        let template = try Template("${relative}|${directory}|${root}") { _ in nil }
+        #expect(template.expanded(with: facts) == Array("a.txt|/|/".utf8))
+    }
+
+    @Test func `formatted times are local`() async {
+        // The zone belongs to the process, so it is set in one of its own.
+        await #expect(processExitsWith: .success) {
+            setenv("TZ", "Asia/Kolkata", 1)
+            tzset()
+            // 2026-12-31T20:00:00Z is 01:30 of the next year there.
+            let now = Timestamp(seconds: 1_798_747_200, nanoseconds: 123_000_000)
+            var facts = TemplateTests.facts("/in/a")
+            facts.now = now
+            facts.event.snapshot.modified = now
+            let cases = [
+                ("${mtime:%Y/%m}", "2027/01"), ("${now:%Y-%m-%d %H:%M:%S}", "2027-01-01 01:30:00"),
+                ("${mtime:%%Y}", "%Y"), ("${mtime:%z}", "+0530"), ("${mtime:x y}", "x y"),
+                ("${mtime}", "2026-12-31T20:00:00.123Z"),
+            ]
+            for (text, result) in cases {
+                let template = try Template(text) { _ in nil }
+                let expanded = String(decoding: template.expanded(with: facts), as: UTF8.self)
+                #expect(expanded == result, "\(text)")
+            }
+        }
+    }
+
+    @Test func `every word for messages parses, with its letters filled in`() {
+        for word in Placeholder.words where !word.hasPrefix("env:") {
+            let filled = word.replacing("FORMAT", with: "%Y").replacing(".N.", with: ".0.")
+            #expect(Placeholder(word: filled) != nil, "\(word)")
+        }
+    }
+}

@@ -1,0 +1,41 @@
+package import FileEvents
+
+extension Snapshot {
+    /// Facts of a regular file that need not exist; files with equal numbers are the same file.
+    package static func sample(
+        file: UInt64 = 1, size: UInt64 = 5, modified: Int64 = 1_000, type: FileType = .file, mode: UInt16 = 0o644
+    ) -> Snapshot {
+        Snapshot(
+            identity: FileIdentity(deviceMajor: 8, deviceMinor: 1, inode: file, birth: Int64(file) * 1_000_000_000),
+            type: type, size: size, modified: Timestamp(seconds: modified, nanoseconds: 0),
+            changed: Timestamp(seconds: modified, nanoseconds: 0),
+            born: Timestamp(seconds: Int64(file), nanoseconds: 0), mode: mode, uid: 0, gid: 0, links: 1)
+    }
+}
+
+extension FileEvent {
+    /// An event of a file that need not exist.
+    package static func sample(
+        _ kind: EventKind = .created, _ path: PathBytes = "/in/a.txt", root: PathBytes = "/in",
+        from: PathBytes? = nil, _ snapshot: Snapshot = .sample(), before: Snapshot? = nil
+    ) -> FileEvent {
+        FileEvent(
+            kind: kind, path: path, root: root, from: from, snapshot: snapshot, before: before,
+            time: Timestamp(seconds: 2_000, nanoseconds: 0))
+    }
+}
+
+/// Random numbers that are the same in every run (SplitMix64).
+package struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    package init(seed: UInt64) { state = seed }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
