@@ -33,9 +33,14 @@ package enum Placeholder: Sendable, Hashable {
         }
         let parts = word.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 4, parts[0] == "steps", parts[2] == "outputs",
-            let step = Int(parts[1]), step >= 0, let output = Int(parts[3]), output >= 0
+            let step = Self.index(parts[1]), let output = Self.index(parts[3])
         else { return nil }
         self = .stepOutput(step: step, output: output)
+    }
+
+    /// A number of digits alone; `Int` would take a sign too.
+    private static func index(_ text: Substring) -> Int? {
+        text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ? Int(text) : nil
     }
 
     /// The words that a rules file may use, for messages.

@@ -77,6 +77,8 @@ struct TemplateTests {
         Refusal("${steps.0.outputs}", .unknownPlaceholder("steps.0.outputs", offset: 0)),
         Refusal("${steps.0.outputs.}", .unknownPlaceholder("steps.0.outputs.", offset: 0)),
         Refusal("${steps.-1.outputs.0}", .unknownPlaceholder("steps.-1.outputs.0", offset: 0)),
+        Refusal("${steps.+1.outputs.0}", .unknownPlaceholder("steps.+1.outputs.0", offset: 0)),
+        Refusal("${steps.0.outputs.-0}", .unknownPlaceholder("steps.0.outputs.-0", offset: 0)),
         Refusal("${steps.0.output.0}", .unknownPlaceholder("steps.0.output.0", offset: 0)),
         Refusal("${env:NONE}", .unsetVariable("NONE", offset: 0)),
         Refusal("a${env:}", .unsetVariable("", offset: 1)),
