@@ -20,7 +20,12 @@ package struct RetryPolicy: Sendable, Hashable {
     /// - Returns: How long the job rests.
     package func pause(after attempt: Int, random: Double) -> Duration {
         var pause = delay
-        for _ in 1..<max(attempt, 1) where pause < maximumDelay { pause *= 2 }
+        var doublings = max(attempt, 1) - 1
+        // Nothing doubled stays nothing.
+        while doublings > 0, pause > .zero, pause < maximumDelay {
+            pause *= 2
+            doublings -= 1
+        }
         return min(pause, maximumDelay) * (0.5 + 0.5 * min(max(random, 0), 1))
     }
 }
