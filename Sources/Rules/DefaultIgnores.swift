@@ -31,6 +31,7 @@ package enum DefaultIgnores {
 
         // Temporary names that are renamed when the content is complete.
         Entry("**/*.{tmp,temp}", "the common ending of files that are being written"),
+        Entry("**/.*.alight-tmp", "Alight itself copies to .name.alight-tmp and renames"),
         Entry("**/.~tmp~", "rsync --delay-updates collects files here"),
         Entry("**/.rsync-partial", "rsync --partial-dir keeps cut-off transfers here"),
         Entry("**/.nfs*", "NFS keeps a deleted file that is still open"),

@@ -10,7 +10,8 @@ struct DefaultIgnoresTests {
 
     @Test(arguments: [
         ".notes.txt.swp", "a/.notes.txt.swo", "notes.txt~", "#notes.txt#", ".#notes.txt", "a/~$letter.docx",
-        ".~lock.letter.odt#", "film.mkv.part", "setup.exe.crdownload", "a/b/x.tmp", "X.TMP", ".git", ".git/index",
+        ".~lock.letter.odt#", ".a.txt.1x9.alight-tmp", "film.mkv.part", "setup.exe.crdownload", "a/b/x.tmp", "X.TMP",
+        ".git", ".git/index",
         "a/.svn/entries", "CVS/Root", ".DS_Store", "a/._photo.jpg", "Thumbs.db", "System Volume Information/x",
         "$RECYCLE.BIN/x", ".Trash-1000/files/a", "photos/@eaDir/a.jpg", "x.dat.filepart", "film.mkv.!qB", ".nfs0000a1",
         ".syncthing.photo.jpg.tmp",
