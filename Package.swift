@@ -82,6 +82,7 @@ let package = Package(
         tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
         tests("Globbing", ["Globbing"]),
         tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
+        tests("Journaling", ["FileEvents", "Journaling", "PluginProtocol", "Rules", "TestKit"]),
         tests(
             "RuleLoading", ["FileEvents", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling", "TestKit"],
             exclude: ["Golden"]),

@@ -1,0 +1,354 @@
+import FileEvents
+import Journaling
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+struct MemoryJournalTests {
+    let journal = MemoryJournal()
+    let start = ContinuousClock.now
+
+    static func job(
+        _ id: String, _ kind: EventKind = .created, _ path: PathBytes = "/in/a", rule: String = "r",
+        from: PathBytes? = nil, _ snapshot: Snapshot = .sample(), before: Snapshot? = nil
+    ) -> Job {
+        Job(id: JobID(id), rule: rule, event: .sample(kind, path, from: from, snapshot, before: before))
+    }
+
+    static func job(_ id: String, _ kind: EventKind, _ snapshot: Snapshot, before: Snapshot? = nil) -> Job {
+        job(id, kind, "/in/a", snapshot, before: before)
+    }
+
+    func accept(_ job: Job, at now: ContinuousClock.Instant? = nil) {
+        let entry = LedgerEntry(
+            rule: job.rule, path: job.event.path, snapshot: job.event.kind == .deleted ? nil : job.event.snapshot)
+        journal.accept([job], [entry], now: now ?? start)
+    }
+
+    func lease(_ rule: String = "r", limit: Int = 1, busy: Set<PathBytes> = [], after: Duration = .zero) -> [Job] {
+        journal.lease(rule: rule, limit: limit, busy: busy, now: start + after)
+    }
+
+    @discardableResult
+    func end(_ job: Job, _ state: JobState = .succeeded, _ ownWrites: [LedgerEntry] = []) -> [PathBytes] {
+        journal.record(job, .ended(state, Outcome(.succeeded)), ownWrites)
+    }
+
+    func again(
+        _ job: Job, after: Duration = .zero, counts: Bool = true, interrupted: Bool = false,
+        _ ownWrites: [LedgerEntry] = []
+    ) -> [PathBytes] {
+        let outcome = interrupted ? Outcome.interrupted("x") : Outcome(.retry, "not now")
+        return journal.record(job, .again(at: start + after, outcome, counts: counts), ownWrites)
+    }
+
+    // MARK: Accepting
+
+    struct Merge: Sendable, CustomTestStringConvertible {
+        var waiting: EventKind
+        var newer: EventKind
+        var kind: EventKind
+        var keepsFrom = false
+        var testDescription: String { "\(waiting) and \(newer) make \(kind)" }
+    }
+
+    static let merges = [
+        Merge(waiting: .created, newer: .modified, kind: .created),
+        Merge(waiting: .created, newer: .attributes, kind: .created),
+        Merge(waiting: .created, newer: .deleted, kind: .deleted),
+        Merge(waiting: .modified, newer: .modified, kind: .modified),
+        Merge(waiting: .modified, newer: .attributes, kind: .modified),
+        Merge(waiting: .modified, newer: .deleted, kind: .deleted),
+        Merge(waiting: .attributes, newer: .attributes, kind: .attributes),
+        Merge(waiting: .attributes, newer: .modified, kind: .modified),
+        Merge(waiting: .deleted, newer: .created, kind: .created),
+        Merge(waiting: .moved, newer: .modified, kind: .moved, keepsFrom: true),
+        Merge(waiting: .moved, newer: .attributes, kind: .moved, keepsFrom: true),
+        Merge(waiting: .moved, newer: .deleted, kind: .deleted),
+    ]
+
+    @Test(arguments: merges)
+    func `a newer event joins the pending job of its path`(_ example: Merge) throws {
+        let old = Snapshot.sample(size: 1)
+        let new = Snapshot.sample(size: 2)
+        let before: Snapshot? = example.waiting == .created ? nil : .sample(size: 0)
+        let from: PathBytes? = example.waiting == .moved ? "/in/z" : nil
+        accept(Self.job("1", example.waiting, "/in/a", from: from, old, before: before))
+        accept(Self.job("2", example.newer, new, before: old))
+        #expect(journal.counts.pending == 1)
+        let leased = lease(limit: 9)
+        let job = try #require(leased.first)
+        #expect(leased.count == 1)
+        #expect(job.event.kind == example.kind)
+        #expect(job.event.snapshot == new)
+        #expect(job.event.before == before)
+        #expect(job.event.from == (example.keepsFrom ? "/in/z" : nil))
+        #expect(journal.counts.pending == 0 && journal.counts.running == 1)
+    }
+
+    @Test func `what differs adds up, and so does a replacement`() throws {
+        var first = Self.job("1", .modified, .sample(size: 1), before: .sample(size: 0))
+        first.event.changed = ["extended"]
+        first.event.isReplaced = true
+        var second = Self.job("2", .modified, .sample(size: 0), before: .sample(size: 1))
+        second.event.changed = ["truncated"]
+        accept(first)
+        accept(second)
+        let job = try #require(lease().first)
+        #expect(job.event.changed == ["extended", "truncated"])
+        #expect(job.event.isReplaced)
+    }
+
+    @Test func `rules and paths do not join each other`() {
+        accept(Self.job("1", .created, "/in/a"))
+        accept(Self.job("2", .created, "/in/b"))
+        accept(Self.job("3", .created, "/in/a", rule: "s"))
+        #expect(journal.counts.pending == 3)
+        #expect(journal.pendingRules == ["r", "s"])
+        #expect(lease(limit: 9).map(\.event.path) == ["/in/a", "/in/b"])
+        #expect(lease("s", limit: 9).map(\.id.description) == ["3"])
+        #expect(lease("nobody", limit: 9).isEmpty)
+    }
+
+    // MARK: Leasing
+
+    @Test func `jobs are leased oldest first, within the limit`() {
+        for number in 0..<10 { accept(Self.job("\(number)", .created, PathBytes("/in/\(9 - number)"))) }
+        #expect(lease(limit: 0).isEmpty)
+        #expect(lease(limit: 3).map(\.id.description) == ["0", "1", "2"])
+        #expect(lease(limit: 99).map(\.id.description) == ["3", "4", "5", "6", "7", "8", "9"])
+        #expect(lease(limit: 1).isEmpty)
+        #expect(journal.pendingRules.isEmpty)
+    }
+
+    @Test func `a busy path is passed over and keeps its place`() {
+        accept(Self.job("1", .created, "/in/a"))
+        accept(Self.job("2", .created, "/in/b"))
+        accept(Self.job("3", .created, "/in/c"))
+        #expect(lease(limit: 1, busy: ["/in/a"]).map(\.id.description) == ["2"])
+        #expect(lease(limit: 9, busy: ["/in/b"]).map(\.id.description) == ["1", "3"])
+    }
+
+    @Test func `a path that runs can wait once more, and is leased when it is free`() throws {
+        accept(Self.job("1"))
+        let running = try #require(lease().first)
+        accept(Self.job("2", .modified, .sample(size: 9), before: .sample()))
+        #expect(lease(limit: 9, busy: ["/in/a"]).isEmpty)
+        #expect(journal.counts.open == 2)
+        end(running)
+        #expect(lease(limit: 9).map(\.id.description) == ["2"])
+    }
+
+    @Test func `a job is leased when it is due, not before`() throws {
+        accept(Self.job("1"))
+        let job = try #require(lease().first)
+        #expect(job.attempt == 1)
+        #expect(again(job, after: .seconds(5)).isEmpty)
+        #expect(journal.nextDue(after: start) == start + .seconds(5))
+        #expect(lease(limit: 9, after: .milliseconds(4_999)).isEmpty)
+        let second = try #require(lease(limit: 9, after: .seconds(5)).first)
+        #expect(second.attempt == 2)
+        #expect(second.previous == PreviousAttempt(attempt: 1, outcome: "retry", message: "not now"))
+        #expect(!second.isInterrupted)
+        #expect(journal.nextDue(after: start) == nil)
+    }
+
+    @Test func `an attempt that does not count is not counted`() throws {
+        accept(Self.job("1"))
+        for _ in 0..<3 {
+            let job = try #require(lease().first)
+            #expect(job.attempt == 1)
+            _ = again(job, counts: false, interrupted: true)
+        }
+        let job = try #require(lease().first)
+        #expect(job.isInterrupted)
+    }
+
+    // MARK: Recording
+
+    @Test func `the states are counted`() throws {
+        for (number, state) in [JobState.succeeded, .skipped, .dead, .dead].enumerated() {
+            accept(Self.job("\(number)", .created, PathBytes("/in/\(number)")))
+            end(try #require(lease().first), state)
+        }
+        let counts = journal.counts
+        #expect(counts.succeeded == 1 && counts.skipped == 1 && counts.dead == 2 && counts.open == 0)
+    }
+
+    @Test func `a returned job takes its snapshot back`() throws {
+        accept(Self.job("1"))
+        #expect(journal.snapshot(rule: "r", path: "/in/a") == .sample())
+        let new = try #require(lease().first)
+        _ = journal.record(new, .returned, [])
+        #expect(journal.snapshot(rule: "r", path: "/in/a") == nil)
+        #expect(journal.counts.open == 0)
+
+        accept(Self.job("2", .modified, .sample(size: 6), before: .sample()))
+        let changed = try #require(lease().first)
+        _ = journal.record(changed, .returned, [])
+        #expect(journal.snapshot(rule: "r", path: "/in/a") == .sample())
+    }
+
+    /// The newer job rests on the newer snapshot: were that taken back, the same content would be told twice.
+    @Test func `a returned job is served by the newer one of its path`() throws {
+        accept(Self.job("1", .created, .sample(size: 1)))
+        let returned = try #require(lease().first)
+        accept(Self.job("2", .modified, .sample(size: 2), before: .sample(size: 1)))
+        _ = journal.record(returned, .returned, [])
+        #expect(journal.snapshot(rule: "r", path: "/in/a") == .sample(size: 2))
+        #expect(journal.counts.pending == 1)
+        let job = try #require(lease().first)
+        #expect(job.event.kind == .created)
+        #expect(job.event.snapshot.size == 2)
+        #expect(job.event.before == nil)
+        #expect(job.attempt == 1)
+    }
+
+    @Test func `a job that has to come again is served by the newer one of its path`() throws {
+        accept(Self.job("1", .created, .sample(size: 1)))
+        let running = try #require(lease().first)
+        accept(Self.job("2", .modified, .sample(size: 2), before: .sample(size: 1)))
+        _ = again(running, after: .seconds(60))
+        #expect(journal.counts.pending == 1)
+        let job = try #require(lease(limit: 9).first)
+        #expect(job.id.description == "2")
+        #expect(job.event.kind == .created)
+        #expect(job.attempt == 1)
+    }
+
+    /// What was done for the old content is not done for the new one.
+    @Test func `new content starts a pending job over`() throws {
+        accept(Self.job("1", .created, .sample(size: 1)))
+        var job = try #require(lease().first)
+        job.steps = [Outcome(.succeeded, outputs: ["/out/a"])]
+        _ = again(job)
+        accept(Self.job("2", .modified, .sample(size: 2), before: .sample(size: 1)))
+        let newer = try #require(lease().first)
+        #expect(newer.steps.isEmpty)
+        #expect(newer.attempt == 1)
+        #expect(newer.previous == nil)
+        #expect(newer.event.kind == .created && newer.event.snapshot.size == 2)
+    }
+
+    @Test func `a deletion starts a pending job over`() throws {
+        accept(Self.job("1", .created, .sample(size: 1)))
+        var job = try #require(lease().first)
+        job.steps = [Outcome(.succeeded)]
+        _ = again(job)
+        accept(Self.job("2", .deleted, .sample(size: 1)))
+        let deleted = try #require(lease().first)
+        #expect(deleted.event.kind == .deleted)
+        #expect(deleted.steps.isEmpty && deleted.attempt == 1)
+    }
+
+    // MARK: Moves
+
+    // MARK: Own writes
+
+    @Test func `own writes are known, and drop exactly the job that rests on them`() throws {
+        accept(Self.job("1", .created, "/in/a"))
+        let running = try #require(lease().first)
+        let output = Snapshot.sample(file: 2, size: 7)
+        accept(Self.job("2", .created, "/in/out", output))
+        accept(Self.job("3", .created, "/in/other", .sample(file: 3, size: 7)))
+        accept(Self.job("4", .created, "/in/out", rule: "s", output))
+        let dropped = end(
+            running, .succeeded,
+            [
+                LedgerEntry(rule: "r", path: "/in/out", snapshot: output),
+                LedgerEntry(rule: "r", path: "/in/new", snapshot: .sample(file: 4)),
+            ])
+        #expect(dropped == ["/in/out"])
+        #expect(journal.snapshot(rule: "r", path: "/in/new") == .sample(file: 4))
+        #expect(journal.counts.pending == 2)
+        #expect(lease(limit: 9).map(\.id.description) == ["3"])
+        #expect(lease("s", limit: 9).map(\.id.description) == ["4"])
+    }
+
+    @Test func `a change after the own write is kept`() throws {
+        accept(Self.job("1", .created, "/in/a"))
+        let running = try #require(lease().first)
+        accept(Self.job("2", .created, "/in/out", .sample(file: 2, size: 8)))
+        let dropped = end(
+            running, .succeeded, [LedgerEntry(rule: "r", path: "/in/out", snapshot: .sample(file: 2, size: 7))])
+        #expect(dropped.isEmpty)
+        #expect(lease(limit: 9).map(\.id.description) == ["2"])
+    }
+
+    @Test func `the own removal of a file drops the job that tells of it`() throws {
+        accept(Self.job("1", .created, "/in/a"))
+        let running = try #require(lease().first)
+        accept(Self.job("2", .deleted, "/in/a"))
+        let dropped = end(running, .succeeded, [LedgerEntry(rule: "r", path: "/in/a", snapshot: nil)])
+        #expect(dropped == ["/in/a"])
+        #expect(journal.counts.open == 0)
+        #expect(lease(limit: 9).isEmpty)
+    }
+
+    @Test func `an own removal leaves the job of a file that came since`() throws {
+        accept(Self.job("1", .created, "/in/a"))
+        let running = try #require(lease().first)
+        accept(Self.job("2", .modified, "/in/a", .sample(file: 9), before: .sample()))
+        #expect(end(running, .succeeded, [LedgerEntry(rule: "r", path: "/in/a", snapshot: nil)]).isEmpty)
+        #expect(lease(limit: 9).map(\.id.description) == ["2"])
+    }
+
+    // MARK: Ledger
+
+    @Test func `the ledger forgets, and knows what is in a folder`() {
+        for path in ["/in", "/in/a", "/in/a.b", "/in/a/c", "/in/a/c/d", "/inside"] as [PathBytes] {
+            journal.accept([], [LedgerEntry(rule: "r", path: path, snapshot: .sample())], now: start)
+        }
+        #expect(journal.paths(rule: "r", inside: "/in/a") == ["/in/a", "/in/a/c", "/in/a/c/d"])
+        #expect(journal.paths(rule: "r", inside: "/").count == 6)
+        #expect(journal.paths(rule: "s", inside: "/").isEmpty)
+        journal.accept([], [LedgerEntry(rule: "r", path: "/in/a", snapshot: nil)], now: start)
+        #expect(journal.paths(rule: "r", inside: "/in/a") == ["/in/a/c", "/in/a/c/d"])
+        #expect(journal.snapshot(rule: "r", path: "/in/a") == nil)
+        #expect(journal.snapshot(rule: "s", path: "/in/a/c") == nil)
+    }
+
+    @Test func `a file is found under its present name`() {
+        let file = Snapshot.sample(file: 5)
+        func set(_ path: PathBytes, _ snapshot: Snapshot?) {
+            journal.accept([], [LedgerEntry(rule: "r", path: path, snapshot: snapshot)], now: start)
+        }
+        func path() -> PathBytes? { journal.paths(rule: "r", identity: file.identity).first }
+        #expect(path() == nil)
+        set("/a", file)
+        #expect(path() == "/a")
+        // A move as the pipeline commits it, in either order.
+        journal.accept(
+            [],
+            [
+                LedgerEntry(rule: "r", path: "/a", snapshot: nil), LedgerEntry(rule: "r", path: "/b", snapshot: file),
+            ], now: start)
+        #expect(path() == "/b")
+        set("/c", file)
+        #expect(path() == "/b")
+        set("/b", nil)
+        #expect(path() == "/c")
+        // Another file takes the name.
+        set("/c", .sample(file: 6))
+        #expect(path() == nil)
+        #expect(journal.paths(rule: "s", identity: file.identity).isEmpty)
+    }
+
+    @Test func `a file with two names is found when one of them goes`() {
+        let file = Snapshot.sample(file: 5)
+        func set(_ path: PathBytes, _ snapshot: Snapshot?) {
+            journal.accept([], [LedgerEntry(rule: "r", path: path, snapshot: snapshot)], now: start)
+        }
+        set("/a", file)
+        set("/b", file)
+        #expect(journal.paths(rule: "r", identity: file.identity) == ["/a", "/b"])
+        set("/b", nil)
+        #expect(journal.paths(rule: "r", identity: file.identity) == ["/a"])
+        set("/b", file)
+        set("/a", .sample(file: 6))
+        #expect(journal.paths(rule: "r", identity: file.identity) == ["/b"])
+        set("/b", nil)
+        #expect(journal.paths(rule: "r", identity: file.identity).isEmpty)
+    }
+}
