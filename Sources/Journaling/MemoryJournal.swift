@@ -50,9 +50,20 @@ package final class MemoryJournal: Journal {
 
     /// The pending jobs of one rule.
     private struct Lane {
-        var places = Heap<Place>()
+        /// Jobs that were due when somebody looked last.
+        var ready = Heap<Place>()
+        /// Jobs that become due later.
+        var resting = Heap<Place>()
         /// The pending job of a path, which a newer event joins.
         var byPath: [PathBytes: JobID] = [:]
+
+        /// Sorts out what has become due, so that a due job that can't run hides no later one.
+        mutating func wake(at now: ContinuousClock.Instant) {
+            while let first = resting.min, first.due <= now {
+                ready.insert(first)
+                resting.removeMin()
+            }
+        }
     }
 
     private struct State {
@@ -70,7 +81,7 @@ package final class MemoryJournal: Journal {
         mutating func enqueue(_ job: Job, due: ContinuousClock.Instant) {
             sequence += 1
             jobs[job.id] = job
-            lanes[job.rule, default: Lane()].places.insert(Place(due: due, sequence: sequence, job: job.id))
+            lanes[job.rule, default: Lane()].resting.insert(Place(due: due, sequence: sequence, job: job.id))
             lanes[job.rule]?.byPath[job.event.path] = job.id
             counts.pending += 1
         }
@@ -184,8 +195,8 @@ package final class MemoryJournal: Journal {
             var taken: [Job] = []
             var passed: [Place] = []
             var busy = busy
-            while taken.count < limit, let place = lane.places.min, place.due <= now {
-                lane.places.removeMin()
+            lane.wake(at: now)
+            while taken.count < limit, let place = lane.ready.popMin() {
                 guard var job = state.jobs[place.job] else { continue }
                 guard busy.insert(job.event.path).inserted else {
                     passed.append(place)
@@ -196,8 +207,8 @@ package final class MemoryJournal: Journal {
                 lane.byPath[job.event.path] = nil
                 taken.append(job)
             }
-            for place in passed { lane.places.insert(place) }
-            if !lane.places.isEmpty { state.lanes[rule] = lane }
+            for place in passed { lane.ready.insert(place) }
+            if !lane.ready.isEmpty || !lane.resting.isEmpty { state.lanes[rule] = lane }
             state.counts.pending -= taken.count
             state.counts.running += taken.count
             return taken
@@ -230,14 +241,21 @@ package final class MemoryJournal: Journal {
 
     package func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         state.withLock { state in
-            state.lanes.values.compactMap(\.places.min?.due).filter { $0 > now }.min()
+            for rule in state.lanes.keys {
+                state.lanes[rule]?.wake(at: now)
+                // A job that was dropped leaves its place behind.
+                while let first = state.lanes[rule]?.resting.min, state.jobs[first.job] == nil {
+                    state.lanes[rule]?.resting.removeMin()
+                }
+            }
+            return state.lanes.values.compactMap(\.resting.min?.due).min()
         }
     }
 
     package func resting(at now: ContinuousClock.Instant) -> Int {
         state.withLock { state in
             state.lanes.values.reduce(0) { sum, lane in
-                sum + lane.places.unordered.count { $0.due > now && state.jobs[$0.job] != nil }
+                sum + lane.resting.unordered.count { $0.due > now && state.jobs[$0.job] != nil }
             }
         }
     }

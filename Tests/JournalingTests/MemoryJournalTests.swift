@@ -165,6 +165,25 @@ struct MemoryJournalTests {
         #expect(job.isInterrupted)
     }
 
+    /// A job that waits for its path must not hide when another job of its rule becomes due.
+    @Test func `the next due job is found behind one that is due but can't run`() throws {
+        accept(Self.job("1", .created, "/in/a"))
+        accept(Self.job("2", .created, "/in/b"))
+        let blocked = try #require(lease().first)
+        let resting = try #require(lease().first)
+        _ = again(blocked, after: .seconds(1))
+        _ = again(resting, after: .seconds(30))
+        #expect(journal.nextDue(after: start) == start + .seconds(1))
+        // Another rule works on /in/a when its job becomes due.
+        #expect(lease(limit: 9, busy: ["/in/a"], after: .seconds(2)).isEmpty)
+        #expect(journal.nextDue(after: start + .seconds(2)) == start + .seconds(30))
+        // Also when nobody looked at the rule, because it has no room.
+        accept(Self.job("3", .created, "/in/c"), at: start + .seconds(3))
+        #expect(journal.nextDue(after: start + .seconds(4)) == start + .seconds(30))
+        #expect(
+            lease(limit: 9, after: .seconds(30)).map(\.event.path) == ["/in/a", "/in/c", "/in/b"])
+    }
+
     // MARK: Recording
 
     @Test func `the states are counted`() throws {
