@@ -219,6 +219,9 @@ package final class MemoryJournal: Journal {
         state.withLock { state in
             guard state.jobs.removeValue(forKey: job.id) != nil else { preconditionFailure("a record without a lease") }
             state.counts.running -= 1
+            state.apply(ownWrites)
+            // Before the job is put back: it rests on its own writes too, and must not be taken for their echo.
+            let dropped = ownWrites.compactMap { state.dropPending($0) }
             switch disposition {
             case .ended(.succeeded, _): state.counts.succeeded += 1
             case .ended(.skipped, _): state.counts.skipped += 1
@@ -230,8 +233,7 @@ package final class MemoryJournal: Journal {
             case .again(let due, let outcome, let counts):
                 state.putBack(job, outcome, due: due, counts: counts)
             }
-            state.apply(ownWrites)
-            return ownWrites.compactMap { state.dropPending($0) }
+            return dropped
         }
     }
 

@@ -313,6 +313,19 @@ struct MemoryJournalTests {
         #expect(lease(limit: 9).map(\.id.description) == ["2"])
     }
 
+    /// A program that wrote in place and wants to be asked again: the job rests on its own write.
+    @Test(arguments: [true, false])
+    func `own writes never drop the job that made them`(counts: Bool) throws {
+        accept(Self.job("1", .created, "/in/a"))
+        var running = try #require(lease().first)
+        running.event.snapshot = .sample(size: 99)
+        let dropped = again(
+            running, counts: counts, [LedgerEntry(rule: "r", path: "/in/a", snapshot: .sample(size: 99))])
+        #expect(dropped.isEmpty)
+        #expect(journal.counts.pending == 1)
+        #expect(lease(limit: 9).map(\.id.description) == ["1"])
+    }
+
     // MARK: Ledger
 
     @Test func `the ledger forgets, and knows what is in a folder`() {
