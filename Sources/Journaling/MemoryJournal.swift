@@ -102,6 +102,12 @@ package final class MemoryJournal: Journal {
                 attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
             job.isInterrupted = outcome.isInterrupted
             if !counts { job.attempt -= 1 }
+            if let newer = lanes[job.rule]?.byPath[job.event.path], let waiting = jobs[newer],
+                MemoryJournal.leavesProgress(job, waiting.event)
+            {
+                forget(waiting)
+                job.event = MemoryJournal.merged(job.event, waiting.event)
+            }
             if !join(job) { enqueue(job, due: due) }
         }
 
@@ -115,7 +121,7 @@ package final class MemoryJournal: Journal {
             return true
         }
 
-        /// Drops the pending job that rests on this very snapshot; its place in the heap is found empty later.
+        /// Drops the pending job that tells of nothing but this entry.
         mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
             guard let id = lanes[entry.rule]?.byPath[entry.path], let job = jobs[id], job.attempt == 0 else {
                 return nil
@@ -125,10 +131,15 @@ package final class MemoryJournal: Journal {
             } else {
                 guard job.event.kind == .deleted else { return nil }
             }
-            lanes[entry.rule]?.byPath[entry.path] = nil
-            jobs[id] = nil
-            counts.pending -= 1
+            forget(job)
             return entry.path
+        }
+
+        /// Takes a pending job out of the queue; its place in the heap is found empty later.
+        mutating func forget(_ job: Job) {
+            lanes[job.rule]?.byPath[job.event.path] = nil
+            jobs[job.id] = nil
+            counts.pending -= 1
         }
     }
 
@@ -159,15 +170,22 @@ package final class MemoryJournal: Journal {
                     state.enqueue(job, due: now)
                     continue
                 }
+                let isUntouched = waiting.attempt == 0 && waiting.steps.isEmpty
+                let mayGoOn = isUntouched || Self.leavesProgress(waiting, job.event)
                 waiting.event = Self.merged(waiting.event, job.event)
-                if waiting.attempt == 0 {
+                if mayGoOn {
                     state.jobs[id] = waiting
                 } else {
-                    // It rests after a failure, which says nothing of the file as it is now.
+                    // It rests after an attempt, which says nothing of the file as it is now.
                     state.supersede(waiting, by: job, due: now)
                 }
             }
         }
+    }
+
+    /// Whether what was done for a job is as good after the newer event: not if it brings other content.
+    fileprivate static func leavesProgress(_ job: Job, _ newer: FileEvent) -> Bool {
+        newer.kind == .attributes && newer.snapshot.hasSameContent(as: job.event.snapshot)
     }
 
     /// One event that tells what both do: the newer facts, and that the name is new if it was.

@@ -250,6 +250,45 @@ struct MemoryJournalTests {
         #expect(newer.event.kind == .created && newer.event.snapshot.size == 2)
     }
 
+    @Test func `new content starts a job over that has done a step`() throws {
+        accept(Self.job("1", .created, .sample(size: 1)))
+        var job = try #require(lease().first)
+        job.steps = [Outcome(.succeeded)]
+        // Not ready: that attempt does not count.
+        _ = again(job, counts: false)
+        accept(Self.job("2", .modified, .sample(size: 2), before: .sample(size: 1)))
+        let newer = try #require(lease().first)
+        #expect(newer.steps.isEmpty && newer.attempt == 1)
+        #expect(newer.event.kind == .created && newer.event.snapshot.size == 2)
+    }
+
+    @Test func `new attributes leave a pending job where it is`() throws {
+        accept(Self.job("1", .created, .sample(size: 1)))
+        var job = try #require(lease().first)
+        job.steps = [Outcome(.succeeded)]
+        _ = again(job)
+        accept(Self.job("2", .attributes, .sample(size: 1, mode: 0o600), before: .sample(size: 1)))
+        let same = try #require(lease().first)
+        #expect(same.steps.count == 1)
+        #expect(same.attempt == 2)
+        #expect(same.event.snapshot.mode == 0o600)
+    }
+
+    @Test func `new attributes leave a job that runs where it is`() throws {
+        accept(Self.job("1", .created, .sample(size: 1)))
+        var job = try #require(lease().first)
+        accept(Self.job("2", .attributes, .sample(size: 1, mode: 0o600), before: .sample(size: 1)))
+        job.steps = [Outcome(.succeeded)]
+        _ = again(job, after: .seconds(9))
+        #expect(journal.counts.pending == 1)
+        #expect(lease(limit: 9, after: .seconds(8)).isEmpty)
+        let same = try #require(lease(limit: 9, after: .seconds(9)).first)
+        #expect(same.id.description == "1")
+        #expect(same.steps.count == 1)
+        #expect(same.attempt == 2)
+        #expect(same.event.kind == .created && same.event.snapshot.mode == 0o600)
+    }
+
     @Test func `a deletion starts a pending job over`() throws {
         accept(Self.job("1", .created, .sample(size: 1)))
         var job = try #require(lease().first)
