@@ -111,6 +111,16 @@ package final class MemoryJournal: Journal {
             if !join(job) { enqueue(job, due: due) }
         }
 
+        /// Removes the job of the name that a moved file had, when nobody has begun it: it would find nothing there.
+        mutating func takeFormer(of job: Job) -> Job? {
+            guard job.event.kind == .moved, let from = job.event.from, let id = lanes[job.rule]?.byPath[from],
+                let former = jobs[id], former.attempt == 0, former.event.kind != .deleted,
+                former.event.snapshot.identity == job.event.snapshot.identity
+            else { return nil }
+            forget(former)
+            return former
+        }
+
         /// Merges an older job into the pending one of its path; false when there is none.
         mutating func join(_ older: Job) -> Bool {
             guard let newer = lanes[older.rule]?.byPath[older.event.path], var waiting = jobs[newer] else {
@@ -165,7 +175,10 @@ package final class MemoryJournal: Journal {
     package func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant) {
         state.withLock { state in
             state.apply(entries)
-            for job in jobs {
+            for var job in jobs {
+                if let former = state.takeFormer(of: job) {
+                    job.event = Self.collapsed(former.event, job.event)
+                }
                 guard let id = state.lanes[job.rule]?.byPath[job.event.path], var waiting = state.jobs[id] else {
                     state.enqueue(job, due: now)
                     continue
@@ -181,6 +194,21 @@ package final class MemoryJournal: Journal {
                 }
             }
         }
+    }
+
+    /// The move of a file that was not told under its former name yet, with what was to be told.
+    fileprivate static func collapsed(_ former: FileEvent, _ move: FileEvent) -> FileEvent {
+        var event = move
+        event.before = former.before
+        event.changed = former.changed
+        switch former.kind {
+        case .created:
+            event.kind = .created
+            event.from = nil
+        case .moved: event.from = former.from
+        case .modified, .attributes, .deleted: break
+        }
+        return event
     }
 
     /// Whether what was done for a job is as good after the newer event: not if it brings other content.

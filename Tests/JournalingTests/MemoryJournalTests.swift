@@ -302,6 +302,37 @@ struct MemoryJournalTests {
 
     // MARK: Moves
 
+    @Test func `a file that moves on before it was told has one job`() throws {
+        accept(Self.job("1", .moved, "/in/b", from: "/in/a", before: .sample()))
+        accept(Self.job("2", .moved, "/in/c", from: "/in/b", before: .sample()))
+        let jobs = lease(limit: 9)
+        #expect(jobs.map(\.event.path) == ["/in/c"])
+        #expect(jobs.first?.event.from == "/in/a")
+        #expect(jobs.first?.event.kind == .moved)
+    }
+
+    @Test func `a new file that moves before it was told is created under its new name`() throws {
+        accept(Self.job("1", .created, "/in/a"))
+        accept(Self.job("2", .moved, "/in/b", from: "/in/a", before: .sample()))
+        let jobs = lease(limit: 9)
+        #expect(jobs.map(\.event.path) == ["/in/b"])
+        #expect(jobs.first?.event.kind == .created)
+        #expect(jobs.first?.event.from == nil)
+        #expect(jobs.first?.event.before == nil)
+        #expect(journal.counts.pending == 0)
+    }
+
+    @Test func `a move leaves a job that has been tried, and one of another file`() throws {
+        accept(Self.job("1", .created, "/in/a"))
+        _ = again(try #require(lease().first))
+        accept(Self.job("2", .moved, "/in/b", from: "/in/a", before: .sample()))
+        #expect(Set(lease(limit: 9).map(\.event.kind)) == [.created, .moved])
+
+        accept(Self.job("3", .created, "/in/x", .sample(file: 2)))
+        accept(Self.job("4", .moved, "/in/y", from: "/in/x", .sample(file: 3), before: .sample(file: 3)))
+        #expect(lease(limit: 9).map(\.event.kind) == [.created, .moved])
+    }
+
     // MARK: Own writes
 
     @Test func `own writes are known, and drop exactly the job that rests on them`() throws {
