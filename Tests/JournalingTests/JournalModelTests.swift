@@ -1,0 +1,152 @@
+import FileEvents
+import Journaling
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+/// The journal against a model so plain that it is right by looking at it.
+struct JournalModelTests {
+    /// All that is open, in two lists.
+    private struct Model {
+        struct Entry {
+            var rule: String
+            var path: PathBytes
+            var due: ContinuousClock.Instant
+            var attempt = 0
+            /// The newest content that it is to be run for.
+            var size: UInt64
+            var kind: EventKind
+        }
+
+        var pending: [Entry] = []
+        var running: [JobID: Entry] = [:]
+        var ledger: [String: [PathBytes: UInt64]] = [:]
+        var ended = JobCounts()
+
+        func place(_ rule: String, _ path: PathBytes) -> Int? {
+            pending.firstIndex { $0.rule == rule && $0.path == path }
+        }
+
+        mutating func accept(_ entry: Entry) {
+            ledger[entry.rule, default: [:]][entry.path] = entry.size
+            if let place = place(entry.rule, entry.path) {
+                pending[place].size = entry.size
+                guard pending[place].attempt > 0 else { return }
+                // It begins anew.
+                pending[place].attempt = 0
+                pending[place].due = entry.due
+                ended.skipped += 1
+            } else {
+                pending.append(entry)
+            }
+        }
+
+        func due(_ rule: String, _ busy: Set<PathBytes>, _ now: ContinuousClock.Instant) -> [Entry] {
+            pending.filter { $0.rule == rule && $0.due <= now && !busy.contains($0.path) }
+        }
+    }
+
+    @Test(arguments: 0..<20 as Range<UInt64>)
+    func `any sequence of calls leaves what the model says`(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        let journal = MemoryJournal()
+        var model = Model()
+        var now = ContinuousClock.now
+        var size: UInt64 = 0
+        var serial = 0
+        var leased: [JobID: Job] = [:]
+        let rules = ["r", "s", "t"]
+        let paths: [PathBytes] = ["/a", "/b", "/c", "/d", "/e"]
+
+        for _ in 0..<400 {
+            let rule = try #require(rules.randomElement(using: &generator))
+            let path = try #require(paths.randomElement(using: &generator))
+            now += .milliseconds(Int.random(in: 0...3, using: &generator))
+            switch Int.random(in: 0..<10, using: &generator) {
+            case 0..<4:
+                size += 1
+                serial += 1
+                let before = model.ledger[rule]?[path].map { Snapshot.sample(size: $0) }
+                let kind: EventKind = before == nil ? .created : .modified
+                let snapshot = Snapshot.sample(size: size)
+                journal.accept(
+                    [
+                        Job(
+                            id: JobID("\(serial)"), rule: rule,
+                            event: .sample(kind, path, snapshot, before: before))
+                    ], [LedgerEntry(rule: rule, path: path, snapshot: snapshot)], now: now)
+                model.accept(Model.Entry(rule: rule, path: path, due: now, size: size, kind: kind))
+            case 4..<7:
+                let busy = Set(model.running.values.map(\.path))
+                let limit = Int.random(in: 0...3, using: &generator)
+                let jobs = journal.lease(rule: rule, limit: limit, busy: busy, now: now)
+                let expected = model.due(rule, busy, now)
+                #expect(jobs.count == min(limit, expected.count))
+                for job in jobs {
+                    let place = try #require(model.place(rule, job.event.path))
+                    var entry = model.pending.remove(at: place)
+                    entry.attempt += 1
+                    #expect(expected.contains { $0.path == entry.path })
+                    #expect(job.event.snapshot.size == entry.size)
+                    #expect(job.event.kind == entry.kind)
+                    #expect(job.attempt == entry.attempt)
+                    #expect(leased[job.id] == nil, "leased twice at once")
+                    leased[job.id] = job
+                    model.running[job.id] = entry
+                }
+                // Whoever was left out came later than all that were taken.
+                if let last = jobs.last, let place = expected.firstIndex(where: { $0.path == last.event.path }) {
+                    let taken = Set(jobs.map(\.event.path))
+                    for left in expected where !taken.contains(left.path) { #expect(left.due >= expected[place].due) }
+                }
+            default:
+                let ids = leased.keys.sorted { $0.description < $1.description }
+                guard let id = ids.randomElement(using: &generator), let job = leased[id],
+                    var entry = model.running[id]
+                else { continue }
+                leased[id] = nil
+                model.running[id] = nil
+                let newer = model.place(entry.rule, entry.path)
+                switch Int.random(in: 0..<5, using: &generator) {
+                case 0:
+                    _ = journal.record(job, .ended(.succeeded, Outcome(.succeeded)), [])
+                    model.ended.succeeded += 1
+                case 1:
+                    _ = journal.record(job, .ended(.dead, Outcome(.failed)), [])
+                    model.ended.dead += 1
+                case 2:
+                    _ = journal.record(job, .returned, [])
+                    if let newer {
+                        model.pending[newer].kind = entry.kind
+                    } else {
+                        model.ledger[entry.rule]?[entry.path] = job.event.before?.size
+                    }
+                case let pick:
+                    let counts = pick == 3
+                    let due = now + .milliseconds(Int.random(in: 0...5, using: &generator))
+                    _ = journal.record(job, .again(at: due, Outcome(.retry), counts: counts), [])
+                    if let newer {
+                        model.pending[newer].kind = entry.kind
+                    } else {
+                        if !counts { entry.attempt -= 1 }
+                        entry.due = due
+                        model.pending.append(entry)
+                    }
+                }
+            }
+            let counts = journal.counts
+            try #require(counts.pending == model.pending.count)
+            try #require(counts.running == model.running.count)
+            #expect(
+                counts.succeeded == model.ended.succeeded && counts.dead == model.ended.dead
+                    && counts.skipped == model.ended.skipped)
+            #expect(journal.pendingRules.isSuperset(of: model.pending.map(\.rule)))
+            try #require(journal.nextDue(after: now) == model.pending.map(\.due).filter { $0 > now }.min())
+            let isSame = rules.allSatisfy { rule in
+                paths.allSatisfy { journal.snapshot(rule: rule, path: $0)?.size == model.ledger[rule]?[$0] }
+            }
+            try #require(isSame)
+        }
+    }
+}
