@@ -84,6 +84,12 @@ let package = Package(
         tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
         tests("Journaling", ["FileEvents", "Journaling", "PluginProtocol", "Rules", "TestKit"]),
         tests(
+            "Engine",
+            [
+                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol", "Rules",
+                "Settling", "TestKit", logging,
+            ]),
+        tests(
             "RuleLoading", ["FileEvents", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling", "TestKit"],
             exclude: ["Golden"]),
         tests(

@@ -1,0 +1,188 @@
+import Engine
+import FileEvents
+import FileWatching
+import Globbing
+import Handling
+import Journaling
+import Logging
+import PluginProtocol
+import Rules
+import Settling
+import Synchronization
+import TestKit
+import Testing
+
+/// One call of an action, as it was seen.
+struct Call: Sendable {
+    var rule: String
+    var action: String
+    var kind: EventKind
+    var path: PathBytes
+    var from: PathBytes?
+    var attempt: Int
+    var steps: Int
+    var size: UInt64
+    var start: ContinuousClock.Instant
+}
+
+/// An engine on a thread of its own, on the real kernel, with actions that tests play.
+final class EngineRun: Sendable {
+    private struct State {
+        var calls: [Call] = []
+        var attempts: [AttemptReport] = []
+        var isReady = false
+        var summary: EngineSummary?
+        var active: [PathBytes: Int] = [:]
+        var activePerRule: [String: Int] = [:]
+        var mostAtOnce = 0
+        var mostPerRule: [String: Int] = [:]
+        var mostPerPath = 0
+    }
+
+    private let state = Mutex(State())
+    private let engine = Mutex<Engine?>(nil)
+    private let thread = Mutex<WorkerThread?>(nil)
+    let journal = MemoryJournal()
+
+    /// Starts an engine, and waits until it watches.
+    init(
+        _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false,
+        perform: @escaping @Sendable (Action, Invocation) -> Outcome = { _, _ in Outcome(.succeeded) }
+    ) {
+        let engine = Engine(
+            ruleset: Ruleset(rules), options: Engine.Options(jobs: jobs, isOnce: isOnce), journal: journal,
+            perform: { [self] action, invocation in
+                begin(action, invocation)
+                defer { end(invocation) }
+                return perform(action, invocation)
+            }, log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            report: { [self] report in
+                state.withLock { state in
+                    switch report {
+                    case .ready: state.isReady = true
+                    case .attempt(let attempt): state.attempts.append(attempt)
+                    default: break
+                    }
+                }
+            })
+        self.engine.withLock { $0 = engine }
+        let started = WorkerThread(name: "engine") { [self] in
+            let summary = try? engine.run()
+            state.withLock { $0.summary = summary }
+        }
+        precondition(started != nil, "no thread for the engine")
+        thread.withLock { $0 = started }
+        let isReady = Deadline.wait { self.state.withLock { $0.isReady || $0.summary != nil } }
+        precondition(isReady, "the engine did not get ready")
+    }
+
+    private func begin(_ action: Action, _ invocation: Invocation) {
+        let event = invocation.job.event
+        state.withLock { state in
+            state.calls.append(
+                Call(
+                    rule: invocation.job.rule, action: action.name, kind: event.kind, path: event.path,
+                    from: event.from, attempt: invocation.job.attempt, steps: invocation.steps.count,
+                    size: event.snapshot.size, start: .now))
+            state.active[event.path, default: 0] += 1
+            state.activePerRule[invocation.job.rule, default: 0] += 1
+            state.mostAtOnce = max(state.mostAtOnce, state.active.values.reduce(0, +))
+            state.mostPerPath = max(state.mostPerPath, state.active[event.path, default: 0])
+            state.mostPerRule[invocation.job.rule] = max(
+                state.mostPerRule[invocation.job.rule, default: 0], state.activePerRule[invocation.job.rule, default: 0]
+            )
+        }
+    }
+
+    private func end(_ invocation: Invocation) {
+        state.withLock { state in
+            state.active[invocation.job.event.path, default: 1] -= 1
+            state.activePerRule[invocation.job.rule, default: 1] -= 1
+        }
+    }
+
+    // MARK: What was seen
+
+    var calls: [Call] { state.withLock { $0.calls } }
+    var attempts: [AttemptReport] { state.withLock { $0.attempts } }
+    var mostAtOnce: Int { state.withLock { $0.mostAtOnce } }
+    var mostPerPath: Int { state.withLock { $0.mostPerPath } }
+    func mostAtOnce(of rule: String) -> Int { state.withLock { $0.mostPerRule[rule, default: 0] } }
+    var summary: EngineSummary? { state.withLock { $0.summary } }
+
+    /// The calls as words: `rule kind name`, with `from name` for a move.
+    var told: [String] {
+        calls.map { call in
+            let from = call.from.map { " from \(String(decoding: $0.lastComponent, as: UTF8.self))" } ?? ""
+            let name = String(decoding: call.path.lastComponent, as: UTF8.self)
+            return "\(call.rule) \(call.kind.rawValue) \(name)\(from)"
+        }
+    }
+
+    /// Waits until so many attempts have ended, and been recorded.
+    func ended(_ count: Int) -> Bool { Deadline.wait { self.attempts.count >= count } }
+
+    // MARK: Ending
+
+    func rescan() { engine.withLock { $0 }?.rescan() }
+    func askToStop() { engine.withLock { $0 }?.stop() }
+    func askToStopAtOnce() { engine.withLock { $0 }?.stopAtOnce() }
+
+    /// Waits for the end of the engine; nil when it does not come.
+    func end(within limit: Duration = .seconds(20)) -> EngineSummary? {
+        guard Deadline.wait(within: limit, until: { self.summary != nil }) else { return nil }
+        thread.withLock { thread in
+            thread?.join()
+            thread = nil
+        }
+        engine.withLock { $0 = nil }
+        return summary
+    }
+
+    /// Stops, after all that is accepted is done.
+    @discardableResult
+    func stop() -> EngineSummary? {
+        askToStop()
+        return end()
+    }
+}
+
+extension Rule {
+    /// A rule as loading would make it, settling quickly.
+    static func sample(
+        _ name: String, _ globs: [PathBytes], events: EventMask = [.created, .modified],
+        settle: Duration = .milliseconds(30), actions: [String] = ["act"], isProgram: Bool = false,
+        concurrency: Int = 1, retry: RetryPolicy = RetryPolicy(), timeout: Duration = .seconds(60)
+    ) -> Rule {
+        let place = SourcePlace(file: "rules.yaml", line: 1, column: 1)
+        return Rule(
+            name: name, place: place, globs: globs.compactMap { try? Glob($0.bytes) },
+            events: events, settle: SettlePolicy(quiet: settle),
+            actions: actions.map { action in
+                let reference = HandlerReference(name: action, location: isProgram ? "/plugins/x" : nil)
+                return Action(.use(reference, with: .object([:])), place: place)
+            }, timeout: timeout, concurrency: concurrency, retry: retry)
+    }
+}
+
+/// A door that actions wait at until a test opens it.
+final class Gate: Sendable {
+    private let isOpen = Atomic(false)
+
+    func open() { isOpen.store(true, ordering: .releasing) }
+
+    /// Waits for the door, though not for ever.
+    func pass() { _ = Deadline.wait { self.isOpen.load(ordering: .acquiring) } }
+}
+
+/// A value that threads may share.
+final class Shared<Value: Sendable>: Sendable {
+    private let storage: Mutex<Value>
+
+    init(_ value: Value) { storage = Mutex(value) }
+
+    var value: Value { storage.withLock { $0 } }
+
+    @discardableResult
+    func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { storage.withLock { body(&$0) } }
+}
