@@ -96,11 +96,12 @@ package final class Engine: Sendable {
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, perform: perform,
             stop: stopSignal, log: log, report: report)
         var state = RunState()
+        var now = ContinuousClock.now
 
         while true {
-            let messages = mailbox.take(until: nextWake(pipeline.nextDeadline, state))
+            let messages = mailbox.take(until: nextWake(pipeline.nextDeadline, state, after: now))
             let batch = queue.take()
-            let now = ContinuousClock.now
+            now = ContinuousClock.now
             for message in messages {
                 switch message {
                 case .ended(let result):
@@ -160,11 +161,14 @@ package final class Engine: Sendable {
         }
     }
 
+    /// When the next turn has to be, at the latest.
+    ///
+    /// `last` is the time of the turn before: what became due since then was not looked at.
     private func nextWake(
-        _ settled: ContinuousClock.Instant?, _ state: RunState
+        _ settled: ContinuousClock.Instant?, _ state: RunState, after last: ContinuousClock.Instant
     ) -> ContinuousClock.Instant? {
         let settled = state.phase == .running ? settled : nil
-        let due = journal.nextDue(after: ContinuousClock.now)
+        let due = journal.nextDue(after: last)
         return [settled, due, state.limit].compactMap(\.self).min()
     }
 

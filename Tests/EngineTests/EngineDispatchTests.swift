@@ -137,6 +137,20 @@ struct EngineDispatchTests {
         }
     }
 
+    /// A pause that is over before the engine goes to sleep must not let it oversleep.
+    @Test func `however short the pause, the job comes again`() {
+        withTempTree { tree in
+            let run = EngineRun([.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: 1_000))]) {
+                _, invocation in
+                guard invocation.job.attempt < 300 else { return Outcome(.succeeded) }
+                return Outcome(.retry, retryAfter: .nanoseconds(invocation.job.attempt * 700))
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(300))
+            #expect(run.stop()?.succeeded == 1)
+        }
+    }
+
     /// A job that waits for its path must not keep the engine from waking for another one.
     @Test func `a job behind a busy path delays no other`() {
         withTempTree { tree in
