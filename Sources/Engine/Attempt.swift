@@ -100,7 +100,7 @@ struct Attempt: Sendable {
         }
         guard job.event.kind != .deleted else { return entries }
         switch DiskProbe.look(at: job.event.path) {
-        case .absent where outcome.ending == .succeeded:
+        case .absent where outcome.ending == .succeeded || !job.steps.isEmpty:
             entries.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: nil))
         case .present(let snapshot) where rule.actions.contains(where: \.isProgram) && snapshot != job.event.snapshot:
             guard snapshot.type != .file || DiskProbe.writers(of: job.event.path) != .somebody else { break }

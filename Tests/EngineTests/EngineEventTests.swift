@@ -238,6 +238,33 @@ struct EngineEventTests {
         }
     }
 
+    /// The step after it takes longer than the removal takes to settle.
+    @Test(arguments: [true, false])
+    func `the file that an action took away is no deletion`(isRetried: Bool) {
+        withTempTree { tree in
+            let run = EngineRun([
+                .sample("r", [tree.path("in/*")], events: Self.all, settle: .zero, actions: ["take", "tell"])
+            ]) { action, invocation in
+                let path = invocation.job.event.path
+                if action.name == "take" {
+                    TestFile.removeTree(path)
+                    // The engine has seen it go before this action is over.
+                    TestFile.write(path.parent.parent.appending("seen"), "x")
+                    return Outcome(.succeeded)
+                }
+                Deadline.pause(.milliseconds(50))
+                return isRetried && invocation.job.attempt < 3
+                    ? Outcome(.retry, retryAfter: .milliseconds(20)) : Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { run.journal.counts.succeeded == 1 })
+            TestFile.write(tree.path("in/b"), "x")
+            #expect(Deadline.wait { run.journal.counts.succeeded == 2 })
+            run.stop()
+            #expect(run.calls.allSatisfy { $0.kind == .created }, "\(run.told)")
+        }
+    }
+
     // MARK: The whole
 
     /// An index that only knows what it is told must in the end hold what the disk holds.
