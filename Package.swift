@@ -62,8 +62,8 @@ let package = Package(
         layer(
             "Engine",
             [
-                "CAlightLinux", "FileEvents", "FileWatching", "Handling", "Journaling", "PluginProtocol", "Rules",
-                "Settling", logging,
+                "CAlightLinux", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
+                "Rules", "Settling", logging,
             ]),
 
         // Layer 7: the program.

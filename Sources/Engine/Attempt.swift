@@ -1,4 +1,6 @@
 import FileEvents
+import Glibc
+import Globbing
 import Handling
 import Journaling
 import Logging
@@ -84,6 +86,19 @@ struct Attempt: Sendable {
         return last
     }
 
+    /// The names under which the rule would see an output: its own, and the one below the root that links lead to.
+    private func names(of output: PathBytes) -> Set<PathBytes> {
+        var names: Set<PathBytes> = [output]
+        if let folder = output.parent.resolved {
+            for root in Set(rule.globs.map { PathBytes($0.root) }) {
+                guard let realRoot = root.resolved, let relative = folder.relative(to: realRoot) else { continue }
+                let seen = relative.isEmpty ? root : root.appending(relative)
+                names.insert(seen.appending(output.lastComponent))
+            }
+        }
+        return names.filter { rule.root(taking: $0) != nil }
+    }
+
     /// What the action left behind, so that it does not come back to this rule as an event.
     ///
     /// Outputs are taken as they are now. The event's own path is taken too when
@@ -92,7 +107,7 @@ struct Attempt: Sendable {
     /// and not after a built-in handler, which never writes to its input.
     private func ownWrites(_ outcome: Outcome, _ job: inout Job) -> [LedgerEntry] {
         var entries: [LedgerEntry] = []
-        for output in job.steps.flatMap(\.outputs) + outcome.outputs where rule.root(taking: output) != nil {
+        for output in Set(job.steps.flatMap(\.outputs) + outcome.outputs).flatMap(names) {
             guard case .present(let snapshot) = DiskProbe.look(at: output), rule.types.contains(snapshot.type) else {
                 continue
             }
@@ -109,6 +124,15 @@ struct Attempt: Sendable {
         default: break
         }
         return entries
+    }
+}
+
+extension PathBytes {
+    /// The path without symbolic links; nil when there is nothing of that name.
+    fileprivate var resolved: PathBytes? {
+        guard let path = withCString({ realpath($0, nil) }) else { return nil }
+        defer { free(path) }
+        return PathBytes(UnsafeBufferPointer(start: path, count: strlen(path)).map { UInt8(bitPattern: $0) })
     }
 }
 

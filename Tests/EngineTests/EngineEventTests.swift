@@ -265,6 +265,28 @@ struct EngineEventTests {
         }
     }
 
+    @Test func `an output behind a symbolic link does not come back either`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            _ = tree.path("in").withCString { from in tree.path("link").withCString { symlink(from, $0) } }
+            let behind = tree.path("link")
+            let run = EngineRun([.sample("r", [tree.path("in/*")], settle: .zero)]) { _, invocation in
+                guard invocation.job.event.path.lastComponent.count < 30 else { return Outcome(.succeeded) }
+                let output = behind.appending(Array("copy-".utf8) + invocation.job.event.path.lastComponent)
+                TestFile.write(output, "made")
+                return Outcome(.succeeded, outputs: [output])
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(1))
+            TestFile.write(tree.path("in/b"), "x")
+            #expect(Deadline.wait { run.told.contains("r created b") })
+            TestFile.write(tree.path("in/c"), "x")
+            #expect(Deadline.wait { run.told.contains("r created c") })
+            run.stop()
+            #expect(run.told == ["r created a", "r created b", "r created c"])
+        }
+    }
+
     // MARK: The whole
 
     /// An index that only knows what it is told must in the end hold what the disk holds.
