@@ -50,6 +50,9 @@ struct Attempt: Sendable {
         // A step that was done may have moved the file: what follows is its business.
         guard job.event.kind != .deleted, job.steps.isEmpty else { return nil }
         switch DiskProbe.look(at: job.event.path) {
+        case .absent where job.event.kind == .moved:
+            // The old name is still to be told of: as a deletion, or as a move to where the file is now.
+            return .changed
         case .absent:
             return .outcome(Outcome(.skipped, "it was gone before the action began", code: "gone"))
         case .unreadable(let errno):
@@ -115,7 +118,9 @@ struct Attempt: Sendable {
         }
         guard job.event.kind != .deleted else { return entries }
         switch DiskProbe.look(at: job.event.path) {
-        case .absent where outcome.ending == .succeeded || !job.steps.isEmpty:
+        case .absent
+        where (outcome.ending == .succeeded || !job.steps.isEmpty)
+            && rule.actions.contains(where: \.mayRemoveInput):
             entries.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: nil))
         case .present(let snapshot) where rule.actions.contains(where: \.isProgram) && snapshot != job.event.snapshot:
             guard snapshot.type != .file || DiskProbe.writers(of: job.event.path) != .somebody else { break }
@@ -137,6 +142,9 @@ extension PathBytes {
 }
 
 extension Action {
+    /// Whether the file may be gone afterwards because of it.
+    fileprivate var mayRemoveInput: Bool { isProgram || (name != "log" && name != "copy") }
+
     /// Whether a program outside Alight does the work.
     fileprivate var isProgram: Bool {
         switch work {

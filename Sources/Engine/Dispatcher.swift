@@ -64,7 +64,9 @@ struct Dispatcher: ~Copyable {
         lanes.end(job.id)
         guard let rule = ruleset.rule(named: job.rule) else { preconditionFailure("a job of a rule that is not there") }
         guard case .outcome(let outcome) = result.ending else {
-            let isTakenOver = journal.hasPending(rule: job.rule, path: job.event.path)
+            // Of a move the old name is left to be told, which no job of the new name does.
+            let isTakenOver =
+                job.event.kind != .moved && journal.hasPending(rule: job.rule, path: job.event.path)
             _ = journal.record(job, .returned, [])
             return isTakenOver ? nil : job
         }

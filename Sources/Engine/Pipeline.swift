@@ -111,18 +111,20 @@ struct Pipeline: ~Copyable {
     /// Makes everything dirty that is known in the folder: it may have gone with it.
     mutating func addKnown(inside folder: PathBytes, at now: ContinuousClock.Instant) {
         for rule in ruleset.rules {
-            for path in journal.paths(rule: rule.name, inside: folder) {
-                let note = Note(signs: .vanished, origin: .rescan)
-                settler.add(Key(path: path, policy: rule.settle), note: note, quiet: rule.settle.quiet, at: now) { _ in
-                }
-            }
+            for path in journal.paths(rule: rule.name, inside: folder) { addVanished(path, rule, at: now) }
         }
+    }
+
+    private mutating func addVanished(_ path: PathBytes, _ rule: Rule, at now: ContinuousClock.Instant) {
+        let note = Note(signs: .vanished, origin: .rescan)
+        settler.add(Key(path: path, policy: rule.settle), note: note, quiet: rule.settle.quiet, at: now) { _ in }
     }
 
     /// Takes back a job whose file changed before its action began.
     mutating func addReturned(_ job: Job, at now: ContinuousClock.Instant) {
         guard let rule = ruleset.rule(named: job.rule) else { return }
-        let isNew = job.event.kind == .created
+        if let from = job.event.from { addVanished(from, rule, at: now) }
+        let isNew = job.event.kind == .created || job.event.kind == .moved
         let note = Note(signs: isNew ? [.appeared, .written] : .written, origin: job.event.origin)
         settler.add(
             Key(path: job.event.path, policy: rule.settle), note: note, quiet: rule.settle.quiet, at: now

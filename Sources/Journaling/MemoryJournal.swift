@@ -121,6 +121,35 @@ package final class MemoryJournal: Journal {
             return former
         }
 
+        /// Of a move that nobody was told of, to a name that is gone by now, only the old name is told: it is deleted.
+        mutating func tellOldName(of waiting: Job, gone job: Job, due: ContinuousClock.Instant) -> Bool {
+            guard waiting.event.kind == .moved, job.event.kind == .deleted, let from = waiting.event.from else {
+                return false
+            }
+            forget(waiting)
+            if ledger[job.rule]?.snapshots[from] == nil, lanes[job.rule]?.byPath[from] == nil {
+                var old = waiting
+                old.event = job.event
+                old.event.path = from
+                old.event.before = waiting.event.before
+                enqueue(old, due: due)
+            }
+            // The new name was known too, if the move replaced a file there.
+            if waiting.event.isReplaced { enqueue(job, due: due) }
+            return true
+        }
+
+        /// Makes the ledger forget a move whose new name was gone before anything was done for it.
+        mutating func takeBackMove(_ event: FileEvent, of rule: String) {
+            if let from = event.from, ledger[rule]?.snapshots[from] == nil {
+                ledger[rule, default: Known()].set(from, event.before)
+            }
+            guard !event.isReplaced, lanes[rule]?.byPath[event.path] == nil,
+                ledger[rule]?.snapshots[event.path]?.identity == event.snapshot.identity
+            else { return }
+            ledger[rule]?.set(event.path, nil)
+        }
+
         /// Merges an older job into the pending one of its path; false when there is none.
         mutating func join(_ older: Job) -> Bool {
             guard let newer = lanes[older.rule]?.byPath[older.event.path], var waiting = jobs[newer] else {
@@ -183,6 +212,7 @@ package final class MemoryJournal: Journal {
                     state.enqueue(job, due: now)
                     continue
                 }
+                if state.tellOldName(of: waiting, gone: job, due: now) { continue }
                 let isUntouched = waiting.attempt == 0 && waiting.steps.isEmpty
                 let mayGoOn = isUntouched || Self.leavesProgress(waiting, job.event)
                 waiting.event = Self.merged(waiting.event, job.event)
@@ -273,9 +303,12 @@ package final class MemoryJournal: Journal {
             case .ended(.skipped, _): state.counts.skipped += 1
             case .ended: state.counts.dead += 1
             case .returned:
-                // A newer job does the work of both, and the ledger knows its file already.
-                if state.join(job) { break }
-                state.apply([LedgerEntry(rule: job.rule, path: job.event.path, snapshot: job.event.before)])
+                if job.event.kind == .moved {
+                    state.takeBackMove(job.event, of: job.rule)
+                } else if !state.join(job) {
+                    // A newer job would do the work of both, and the ledger know its file already.
+                    state.apply([LedgerEntry(rule: job.rule, path: job.event.path, snapshot: job.event.before)])
+                }
             case .again(let due, let outcome, let counts):
                 state.putBack(job, outcome, due: due, counts: counts)
             }

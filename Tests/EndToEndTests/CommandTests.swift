@@ -178,8 +178,21 @@ struct CommandTests {
             #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
             let name = String(repeating: "n", count: 200)
             for number in 0..<500 { TestFile.write(tree.path("in/\(name)-\(number)"), "x") }
+            let pipe = tree.path("pipe").withCString { open($0, O_WRONLY | O_NONBLOCK | O_CLOEXEC) }
+            defer { close(pipe) }
+            // The pipe is full: what is written next waits for a reader.
+            let isFull = Deadline.wait {
+                var waited = pollfd(fd: pipe, events: Int16(POLLOUT), revents: 0)
+                return poll(&waited, 1, 0) == 0
+            }
+            #expect(isFull)
             program.signal(SIGTERM)
-            #expect(program.wait(within: .seconds(1)) == nil)
+            // Two signals that wait together are one.
+            let isTaken = Deadline.wait {
+                let status = TestFile.read(PathBytes("/proc/\(program.pid)/status")) ?? []
+                return String(decoding: status, as: UTF8.self).contains("ShdPnd:\t0000000000000000")
+            }
+            #expect(isTaken)
             program.signal(SIGTERM)
             #expect(program.wait(within: .seconds(20)) != nil)
         }
