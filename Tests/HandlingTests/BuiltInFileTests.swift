@@ -1,0 +1,173 @@
+import FileEvents
+import Glibc
+import Handling
+import PluginProtocol
+import Rules
+import Settling
+import TestKit
+import Testing
+
+/// What `copy`, `move` and `log` do with the file itself.
+struct BuiltInFileTests {
+    @Test(arguments: BuiltInPlaceTests.kinds, [false, true])
+    func `mode and modification time are kept`(_ kind: BuiltInPlaceTests.Kind, isAcross: Bool) throws {
+        try withTempTree { tree in
+            guard let target = Self.target(tree.root, isAcross) else { return }
+            let source = tree.path("in/a.txt")
+            TestFile.write(source, "new")
+            _ = source.withCString { chmod($0, 0o640) }
+            var times = [timespec(tv_sec: 5, tv_nsec: 6), timespec(tv_sec: 1_234_567_890, tv_nsec: 123_456_789)]
+            _ = source.withCString { utimensat(AT_FDCWD, $0, &times, 0) }
+            let outcome = BuiltInRun(kind.handler)(source, ["to": target.path.appending("a.txt")])
+            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            let there = try facts(target.path.appending("a.txt"))
+            #expect(there.mode == 0o640)
+            #expect(there.modified == Timestamp(seconds: 1_234_567_890, nanoseconds: 123_456_789))
+        }
+    }
+
+    /// A folder beside the tree, or on another file system; nil, with a word why, when there is none.
+    struct Target {
+        var path: PathBytes
+        var keeper: OtherFileSystem?
+    }
+
+    static func target(_ root: PathBytes, _ isAcross: Bool) -> Target? {
+        guard isAcross else { return Target(path: root.appending("out")) }
+        guard let other = OtherFileSystem() else {
+            print("skipped: /dev/shm is not another file system than /tmp")
+            return nil
+        }
+        return Target(path: other.root, keeper: other)
+    }
+
+    @Test(arguments: BuiltInPlaceTests.kinds, ["rename", "overwrite", "skip", "fail"])
+    func `another file system makes no difference`(_ kind: BuiltInPlaceTests.Kind, conflict: String) {
+        withTempTree { tree in
+            guard let target = Self.target(tree.root, true) else { return }
+            TestFile.write(tree.path("in/a.txt"), "new")
+            TestFile.write(target.path.appending("a.txt"), "old")
+            let outcome = BuiltInRun(kind.handler)(
+                tree.path("in/a.txt"),
+                ["to": PathBytes(target.path.bytes + [.slash]), "on_conflict": PathBytes(conflict)])
+            let isDone = conflict == "rename" || conflict == "overwrite"
+            let endings: [String: PluginResponse.Outcome] = ["skip": .skipped, "fail": .failed]
+            #expect(outcome.ending == endings[conflict, default: .succeeded], "\(outcome.message)")
+            let left: [String: [String]] = [
+                "rename": ["a (1).txt: new", "a.txt: old"], "overwrite": ["a.txt: new"],
+            ]
+            #expect(listing(target.path) == left[conflict, default: ["a.txt: old"]])
+            #expect(TestFile.exists(tree.path("in/a.txt")) == !(isDone && kind.takes))
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `holes and odd sizes come out byte for byte`(isAcross: Bool) {
+        withTempTree { tree in
+            guard let target = Self.target(tree.root, isAcross) else { return }
+            let source = tree.path("in/sparse")
+            TestFile.write(source, "begin")
+            let descriptor = source.withCString { open($0, O_WRONLY | O_CLOEXEC) }
+            for offset in [1 << 20, (5 << 20) + 3, (9 << 20) - 1] {
+                lseek(descriptor, off_t(offset), SEEK_SET)
+                TestFile.put(descriptor, Array("at \(offset)".utf8))
+            }
+            ftruncate(descriptor, off_t((12 << 20) + 7))
+            close(descriptor)
+            let outcome = BuiltInRun(CopyHandler())(source, ["to": target.path.appending("copy")])
+            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(TestFile.read(source) == TestFile.read(target.path.appending("copy")))
+        }
+    }
+
+    // MARK: What is no regular file
+
+    @Test func `a link is moved as it is, and not copied`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("secret"), "secret")
+            for (name, goal) in [("link", tree.path("secret")), ("dangling", tree.path("nothing"))] {
+                TestFile.makeFolder(tree.path("in"))
+                _ = goal.withCString { from in tree.path("in/\(name)").withCString { symlink(from, $0) } }
+                let copied = BuiltInRun(CopyHandler())(tree.path("in/\(name)"), ["to": tree.path("out/")])
+                #expect(copied.ending == .failed)
+                #expect(copied.code == "not-a-file")
+                let moved = BuiltInRun(MoveHandler())(tree.path("in/\(name)"), ["to": tree.path("out/")])
+                #expect(moved.ending == .succeeded)
+                #expect(listing(tree.path("out")).contains("\(name) -> \(goal)"))
+            }
+        }
+    }
+
+    @Test func `a folder moves with all that is in it, but not to another file system`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/d/e/f"), "x")
+            let outcome = BuiltInRun(MoveHandler())(tree.path("in/d"), ["to": tree.path("out/")])
+            #expect(outcome.outputs == [tree.path("out/d")])
+            #expect(listing(tree.root).filter { !$0.hasSuffix("/") } == ["out/d/e/f: x"])
+            let inside = BuiltInRun(MoveHandler())(tree.path("out/d"), ["to": tree.path("out/d/e/")])
+            #expect(inside.ending == .failed)
+            guard let target = Self.target(tree.root, true) else { return }
+            let across = BuiltInRun(MoveHandler())(
+                tree.path("out/d"), ["to": PathBytes(target.path.bytes + [.slash])])
+            #expect(across.ending == .failed)
+            #expect(across.code == "cross-device")
+            #expect(listing(tree.root).filter { !$0.hasSuffix("/") } == ["out/d/e/f: x"])
+            #expect(listing(target.path).isEmpty)
+        }
+    }
+
+    // MARK: Again, and in the middle
+
+    @Test(arguments: BuiltInPlaceTests.kinds)
+    func `a stop in the middle leaves nothing, and does not count`(_ kind: BuiltInPlaceTests.Kind) {
+        withTempTree { tree in
+            guard let target = Self.target(tree.root, true) else { return }
+            TestFile.write(tree.path("in/a"), [UInt8](repeating: 1, count: 3 << 20))
+            let run = BuiltInRun(kind.handler)
+            run.stop.raise()
+            let outcome = run(tree.path("in/a"), ["to": target.path.appending("a")])
+            #expect(outcome.isInterrupted)
+            #expect(listing(target.path).isEmpty)
+            #expect(listing(tree.path("in")) == ["a: \(3 << 20) bytes"])
+        }
+    }
+
+    @Test(arguments: BuiltInPlaceTests.kinds)
+    func `a full disk is tried again, and nothing is left on it`(_ kind: BuiltInPlaceTests.Kind) {
+        withTempTree { tree in
+            let small = tree.path("small")
+            TestFile.makeFolder(small)
+            let error = small.withCString { mount("alight-test", $0, "tmpfs", 0, "size=1m") }
+            guard error == 0 else {
+                print("skipped: can't mount a small file system (errno \(errno))")
+                return
+            }
+            defer { _ = small.withCString { umount2($0, Int32(MNT_DETACH)) } }
+            TestFile.write(tree.path("in/a"), [UInt8](repeating: 1, count: 3 << 20))
+            TestFile.write(small.appending("old"), "old")
+            let outcome = BuiltInRun(kind.handler)(
+                tree.path("in/a"), ["to": small.appending("old"), "on_conflict": "overwrite"])
+            #expect(outcome.ending == .retry, "\(outcome.message)")
+            #expect(outcome.message.hasSuffix("No space left on device"))
+            #expect(listing(small) == ["old: old"])
+            #expect(listing(tree.path("in")) == ["a: \(3 << 20) bytes"])
+        }
+    }
+
+    // MARK: Log
+
+    @Test func `log says what it is told, and goes to the log from a warning on`() {
+        let run = BuiltInRun(Handling.LogHandler())
+        #expect(run("/in/a.txt", [:]).message == "created /in/a.txt")
+        #expect(run("/in/a.txt", ["message": "hello"]).message == "hello")
+        #expect(run("/in/a.txt", ["message": PathBytes([0xff, 0x21])]).message == "\u{FFFD}!")
+        for level in ["debug", "info", "notice", "nonsense"] {
+            #expect(run("/in/a.txt", ["message": "quiet", "level": PathBytes(level)]).ending == .succeeded)
+        }
+        #expect(run.log.all == [])
+        for level in ["warning", "error"] {
+            #expect(run("/in/a.txt", ["message": "loud", "level": PathBytes(level)]).ending == .succeeded)
+        }
+        #expect(run.log.all == ["warning: loud", "error: loud"])
+    }
+}
