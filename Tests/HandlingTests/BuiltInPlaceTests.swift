@@ -146,6 +146,40 @@ struct BuiltInPlaceTests {
         }
     }
 
+    @Test(arguments: kinds, [".txt", ""])
+    func `a name as long as names can be gets through, and so does its number`(_ kind: Kind, _ ending: String) throws {
+        try withTempTree { tree in
+            // Two bytes a letter, so that a cut can't fall just anywhere.
+            let full = "x" + String(repeating: "ü", count: (254 - ending.utf8.count) / 2) + ending
+            #expect((254...255).contains(full.utf8.count))
+            for round in 0..<12 {
+                TestFile.write(tree.path("in/\(full)"), "\(round)")
+                let outcome = BuiltInRun(kind.handler)(tree.path("in/\(full)"), ["to": tree.path("out/")])
+                #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            }
+            let names = TestFile.names(in: tree.path("out"))
+            #expect(names.count == 12)
+            for name in names {
+                let text = try #require(String(validating: name, as: UTF8.self))
+                #expect(text.hasSuffix(ending))
+                #expect(name.count <= 255)
+            }
+        }
+    }
+
+    @Test(arguments: kinds)
+    func `a long extension is shortened when there is nothing else to shorten`(_ kind: Kind) {
+        withTempTree { tree in
+            let name = "a." + String(repeating: "e", count: 253)
+            for round in 0..<3 {
+                TestFile.write(tree.path("in/\(name)"), "\(round)")
+                let outcome = BuiltInRun(kind.handler)(tree.path("in/\(name)"), ["to": tree.path("out/")])
+                #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            }
+            #expect(TestFile.names(in: tree.path("out")).count == 3)
+        }
+    }
+
     @Test(arguments: kinds)
     func `a place that refuses is told, and nothing is left there`(_ kind: Kind) async {
         guard geteuid() == 0 else {

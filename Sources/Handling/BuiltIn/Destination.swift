@@ -82,11 +82,32 @@ struct Destination {
         throw FileFault(error == EEXIST ? ENOTDIR : error, "cannot make the folder '\(folder)'")
     }
 
-    /// The destination with a number before its extension: `a (1).txt`.
+    /// The most bytes of one name, on nearly every file system.
+    private static let longestName = 255
+    /// How many names are tried: the plain one, and those with a number.
+    static let mostNumbers = 10_000
+
+    /// The destination with a number before its extension: `a (1).txt`; 0 is the plain name.
+    ///
+    /// A name that would get too long loses the end of its stem, or when that is
+    /// not enough its own end.
     func numbered(_ number: Int) -> PathBytes {
+        guard number > 0 else { return path }
         let name = path.lastComponent
-        let dot = name.lastIndex(of: .dot).flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
-        return path.parent.appending(Array(name[..<dot]) + Array(" (\(number))".utf8) + Array(name[dot...]))
+        let mark = Array(" (\(number))".utf8)
+        var dot = name.lastIndex(of: .dot).flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
+        let excess = name.count + mark.count - Self.longestName
+        if excess >= dot - name.startIndex { dot = name.endIndex }
+        var stem = name[..<dot]
+        if excess > 0 {
+            stem = stem.dropLast(excess)
+            // Not in the middle of a character: bytes that go on with one, then the one that began it.
+            if let next = name[stem.endIndex...].first, next & 0xC0 == 0x80 {
+                while let last = stem.last, last & 0xC0 == 0x80 { stem.removeLast() }
+                if let last = stem.last, last >= 0xC0 { stem.removeLast() }
+            }
+        }
+        return path.parent.appending(Array(stem) + mark + Array(name[dot...]))
     }
 
     /// How a file came to its final name.
@@ -103,8 +124,8 @@ struct Destination {
             guard result == 0 else { throw FileFault(errno, "cannot rename to '\(path)'") }
             return .done(path)
         }
-        for number in 0..<10_000 {
-            let name = number == 0 ? path : numbered(number)
+        for number in 0..<Self.mostNumbers {
+            let name = numbered(number)
             switch Self.renameWithoutReplacing(file, name) {
             case 0: return .done(name)
             case EEXIST:
@@ -113,7 +134,7 @@ struct Destination {
             case let error: throw FileFault(error, "cannot rename to '\(name)'")
             }
         }
-        throw FileFault(EEXIST, "there are 10,000 files like '\(path)'")
+        throw FileFault(EEXIST, "there are \(Self.mostNumbers) files like '\(path)'")
     }
 
     private static func renameWithoutReplacing(_ from: PathBytes, _ to: PathBytes) -> Int32 {

@@ -42,9 +42,9 @@ package struct MoveHandler: Handler {
     private func moveAcross(
         _ invocation: Invocation, _ source: PathBytes, _ destination: Destination
     ) throws(FileFault) -> Outcome {
-        switch try FileCopy(
-            source: source, destination: destination.path, stop: invocation.stop, deadline: .now + invocation.timeout
-        ).run() {
+        let copy = FileCopy(
+            source: source, destination: destination.path, stop: invocation.stop, deadline: .now + invocation.timeout)
+        switch try copy.run() {
         case .notRegular:
             return Outcome(
                 .failed, "'\(destination.path)' is on another file system, to which only regular files are moved",
