@@ -116,6 +116,18 @@ struct BuiltInFileTests {
         }
     }
 
+    @Test func `a move onto another name of the same file leaves that name`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/a"), "x")
+            TestFile.makeFolder(tree.path("out"))
+            _ = tree.path("in/a").withCString { from in tree.path("out/a").withCString { link(from, $0) } }
+            let outcome = BuiltInRun(MoveHandler())(
+                tree.path("in/a"), ["to": tree.path("out/"), "on_conflict": "overwrite"])
+            #expect(outcome.outputs == [tree.path("out/a")])
+            #expect(listing(tree.root) == ["in/", "out/a: x"])
+        }
+    }
+
     // MARK: Again, and in the middle
 
     @Test(arguments: BuiltInPlaceTests.kinds)

@@ -120,6 +120,11 @@ struct Destination {
     /// Gives a file its final name, without a moment in which another file of that name could be lost.
     func publish(_ file: PathBytes) throws(FileFault) -> Publication {
         if conflict == .overwrite {
+            // rename(2) does nothing at all between two names of one file.
+            if Self.areOneFile(file, path) {
+                guard file.withCString({ unlink($0) }) == 0 else { throw FileFault(errno, "cannot remove '\(file)'") }
+                return .done(path)
+            }
             let result = file.withCString { from in path.withCString { rename(from, $0) } }
             guard result == 0 else { throw FileFault(errno, "cannot rename to '\(path)'") }
             return .done(path)
@@ -135,6 +140,15 @@ struct Destination {
             }
         }
         throw FileFault(EEXIST, "there are \(Self.mostNumbers) files like '\(path)'")
+    }
+
+    private static func areOneFile(_ one: PathBytes, _ other: PathBytes) -> Bool {
+        var here = stat()
+        var there = stat()
+        guard one.withCString({ lstat($0, &here) }) == 0, other.withCString({ lstat($0, &there) }) == 0 else {
+            return false
+        }
+        return here.st_dev == there.st_dev && here.st_ino == there.st_ino
     }
 
     private static func renameWithoutReplacing(_ from: PathBytes, _ to: PathBytes) -> Int32 {
