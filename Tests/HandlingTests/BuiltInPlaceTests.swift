@@ -180,6 +180,21 @@ struct BuiltInPlaceTests {
         }
     }
 
+    /// Else the numbered file would come back as a new one, and be numbered again, and again.
+    @Test(arguments: kinds)
+    func `its own folder behind a link is its own folder`(_ kind: Kind) {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/a.txt"), "new")
+            _ = tree.path("in").withCString { from in tree.path("link").withCString { symlink(from, $0) } }
+            for to in ["link/", "link/../in/", "in/", "in/a.txt"] {
+                let outcome = BuiltInRun(kind.handler)(tree.path("in/a.txt"), ["to": tree.path(to)])
+                #expect(outcome.ending == (kind.takes ? .skipped : .failed), "\(to)")
+                #expect(outcome.code == "same-path")
+                #expect(listing(tree.path("in")) == ["a.txt: new"])
+            }
+        }
+    }
+
     @Test(arguments: kinds)
     func `a place that refuses is told, and nothing is left there`(_ kind: Kind) async {
         guard geteuid() == 0 else {

@@ -29,9 +29,11 @@ package struct CopyHandler: Handler {
     private func copy(_ invocation: Invocation) throws(FileFault) -> Outcome {
         let source = invocation.job.event.path
         let destination = try Destination(invocation)
-        if let done = destination.earlierResult(invocation) { return done }
-        guard destination.path != source else { return Outcome(.failed, "the file would be copied onto itself") }
         try destination.makeFolder()
+        guard !destination.isSame(as: source) else {
+            return Outcome(.failed, "the file would be copied onto itself", code: "same-path")
+        }
+        if let done = destination.earlierResult(invocation) { return done }
         let copy = FileCopy(
             source: source, destination: destination.path, stop: invocation.stop, deadline: .now + invocation.timeout)
         switch try copy.run() {

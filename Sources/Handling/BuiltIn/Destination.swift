@@ -82,6 +82,16 @@ struct Destination {
         throw FileFault(error == EEXIST ? ENOTDIR : error, "cannot make the folder '\(folder)'")
     }
 
+    /// Whether the destination is the name that the file has, by whatever way to its folder.
+    func isSame(as source: PathBytes) -> Bool {
+        guard path.lastComponent == source.lastComponent else { return false }
+        var here = stat()
+        var there = stat()
+        guard source.parent.withCString({ stat($0, &here) }) == 0, path.parent.withCString({ stat($0, &there) }) == 0
+        else { return path == source }
+        return here.st_dev == there.st_dev && here.st_ino == there.st_ino
+    }
+
     /// The most bytes of one name, on nearly every file system.
     private static let longestName = 255
     /// How many names are tried: the plain one, and those with a number.

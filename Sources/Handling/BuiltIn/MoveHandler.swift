@@ -26,7 +26,9 @@ package struct MoveHandler: Handler {
     private func move(_ invocation: Invocation) throws(FileFault) -> Outcome {
         let source = invocation.job.event.path
         let destination = try Destination(invocation)
-        guard destination.path != source else { return Outcome(.skipped, "it is there already", code: "same-path") }
+        guard !destination.isSame(as: source) else {
+            return Outcome(.skipped, "it is there already", code: "same-path")
+        }
         guard case .present = DiskProbe.look(at: source) else {
             return destination.earlierResult(invocation) ?? Outcome(.skipped, "it is gone", code: "gone")
         }
