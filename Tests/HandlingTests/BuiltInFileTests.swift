@@ -98,6 +98,20 @@ struct BuiltInFileTests {
         }
     }
 
+    @Test(.timeLimit(.minutes(1)), arguments: ["folder", "pipe", "socket"])
+    func `a copy of what is no file fails at once, and leaves nothing`(what: String) {
+        withTempTree { tree in
+            let source = tree.path("in/x")
+            TestFile.makeFolder(what == "folder" ? source : source.parent)
+            if what == "pipe" { _ = source.withCString { mkfifo($0, 0o644) } }
+            if what == "socket" { _ = source.withCString { mknod($0, mode_t(S_IFSOCK) | 0o644, 0) } }
+            let outcome = BuiltInRun(CopyHandler())(source, ["to": tree.path("out/")])
+            #expect(outcome.ending == .failed)
+            #expect(outcome.code == "not-a-file", "\(outcome.message)")
+            #expect(listing(tree.path("out")).isEmpty)
+        }
+    }
+
     @Test func `a folder moves with all that is in it, but not to another file system`() {
         withTempTree { tree in
             TestFile.write(tree.path("in/d/e/f"), "x")

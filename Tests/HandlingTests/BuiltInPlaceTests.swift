@@ -90,6 +90,9 @@ struct BuiltInPlaceTests {
         Case(
             name: "a file where the folder has to be", before: ["in/a.txt": "new", "out": "file"], to: "out/",
             ending: .failed, code: "file-error", after: ["in/a.txt: new", "out: file"]),
+        Case(
+            name: "the file is gone", before: ["in/b.txt": "other"], to: "out/", ending: .skipped, code: "gone",
+            after: ["in/b.txt: other"]),
     ]
 
     @Test(arguments: cases, kinds)

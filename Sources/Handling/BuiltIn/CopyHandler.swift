@@ -38,6 +38,7 @@ package struct CopyHandler: Handler {
             source: source, destination: destination.path, stop: invocation.stop, deadline: .now + invocation.timeout)
         switch try copy.run() {
         case .notRegular: return Outcome(.failed, "'\(source)' is not a regular file", code: "not-a-file")
+        case .gone: return Outcome(.skipped, "it is gone", code: "gone")
         case .interrupted: return .interrupted("stopped while copying")
         case .timedOut: return Outcome(.retry, "the time-out ended the copy", code: "timed-out")
         case .changed: return Outcome(.notReady, "it changed while it was copied", code: "changed")

@@ -23,14 +23,16 @@ struct FileCopy {
         /// The source changed while it was copied; nothing is left.
         case changed
         case notRegular
+        case gone
     }
 
     /// Copies; on any failure the temporary file is removed.
     func run() throws(FileFault) -> Ending {
         let input = source.withCString { open($0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
         guard input >= 0 else {
-            // A symbolic link.
-            if errno == ELOOP { return .notRegular }
+            // A symbolic link; a socket or a device without a driver.
+            if errno == ELOOP || errno == ENXIO { return .notRegular }
+            if errno == ENOENT { return .gone }
             throw FileFault(errno, "cannot open '\(source)'")
         }
         defer { close(input) }

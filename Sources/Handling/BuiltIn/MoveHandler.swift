@@ -36,6 +36,9 @@ package struct MoveHandler: Handler {
         do throws(FileFault) {
             return report(try destination.publish(source), destination)
         } catch {
+            if error.errno == ENOENT, case .absent = DiskProbe.look(at: source) {
+                return Outcome(.skipped, "it is gone", code: "gone")
+            }
             guard error.errno == EXDEV else { throw error }
         }
         return try moveAcross(invocation, source, destination)
@@ -47,6 +50,7 @@ package struct MoveHandler: Handler {
         let copy = FileCopy(
             source: source, destination: destination.path, stop: invocation.stop, deadline: .now + invocation.timeout)
         switch try copy.run() {
+        case .gone: return Outcome(.skipped, "it is gone", code: "gone")
         case .notRegular:
             return Outcome(
                 .failed, "'\(destination.path)' is on another file system, to which only regular files are moved",
