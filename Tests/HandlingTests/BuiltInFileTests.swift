@@ -26,6 +26,50 @@ struct BuiltInFileTests {
         }
     }
 
+    /// The copy belongs to Alight: as root, a user's program would become root's.
+    @Test func `a copy is never set-user-id`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in/a"), "program")
+            _ = tree.path("in/a").withCString { chmod($0, 0o6755) }
+            #expect(BuiltInRun(CopyHandler())(tree.path("in/a"), ["to": tree.path("out/a")]).ending == .succeeded)
+            let copy = try facts(tree.path("out/a"))
+            #expect(copy.mode == 0o755)
+        }
+    }
+
+    @Test func `a move to another file system keeps the owner, or gives up what only the owner may grant`() async {
+        guard geteuid() == 0, OtherFileSystem() != nil else {
+            print("skipped: needs root and a second file system")
+            return
+        }
+        await #expect(processExitsWith: .success) {
+            try withTempTree { tree in
+                let other = try #require(OtherFileSystem())
+                let root = tree.root
+                func make(_ name: String) {
+                    TestFile.write(root.appending(name), "program")
+                    _ = root.appending(name).withCString { chown($0, 65534, 65534) }
+                    _ = root.appending(name).withCString { chmod($0, 0o4755) }
+                }
+                make("in/a")
+                let outcome = BuiltInRun(MoveHandler())(tree.path("in/a"), ["to": other.root.appending("a")])
+                #expect(outcome.ending == .succeeded)
+                let kept = try facts(other.root.appending("a"))
+                #expect(kept.uid == 65534 && kept.gid == 65534 && kept.mode == 0o4755)
+
+                // Another user may read it and take it away, but not give it back.
+                make("in/b")
+                for folder in [tree.root, tree.path("in"), other.root] { _ = folder.withCString { chmod($0, 0o777) } }
+                try #require(setegid(65533) == 0 && seteuid(65533) == 0)
+                let poor = BuiltInRun(MoveHandler())(tree.path("in/b"), ["to": other.root.appending("b")])
+                try #require(seteuid(0) == 0)
+                #expect(poor.ending == .succeeded, "\(poor.message)")
+                let given = try facts(other.root.appending("b"))
+                #expect(given.uid == 65533 && given.mode == 0o755)
+            }
+        }
+    }
+
     /// A folder beside the tree, or on another file system; nil, with a word why, when there is none.
     struct Target {
         var path: PathBytes

@@ -10,6 +10,8 @@ struct FileCopy {
     let stop: StopSignal
     /// When the rule's time-out ends the copy.
     let deadline: ContinuousClock.Instant
+    /// Whether the new file is to belong to whom the old one does, as far as that may be granted.
+    var keepsOwner = false
 
     /// UTIME_OMIT of utimensat(2), a macro that Swift does not see: leave this time alone.
     private static let omit = (1 << 30) - 2
@@ -52,7 +54,9 @@ struct FileCopy {
         guard cal_stat_descriptor(input, &after) == 0, after.size == before.size,
             after.mtime_seconds == before.mtime_seconds, after.mtime_nanoseconds == before.mtime_nanoseconds
         else { return .changed }
-        fchmod(output, before.mode & 0o7777)
+        // Set-user-id and its like are the owner's to grant: without him they would turn a user's program into ours.
+        let isOwners = keepsOwner && fchown(output, before.uid, before.gid) == 0
+        fchmod(output, before.mode & (isOwners ? 0o7777 : 0o777))
         var times = [
             timespec(tv_sec: 0, tv_nsec: Self.omit),
             timespec(tv_sec: Int(before.mtime_seconds), tv_nsec: Int(before.mtime_nanoseconds)),

@@ -48,7 +48,8 @@ package struct MoveHandler: Handler {
         _ invocation: Invocation, _ source: PathBytes, _ destination: Destination
     ) throws(FileFault) -> Outcome {
         let copy = FileCopy(
-            source: source, destination: destination.path, stop: invocation.stop, deadline: .now + invocation.timeout)
+            source: source, destination: destination.path, stop: invocation.stop, deadline: .now + invocation.timeout,
+            keepsOwner: true)
         switch try copy.run() {
         case .gone: return Outcome(.skipped, "it is gone", code: "gone")
         case .notRegular:
