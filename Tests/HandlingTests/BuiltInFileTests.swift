@@ -188,6 +188,38 @@ struct BuiltInFileTests {
 
     // MARK: Again, and in the middle
 
+    @Test(arguments: BuiltInPlaceTests.kinds, [false, true])
+    func `a second attempt leaves one copy`(_ kind: BuiltInPlaceTests.Kind, isOccupied: Bool) throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in/a.txt"), "new")
+            if isOccupied { TestFile.write(tree.path("out/a.txt"), "of somebody else") }
+            var run = BuiltInRun(kind.handler)
+            run.snapshot = try facts(tree.path("in/a.txt"))
+            let first = run(tree.path("in/a.txt"), ["to": tree.path("out/")])
+            let after = listing(tree.root)
+            run.attempt = 2
+            let second = run(tree.path("in/a.txt"), ["to": tree.path("out/")])
+            #expect(second.ending == .succeeded, "\(second.message)")
+            #expect(second.outputs == first.outputs)
+            #expect(listing(tree.root) == after)
+        }
+    }
+
+    /// Same size, same time: only the content tells them apart.
+    @Test func `a second attempt does not take another file for its copy`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/a.txt"), "new")
+            TestFile.write(tree.path("out/a.txt"), "old")
+            var times = [timespec(tv_sec: 1_000, tv_nsec: 0), timespec(tv_sec: 1_000, tv_nsec: 0)]
+            for path in ["in/a.txt", "out/a.txt"] {
+                _ = tree.path(path).withCString { utimensat(AT_FDCWD, $0, &times, 0) }
+            }
+            var run = BuiltInRun(CopyHandler())
+            run.attempt = 2
+            #expect(run(tree.path("in/a.txt"), ["to": tree.path("out/")]).outputs == [tree.path("out/a (1).txt")])
+        }
+    }
+
     @Test(arguments: BuiltInPlaceTests.kinds)
     func `a stop in the middle leaves nothing, and does not count`(_ kind: BuiltInPlaceTests.Kind) {
         withTempTree { tree in
