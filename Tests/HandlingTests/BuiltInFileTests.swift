@@ -256,6 +256,41 @@ struct BuiltInFileTests {
         }
     }
 
+    /// Somebody puts a new version in its place at any moment of the move: it must not go with the old one.
+    @Test(.timeLimit(.minutes(2)))
+    func `a file that is replaced while it moves to another file system is not lost`() {
+        withTempTree { tree in
+            // From memory to the disk, where flushing takes its time.
+            guard let other = OtherFileSystem() else {
+                print("skipped: no second file system")
+                return
+            }
+            let source = other.root.appending("a")
+            let out = tree.path("out/")
+            let isOver = Locked(false)
+            let lost = Locked<[Int]>([])
+            onThreads(2) { thread in
+                if thread == 1 {
+                    while !isOver.value { _ = BuiltInRun(MoveHandler())(source, ["to": out]) }
+                    return
+                }
+                for round in 0..<60 {
+                    TestFile.write(source, "first \(round)")
+                    usleep(useconds_t(round * 30))
+                    let temporary = source.parent.appending(".t")
+                    TestFile.write(temporary, "second \(round)")
+                    _ = temporary.withCString { from in source.withCString { rename(from, $0) } }
+                    let hasArrived = eventually(within: .seconds(2)) {
+                        listing(out).contains { $0.hasSuffix(": second \(round)") }
+                    }
+                    if !hasArrived { lost.change { $0.append(round) } }
+                }
+                isOver.change { $0 = true }
+            }
+            #expect(lost.value == [])
+        }
+    }
+
     // MARK: Log
 
     @Test func `log says what it is told, and goes to the log from a warning on`() {

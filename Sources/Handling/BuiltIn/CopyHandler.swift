@@ -42,7 +42,7 @@ package struct CopyHandler: Handler {
         case .interrupted: return .interrupted("stopped while copying")
         case .timedOut: return Outcome(.retry, "the time-out ended the copy", code: "timed-out")
         case .changed: return Outcome(.notReady, "it changed while it was copied", code: "changed")
-        case .copied(let temporary):
+        case .copied(let temporary, _):
             defer { temporary.withCString { _ = unlink($0) } }
             switch try destination.publish(temporary) {
             case .skipped: return Outcome(.skipped, "'\(destination.path)' exists", code: "exists")

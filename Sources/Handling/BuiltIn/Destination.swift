@@ -49,6 +49,11 @@ struct Destination {
             "The new path, or with a slash at its end the folder to put the file into. Folders are made. A relative path is meant from the folder of the rules file."
     )
 
+    init(path: PathBytes, conflict: Conflict) {
+        self.path = path
+        self.conflict = conflict
+    }
+
     /// Reads `to` and `on_conflict`.
     ///
     /// - Throws: When the expanded path can't be one.
@@ -161,7 +166,8 @@ struct Destination {
         return here.st_dev == there.st_dev && here.st_ino == there.st_ino
     }
 
-    private static func renameWithoutReplacing(_ from: PathBytes, _ to: PathBytes) -> Int32 {
+    /// Renames; 0, or the errno, which is EEXIST when there is a file of the new name.
+    static func renameWithoutReplacing(_ from: PathBytes, _ to: PathBytes) -> Int32 {
         let error = from.withCString { from in to.withCString { cal_rename_noreplace(from, $0) } }
         guard error == EINVAL || error == ENOSYS else { return error }
         // A file system without RENAME_NOREPLACE: a hard link refuses an existing name just as surely.

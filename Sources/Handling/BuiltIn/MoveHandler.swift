@@ -59,17 +59,41 @@ package struct MoveHandler: Handler {
         case .interrupted: return .interrupted("stopped while copying")
         case .timedOut: return Outcome(.retry, "the time-out ended the copy", code: "timed-out")
         case .changed: return Outcome(.notReady, "it changed while it was copied", code: "changed")
-        case .copied(let temporary):
+        case .copied(let temporary, let origin):
             defer { temporary.withCString { _ = unlink($0) } }
             let publication = try destination.publish(temporary)
-            guard case .done = publication else { return report(publication, destination) }
+            guard case .done(let path) = publication else { return report(publication, destination) }
             destination.syncFolder()
             // The copy is durable under its final name; only now may the source go.
-            guard source.withCString({ unlink($0) }) == 0 || errno == ENOENT else {
-                throw FileFault(errno, "the copy stands at '\(destination.path)', but cannot remove '\(source)'")
+            guard try remove(source, origin, copy: path) else {
+                path.withCString { _ = unlink($0) }
+                return Outcome(.notReady, "it changed while it was copied", code: "changed")
             }
             return report(publication, destination)
         }
+    }
+
+    /// Removes what was copied; false when another file or another content stands there by now.
+    ///
+    /// Flushing takes its time, and even between a look and a removal somebody
+    /// could put a new file there. So it is taken away first, and looked at then.
+    private func remove(_ source: PathBytes, _ origin: FileCopy.Origin, copy: PathBytes) throws(FileFault) -> Bool {
+        let taken = FileCopy.temporaryName(beside: source)
+        switch Destination.renameWithoutReplacing(source, taken) {
+        case 0: break
+        // Somebody took it away: the copy is the only one there is.
+        case ENOENT: return true
+        case let error: throw FileFault(error, "the copy stands at '\(copy)', but cannot remove '\(source)'")
+        }
+        if origin.isStill(at: taken) {
+            guard taken.withCString({ unlink($0) }) == 0 else {
+                throw FileFault(errno, "the copy stands at '\(copy)', but cannot remove '\(taken)'")
+            }
+            return true
+        }
+        // Back to its name, or beside it if there is yet another file.
+        _ = try Destination(path: source, conflict: .rename).publish(taken)
+        return false
     }
 
     private func report(_ publication: Destination.Publication, _ destination: Destination) -> Outcome {
