@@ -82,7 +82,7 @@ package struct Glob: Sendable, Hashable, CustomStringConvertible {
     package let pattern: [UInt8]
     /// The options that the pattern was read with.
     package let options: Options
-    private let program: GlobProgram
+    let program: GlobProgram
 
     /// Reads a pattern.
     ///

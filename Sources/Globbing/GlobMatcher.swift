@@ -93,7 +93,7 @@ extension GlobProgram {
     }
 
     /// Compares one name with one component.
-    private func matches(_ path: Span<UInt8>, _ name: Range<Int>, _ component: GlobComponent) -> Bool {
+    func matches(_ path: Span<UInt8>, _ name: Range<Int>, _ component: GlobComponent) -> Bool {
         guard !name.isEmpty else { return false }
         if path[name.lowerBound] == .dot, !component.startsWithDot, !matchesHidden { return false }
         var end = name.upperBound

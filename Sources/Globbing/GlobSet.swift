@@ -1,12 +1,36 @@
 /// Globs of which any may match; what a rule excludes is one.
 package struct GlobSet: Sendable, Hashable {
-    /// The globs, in the order in which they are tried.
-    package let globs: [Glob]
+    /// What is worked out once, and shared by all copies.
+    private final class Tables: Sendable {
+        let globs: [Glob]
+        /// What the globs of the form `**/NAME` cover.
+        let names: GlobNameIndex
+        /// The others.
+        let rest: [Glob]
 
-    package init(_ globs: [Glob]) { self.globs = globs }
+        init(_ globs: [Glob]) {
+            self.globs = globs
+            var names = GlobNameIndex()
+            var rest: [Glob] = []
+            for glob in globs where !names.add(glob.program) { rest.append(glob) }
+            self.names = names
+            self.rest = rest
+        }
+    }
+
+    private let tables: Tables
+
+    package init(_ globs: [Glob]) { tables = Tables(globs) }
+
+    /// The globs, in the order in which they are tried.
+    package var globs: [Glob] { tables.globs }
 
     /// Whether there is no glob, so that nothing matches.
     package var isEmpty: Bool { globs.isEmpty }
+
+    package static func == (left: GlobSet, right: GlobSet) -> Bool { left.globs == right.globs }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(globs) }
 }
 
 // MARK: - The path itself
@@ -54,7 +78,8 @@ extension GlobSet {
 
     /// Whether any glob matches the path or one of the folders above it.
     package func covers(_ relativePath: Span<UInt8>) -> Bool {
-        for glob in globs where glob.covers(relativePath) { return true }
+        if !tables.names.isEmpty, tables.names.covers(relativePath) { return true }
+        for glob in tables.rest where glob.covers(relativePath) { return true }
         return false
     }
 

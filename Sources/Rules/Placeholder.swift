@@ -95,10 +95,14 @@ package struct PlaceholderFacts: Sendable {
         }
     }
 
-    /// The name at its last dot; a leading dot belongs to the stem, so `.profile` has no extension.
+    /// The name at its last dot; leading dots belong to the stem, so `.profile` has no extension.
+    ///
+    /// Neither has `...jpg`, whose stem would be `..`: no file's name may lead a template into another folder.
     private var splitName: (stem: ArraySlice<UInt8>, extension: ArraySlice<UInt8>) {
         let name = event.path.lastComponent
-        guard let dot = name.lastIndex(of: .dot), dot > name.startIndex else { return (name, []) }
+        guard let dot = name.lastIndex(of: .dot), name[..<dot].contains(where: { $0 != .dot }) else {
+            return (name, [])
+        }
         return (name[..<dot], name[(dot + 1)...])
     }
 

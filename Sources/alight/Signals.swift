@@ -18,8 +18,17 @@ enum Signals {
     private static var answered: sigset_t {
         var set = sigset_t()
         sigemptyset(&set)
-        for number in [SIGTERM, SIGINT, SIGHUP, SIGUSR1] { sigaddset(&set, number) }
+        for number in [SIGTERM, SIGINT, SIGUSR1] { sigaddset(&set, number) }
+        // nohup(1) ignores it for us; blocked and waited for, it would come all the same.
+        if !isIgnored(SIGHUP) { sigaddset(&set, SIGHUP) }
         return set
+    }
+
+    private static func isIgnored(_ number: Int32) -> Bool {
+        var action = sigaction()
+        guard sigaction(number, nil, &action) == 0 else { return false }
+        // SIG_IGN, a macro that Swift does not see.
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
     }
 
     /// Calls the closure for each answered signal, on a thread of its own, for ever.

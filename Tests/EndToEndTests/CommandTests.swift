@@ -168,6 +168,38 @@ struct CommandTests {
         }
     }
 
+    @Test func `a second signal ends the program though nobody reads its output`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("rules.yaml"), Self.rules.replacing("100ms", with: "0"))
+            TestFile.makeFolder(tree.path("in"))
+            // The shell holds the pipe open at both ends, and reads nothing.
+            let script = "mkfifo pipe; exec 3<>pipe; exec '\(Places.alight)' run rules.yaml >&3"
+            let program = RunningProgram("/bin/sh", ["-c", script], in: tree.root, output: tree.path("run"))
+            #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+            let name = String(repeating: "n", count: 200)
+            for number in 0..<500 { TestFile.write(tree.path("in/\(name)-\(number)"), "x") }
+            program.signal(SIGTERM)
+            #expect(program.wait(within: .seconds(1)) == nil)
+            program.signal(SIGTERM)
+            #expect(program.wait(within: .seconds(20)) != nil)
+        }
+    }
+
+    @Test func `nohup holds off the end of the terminal`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("rules.yaml"), Self.rules)
+            TestFile.makeFolder(tree.path("in"))
+            let script = "trap '' HUP; exec '\(Places.alight)' run rules.yaml"
+            let program = RunningProgram("/bin/sh", ["-c", script], in: tree.root, output: tree.path("run"))
+            #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+            program.signal(SIGHUP)
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { program.lines.count == 1 })
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+        }
+    }
+
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"))
     func `an ordinary user's rules handle other people's files by samples`() {
         withTempTree { tree in

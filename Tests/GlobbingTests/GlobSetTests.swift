@@ -60,6 +60,31 @@ struct GlobSetTests {
         #expect(set.firstMatch(path)?.description == example.matching)
     }
 
+    /// Patterns of all kinds, so that what is found by name alone and what is not stand side by side.
+    static let mixed = [
+        "**/*~", "**/#*#", "**/.*.sw[a-px]", "**/*.{tmp,Temp}", "**/{.git,CVS}", "**/?x?", "**/*", "**/[a-c]*z",
+        "**/.#*", "**/é*", "**/*é", "a/**", "**/b/**", "**/x/y", "*", "*.TMP", "{**/q,r/s}", "**", ".git/**",
+        "**/a[!b]",
+    ]
+
+    static let paths: [[UInt8]] =
+        [
+            "a", "a~", "a~/b", "x/#y#", "x/.f.swp", "x/.f.swq/z", "b.tmp", "b.TMP/c", "b.temp", ".git/config",
+            "x/.git", "x/cvs", "CVS", "axb", "x/axb/c", "bz", ".bz", ".h/bz", ".h/.bz", "h/.#l", "éa", "aé", ".h/éa",
+            "x/y", "w/x/y", "q", "r/s", "r/q", "", "/", "/a~", "a//b~", "a/", ".", "a/.hidden/b~", "ab", "ac",
+        ].map { Array($0.utf8) } + [[0xE9, 0x7E], [0x61, 0x2F, 0xC3], [0xA9], [0xC3, 0xA9, 0xA9]]
+
+    @Test(arguments: mixed, [true, false])
+    func `a set covers what its globs cover one by one`(_ pattern: String, matchesHidden: Bool) throws {
+        let options = Glob.Options(matchesHidden: matchesHidden)
+        let set = GlobSet([try Glob("no/such/thing"), try Glob(pattern, options: options)])
+        for path in Self.paths {
+            #expect(
+                set.covers(path) == (set.firstCover(path) != nil),
+                "\(pattern) and \(String(decoding: path, as: UTF8.self))")
+        }
+    }
+
     @Test func `equal patterns with equal options are equal`() throws {
         #expect(try Glob("a/*") == Glob("a/*"))
         #expect(try Glob("a/*") != Glob("a//*"))

@@ -2,7 +2,11 @@ import FileEvents
 import Foundation
 import Handling
 import Logging
+import Synchronization
 import Testing
+
+/// Whether SIGUSR2 reached its handler.
+private let hasCaught = Atomic(false)
 
 struct ProcessLauncherTests {
     let launcher: ProcessLauncher
@@ -53,6 +57,25 @@ struct ProcessLauncherTests {
         }
         let session = try #require(text.split(separator: "\n").last).split(separator: " ")
         #expect(session.count == 3 && session[1] == session[2])
+    }
+
+    @Test func `a start lets no signal through that its thread holds off`() {
+        let launcher = launcher
+        let stop = stop
+        onThreads(1) { _ in
+            signal(SIGUSR2) { _ in hasCaught.store(true, ordering: .relaxed) }
+            var set = sigset_t()
+            sigemptyset(&set)
+            sigaddset(&set, SIGUSR2)
+            pthread_sigmask(SIG_BLOCK, &set, nil)
+            pthread_kill(pthread_self(), SIGUSR2)
+            #expect(launcher.run(shell("exit 0"), stop: stop).way == .exited(status: 0))
+            let isCaught = hasCaught.load(ordering: .relaxed)
+            #expect(!isCaught)
+            var number: Int32 = 0
+            sigwait(&set, &number)
+            #expect(number == SIGUSR2)
+        }
     }
 
     @Test func `a program has the descriptors 0, 1 and 2 alone`() {

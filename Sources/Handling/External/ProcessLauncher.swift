@@ -103,12 +103,8 @@ package final class ProcessLauncher: Sendable {
         process.terminationHandler = { process in
             end.set(status: process.terminationStatus, isSignal: process.terminationReason == .uncaughtSignal)
         }
-        // The mask is inherited, and Swift's threads block nearly everything.
-        var none = sigset_t()
-        var mask = sigset_t()
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, &mask)
-        defer { pthread_sigmask(SIG_SETMASK, &mask, nil) }
+        // The signal mask stays as it is: a SIGTERM that finds one thread of Alight open for it ends Alight
+        // without a word. What is inherited doesn't matter, for the launcher begins with a mask of its own.
         do {
             try process.run()
         } catch {
