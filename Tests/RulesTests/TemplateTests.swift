@@ -146,7 +146,7 @@ struct TemplateTests {
         Expansion("${stem}|${extension}", "/in/a.tar.gz", "a.tar|gz"),
         Expansion("${stem}|${extension}", "/in/a.", "a|"),
         Expansion("${stem}|${extension}", "/in.d/a", "a|"),
-        Expansion("${stem}|${extension}", "/in/..a", ".|a"),
+        Expansion("${stem}|${extension}", "/in/..a", "..a|"),
         // Nothing in a name is read again.
         Expansion("<${name}>", "/in/${name}", "<${name}>"),
         Expansion("<${name}>", "/in/$${path} $(rm -rf) `x` ;|&", "<$${path} $(rm -rf) `x` ;|&>"),
