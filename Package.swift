@@ -94,7 +94,10 @@ let package = Package(
             exclude: ["Golden"]),
         tests(
             "Handling",
-            ["CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "alight-launch", logging]),
+            [
+                "CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "Settling", "TestKit",
+                "alight-launch", logging,
+            ]),
         tests("Settling", ["FileEvents", "Settling", "TestKit"]),
     ],
     swiftLanguageModes: [.v6]

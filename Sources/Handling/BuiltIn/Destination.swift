@@ -49,6 +49,11 @@ struct Destination {
             "The new path, or with a slash at its end the folder to put the file into. Folders are made. A relative path is meant from the folder of the rules file."
     )
 
+    init(path: PathBytes, conflict: Conflict) {
+        self.path = path
+        self.conflict = conflict
+    }
+
     /// Reads `to` and `on_conflict`.
     ///
     /// - Throws: When the expanded path can't be one.
@@ -82,11 +87,42 @@ struct Destination {
         throw FileFault(error == EEXIST ? ENOTDIR : error, "cannot make the folder '\(folder)'")
     }
 
-    /// The destination with a number before its extension: `a (1).txt`.
+    /// Whether the destination is the name that the file has, by whatever way to its folder.
+    func isSame(as source: PathBytes) -> Bool {
+        guard path.lastComponent == source.lastComponent else { return false }
+        var here = stat()
+        var there = stat()
+        guard source.parent.withCString({ stat($0, &here) }) == 0, path.parent.withCString({ stat($0, &there) }) == 0
+        else { return path == source }
+        return here.st_dev == there.st_dev && here.st_ino == there.st_ino
+    }
+
+    /// The most bytes of one name, on nearly every file system.
+    private static let longestName = 255
+    /// How many names are tried: the plain one, and those with a number.
+    static let mostNumbers = 10_000
+
+    /// The destination with a number before its extension: `a (1).txt`; 0 is the plain name.
+    ///
+    /// A name that would get too long loses the end of its stem, or when that is
+    /// not enough its own end.
     func numbered(_ number: Int) -> PathBytes {
+        guard number > 0 else { return path }
         let name = path.lastComponent
-        let dot = name.lastIndex(of: .dot).flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
-        return path.parent.appending(Array(name[..<dot]) + Array(" (\(number))".utf8) + Array(name[dot...]))
+        let mark = Array(" (\(number))".utf8)
+        var dot = name.lastIndex(of: .dot).flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
+        let excess = name.count + mark.count - Self.longestName
+        if excess >= dot - name.startIndex { dot = name.endIndex }
+        var stem = name[..<dot]
+        if excess > 0 {
+            stem = stem.dropLast(excess)
+            // Not in the middle of a character: bytes that go on with one, then the one that began it.
+            if let next = name[stem.endIndex...].first, next & 0xC0 == 0x80 {
+                while let last = stem.last, last & 0xC0 == 0x80 { stem.removeLast() }
+                if let last = stem.last, last >= 0xC0 { stem.removeLast() }
+            }
+        }
+        return path.parent.appending(Array(stem) + mark + Array(name[dot...]))
     }
 
     /// How a file came to its final name.
@@ -99,12 +135,17 @@ struct Destination {
     /// Gives a file its final name, without a moment in which another file of that name could be lost.
     func publish(_ file: PathBytes) throws(FileFault) -> Publication {
         if conflict == .overwrite {
+            // rename(2) does nothing at all between two names of one file.
+            if Self.areOneFile(file, path) {
+                guard file.withCString({ unlink($0) }) == 0 else { throw FileFault(errno, "cannot remove '\(file)'") }
+                return .done(path)
+            }
             let result = file.withCString { from in path.withCString { rename(from, $0) } }
             guard result == 0 else { throw FileFault(errno, "cannot rename to '\(path)'") }
             return .done(path)
         }
-        for number in 0..<10_000 {
-            let name = number == 0 ? path : numbered(number)
+        for number in 0..<Self.mostNumbers {
+            let name = numbered(number)
             switch Self.renameWithoutReplacing(file, name) {
             case 0: return .done(name)
             case EEXIST:
@@ -113,10 +154,20 @@ struct Destination {
             case let error: throw FileFault(error, "cannot rename to '\(name)'")
             }
         }
-        throw FileFault(EEXIST, "there are 10,000 files like '\(path)'")
+        throw FileFault(EEXIST, "there are \(Self.mostNumbers) files like '\(path)'")
     }
 
-    private static func renameWithoutReplacing(_ from: PathBytes, _ to: PathBytes) -> Int32 {
+    private static func areOneFile(_ one: PathBytes, _ other: PathBytes) -> Bool {
+        var here = stat()
+        var there = stat()
+        guard one.withCString({ lstat($0, &here) }) == 0, other.withCString({ lstat($0, &there) }) == 0 else {
+            return false
+        }
+        return here.st_dev == there.st_dev && here.st_ino == there.st_ino
+    }
+
+    /// Renames; 0, or the errno, which is EEXIST when there is a file of the new name.
+    static func renameWithoutReplacing(_ from: PathBytes, _ to: PathBytes) -> Int32 {
         let error = from.withCString { from in to.withCString { cal_rename_noreplace(from, $0) } }
         guard error == EINVAL || error == ENOSYS else { return error }
         // A file system without RENAME_NOREPLACE: a hard link refuses an existing name just as surely.

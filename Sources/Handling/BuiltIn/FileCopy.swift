@@ -10,27 +10,48 @@ struct FileCopy {
     let stop: StopSignal
     /// When the rule's time-out ends the copy.
     let deadline: ContinuousClock.Instant
+    /// Whether the new file is to belong to whom the old one does, as far as that may be granted.
+    var keepsOwner = false
 
     /// UTIME_OMIT of utimensat(2), a macro that Swift does not see: leave this time alone.
     private static let omit = (1 << 30) - 2
 
     enum Ending {
-        /// Complete, flushed, with the source's mode and times, under this temporary name.
-        case copied(PathBytes)
+        /// Complete, flushed, with the source's mode and times, under this temporary name; and what was copied.
+        case copied(PathBytes, of: Origin)
         case interrupted
         /// The time-out came first; nothing is left.
         case timedOut
         /// The source changed while it was copied; nothing is left.
         case changed
         case notRegular
+        case gone
+    }
+
+    /// Which content of which file was copied.
+    struct Origin {
+        fileprivate let facts: cal_stat
+
+        /// Whether the path still names this content.
+        func isStill(at path: PathBytes) -> Bool {
+            var now = cal_stat()
+            return path.withCString({ cal_stat_path($0, &now) }) == 0 && FileCopy.isSame(facts, now)
+        }
+    }
+
+    private static func isSame(_ one: cal_stat, _ other: cal_stat) -> Bool {
+        one.inode == other.inode && one.device_major == other.device_major && one.device_minor == other.device_minor
+            && one.size == other.size && one.mtime_seconds == other.mtime_seconds
+            && one.mtime_nanoseconds == other.mtime_nanoseconds
     }
 
     /// Copies; on any failure the temporary file is removed.
     func run() throws(FileFault) -> Ending {
         let input = source.withCString { open($0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
         guard input >= 0 else {
-            // A symbolic link.
-            if errno == ELOOP { return .notRegular }
+            // A symbolic link; a socket or a device without a driver.
+            if errno == ELOOP || errno == ENXIO { return .notRegular }
+            if errno == ENOENT { return .gone }
             throw FileFault(errno, "cannot open '\(source)'")
         }
         defer { close(input) }
@@ -47,10 +68,10 @@ struct FileCopy {
         }
         guard try transfer(input, output) else { return stop.isRaised ? .interrupted : .timedOut }
         var after = cal_stat()
-        guard cal_stat_descriptor(input, &after) == 0, after.size == before.size,
-            after.mtime_seconds == before.mtime_seconds, after.mtime_nanoseconds == before.mtime_nanoseconds
-        else { return .changed }
-        fchmod(output, before.mode & 0o7777)
+        guard cal_stat_descriptor(input, &after) == 0, Self.isSame(before, after) else { return .changed }
+        // Set-user-id and its like are the owner's to grant: without him they would turn a user's program into ours.
+        let isOwners = keepsOwner && fchown(output, before.uid, before.gid) == 0
+        fchmod(output, before.mode & (isOwners ? 0o7777 : 0o777))
         var times = [
             timespec(tv_sec: 0, tv_nsec: Self.omit),
             timespec(tv_sec: Int(before.mtime_seconds), tv_nsec: Int(before.mtime_nanoseconds)),
@@ -58,17 +79,22 @@ struct FileCopy {
         futimens(output, &times)
         guard fsync(output) == 0 else { throw FileFault(errno, "cannot flush '\(temporary)'") }
         isKept = true
-        return .copied(temporary)
+        return .copied(temporary, of: Origin(facts: before))
     }
 
     private var isOver: Bool { stop.isRaised || ContinuousClock.now > deadline }
 
+    /// A hidden name in the same folder, which no rule sees unless it asks for everything.
+    static func temporaryName(beside path: PathBytes) -> PathBytes {
+        let suffix = String(UInt64.random(in: 0...UInt64.max), radix: 36)
+        return path.parent.appending(
+            Array(".".utf8) + path.lastComponent.prefix(200) + Array(".\(suffix).alight-tmp".utf8))
+    }
+
     /// A new file of mode 0600 in the destination's folder, hidden, so that no rule takes it for a drop.
     private func makeTemporary() throws(FileFault) -> (descriptor: Int32, path: PathBytes) {
         for _ in 0..<100 {
-            let suffix = String(UInt64.random(in: 0...UInt64.max), radix: 36)
-            let name = Array(".".utf8) + destination.lastComponent.prefix(200) + Array(".\(suffix).alight-tmp".utf8)
-            let path = destination.parent.appending(name)
+            let path = Self.temporaryName(beside: destination)
             let descriptor = path.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) }
             if descriptor >= 0 { return (descriptor, path) }
             guard errno == EEXIST else { throw FileFault(errno, "cannot create '\(path)'") }

@@ -26,7 +26,9 @@ package struct MoveHandler: Handler {
     private func move(_ invocation: Invocation) throws(FileFault) -> Outcome {
         let source = invocation.job.event.path
         let destination = try Destination(invocation)
-        guard destination.path != source else { return Outcome(.skipped, "it is there already", code: "same-path") }
+        guard !destination.isSame(as: source) else {
+            return Outcome(.skipped, "it is there already", code: "same-path")
+        }
         guard case .present = DiskProbe.look(at: source) else {
             return destination.earlierResult(invocation) ?? Outcome(.skipped, "it is gone", code: "gone")
         }
@@ -34,6 +36,9 @@ package struct MoveHandler: Handler {
         do throws(FileFault) {
             return report(try destination.publish(source), destination)
         } catch {
+            if error.errno == ENOENT, case .absent = DiskProbe.look(at: source) {
+                return Outcome(.skipped, "it is gone", code: "gone")
+            }
             guard error.errno == EXDEV else { throw error }
         }
         return try moveAcross(invocation, source, destination)
@@ -42,9 +47,11 @@ package struct MoveHandler: Handler {
     private func moveAcross(
         _ invocation: Invocation, _ source: PathBytes, _ destination: Destination
     ) throws(FileFault) -> Outcome {
-        switch try FileCopy(
-            source: source, destination: destination.path, stop: invocation.stop, deadline: .now + invocation.timeout
-        ).run() {
+        let copy = FileCopy(
+            source: source, destination: destination.path, stop: invocation.stop, deadline: .now + invocation.timeout,
+            keepsOwner: true)
+        switch try copy.run() {
+        case .gone: return Outcome(.skipped, "it is gone", code: "gone")
         case .notRegular:
             return Outcome(
                 .failed, "'\(destination.path)' is on another file system, to which only regular files are moved",
@@ -52,17 +59,41 @@ package struct MoveHandler: Handler {
         case .interrupted: return .interrupted("stopped while copying")
         case .timedOut: return Outcome(.retry, "the time-out ended the copy", code: "timed-out")
         case .changed: return Outcome(.notReady, "it changed while it was copied", code: "changed")
-        case .copied(let temporary):
+        case .copied(let temporary, let origin):
             defer { temporary.withCString { _ = unlink($0) } }
             let publication = try destination.publish(temporary)
-            guard case .done = publication else { return report(publication, destination) }
+            guard case .done(let path) = publication else { return report(publication, destination) }
             destination.syncFolder()
             // The copy is durable under its final name; only now may the source go.
-            guard source.withCString({ unlink($0) }) == 0 || errno == ENOENT else {
-                throw FileFault(errno, "the copy stands at '\(destination.path)', but cannot remove '\(source)'")
+            guard try remove(source, origin, copy: path) else {
+                path.withCString { _ = unlink($0) }
+                return Outcome(.notReady, "it changed while it was copied", code: "changed")
             }
             return report(publication, destination)
         }
+    }
+
+    /// Removes what was copied; false when another file or another content stands there by now.
+    ///
+    /// Flushing takes its time, and even between a look and a removal somebody
+    /// could put a new file there. So it is taken away first, and looked at then.
+    private func remove(_ source: PathBytes, _ origin: FileCopy.Origin, copy: PathBytes) throws(FileFault) -> Bool {
+        let taken = FileCopy.temporaryName(beside: source)
+        switch Destination.renameWithoutReplacing(source, taken) {
+        case 0: break
+        // Somebody took it away: the copy is the only one there is.
+        case ENOENT: return true
+        case let error: throw FileFault(error, "the copy stands at '\(copy)', but cannot remove '\(source)'")
+        }
+        if origin.isStill(at: taken) {
+            guard taken.withCString({ unlink($0) }) == 0 else {
+                throw FileFault(errno, "the copy stands at '\(copy)', but cannot remove '\(taken)'")
+            }
+            return true
+        }
+        // Back to its name, or beside it if there is yet another file.
+        _ = try Destination(path: source, conflict: .rename).publish(taken)
+        return false
     }
 
     private func report(_ publication: Destination.Publication, _ destination: Destination) -> Outcome {

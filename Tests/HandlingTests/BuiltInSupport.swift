@@ -1,0 +1,92 @@
+import FileEvents
+import Glibc
+import Handling
+import PluginProtocol
+import Rules
+import Settling
+import TestKit
+import Testing
+
+/// Runs one built-in handler for one file, as the engine would.
+struct BuiltInRun {
+    var handler: any Handler
+    var attempt = 1
+    var stop = StopSignal()
+    /// What the event tells of the file; nil to look.
+    var snapshot: Snapshot?
+    var folder: PathBytes = "/nowhere"
+    var log = LogLines()
+
+    init(_ handler: any Handler) { self.handler = handler }
+
+    func callAsFunction(_ path: PathBytes, _ parameters: [String: PathBytes]) -> Outcome {
+        var snapshot = snapshot
+        if snapshot == nil, case .present(let seen) = DiskProbe.look(at: path) { snapshot = seen }
+        let event = FileEvent.sample(.created, path, root: path.parent, snapshot ?? .sample())
+        var job = Job(id: JobID("01J"), rule: "r", event: event)
+        job.attempt = attempt
+        let facts = PlaceholderFacts(event: event, rule: "r", job: "01J", attempt: attempt, now: event.time)
+        return handler.run(
+            Invocation(
+                job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: folder,
+                maximumAttempts: 5, parameters: .object(parameters.mapValues { .text($0.bytes) }), facts: facts,
+                timeout: .seconds(60), stop: stop, log: log.logger))
+    }
+}
+
+/// All files below a folder as `relative path: content`, folders as `path/`, links as `path -> target`.
+func listing(_ folder: PathBytes, _ prefix: String = "") -> [String] {
+    TestFile.names(in: folder).flatMap { name -> [String] in
+        let path = folder.appending(name)
+        let shown = prefix + PathBytes(name).description
+        guard case .present(let snapshot) = DiskProbe.look(at: path) else { return [] }
+        switch snapshot.type {
+        case .directory:
+            let inside = listing(path, shown + "/")
+            return inside.isEmpty ? [shown + "/"] : inside
+        case .file:
+            let content = TestFile.read(path) ?? Array("?".utf8)
+            let text = content.count > 40 ? "\(content.count) bytes" : String(decoding: content, as: UTF8.self)
+            return ["\(shown): \(text)"]
+        case .symlink: return ["\(shown) -> \(target(of: path))"]
+        case .other: return ["\(shown) other"]
+        }
+    }
+}
+
+private func target(of link: PathBytes) -> String {
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    let count = link.withCString { path in
+        buffer.withUnsafeMutableBytes { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { $0.baseAddress.map { readlink(path, $0, 4096) } ?? 0 }
+        }
+    }
+    return String(decoding: buffer[..<max(0, count)], as: UTF8.self)
+}
+
+/// The facts of a file that must be there.
+func facts(_ path: PathBytes) throws -> Snapshot {
+    guard case .present(let snapshot) = DiskProbe.look(at: path) else {
+        throw Missing(path: path)
+    }
+    return snapshot
+}
+
+struct Missing: Error { var path: PathBytes }
+
+/// A folder on the file system of /dev/shm, which is another one than that of /tmp; nil when it is the same.
+final class OtherFileSystem {
+    let root: PathBytes
+
+    init?() {
+        var template = Array("/dev/shm/alight-test-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { return nil }
+        root = PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
+        guard case .present(let here) = DiskProbe.look(at: "/tmp"), case .present(let there) = DiskProbe.look(at: root),
+            (here.identity.deviceMajor, here.identity.deviceMinor)
+                != (there.identity.deviceMajor, there.identity.deviceMinor)
+        else { return nil }
+    }
+
+    deinit { TestFile.removeTree(root) }
+}
