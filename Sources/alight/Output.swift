@@ -1,28 +1,59 @@
 import FileEvents
 import Glibc
+import Synchronization
 
 /// A descriptor to which whole lines are written.
 struct Output: Sendable {
     let descriptor: Int32
+    private let turn: Turn
 
-    static let standard = Output(descriptor: STDOUT_FILENO)
-    static let error = Output(descriptor: STDERR_FILENO)
+    static let standard = Output(descriptor: STDOUT_FILENO, turn: Turn())
+    static let error = Output(descriptor: STDERR_FILENO, turn: Turn())
+
+    /// Whoever holds it writes: the kernel mixes long lines of several threads.
+    private final class Turn: Sendable {
+        let lock = Mutex(())
+    }
 
     /// Whether a person reads it, with colours wanted.
     var hasColor: Bool { isatty(descriptor) == 1 && getenv("NO_COLOR") == nil }
 
-    /// Writes the text and a newline in one go; a reader that has gone is not an error.
+    /// Writes the text and a newline; a reader that has gone is not an error.
+    ///
+    /// A reader that is there and does not read, a paused terminal say, is waited for until ``hurry()``.
     func write(_ text: String) {
         var bytes = Array(text.utf8)
         bytes.append(UInt8(ascii: "\n"))
-        var written = 0
-        while written < bytes.count {
-            let step = bytes.withUnsafeBytes {
-                Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, bytes.count - written)
+        turn.lock.withLock { _ in
+            var written = 0
+            while written < bytes.count {
+                guard waitForRoom() else { return }
+                let step = bytes.withUnsafeBytes {
+                    Glibc.write(
+                        descriptor, $0.baseAddress.map { $0 + written }, min(bytes.count - written, Self.pipeRoom))
+                }
+                if step < 0, errno == EINTR || errno == EAGAIN { continue }
+                guard step > 0 else { return }
+                written += step
             }
-            if step < 0, errno == EINTR { continue }
-            guard step > 0 else { return }
-            written += step
+        }
+    }
+
+    // MARK: Readers that do not read
+
+    private static let isHurried = Atomic(false)
+    /// PIPE_BUF: what a pipe has room for when poll(2) says that it has.
+    private static let pipeRoom = 4096
+
+    /// Drops from now on, for all outputs, what can't be written at once, so that the end waits for no reader.
+    static func hurry() { isHurried.store(true, ordering: .relaxed) }
+
+    private func waitForRoom() -> Bool {
+        while true {
+            var waited = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            let ready = poll(&waited, 1, 200)
+            if ready > 0 || ready < 0 && errno != EINTR { return true }
+            if Self.isHurried.load(ordering: .relaxed) { return false }
         }
     }
 }

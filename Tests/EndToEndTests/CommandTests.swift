@@ -168,6 +168,27 @@ struct CommandTests {
         }
     }
 
+    @Test func `a second signal ends the program though nobody reads its output`() {
+        withTempTree { tree in
+            let action = #"{ shell: 'echo >"$ALIGHT_ROOT/../did"' }"#
+            TestFile.write(
+                tree.path("rules.yaml"), "rules:\n  - path: in/*\n    settle: 0\n    action: \(action)\n")
+            TestFile.makeFolder(tree.path("in"))
+            // The shell holds the pipe open at both ends, fills it, and reads nothing.
+            let script = """
+                mkfifo pipe; exec 3<>pipe; timeout 1 cat /dev/zero >&3; exec '\(Places.alight)' run rules.yaml >&3
+                """
+            let program = RunningProgram("/bin/sh", ["-c", script], in: tree.root, output: tree.path("run"))
+            #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { TestFile.read(tree.path("did")) != nil })
+            program.signal(SIGTERM)
+            #expect(program.wait(within: .seconds(1)) == nil)
+            program.signal(SIGTERM)
+            #expect(program.wait(within: .seconds(20)) != nil)
+        }
+    }
+
     @Test func `nohup holds off the end of the terminal`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules)

@@ -58,6 +58,7 @@ struct RunCommand: ParsableCommand {
             } else if stops.next() == 1 {
                 engine.stop()
             } else {
+                Output.hurry()
                 engine.stopAtOnce()
             }
         }
