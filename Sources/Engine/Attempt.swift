@@ -23,6 +23,8 @@ struct Attempt: Sendable {
         var job: Job
         var ending: Ending
         var ownWrites: [LedgerEntry]
+        /// What the file became while a program ran, when that may be anyone's work: it is told once more.
+        var change: Snapshot?
         var duration: Duration
     }
 
@@ -31,16 +33,19 @@ struct Attempt: Sendable {
     let perform: Perform
     let stop: StopSignal
     let log: Logger
+    /// Whether the event is nothing but a change that was seen while this rule's program ran before.
+    var isRepeated = false
 
     func run() -> Result {
         let start = ContinuousClock.now
-        var result = Result(job: job, ending: .outcome(Outcome(.succeeded)), ownWrites: [], duration: .zero)
+        var result = Result(
+            job: job, ending: .outcome(Outcome(.succeeded)), ownWrites: [], change: nil, duration: .zero)
         if let early = lookAgain() {
             result.ending = early
         } else {
             result.ending = .outcome(runSteps(&result.job))
         }
-        if case .outcome(let outcome) = result.ending { result.ownWrites = ownWrites(outcome, &result.job) }
+        if case .outcome(let outcome) = result.ending { noteOwnWrites(outcome, &result) }
         result.duration = ContinuousClock.now - start
         return result
     }
@@ -102,33 +107,41 @@ struct Attempt: Sendable {
         return names.filter { rule.root(taking: $0) != nil }
     }
 
-    /// What the action left behind, so that it does not come back to this rule as an event.
+    /// Notes what the action left behind, so that it does not come back to this rule as an event.
     ///
-    /// Outputs are taken as they are now. The event's own path is taken too when
-    /// a program ran, which may have worked in place: but not while somebody
-    /// still has the file open for writing, for then the change is not finished,
-    /// and not after a built-in handler, which never writes to its input.
-    private func ownWrites(_ outcome: Outcome, _ job: inout Job) -> [LedgerEntry] {
-        var entries: [LedgerEntry] = []
+    /// Outputs are taken as they are now: a plugin that works in place names its
+    /// input among them. Another change of the input while a program ran is
+    /// either its own or somebody else's, and the second must not be lost. It
+    /// comes back once; if the program then changes the file again, that is what
+    /// it does, and the change is taken for its own. A job that will be tried
+    /// again sees the changed file anyway.
+    private func noteOwnWrites(_ outcome: Outcome, _ result: inout Result) {
+        let job = result.job
         for output in Set(job.steps.flatMap(\.outputs) + outcome.outputs).flatMap(names) {
             guard case .present(let snapshot) = DiskProbe.look(at: output), rule.types.contains(snapshot.type) else {
                 continue
             }
-            entries.append(LedgerEntry(rule: rule.name, path: output, snapshot: snapshot))
+            result.ownWrites.append(LedgerEntry(rule: rule.name, path: output, snapshot: snapshot))
         }
-        guard job.event.kind != .deleted else { return entries }
+        guard job.event.kind != .deleted else { return }
         switch DiskProbe.look(at: job.event.path) {
         case .absent
         where (outcome.ending == .succeeded || !job.steps.isEmpty)
             && rule.actions.contains(where: \.mayRemoveInput):
-            entries.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: nil))
+            result.ownWrites.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: nil))
         case .present(let snapshot) where rule.actions.contains(where: \.isProgram) && snapshot != job.event.snapshot:
+            // While somebody has it open for writing the change is not finished, and comes by itself.
             guard snapshot.type != .file || DiskProbe.writers(of: job.event.path) != .somebody else { break }
-            entries.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: snapshot))
-            job.event.snapshot = snapshot
+            let comesAgain = outcome.ending == .retry || outcome.ending == .notReady
+            let isSame = snapshot.hasSameContent(as: job.event.snapshot)
+            if comesAgain || isSame || isRepeated {
+                result.ownWrites.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: snapshot))
+                result.job.event.snapshot = snapshot
+            } else {
+                result.change = snapshot
+            }
         default: break
         }
-        return entries
     }
 }
 

@@ -19,6 +19,8 @@ struct Dispatcher: ~Copyable {
     private let log: Logger
     private let report: (EngineReport) -> Void
     private var lanes: Lanes
+    /// What files became while a program ran, by rule and path, until that is told.
+    private var changes: [String: [PathBytes: Snapshot]] = [:]
 
     init(
         ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, perform: @escaping Attempt.Perform,
@@ -54,8 +56,11 @@ struct Dispatcher: ~Copyable {
 
     private mutating func start(_ job: Job, _ rule: Rule) {
         lanes.start(job)
-        let attempt = Attempt(job: job, rule: rule, perform: perform, stop: stop, log: log)
-        pool.submit { [mailbox] in mailbox.post(.ended(attempt.run())) }
+        var attempt = Attempt(job: job, rule: rule, perform: perform, stop: stop, log: log)
+        if let change = changes[rule.name]?.removeValue(forKey: job.event.path) {
+            attempt.isRepeated = change.hasSameContent(as: job.event.snapshot)
+        }
+        pool.submit { [mailbox, attempt] in mailbox.post(.ended(attempt.run())) }
     }
 
     /// Records an attempt; the result is the job when its path has to settle again.
@@ -72,6 +77,7 @@ struct Dispatcher: ~Copyable {
         }
         let (disposition, state, pause) = Self.disposition(of: outcome, job, rule, at: now)
         _ = journal.record(job, disposition, result.ownWrites)
+        changes[rule.name, default: [:]][job.event.path] = result.change
         report(
             .attempt(
                 AttemptReport(

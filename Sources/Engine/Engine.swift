@@ -97,6 +97,7 @@ package final class Engine: Sendable {
             stop: stopSignal, log: log, report: report)
         var state = RunState()
         var now = ContinuousClock.now
+        var late: Set<PathBytes> = []
 
         while true {
             let messages = mailbox.take(until: nextWake(pipeline.nextDeadline, state, after: now))
@@ -116,6 +117,7 @@ package final class Engine: Sendable {
                     state.isForced = true
                 }
             }
+            if state.phase != .running { late.formUnion(batch.hints.map(\.path)) }
             if state.phase == .running {
                 for hint in batch.hints {
                     if hint.origin == .scan || !state.isReady, !options.isOnce {
@@ -131,7 +133,10 @@ package final class Engine: Sendable {
             if state.phase != .ending { dispatcher.fill(at: now) }
             if isDone(state, isSettled: pipeline.isEmpty, running: dispatcher.running, now) { break }
         }
-        return summary(state, unsettled: pipeline.unsettled)
+        // What the kernel told until now, and nobody looked at.
+        watcher.stop()
+        late.formUnion(queue.take().hints.map(\.path))
+        return summary(state, unsettled: pipeline.unsettled(and: late))
     }
 
     // MARK: Phases

@@ -56,8 +56,18 @@ struct Pipeline: ~Copyable {
 
     var isEmpty: Bool { settler.count == 0 }
     var nextDeadline: ContinuousClock.Instant? { settler.nextDeadline }
-    /// The paths that have not settled.
-    var unsettled: [PathBytes] { Set(settler.keys.map(\.path)).sorted() }
+    /// The paths that have not settled, and those of the others that hold something which no rule was told of.
+    func unsettled(and others: Set<PathBytes>) -> [PathBytes] {
+        let news = others.filter { path in
+            guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
+            return ruleset.rules(taking: path).contains { match in
+                let rule = ruleset.rules[match.rule]
+                guard rule.types.contains(snapshot.type) else { return false }
+                return journal.snapshot(rule: rule.name, path: path).map { !$0.hasSameContent(as: snapshot) } ?? true
+            }
+        }
+        return news.union(settler.keys.map(\.path)).sorted()
+    }
 
     // MARK: In
 

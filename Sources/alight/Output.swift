@@ -51,9 +51,10 @@ struct Output: Sendable {
     private func waitForRoom() -> Bool {
         while true {
             var waited = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-            let ready = poll(&waited, 1, 200)
+            let isHurried = Self.isHurried.load(ordering: .relaxed)
+            let ready = poll(&waited, 1, isHurried ? 0 : 200)
             if ready > 0 || ready < 0 && errno != EINTR { return true }
-            if Self.isHurried.load(ordering: .relaxed) { return false }
+            if isHurried { return false }
         }
     }
 }

@@ -32,13 +32,17 @@ enum Signals {
     }
 
     /// Calls the closure for each answered signal, on a thread of its own, for ever.
-    static func forEach(_ body: @escaping @Sendable (Int32) -> Void) {
-        _ = WorkerThread(name: "alight-signals") {
+    ///
+    /// - Parameter body: What to do.
+    /// - Returns: Whether the system had room for the thread; without it no signal is answered.
+    static func forEach(_ body: @escaping @Sendable (Int32) -> Void) -> Bool {
+        let thread = WorkerThread(name: "alight-signals") {
             var set = answered
             while true {
                 var number: Int32 = 0
                 if sigwait(&set, &number) == 0 { body(number) }
             }
         }
+        return thread != nil
     }
 }

@@ -52,7 +52,7 @@ struct RunCommand: ParsableCommand {
             perform: { [runner = program.runner] in runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) }, report: { reporter.report($0) })
         let stops = StopCount()
-        Signals.forEach { number in
+        let isSteerable = Signals.forEach { number in
             if number == SIGUSR1 {
                 engine.rescan()
             } else if stops.next() == 1 {
@@ -61,6 +61,10 @@ struct RunCommand: ParsableCommand {
                 Output.hurry()
                 engine.stopAtOnce()
             }
+        }
+        guard isSteerable else {
+            reporter.say(.error, "cannot start a thread", help: "raise the limit of processes (ulimit -u)")
+            throw Exit(.runtimeError)
         }
         let summary: EngineSummary
         do {
