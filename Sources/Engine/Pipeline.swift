@@ -97,12 +97,14 @@ struct Pipeline: ~Copyable {
             if hint.origin == .live { add(hint, at: now) }
             return
         }
-        let isActive = hint.origin == .live || isBeingWritten(hint.path, snapshot)
+        let isUnfinished = isBeingWritten(hint.path, snapshot)
+        let isActive = hint.origin == .live || isUnfinished
         for match in ruleset.rules(taking: hint.path) {
             let rule = ruleset.rules[match.rule]
             let key = Key(path: hint.path, policy: rule.settle)
             if isActive || settler.contains(key) {
-                let wasThere = !hint.signs.contains(.appeared)
+                // What is not finished yet was never there as a complete file.
+                let wasThere = !hint.signs.contains(.appeared) && !isUnfinished
                 let note = Note(signs: hint.signs, origin: .live, wasThere: wasThere)
                 settler.add(key, note: note, quiet: rule.settle.quiet, at: now) { $0.signs.formUnion(hint.signs) }
             } else if rule.types.contains(snapshot.type) {

@@ -18,6 +18,9 @@ struct WatchLoop: ~Copyable {
     private var inotify: InotifyDescriptor
     private var table = WatchTable()
     private var visits: [Visit] = []
+    /// Visits for which the system had no descriptor or memory, to be made when it may have again.
+    private var postponed: [Visit] = []
+    private var postponedUntil = ContinuousClock.now
     /// The roots that do not exist, each with the folder that is watched for it.
     private var missing: [PathBytes: PathBytes] = [:]
     private var isReady = false
@@ -27,6 +30,8 @@ struct WatchLoop: ~Copyable {
     private var hints: [Hint] = []
     private var reports: [WatchReport] = []
 
+    /// Nanoseconds until a visit that the system had no room for is tried again.
+    private static let postponement: Int64 = 1_000_000_000
     /// How many folders are listed between two looks at the kernel's queue.
     private static let visitsPerTurn = 32
 
@@ -43,7 +48,12 @@ struct WatchLoop: ~Copyable {
                 pollfd(fd: inotify.descriptor, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: control.descriptor, events: Int16(POLLIN), revents: 0),
             ]
-            _ = cal_poll(&descriptors, 2, visits.isEmpty && isReady ? -1 : 0)
+            let rest: Int64 = postponed.isEmpty ? -1 : Self.postponement
+            _ = cal_poll(&descriptors, 2, visits.isEmpty && isReady ? rest : 0)
+            if !postponed.isEmpty, ContinuousClock.now >= postponedUntil {
+                visits += postponed
+                postponed = []
+            }
             if descriptors[1].revents != 0 {
                 control.clear()
                 if control.takeRescan() { rescan() }
@@ -180,6 +190,10 @@ struct WatchLoop: ~Copyable {
         }
         hints += found
         visits += folders.map { Visit(folder: $0, origin: visit.origin) }
+        if [EMFILE, ENFILE, ENOMEM].contains(error) || [ENOMEM].contains(-watch) {
+            postponed.append(visit)
+            postponedUntil = .now + .nanoseconds(Self.postponement)
+        }
         // The refused watch has been told already; a folder that is only unreadable can be watched.
         if error != 0, watch >= 0 { fail(visit.folder, errno: error) }
     }

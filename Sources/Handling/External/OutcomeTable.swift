@@ -53,7 +53,9 @@ package struct OutcomeTable {
         case .outputTooLarge:
             return Outcome(.failed, "\(program) printed more than 1 MiB and was ended", code: "too-large")
         case .notLaunched(let reason):
-            return Outcome(.retry, "\(program) was not started: \(reason)", code: "not-launched")
+            // The machine has no room just now, which is no fault of the job: it costs no attempt.
+            return Outcome(
+                .notReady, "\(program) was not started: \(reason)", code: "not-launched", retryAfter: .seconds(10))
         case .couldNotStart(let reason):
             return Outcome(.failed, "\(program): \(reason)", code: "cannot-start")
         }
