@@ -299,8 +299,9 @@ struct EngineEventTests {
             let run = EngineRun(
                 [
                     .sample(
-                        "r", [tree.path("in/**")], events: events, settle: .milliseconds(5), concurrency: 3,
-                        retry: policy)
+                        "r", [tree.path("in/**")], events: events, settle: .milliseconds(5),
+                        // An action that never removes its input: a file that goes meanwhile went by other hands.
+                        actions: ["log"], concurrency: 3, retry: policy)
                 ]
             ) { _, invocation in
                 let event = invocation.job.event
