@@ -117,7 +117,6 @@ package final class Engine: Sendable {
                     state.isForced = true
                 }
             }
-            if state.phase != .running { late.formUnion(batch.hints.map(\.path)) }
             if state.phase == .running {
                 for hint in batch.hints {
                     if hint.origin == .scan || !state.isReady, !options.isOnce {
@@ -128,6 +127,8 @@ package final class Engine: Sendable {
                 }
                 for watching in batch.reports where state.fault == nil { take(watching, &state, &pipeline, now) }
                 pipeline.acceptSettled(at: now)
+            } else {
+                late.formUnion(batch.hints.map(\.path))
             }
             if state.phase == .draining, let limit = state.limit, limit <= now { begin(.ending, &state, now) }
             if state.phase != .ending { dispatcher.fill(at: now) }

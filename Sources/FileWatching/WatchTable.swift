@@ -47,7 +47,4 @@ struct WatchTable {
         let inside = descriptors.keys.filter { $0.isInside(folder) }
         return inside.compactMap { forget($0) }
     }
-
-    /// All watched folders.
-    var folders: [PathBytes] { Array(descriptors.keys) }
 }

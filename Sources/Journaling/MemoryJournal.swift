@@ -78,6 +78,9 @@ package final class MemoryJournal: Journal {
             for entry in entries { ledger[entry.rule, default: Known()].set(entry.path, entry.snapshot) }
         }
 
+        /// The pending job of a path, which a newer event joins.
+        func pending(_ rule: String, _ path: PathBytes) -> Job? { lanes[rule]?.byPath[path].flatMap { jobs[$0] } }
+
         mutating func enqueue(_ job: Job, due: ContinuousClock.Instant) {
             sequence += 1
             jobs[job.id] = job
@@ -88,8 +91,7 @@ package final class MemoryJournal: Journal {
 
         /// Gives the place of a job that failed before to one that begins anew.
         mutating func supersede(_ old: Job, by job: Job, due: ContinuousClock.Instant) {
-            jobs[old.id] = nil
-            counts.pending -= 1
+            forget(old)
             counts.skipped += 1
             var job = job
             job.event = old.event
@@ -102,9 +104,7 @@ package final class MemoryJournal: Journal {
                 attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
             job.isInterrupted = outcome.isInterrupted
             if !counts { job.attempt -= 1 }
-            if let newer = lanes[job.rule]?.byPath[job.event.path], let waiting = jobs[newer],
-                MemoryJournal.leavesProgress(job, waiting.event)
-            {
+            if let waiting = pending(job.rule, job.event.path), MemoryJournal.leavesProgress(job, waiting.event) {
                 forget(waiting)
                 job.event = MemoryJournal.merged(job.event, waiting.event)
             }
@@ -113,8 +113,8 @@ package final class MemoryJournal: Journal {
 
         /// Removes the job of the name that a moved file had, when nobody has begun it: it would find nothing there.
         mutating func takeFormer(of job: Job) -> Job? {
-            guard job.event.kind == .moved, let from = job.event.from, let id = lanes[job.rule]?.byPath[from],
-                let former = jobs[id], former.attempt == 0, former.event.kind != .deleted,
+            guard job.event.kind == .moved, let from = job.event.from, let former = pending(job.rule, from),
+                former.attempt == 0, former.event.kind != .deleted,
                 former.event.snapshot.identity == job.event.snapshot.identity
             else { return nil }
             forget(former)
@@ -152,19 +152,15 @@ package final class MemoryJournal: Journal {
 
         /// Merges an older job into the pending one of its path; false when there is none.
         mutating func join(_ older: Job) -> Bool {
-            guard let newer = lanes[older.rule]?.byPath[older.event.path], var waiting = jobs[newer] else {
-                return false
-            }
+            guard var waiting = pending(older.rule, older.event.path) else { return false }
             waiting.event = MemoryJournal.merged(older.event, waiting.event)
-            jobs[newer] = waiting
+            jobs[waiting.id] = waiting
             return true
         }
 
         /// Drops the pending job that tells of nothing but this entry.
         mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
-            guard let id = lanes[entry.rule]?.byPath[entry.path], let job = jobs[id], job.attempt == 0 else {
-                return nil
-            }
+            guard let job = pending(entry.rule, entry.path), job.attempt == 0 else { return nil }
             if let snapshot = entry.snapshot {
                 guard job.event.kind != .deleted, job.event.snapshot.hasSameContent(as: snapshot) else { return nil }
             } else {
@@ -208,7 +204,7 @@ package final class MemoryJournal: Journal {
                 if let former = state.takeFormer(of: job) {
                     job.event = Self.collapsed(former.event, job.event)
                 }
-                guard let id = state.lanes[job.rule]?.byPath[job.event.path], var waiting = state.jobs[id] else {
+                guard var waiting = state.pending(job.rule, job.event.path) else {
                     state.enqueue(job, due: now)
                     continue
                 }
@@ -217,7 +213,7 @@ package final class MemoryJournal: Journal {
                 let mayGoOn = isUntouched || Self.leavesProgress(waiting, job.event)
                 waiting.event = Self.merged(waiting.event, job.event)
                 if mayGoOn {
-                    state.jobs[id] = waiting
+                    state.jobs[waiting.id] = waiting
                 } else {
                     // It rests after an attempt, which says nothing of the file as it is now.
                     state.supersede(waiting, by: job, due: now)

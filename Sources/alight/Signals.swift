@@ -27,7 +27,8 @@ enum Signals {
     private static func isIgnored(_ number: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(number, nil, &action) == 0 else { return false }
-        // SIG_IGN, a macro that Swift does not see.
+        // SIG_IGN is the address 1, by a macro that Swift does not see. The cast only reads the address of a
+        // C function pointer as a number of the same size, and the pointer is never called.
         return unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
     }
 
