@@ -51,11 +51,11 @@ let package = Package(
         layer("Settling", ["CAlightLinux", "FileEvents", heap]),
 
         // Layer 3: what to do when.
-        layer("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Settling"]),
+        layer("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Settling"]),
 
         // Layer 4: rules from YAML, jobs kept, actions done.
         layer("Journaling", ["FileEvents", "PluginProtocol", "Rules", heap]),
-        layer("RuleLoading", ["CLibYAML", "FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling"]),
+        layer("RuleLoading", ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),
         layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
 
         // Layer 5: the pipeline.

@@ -98,7 +98,7 @@ struct Dispatcher: ~Copyable {
         case .skipped: return (.ended(.skipped, outcome), .skipped, nil)
         case .failed: return (.ended(.dead, outcome), .dead, nil)
         case .notReady:
-            let pause = outcome.retryAfter ?? max(rule.settle.quiet, .seconds(1))
+            let pause = outcome.retryAfter ?? max(rule.settle.quiet(isPolled: false), .seconds(1))
             return (.again(at: now + pause, outcome, counts: false), .pending, pause)
         case .retry where outcome.isInterrupted:
             return (.again(at: now, outcome, counts: false), .pending, .zero)

@@ -86,7 +86,7 @@ package final class Engine: Sendable {
     package func run() throws(WatchError) -> EngineSummary {
         let queue = HintQueue { [mailbox] in mailbox.wake() }
         let scope = WatchScope(
-            roots: ruleset.roots, reaches: { [ruleset] in ruleset.reaches(below: $0) },
+            roots: ruleset.roots.map { WatchRoot(path: $0) }, reaches: { [ruleset] in ruleset.reaches(below: $0) },
             takes: { [ruleset] in ruleset.takes($0) })
         let watcher = try Watcher(scope: scope, queue: queue)
         defer { watcher.stop() }

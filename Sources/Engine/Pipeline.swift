@@ -79,7 +79,8 @@ struct Pipeline: ~Copyable {
         if hint.signs.contains(.appeared) { acceptMove(to: hint.path, matches, origin: hint.origin) }
         for policy in Set(matches.map { ruleset.rules[$0.rule].settle }) {
             let note = Note(signs: hint.signs, origin: hint.origin)
-            settler.add(Key(path: hint.path, policy: policy), note: note, quiet: policy.quiet, at: now) { known in
+            settler.add(Key(path: hint.path, policy: policy), note: note, quiet: policy.quiet(isPolled: false), at: now)
+            { known in
                 known.signs.formUnion(hint.signs)
                 if hint.origin == .live { known.origin = .live }
                 known.sample = nil
@@ -106,7 +107,9 @@ struct Pipeline: ~Copyable {
                 // What is not finished yet was never there as a complete file.
                 let wasThere = !hint.signs.contains(.appeared) && !isUnfinished
                 let note = Note(signs: hint.signs, origin: .live, wasThere: wasThere)
-                settler.add(key, note: note, quiet: rule.settle.quiet, at: now) { $0.signs.formUnion(hint.signs) }
+                settler.add(key, note: note, quiet: rule.settle.quiet(isPolled: false), at: now) {
+                    $0.signs.formUnion(hint.signs)
+                }
             } else if rule.types.contains(snapshot.type) {
                 set(rule, hint.path, snapshot)
             }
@@ -129,7 +132,9 @@ struct Pipeline: ~Copyable {
 
     private mutating func addVanished(_ path: PathBytes, _ rule: Rule, at now: ContinuousClock.Instant) {
         let note = Note(signs: .vanished, origin: .rescan)
-        settler.add(Key(path: path, policy: rule.settle), note: note, quiet: rule.settle.quiet, at: now) { _ in }
+        settler.add(
+            Key(path: path, policy: rule.settle), note: note, quiet: rule.settle.quiet(isPolled: false), at: now
+        ) { _ in }
     }
 
     /// Takes back a job whose file changed before its action began.
@@ -139,7 +144,8 @@ struct Pipeline: ~Copyable {
         let isNew = job.event.kind == .created || job.event.kind == .moved
         let note = Note(signs: isNew ? [.appeared, .written] : .written, origin: job.event.origin)
         settler.add(
-            Key(path: job.event.path, policy: rule.settle), note: note, quiet: rule.settle.quiet, at: now
+            Key(path: job.event.path, policy: rule.settle), note: note, quiet: rule.settle.quiet(isPolled: false),
+            at: now
         ) { $0.signs.formUnion(note.signs) }
     }
 
@@ -170,7 +176,9 @@ struct Pipeline: ~Copyable {
         for (key, note) in gone { acceptGone(key, note) }
         commit(at: now)
         for (key, note) in otherNames {
-            settler.add(key, note: note, quiet: key.policy.quiet, at: now) { $0.signs.formUnion(note.signs) }
+            settler.add(key, note: note, quiet: key.policy.quiet(isPolled: false), at: now) {
+                $0.signs.formUnion(note.signs)
+            }
         }
         otherNames = []
     }

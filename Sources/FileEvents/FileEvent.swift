@@ -1,4 +1,6 @@
-/// What happened to a path, told once, after it has settled.
+/// What happened to a path, told once, after it has settled; or to the watching.
+///
+/// The raw values are the words of rules files and of all JSON.
 public enum EventKind: String, Sendable, Hashable, CaseIterable {
     /// A name appeared and its content is complete.
     case created
@@ -8,8 +10,39 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     case deleted
     /// A known file has another name now.
     case moved
-    /// Mode, owner, link count or times changed, not the content.
+    /// Mode, owner, link count, times or extended attributes changed, not the content.
     case attributes
+    /// A name appeared, and its content may not be complete: told at first sight.
+    case arriving
+    /// A listing of a root begins; the path is the root, as for all kinds that follow up to `rootBack`.
+    case scanBegan = "scan_begin"
+    /// Everything that the listing found has been told, but for files that are still being written to.
+    case scanEnded = "scan_end"
+    /// The kernel's queue was full; what is missing is found by the listing that follows.
+    case overflow
+    /// The file system of a watched folder was unmounted: what was in it is out of sight, not deleted.
+    case unmounted
+    /// A root that was there does not exist any more: what was in it is out of sight, not deleted.
+    case rootGone = "root_gone"
+    /// A root that was missing is there.
+    case rootBack = "root_back"
+    /// A file was opened; told as the kernel does, neither settled nor compared.
+    case opened
+    /// A file was read; likewise.
+    case accessed
+    /// A file that was open for reading alone was closed; likewise.
+    case closed
+
+    /// Whether the event tells of the watching of a root, not of a path that was found in it.
+    public var isLifecycle: Bool {
+        switch self {
+        case .scanBegan, .scanEnded, .overflow, .unmounted, .rootGone, .rootBack: true
+        default: false
+        }
+    }
+
+    /// Whether the event passes on what the kernel said, without a look at the disk.
+    public var isRaw: Bool { self == .opened || self == .accessed || self == .closed }
 }
 
 /// How Alight came to look at the path.
@@ -34,21 +67,32 @@ public struct FileEvent: Hashable, Sendable {
     public var root: PathBytes
     /// The former path of a moved file.
     public var from: PathBytes?
-    /// The present facts; of a deleted path the last known ones.
+    /// The present facts; of a path that is gone the last known ones.
+    ///
+    /// Of a root that was never seen they are ``Snapshot/unseen``.
     public var snapshot: Snapshot
     /// The facts accepted before; nil for a path that was unknown.
     public var before: Snapshot?
-    /// What differs: words like `extended`, `truncated`, `overwritten`, `mode` and `uid`.
+    /// What differs: `extended`, `truncated`, `overwritten`; `mode`, `uid`, `gid`, `nlink`, `mtime`, `xattr:NAME`.
     public var changed: [String]
     /// Whether the path holds another file than before.
     public var isReplaced: Bool
+    /// Whether the file came here, or went from here, by a rename from or to a place that is not looked at.
+    public var isByMove: Bool
+    /// The other names under which the file is known, of a name that was linked.
+    public var sameAs: [PathBytes]
+    /// How many entries a folder has; nil for all else, and when it can't be listed.
+    public var children: Int?
+    /// The text that was added, for rules that follow a file.
+    public var tail: TailText?
     public var origin: EventOrigin
     /// When the difference was established.
     public var time: Timestamp
 
     public init(
         kind: EventKind, path: PathBytes, root: PathBytes, from: PathBytes? = nil, snapshot: Snapshot,
-        before: Snapshot? = nil, changed: [String] = [], isReplaced: Bool = false, origin: EventOrigin = .live,
+        before: Snapshot? = nil, changed: [String] = [], isReplaced: Bool = false, isByMove: Bool = false,
+        sameAs: [PathBytes] = [], children: Int? = nil, tail: TailText? = nil, origin: EventOrigin = .live,
         time: Timestamp
     ) {
         self.kind = kind
@@ -59,7 +103,30 @@ public struct FileEvent: Hashable, Sendable {
         self.before = before
         self.changed = changed
         self.isReplaced = isReplaced
+        self.isByMove = isByMove
+        self.sameAs = sameAs
+        self.children = children
+        self.tail = tail
         self.origin = origin
         self.time = time
+    }
+}
+
+/// What was added to a file that is followed.
+public struct TailText: Hashable, Sendable {
+    /// Where in the file the text begins, in bytes.
+    public var offset: UInt64
+    /// Whole characters, if the file is UTF-8: an incomplete one at the end waits for its rest.
+    public var bytes: [UInt8]
+    /// Whether the file was cut or replaced, so that the text does not continue what came before.
+    public var isReset: Bool
+    /// Bytes of the file behind the text that were there already, and follow with the next event.
+    public var remaining: UInt64
+
+    public init(offset: UInt64, bytes: [UInt8], isReset: Bool = false, remaining: UInt64 = 0) {
+        self.offset = offset
+        self.bytes = bytes
+        self.isReset = isReset
+        self.remaining = remaining
     }
 }

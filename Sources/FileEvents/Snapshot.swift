@@ -48,10 +48,17 @@ public struct Snapshot: Hashable, Sendable {
     public var gid: UInt32
     /// Number of names.
     public var links: UInt32
+    /// The extended attributes, sorted by name; nil when nobody asked for them.
+    public var extended: [ExtendedAttribute]?
+    /// A checksum of the content; nil when nobody asked for it.
+    public var digest: [UInt8]?
+    /// How many bytes of the file have been delivered to a rule that follows it; nil when none does.
+    public var delivered: UInt64?
 
     public init(
         identity: FileIdentity, type: FileType, size: UInt64, modified: Timestamp, changed: Timestamp, born: Timestamp?,
-        mode: UInt16, uid: UInt32, gid: UInt32, links: UInt32
+        mode: UInt16, uid: UInt32, gid: UInt32, links: UInt32, extended: [ExtendedAttribute]? = nil,
+        digest: [UInt8]? = nil, delivered: UInt64? = nil
     ) {
         self.identity = identity
         self.type = type
@@ -63,10 +70,31 @@ public struct Snapshot: Hashable, Sendable {
         self.uid = uid
         self.gid = gid
         self.links = links
+        self.extended = extended
+        self.digest = digest
+        self.delivered = delivered
     }
+
+    /// Stands for the facts of a root of which nothing has ever been seen.
+    public static let unseen = Snapshot(
+        identity: FileIdentity(deviceMajor: 0, deviceMinor: 0, inode: 0, birth: 0), type: .directory, size: 0,
+        modified: Timestamp(seconds: 0, nanoseconds: 0), changed: Timestamp(seconds: 0, nanoseconds: 0), born: nil,
+        mode: 0, uid: 0, gid: 0, links: 0)
 
     /// Whether both show the same file with the same content, as far as size and times can tell.
     public func hasSameContent(as other: Snapshot) -> Bool {
         identity == other.identity && type == other.type && size == other.size && modified == other.modified
+    }
+}
+
+/// An extended attribute of a file, see xattr(7).
+public struct ExtendedAttribute: Hashable, Sendable {
+    /// The name with its namespace, such as `user.comment`.
+    public var name: PathBytes
+    public var value: [UInt8]
+
+    public init(name: PathBytes, value: [UInt8]) {
+        self.name = name
+        self.value = value
     }
 }

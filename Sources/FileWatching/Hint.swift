@@ -27,6 +27,14 @@ package struct Hint: Sendable, Hashable {
         package static let listed = Signs(rawValue: 1 << 5)
         /// A folder was renamed away or lost: everything known below it is dirty too.
         package static let subtree = Signs(rawValue: 1 << 6)
+        /// The name came from, or went to, another place by a rename.
+        package static let moved = Signs(rawValue: 1 << 7)
+        /// Polling found the path changed; the kernel does not tell of it.
+        package static let polled = Signs(rawValue: 1 << 8)
+        /// Opened, read, and closed without a write: only with ``WatchScope/isRaw``.
+        package static let opened = Signs(rawValue: 1 << 9)
+        package static let accessed = Signs(rawValue: 1 << 10)
+        package static let closedUnwritten = Signs(rawValue: 1 << 11)
     }
 
     package var path: PathBytes
@@ -48,16 +56,55 @@ package struct Hint: Sendable, Hashable {
 
 /// What a watcher tells besides hints.
 package enum WatchReport: Sendable, Hashable {
-    /// Every folder that exists is watched and listed; so many watches are in use.
+    /// Every folder that exists is watched or polled, and listed; so many folders there are.
     case ready(folders: Int)
+    /// The first listing takes long: so many folders are listed by now.
+    case progress(folders: Int)
     /// The kernel's queue was full and events are missing; all roots are being listed again.
     case overflow
-    /// The listing after an overflow or on demand is done.
+    /// The listing of a root begins, for this reason.
+    case listing(PathBytes, EventOrigin)
+    /// The listing of a root is done.
+    case listed(PathBytes, EventOrigin)
+    /// The listing of all roots after an overflow or on demand is done.
     case rescanned
     /// A root does not exist (any more); the nearest existing folder above it is watched instead.
     case rootMissing(PathBytes, watching: PathBytes)
     /// A root that was missing is there, and watched.
     case rootAppeared(PathBytes)
+    /// The file system of a watched folder, or of a folder above it, is gone, and what was in it is out of sight.
+    case unmounted(PathBytes)
+    /// Another file system is mounted over a watched folder, or over one above it.
+    case mounted(PathBytes)
+    /// A folder and all below it are polled.
+    case polling(PathBytes, PollingReason, every: Duration)
+    /// The limit of watches or instances is reached: what has no watch is polled.
+    ///
+    /// Told once, when the listing is done and so the need is known.
+    case limited(WatchShortage)
     /// A folder can't be watched or listed: what happens in it is not seen.
     case failure(WatchError)
+}
+
+/// Why a folder is polled.
+package enum PollingReason: Sendable, Hashable {
+    /// The rule says so.
+    case asked
+    /// The kernel does not tell of all that happens on this type of file system, such as `nfs`.
+    case fileSystem(String)
+}
+
+/// A limit of inotify that is too low for what is to be watched.
+package struct WatchShortage: Sendable, Hashable {
+    package var limit: InotifyLimit
+    /// The value that would do for this program, beside the watches that others of the user hold.
+    package var needed: Int
+    /// Folders that are polled for want of a watch.
+    package var polled: Int
+
+    package init(limit: InotifyLimit, needed: Int, polled: Int) {
+        self.limit = limit
+        self.needed = needed
+        self.polled = polled
+    }
 }

@@ -44,6 +44,11 @@ package struct InotifyLimit: Sendable, Hashable {
     package var name: String
     package var value: Int
 
+    package init(name: String, value: Int) {
+        self.name = name
+        self.value = value
+    }
+
     /// The limit of watches, for all of a user's programs together.
     static var watches: InotifyLimit { lower("fs.inotify.max_user_watches", "user.max_inotify_watches") }
 

@@ -42,7 +42,7 @@ struct WatchLoop: ~Copyable {
     }
 
     mutating func run(_ control: Watcher.Control) {
-        for root in scope.roots { arm(root, origin: .scan, mayHaveChanged: false) }
+        for root in scope.rootPaths { arm(root, origin: .scan, mayHaveChanged: false) }
         while !control.isStopped {
             var descriptors = [
                 pollfd(fd: inotify.descriptor, events: Int16(POLLIN), revents: 0),
@@ -84,7 +84,7 @@ struct WatchLoop: ~Copyable {
     /// Lists all roots again, and every folder below them.
     private mutating func rescan() {
         isRescanning = true
-        for root in scope.roots { arm(root, origin: .rescan, mayHaveChanged: true) }
+        for root in scope.rootPaths { arm(root, origin: .rescan, mayHaveChanged: true) }
     }
 
     // MARK: Roots
@@ -148,7 +148,7 @@ struct WatchLoop: ~Copyable {
 
     /// Whether the folder belongs to a watched tree.
     private func isWanted(_ folder: PathBytes) -> Bool {
-        scope.roots.contains { folder.isInside($0) } && scope.reaches(folder)
+        scope.rootPaths.contains { folder.isInside($0) } && scope.reaches(folder)
     }
 
     // MARK: Folders
@@ -171,7 +171,7 @@ struct WatchLoop: ~Copyable {
 
     /// Watches a folder, then lists it.
     private mutating func visit(_ visit: Visit) {
-        let isRoot = scope.roots.contains(visit.folder)
+        let isRoot = scope.rootPaths.contains(visit.folder)
         let watch = inotify.add(visit.folder, followingLink: isRoot)
         if watch >= 0 {
             note(visit.folder, watch)
@@ -241,7 +241,8 @@ struct WatchLoop: ~Copyable {
         if event.isFolder {
             if event.has(IN_MOVED_FROM) || event.has(IN_DELETE) { forget(path, isMoved: event.has(IN_MOVED_FROM)) }
             // A folder whose mode changed may have become readable.
-            if appeared || event.has(IN_ATTRIB), scope.reaches(path), scope.roots.contains(where: { path.isInside($0) })
+            if appeared || event.has(IN_ATTRIB), scope.reaches(path),
+                scope.rootPaths.contains(where: { path.isInside($0) })
             {
                 let isKnown = !appeared && table.descriptor(of: path) != nil
                 visits.append(Visit(folder: path, origin: isKnown ? .rescan : .live))
@@ -267,7 +268,7 @@ struct WatchLoop: ~Copyable {
     }
 
     private func isRootOrWaiting(_ folder: PathBytes) -> Bool {
-        scope.roots.contains(folder) || missing.values.contains(folder)
+        scope.rootPaths.contains(folder) || missing.values.contains(folder)
     }
 
     /// The watch of a folder is gone; a root is looked for again.
@@ -276,7 +277,7 @@ struct WatchLoop: ~Copyable {
     /// empty. What is missing is found by the comparison when it is back.
     private mutating func lost(_ folder: PathBytes, mayHaveChanged: Bool) {
         for (root, place) in missing where place == folder { arm(root, origin: .live, mayHaveChanged: mayHaveChanged) }
-        if scope.roots.contains(folder), missing[folder] == nil {
+        if scope.rootPaths.contains(folder), missing[folder] == nil {
             arm(folder, origin: .live, mayHaveChanged: mayHaveChanged)
         }
     }

@@ -1,22 +1,55 @@
 package import FileEvents
 
+/// How a root is watched.
+package enum Backend: String, Sendable, Hashable, CaseIterable {
+    /// By inotify where that sees every change, else by polling: on network and FUSE file systems, and beyond the
+    /// limit of watches.
+    case auto
+    /// By inotify, whatever the file system; beyond the limit of watches by polling.
+    case inotify
+    /// By looking again and again.
+    case poll
+}
+
+/// A folder where watching begins.
+package struct WatchRoot: Sendable, Hashable {
+    /// The absolute path; the folder need not exist.
+    package var path: PathBytes
+    package var backend: Backend
+    /// How long to rest between two looks, where it is polled.
+    package var interval: Duration
+
+    package init(path: PathBytes, backend: Backend = .auto, interval: Duration = .seconds(10)) {
+        self.path = path
+        self.backend = backend
+        self.interval = interval
+    }
+}
+
 /// What is worth a watch and what is worth a hint.
 package struct WatchScope: Sendable {
     /// The folders where watching begins.
     ///
-    /// They need not exist.
-    package var roots: [PathBytes]
+    /// Several may have the same path: then it is watched if any of them asks for
+    /// that, polled if any asks for that, and at the shortest interval.
+    package var roots: [WatchRoot]
+    /// Whether opening, reading and closing without a write are told, too.
+    package var isRaw: Bool
     /// Whether something strictly below the folder could be wanted.
     package var reaches: @Sendable (PathBytes) -> Bool
     /// Whether the path itself is wanted.
     package var takes: @Sendable (PathBytes) -> Bool
 
     package init(
-        roots: [PathBytes], reaches: @escaping @Sendable (PathBytes) -> Bool,
+        roots: [WatchRoot], isRaw: Bool = false, reaches: @escaping @Sendable (PathBytes) -> Bool,
         takes: @escaping @Sendable (PathBytes) -> Bool
     ) {
         self.roots = roots
+        self.isRaw = isRaw
         self.reaches = reaches
         self.takes = takes
     }
+
+    /// The paths of the roots, each once.
+    var rootPaths: Set<PathBytes> { Set(roots.map(\.path)) }
 }

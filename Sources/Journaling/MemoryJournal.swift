@@ -85,7 +85,9 @@ package final class MemoryJournal: Journal {
             sequence += 1
             jobs[job.id] = job
             lanes[job.rule, default: Lane()].resting.insert(Place(due: due, sequence: sequence, job: job.id))
-            lanes[job.rule]?.byPath[job.event.path] = job.id
+            if EventMask.differences.contains(EventMask(job.event.kind)) {
+                lanes[job.rule]?.byPath[job.event.path] = job.id
+            }
             counts.pending += 1
         }
 
@@ -172,7 +174,7 @@ package final class MemoryJournal: Journal {
 
         /// Takes a pending job out of the queue; its place in the heap is found empty later.
         mutating func forget(_ job: Job) {
-            lanes[job.rule]?.byPath[job.event.path] = nil
+            if lanes[job.rule]?.byPath[job.event.path] == job.id { lanes[job.rule]?.byPath[job.event.path] = nil }
             jobs[job.id] = nil
             counts.pending -= 1
         }
@@ -201,6 +203,11 @@ package final class MemoryJournal: Journal {
         state.withLock { state in
             state.apply(entries)
             for var job in jobs {
+                guard EventMask.differences.contains(EventMask(job.event.kind)) else {
+                    // It tells of a moment, not of a difference: nothing newer does its work.
+                    state.enqueue(job, due: now)
+                    continue
+                }
                 if let former = state.takeFormer(of: job) {
                     job.event = Self.collapsed(former.event, job.event)
                 }
@@ -232,7 +239,7 @@ package final class MemoryJournal: Journal {
             event.kind = .created
             event.from = nil
         case .moved: event.from = former.from
-        case .modified, .attributes, .deleted: break
+        default: break
         }
         return event
     }
@@ -276,7 +283,7 @@ package final class MemoryJournal: Journal {
                 }
                 job.attempt += 1
                 state.jobs[job.id] = job
-                lane.byPath[job.event.path] = nil
+                if lane.byPath[job.event.path] == job.id { lane.byPath[job.event.path] = nil }
                 taken.append(job)
             }
             for place in passed { lane.ready.insert(place) }

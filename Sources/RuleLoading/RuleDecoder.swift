@@ -113,9 +113,11 @@ struct RuleDecoder {
         for pattern in patterns ?? [] { checkReach(of: pattern, exclude: exclude, ignores: ignores, types: types) }
         guard problems.errorCount == errorsBefore, !hasFault(node), let patterns, let steps else { return nil }
         let rule = Rule(
-            name: name, place: place, folder: folder, summary: summary, globs: patterns.map(\.glob), exclude: exclude,
-            ignores: ignores, types: types, depth: settings.depth, events: events,
-            settle: SettlePolicy(quiet: settings.settle ?? .seconds(2), writers: settings.writers ?? .wait),
+            name: name, place: place, folder: folder, summary: summary,
+            filter: PathFilter(
+                globs: patterns.map(\.glob), exclude: exclude, ignores: ignores, depth: settings.depth),
+            types: types, events: events,
+            settle: SettlePolicy(quiet: settings.settle, writers: settings.writers ?? .wait),
             actions: steps.map(\.action), timeout: settings.timeout ?? .seconds(600),
             concurrency: settings.concurrency ?? 1)
         return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true)

@@ -13,7 +13,7 @@ struct RuleSettings {
     var depth: Int?
     var events: EventMask?
     var settle: Duration?
-    var writers: SettlePolicy.Writers?
+    var writers: SettlePolicy.Gate?
     var timeout: Duration?
     var concurrency: Int?
     /// The words in `events:` and `types:`, to point at.
@@ -65,8 +65,8 @@ extension RuleDecoder {
         settings.timeout = node.entry("timeout").flatMap { duration($0, allowsZero: false) }
         settings.concurrency = node.entry("concurrency").flatMap { integer($0, in: 1...1_024) }
         settings.writers = node.entry("writers")
-            .flatMap { word($0, of: SettlePolicy.Writers.allCases.map(\.rawValue), noun: "choices") }
-            .flatMap { SettlePolicy.Writers(rawValue: $0) }
+            .flatMap { word($0, of: SettlePolicy.Gate.allCases.map(\.rawValue), noun: "choices") }
+            .flatMap { SettlePolicy.Gate(rawValue: $0) }
         if let entry = node.entry("types") {
             settings.typeWords = typeWords(entry)
             if !settings.typeWords.isEmpty {

@@ -1,9 +1,51 @@
 package import FileEvents
+package import FileWatching
 package import Globbing
 package import Settling
 
 /// What to do for which files: one entry of a rules file, complete and checked.
 package struct Rule: Sendable {
+    /// What to do with files that are there when a rule starts for the first time.
+    package enum Existing: String, Sendable, Hashable, CaseIterable {
+        case ignore, process
+    }
+
+    /// What to do when a root does not exist at the start.
+    package enum Missing: String, Sendable, Hashable, CaseIterable {
+        case wait, fail, create
+    }
+
+    /// Whether something that would be an event is told.
+    package enum Telling: String, Sendable, Hashable, CaseIterable {
+        case report, ignore
+    }
+
+    /// How a file that grows is followed.
+    package struct Tail: Sendable, Hashable {
+        /// Most bytes in one event; the rest follows.
+        package var maximumBytes: Int
+
+        package init(maximumBytes: Int = 65_536) { self.maximumBytes = maximumBytes }
+    }
+
+    /// How many events one run of the action takes.
+    package struct Batch: Sendable, Hashable {
+        /// Most events in one run.
+        package var files: Int
+        /// How long no further event may come before what has gathered is run.
+        package var wait: Duration
+        /// The longest that the first event waits for others.
+        package var maximumWait: Duration
+
+        package init(
+            files: Int = 1_000, wait: Duration = .milliseconds(500), maximumWait: Duration = .seconds(60)
+        ) {
+            self.files = files
+            self.wait = wait
+            self.maximumWait = maximumWait
+        }
+    }
+
     /// Unique in the ruleset.
     package var name: String
     /// Where the entry begins.
@@ -11,17 +53,22 @@ package struct Rule: Sendable {
     /// The absolute folder of the rules file, against which relative paths are meant.
     package var folder: PathBytes
     package var summary: String?
-    /// Absolute patterns, of which one has to match.
-    package var globs: [Glob]
-    /// Patterns relative to the root; an excluded folder excludes everything below it.
-    package var exclude: GlobSet
-    /// The built-in ignores, empty with `ignore_defaults: false`; likewise relative to the root.
-    package var ignores: GlobSet
+    /// Which paths, by name.
+    package var filter: PathFilter
     package var types: Set<FileType>
-    /// Folder levels below the root that are entered; nil for all.
-    package var depth: Int?
     package var events: EventMask
     package var settle: SettlePolicy
+    package var existing: Existing
+    package var missing: Missing
+    /// A rewrite with the same bytes.
+    package var sameContent: Telling
+    /// What the rule's own actions do to the file that they are run for.
+    package var ownWrites: Telling
+    package var tail: Tail?
+    package var batch: Batch?
+    package var backend: Backend
+    /// How long to rest between two looks at a polled root.
+    package var pollInterval: Duration
     /// Run in order; the list stops at the first that does not succeed.
     package var actions: [Action]
     package var timeout: Duration
@@ -30,53 +77,45 @@ package struct Rule: Sendable {
     package var retry: RetryPolicy
 
     package init(
-        name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil, globs: [Glob],
-        exclude: GlobSet = GlobSet([]),
-        ignores: GlobSet = GlobSet([]), types: Set<FileType> = [.file], depth: Int? = nil,
-        events: EventMask = [.created, .modified], settle: SettlePolicy = SettlePolicy(), actions: [Action],
+        name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil, filter: PathFilter,
+        types: Set<FileType> = [.file], events: EventMask = [.created, .modified],
+        settle: SettlePolicy = SettlePolicy(), existing: Existing = .ignore, missing: Missing = .wait,
+        sameContent: Telling = .report, ownWrites: Telling = .ignore, tail: Tail? = nil, batch: Batch? = nil,
+        backend: Backend = .auto, pollInterval: Duration = .seconds(10), actions: [Action],
         timeout: Duration = .seconds(600), concurrency: Int = 1, retry: RetryPolicy = RetryPolicy()
     ) {
         self.name = name
         self.place = place
         self.folder = folder
         self.summary = summary
-        self.globs = globs
-        self.exclude = exclude
-        self.ignores = ignores
+        self.filter = filter
         self.types = types
-        self.depth = depth
         self.events = events
         self.settle = settle
+        self.existing = existing
+        self.missing = missing
+        self.sameContent = sameContent
+        self.ownWrites = ownWrites
+        self.tail = tail
+        self.batch = batch
+        self.backend = backend
+        self.pollInterval = pollInterval
         self.actions = actions
         self.timeout = timeout
         self.concurrency = concurrency
         self.retry = retry
     }
 
+    package var globs: [Glob] { filter.globs }
+
+    /// The folders in front of the globs' first wildcards, each once.
+    package var roots: [PathBytes] { filter.roots.map { PathBytes($0) } }
+
     /// The root of the first glob that takes the path by name; nil when the rule leaves it.
-    ///
-    /// Only the name is looked at. Types and events come with the disk.
     package func root(taking path: PathBytes) -> PathBytes? {
-        for glob in globs where glob.matches(path.bytes) {
-            let root = PathBytes(glob.root)
-            guard let relative = path.relative(to: root) else { continue }
-            if let depth, relative.count(where: { $0 == .slash }) > depth { continue }
-            if exclude.covers(relative) || ignores.covers(relative) { continue }
-            return root
-        }
-        return nil
+        filter.root(taking: path.bytes).map { PathBytes($0) }
     }
 
     /// Whether a path strictly below this folder could be taken.
-    package func reaches(below folder: PathBytes) -> Bool {
-        for glob in globs where glob.canMatch(below: folder.bytes) {
-            let root = PathBytes(glob.root)
-            guard let relative = folder.relative(to: root) else { return true }
-            if relative.isEmpty { return true }
-            if let depth, relative.count(where: { $0 == .slash }) >= depth { continue }
-            if exclude.covers(relative) || ignores.covers(relative) { continue }
-            return true
-        }
-        return false
-    }
+    package func reaches(below folder: PathBytes) -> Bool { filter.reaches(below: folder.bytes) }
 }

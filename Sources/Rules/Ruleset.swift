@@ -15,10 +15,10 @@ package struct Ruleset: Sendable {
     package init(_ rules: [Rule]) {
         self.rules = rules
         places = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
-        policies = Array(Set(rules.map(\.settle))).sorted {
-            ($0.quiet, $0.writers.rawValue) < ($1.quiet, $1.writers.rawValue)
-        }
-        roots = Set(rules.flatMap { rule in rule.globs.map { PathBytes($0.root) } }).sorted()
+        var policies: [SettlePolicy] = []
+        for rule in rules where !policies.contains(rule.settle) { policies.append(rule.settle) }
+        self.policies = policies
+        roots = Set(rules.flatMap(\.roots)).sorted()
     }
 
     /// A rule that takes a path, by its index in `rules`.

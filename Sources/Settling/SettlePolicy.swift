@@ -1,16 +1,58 @@
 /// What has to hold before a path counts as finished.
+///
+/// What is nil follows from how the root is watched: a polled one is looked at
+/// less often and can't ask for writers, so it needs more patience.
 package struct SettlePolicy: Sendable, Hashable {
-    /// What to do while a process can still write to the file.
-    package enum Writers: String, Sendable, Hashable, CaseIterable {
+    /// What to do while a process can still write to the file, or holds a write lock on it.
+    package enum Gate: String, Sendable, Hashable, CaseIterable {
         case wait, ignore
     }
 
-    /// How long nothing may happen to the path; zero acts at once.
-    package var quiet: Duration
-    package var writers: Writers
+    /// Rounds in which identity, size and modification time have to be equal.
+    package struct Rounds: Sendable, Hashable {
+        /// How far apart two looks are.
+        package var every: Duration
+        /// How many looks have to agree with the one before; at least 1.
+        package var rounds: Int
 
-    package init(quiet: Duration = .seconds(2), writers: Writers = .wait) {
-        self.quiet = quiet
-        self.writers = writers
+        package init(every: Duration = .seconds(1), rounds: Int = 2) {
+            self.every = every
+            self.rounds = rounds
+        }
     }
+
+    /// How long nothing may happen to the path; zero acts at once.
+    package var quiet: Duration?
+    package var stable: Rounds?
+    package var writers: Gate
+    package var locks: Gate
+    /// After so long a path that never rests is told as it is; nil waits for ever.
+    package var maximumWait: Duration?
+    /// Whether a folder is one unit with everything below it.
+    package var isTree: Bool
+
+    package init(
+        quiet: Duration? = nil, stable: Rounds? = nil, writers: Gate = .wait, locks: Gate = .ignore,
+        maximumWait: Duration? = nil, isTree: Bool = false
+    ) {
+        self.quiet = quiet
+        self.stable = stable
+        self.writers = writers
+        self.locks = locks
+        self.maximumWait = maximumWait
+        self.isTree = isTree
+    }
+
+    /// The quiet time where the kernel tells of changes.
+    package static let quietWhenWatched = Duration.seconds(2)
+    /// The quiet time on a polled root.
+    package static let quietWhenPolled = Duration.seconds(5)
+
+    /// The quiet time that holds for a path.
+    package func quiet(isPolled: Bool) -> Duration {
+        quiet ?? (isPolled ? Self.quietWhenPolled : Self.quietWhenWatched)
+    }
+
+    /// The rounds that hold for a path; nil when none are asked for.
+    package func stable(isPolled: Bool) -> Rounds? { stable ?? (isPolled ? Rounds() : nil) }
 }

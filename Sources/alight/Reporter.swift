@@ -35,7 +35,9 @@ struct Reporter: Sendable {
 
     private func watching(_ report: WatchReport) {
         switch report {
-        case .ready, .rescanned: break
+        case .ready, .rescanned, .listing, .listed: break
+        case .progress(let folders):
+            if Output.error.hasColor { say(.notice, "listing: \(folders) folders so far") }
         case .overflow:
             say(
                 .warning,
@@ -43,6 +45,24 @@ struct Reporter: Sendable {
         case .rootMissing(let root, let folder):
             say(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(folder))'")
         case .rootAppeared(let root): say(.notice, "'\(Display.path(root))' is there now")
+        case .unmounted(let folder):
+            say(.warning, "the file system of '\(Display.path(folder))' was unmounted; nothing counts as deleted")
+        case .mounted(let folder): say(.notice, "a file system was mounted at '\(Display.path(folder))'")
+        case .polling(let folder, let reason, let interval):
+            let cause =
+                switch reason {
+                case .asked: "as the rule asks"
+                case .fileSystem(let name): "as the kernel does not tell of all changes on \(name)"
+                }
+            say(
+                .notice,
+                "polling '\(Display.path(folder))' every \(Self.seconds(interval)), \(cause)")
+        case .limited(let shortage):
+            say(
+                .warning,
+                "\(shortage.limit.name) is \(shortage.limit.value), and \(shortage.needed) are needed; "
+                    + "\(Self.count(shortage.polled, "folder")) will be polled instead",
+                help: "raise it: sysctl \(shortage.limit.name)=\(shortage.needed)")
         case .failure(let error): say(.error, "\(Display.text(error.description))", help: error.help)
         }
     }

@@ -156,7 +156,7 @@ extension Rule {
     ) -> Rule {
         let place = SourcePlace(file: "rules.yaml", line: 1, column: 1)
         return Rule(
-            name: name, place: place, globs: globs.compactMap { try? Glob($0.bytes) },
+            name: name, place: place, filter: PathFilter(globs: globs.compactMap { try? Glob($0.bytes) }),
             events: events, settle: SettlePolicy(quiet: settle),
             actions: actions.map { action in
                 let reference = HandlerReference(name: action, location: isProgram ? "/plugins/x" : nil)

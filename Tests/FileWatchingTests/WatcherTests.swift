@@ -14,7 +14,7 @@ private final class Watched {
 
     init(_ roots: [PathBytes], excluding excluded: String = "\0") throws {
         let scope = WatchScope(
-            roots: roots, reaches: { !$0.description.hasSuffix(excluded) },
+            roots: roots.map { WatchRoot(path: $0) }, reaches: { !$0.description.hasSuffix(excluded) },
             takes: { !$0.description.hasSuffix(excluded) })
         watcher = try Watcher(scope: scope, queue: queue)
     }

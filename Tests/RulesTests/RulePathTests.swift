@@ -13,9 +13,11 @@ struct RulePathTests {
         let options = Glob.Options(matchesHidden: hidden)
         return Rule(
             name: "r", place: SourcePlace(file: "rules.yaml", line: 1, column: 1),
-            globs: try globs.map { try Glob($0, options: options) },
-            exclude: GlobSet(try exclude.map { try Glob($0, options: Glob.Options(matchesHidden: true)) }),
-            ignores: ignores ? DefaultIgnores.globs : GlobSet([]), depth: depth, actions: [])
+            filter: PathFilter(
+                globs: try globs.map { try Glob($0, options: options) },
+                exclude: GlobSet(try exclude.map { try Glob($0, options: Glob.Options(matchesHidden: true)) }),
+                ignores: ignores ? DefaultIgnores.globs : GlobSet([]), depth: depth),
+            actions: [])
     }
 
     struct Case: Sendable, CustomTestStringConvertible {

@@ -1,0 +1,86 @@
+/// Which paths are wanted, by name alone: globs, what they leave out, and how deep.
+///
+/// Types, events and everything else about a file come with the disk.
+package struct PathFilter: Sendable, Hashable {
+    /// Absolute patterns, of which one has to match.
+    package var globs: [Glob]
+    /// Patterns relative to the root; an excluded folder excludes everything below it.
+    package var exclude: GlobSet
+    /// The built-in ignores; likewise relative to the root.
+    package var ignores: GlobSet
+    /// What the rule's own action writes; likewise relative to the root.
+    package var outputs: GlobSet
+    /// Folder levels below the root that are entered; nil for all.
+    package var depth: Int?
+    /// Whether what is below a wanted folder belongs to it, and so is worth a look too.
+    package var isTree: Bool
+
+    package init(
+        globs: [Glob], exclude: GlobSet = GlobSet([]), ignores: GlobSet = GlobSet([]),
+        outputs: GlobSet = GlobSet([]), depth: Int? = nil, isTree: Bool = false
+    ) {
+        self.globs = globs
+        self.exclude = exclude
+        self.ignores = ignores
+        self.outputs = outputs
+        self.depth = depth
+        self.isTree = isTree
+    }
+
+    /// The literal folders in front of the globs' first wildcards, each once.
+    package var roots: [[UInt8]] {
+        var roots: [[UInt8]] = []
+        for glob in globs where !roots.contains(glob.root) { roots.append(glob.root) }
+        return roots
+    }
+
+    /// The root of the first glob that takes the absolute path; nil when it is not wanted.
+    package func root(taking path: [UInt8]) -> [UInt8]? {
+        for glob in globs where glob.matches(path) {
+            guard let relative = Self.relative(path, to: glob.root) else { continue }
+            if let depth, relative.count(where: { $0 == Self.slash }) > depth { continue }
+            if isLeftOut(relative) { continue }
+            return glob.root
+        }
+        return nil
+    }
+
+    /// Whether a path strictly below this folder could be wanted.
+    package func reaches(below folder: [UInt8]) -> Bool {
+        for glob in globs where glob.canMatch(below: folder) {
+            guard let relative = Self.relative(folder, to: glob.root) else { return true }
+            if relative.isEmpty { return true }
+            if let depth, relative.count(where: { $0 == Self.slash }) >= depth { continue }
+            if isLeftOut(relative) { continue }
+            return true
+        }
+        return isTree && (root(taking: folder) != nil || !trees(holding: folder).isEmpty)
+    }
+
+    /// The wanted folders above the path, of which each is one unit with it; none unless ``isTree``.
+    package func trees(holding path: [UInt8]) -> [[UInt8]] {
+        guard isTree else { return [] }
+        var trees: [[UInt8]] = []
+        for index in path.indices.dropFirst() where path[index] == Self.slash {
+            let folder = Array(path[..<index])
+            guard let root = root(taking: folder), let relative = Self.relative(path, to: root) else { continue }
+            if !isLeftOut(relative) { trees.append(folder) }
+        }
+        return trees
+    }
+
+    private func isLeftOut(_ relative: ArraySlice<UInt8>) -> Bool {
+        exclude.covers(relative) || ignores.covers(relative) || outputs.covers(relative)
+    }
+
+    private static let slash = UInt8(ascii: "/")
+
+    /// The part of the path below the root, without a leading slash; nil when it is not inside.
+    private static func relative(_ path: [UInt8], to root: [UInt8]) -> ArraySlice<UInt8>? {
+        guard path.starts(with: root) else { return nil }
+        if path.count == root.count { return [] }
+        if root.last == slash { return path[root.count...] }
+        guard path[root.count] == slash else { return nil }
+        return path[(root.count + 1)...]
+    }
+}
