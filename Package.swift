@@ -55,7 +55,9 @@ let package = Package(
 
         // Layer 4: rules from YAML, jobs kept, actions done.
         layer("Journaling", ["FileEvents", "PluginProtocol", "Rules", heap]),
-        layer("RuleLoading", ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),
+        layer(
+            "RuleLoading",
+            ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),
         layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
 
         // Layer 5: the pipeline.
