@@ -52,23 +52,28 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     ///   - key: What waits.
     ///   - note: What to keep when the key did not wait yet.
     ///   - quiet: How long it has to be quiet from now on.
+    ///   - longest: After so long since it first became dirty it is due, quiet or not; nil waits for ever.
     ///   - now: The present.
     ///   - merge: Called with the note that is kept already, otherwise.
     package mutating func add(
-        _ key: Key, note: @autoclosure () -> Note, quiet: Duration, at now: Instant, merge: (inout Note) -> Void
+        _ key: Key, note: @autoclosure () -> Note, quiet: Duration, longest: Duration? = nil, at now: Instant,
+        merge: (inout Note) -> Void
     ) {
+        func due(since: Instant) -> Instant { longest.map { min(now + quiet, since + $0) } ?? now + quiet }
         if var entry = waiting[key] {
             merge(&entry.note)
-            let isSooner = now + quiet < entry.due
-            entry.due = now + quiet
+            let due = due(since: entry.since)
+            let isSooner = due < entry.due
+            entry.due = due
             entry.rounds = 0
             waiting[key] = entry
             // The heap holds an earlier deadline for it already, unless this one is the earliest.
             if isSooner { push(key, entry.due) }
             return
         }
-        waiting[key] = Waiting(note: note(), since: now, due: now + quiet)
-        push(key, now + quiet)
+        let due = due(since: now)
+        waiting[key] = Waiting(note: note(), since: now, due: due)
+        push(key, due)
     }
 
     /// Puts back a key that came due but was not finished.
@@ -96,9 +101,6 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
         }
         return due
     }
-
-    /// Removes a key; nil when it does not wait.
-    package mutating func remove(_ key: Key) -> Waiting? { waiting.removeValue(forKey: key) }
 
     /// When `takeDue` has to be called next, at the latest; nil when nothing waits.
     package var nextDeadline: Instant? { waiting.isEmpty ? nil : deadlines.min?.due }

@@ -86,12 +86,37 @@ struct SettlerTests {
         #expect(settler.takeDue(at: start + .milliseconds(4500)).map(\.entry.rounds) == [0])
     }
 
-    @Test func `a removed path never comes due`() {
+    @Test func `S37 a path that never rests comes due when its longest wait is over, and again`() {
         var settler = Settler<String, Int>()
-        add(&settler, "a", at: .zero)
-        #expect(settler.remove("a") != nil)
-        #expect(due(&settler, at: .seconds(9)).isEmpty)
-        #expect(settler.nextDeadline == nil)
+        var due: [Int] = []
+        for step in 0...250 {
+            settler.add(
+                "a", note: 0, quiet: .seconds(2), longest: .seconds(10), at: start + .milliseconds(100 * step)
+            ) { _ in }
+            if !settler.takeDue(at: start + .milliseconds(100 * step)).isEmpty { due.append(step) }
+        }
+        // It is dirty again with the first write after it was taken.
+        #expect(due == [100, 201])
+    }
+
+    @Test func `S37 the longest wait counts from the first sign, whatever it was put back for`() {
+        var settler = Settler<String, Int>()
+        func add(at offset: Duration) {
+            settler.add("a", note: 0, quiet: .seconds(2), longest: .seconds(5), at: start + offset) { _ in }
+        }
+        add(at: .zero)
+        for (key, entry) in settler.takeDue(at: start + .seconds(2)) {
+            settler.putBack(key, entry, until: start + .seconds(60))
+        }
+        add(at: .seconds(4))
+        #expect(settler.takeDue(at: start + .milliseconds(4_999)).isEmpty)
+        #expect(settler.takeDue(at: start + .seconds(5)).map(\.entry.since) == [start])
+    }
+
+    @Test func `S37 a path that rests sooner does not wait for the longest`() {
+        var settler = Settler<String, Int>()
+        settler.add("a", note: 0, quiet: .seconds(2), longest: .seconds(10), at: start) { _ in }
+        #expect(due(&settler, at: .seconds(2)) == ["a"])
     }
 
     @Test func `random traffic comes due exactly when it has been quiet`() {
