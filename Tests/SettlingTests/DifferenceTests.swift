@@ -1,0 +1,95 @@
+import FileEvents
+import Settling
+import Testing
+
+struct DifferenceTests {
+    private func difference(_ before: Snapshot, _ after: Snapshot, mayBeWritten: Bool = true) -> Difference {
+        Difference(before: before, after: after, mayBeWritten: mayBeWritten)
+    }
+
+    private func attributes(_ before: [(PathBytes, String)]?, _ after: [(PathBytes, String)]?) -> [String] {
+        func list(_ pairs: [(PathBytes, String)]?) -> [ExtendedAttribute]? {
+            pairs?.map { ExtendedAttribute(name: $0.0, value: Array($0.1.utf8)) }
+        }
+        return difference(.file(extended: list(before)), .file(extended: list(after))).attributes
+    }
+
+    @Test func `equal snapshots differ in nothing`() {
+        #expect(difference(.file(), .file()).isEmpty)
+    }
+
+    @Test func `growing, shrinking and rewriting are content`() {
+        #expect(difference(.file(size: 1), .file(size: 2)).content == ["extended"])
+        #expect(difference(.file(size: 2), .file(size: 1)).content == ["truncated"])
+        #expect(difference(.file(modified: 1), .file(modified: 2)).content == ["overwritten"])
+    }
+
+    @Test func `a touch is an attribute`() {
+        let touched = difference(.file(modified: 1), .file(modified: 2), mayBeWritten: false)
+        #expect(touched.content.isEmpty)
+        #expect(touched.attributes == ["mtime"])
+    }
+
+    @Test func `a mode is an attribute and no content`() {
+        let changed = difference(.file(mode: 0o644), .file(mode: 0o600))
+        #expect(changed.content.isEmpty)
+        #expect(changed.attributes == ["mode"])
+    }
+
+    @Test func `another file in the same place is a replacement even with equal size and time`() {
+        let replaced = difference(.file(inode: 1), .file(inode: 2))
+        #expect(replaced.isReplaced)
+        #expect(replaced.content == ["overwritten"])
+    }
+
+    @Test func `a folder's own times are nobody's change`() {
+        #expect(difference(.file(modified: 1, type: .directory), .file(modified: 2, type: .directory)).isEmpty)
+    }
+
+    @Test func `S02 equal checksums are equal content, whatever the times say`() {
+        let rewritten = difference(.file(modified: 1, digest: [7]), .file(modified: 2, digest: [7]))
+        #expect(rewritten.content.isEmpty)
+        #expect(rewritten.attributes == ["mtime"])
+    }
+
+    @Test func `S02 a replacement with the same bytes is replaced and of the same content`() {
+        let replaced = difference(.file(inode: 1, digest: [7]), .file(inode: 2, digest: [7]))
+        #expect(replaced.isReplaced)
+        #expect(replaced.content.isEmpty)
+    }
+
+    @Test func `S02 other checksums are other content, whatever the times say`() {
+        #expect(difference(.file(digest: [7]), .file(digest: [8]), mayBeWritten: false).content == ["overwritten"])
+    }
+
+    @Test func `S02 one checksum alone says nothing`() {
+        #expect(difference(.file(modified: 1), .file(modified: 2, digest: [7])).content == ["overwritten"])
+        #expect(difference(.file(digest: [7]), .file()).isEmpty)
+    }
+
+    @Test func `S34 a folder that is one unit has the content of what is below`() {
+        func folder(_ digest: [UInt8]?) -> Snapshot { .file(type: .directory, digest: digest) }
+        #expect(difference(folder([1]), folder([2])).content == ["overwritten"])
+        #expect(difference(folder([1]), folder([1])).isEmpty)
+        #expect(difference(folder(nil), folder([1])).isEmpty)
+    }
+
+    @Test func `S06 extended attributes that are added, removed and set are named`() {
+        let before: [(PathBytes, String)] = [("user.gone", "1"), ("user.kept", "2"), ("user.set", "3")]
+        let after: [(PathBytes, String)] = [("user.kept", "2"), ("user.new", "1"), ("user.set", "4")]
+        #expect(attributes(before, after) == ["xattr:user.gone", "xattr:user.new", "xattr:user.set"])
+        #expect(attributes(before, before).isEmpty)
+    }
+
+    @Test func `S06 extended attributes that nobody asked for are no difference`() {
+        #expect(attributes(nil, [("user.a", "1")]).isEmpty)
+        #expect(attributes([("user.a", "1")], nil).isEmpty)
+    }
+
+    @Test func `S57 the name of an extended attribute that is not text is shown repaired, once`() {
+        let before: [(PathBytes, String)] = [
+            (PathBytes([0x75, 0x2E, 0xFE]), "1"), (PathBytes([0x75, 0x2E, 0xFF]), "1"),
+        ]
+        #expect(attributes(before, []) == ["xattr:u.\u{FFFD}"])
+    }
+}
