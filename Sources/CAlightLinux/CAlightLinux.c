@@ -4,17 +4,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,10 +49,20 @@ int cal_stat_path(const char *path, struct cal_stat *out) {
     return fill(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, out);
 }
 
+int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat *out) {
+    return fill(directory, name, AT_NO_AUTOMOUNT | (follow ? 0 : AT_SYMLINK_NOFOLLOW), out);
+}
+
 int cal_stat_descriptor(int fd, struct cal_stat *out) { return fill(fd, "", AT_EMPTY_PATH, out); }
 
-int cal_probe_writers(const char *path) {
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+static int open_to_probe(int directory, const char *path) {
+    return openat(directory, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+}
+
+int cal_probe_writers(const char *path) { return cal_probe_entry_writers(AT_FDCWD, path); }
+
+int cal_probe_entry_writers(int directory, const char *name) {
+    int fd = open_to_probe(directory, name);
     if (fd < 0) return errno;
     // A writer that opens while the lease is held makes the kernel signal the
     // holder, and SIGIO would end the program. SIGURG is ignored by default.
@@ -61,6 +74,49 @@ int cal_probe_writers(const char *path) {
     }
     close(fd);
     return result;
+}
+
+int cal_probe_locks(const char *path) {
+    int fd = open_to_probe(AT_FDCWD, path);
+    if (fd < 0) return errno;
+    int result = 0;
+    struct stat status;
+    // Asking for a read lock finds the write locks of fcntl(2), and takes none.
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+    if (fstat(fd, &status) != 0) {
+        result = errno;
+    } else if (!S_ISREG(status.st_mode)) {
+        result = EINVAL;
+    } else if (fcntl(fd, F_OFD_GETLK, &lock) != 0) {
+        result = errno;
+    } else if (lock.l_type != F_UNLCK) {
+        result = EAGAIN;
+    } else if (flock(fd, LOCK_SH | LOCK_NB) != 0) {
+        result = errno;
+    } else {
+        flock(fd, LOCK_UN);
+    }
+    close(fd);
+    return result;
+}
+
+int64_t cal_list_attributes(const char *path, char *names, size_t capacity) {
+    ssize_t length = llistxattr(path, names, capacity);
+    return length >= 0 ? length : -errno;
+}
+
+int64_t cal_read_attribute(const char *path, const char *name, void *value, size_t capacity) {
+    ssize_t length = lgetxattr(path, name, value, capacity);
+    return length >= 0 ? length : -errno;
+}
+
+int cal_open_folder(int directory, const char *path) {
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+    struct open_how how = {.flags = flags, .resolve = RESOLVE_NO_SYMLINKS};
+    int fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    // Kernels before 5.6 lack the call, and old container filters refuse it.
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) fd = openat(directory, path, flags);
+    return fd >= 0 ? fd : -errno;
 }
 
 int cal_pipe(int fds[2]) { return pipe2(fds, O_CLOEXEC) == 0 ? 0 : errno; }

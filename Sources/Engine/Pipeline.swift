@@ -22,7 +22,7 @@ struct Pipeline: ~Copyable {
         /// Found by the first listing: it is no new name.
         var wasThere = false
         /// The last look, when it could not decide.
-        var sample: Snapshot?
+        var sample: FinishedProbe.Sample?
         var hasWarned = false
     }
 
@@ -156,9 +156,10 @@ struct Pipeline: ~Copyable {
         var gone: [(key: Key, note: Note)] = []
         for (key, entry) in settler.takeDue(at: now) {
             switch FinishedProbe.check(
-                key.path, policy: key.policy, sample: entry.note.sample, round: entry.rounds)
+                key.path, policy: key.policy, isPolled: false, sample: entry.note.sample, round: entry.rounds,
+                waited: now - entry.since)
             {
-            case .finished(let snapshot): accept(key, snapshot, entry.note)
+            case .finished(let snapshot, _): accept(key, snapshot, entry.note)
             // What went may have become something that settled just now: look at those first.
             case .gone: gone.append((key, entry.note))
             case .unreadable(let errno): putBackUnreadable(key, entry, errno, at: now)

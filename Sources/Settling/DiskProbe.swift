@@ -16,12 +16,24 @@ package enum DiskProbe {
         case unreadable(errno: Int32)
     }
 
+    /// What a look reads besides the facts that one system call gives.
+    package struct Extras: OptionSet, Sendable, Hashable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// The extended attributes: one call more, and one for each attribute.
+        package static let extended = Extras(rawValue: 1 << 0)
+    }
+
     /// What is at the path now, without following a final symbolic link.
-    package static func look(at path: PathBytes) -> Sight {
+    package static func look(at path: PathBytes, reading extras: Extras = []) -> Sight {
         var status = cal_stat()
         let error = path.withCString { cal_stat_path($0, &status) }
         switch error {
-        case 0: return .present(Snapshot(status))
+        case 0:
+            var snapshot = Snapshot(status)
+            if extras.contains(.extended) { snapshot.extended = extendedAttributes(of: path) }
+            return .present(snapshot)
         case ENOENT, ENOTDIR: return .absent
         // A folder of a name that the file system can't hold: there is nothing there.
         case ENAMETOOLONG: return .absent
@@ -29,19 +41,51 @@ package enum DiskProbe {
         }
     }
 
-    package enum Writers: Sendable, Hashable {
-        /// Nobody has the file open for writing, or mapped writable.
+    /// How many entries a folder has; nil when it can't be listed.
+    package static func children(of folder: PathBytes) -> Int? {
+        guard var names = try? FolderNames(folder) else { return nil }
+        var count = 0
+        while names.next() != nil { count += 1 }
+        return names.error == 0 ? count : nil
+    }
+
+    /// Who holds a file: has it open for writing, or locked against writing.
+    package enum Holders: Sendable, Hashable {
         case nobody
         case somebody
-        /// The question has no answer here: another user's file, or a file system without leases.
+        /// The question has no answer here: another user's file, or a file system without such a thing.
         case unknown
     }
 
-    /// Whether a process can still write to the regular file, by the read lease of fcntl(2).
+    /// Whether a process can still write to the regular file: has it open for writing, or mapped writable.
     ///
-    /// The lease is dropped at once. A writer that opens in these microseconds waits for them.
-    package static func writers(of path: PathBytes) -> Writers {
-        switch path.withCString({ cal_probe_writers($0) }) {
+    /// A read lease of fcntl(2) is asked for, and dropped at once. A writer that
+    /// opens in these microseconds waits for them. On the file of another user,
+    /// where the kernel grants no lease, the open files of the processes that may
+    /// be looked into are searched: a writer that is found is one, but where none
+    /// is found there may be one.
+    package static func writers(of path: PathBytes) -> Holders {
+        writers(of: path, in: AT_FDCWD)
+    }
+
+    static func writers(of path: PathBytes, in directory: Int32) -> Holders {
+        switch path.withCString({ cal_probe_entry_writers(directory, $0) }) {
+        case 0: return .nobody
+        case EAGAIN: return .somebody
+        case EACCES:
+            var status = cal_stat()
+            guard path.withCString({ cal_stat_entry(directory, $0, 0, &status) }) == 0 else { return .unknown }
+            return WriterSearch.hasFound(WriterSearch.File(status)) ? .somebody : .unknown
+        default: return .unknown
+        }
+    }
+
+    /// Whether a process holds a write lock on the regular file, by flock(2) or fcntl(2).
+    ///
+    /// To find out, a shared flock(2) lock is held for some microseconds, in which
+    /// another process that asks for its lock without waiting is refused.
+    package static func locks(of path: PathBytes) -> Holders {
+        switch path.withCString({ cal_probe_locks($0) }) {
         case 0: .nobody
         case EAGAIN: .somebody
         default: .unknown
@@ -54,10 +98,40 @@ package enum DiskProbe {
         clock_gettime(CLOCK_REALTIME, &time)
         return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
     }
+
+    // The kernel's bounds, XATTR_LIST_MAX and XATTR_SIZE_MAX: no list and no value is longer.
+    private static let attributeBound = 65_536
+
+    /// The extended attributes, sorted by name; nil when they can't be read, or not all of them.
+    ///
+    /// An attribute that is hidden now, by a mode that was taken away, is not known
+    /// to be gone: half a list would tell so.
+    private static func extendedAttributes(of path: PathBytes) -> [ExtendedAttribute]? {
+        path.withCString { path in
+            let length = cal_list_attributes(path, nil, 0)
+            if length == 0 { return [] }
+            guard length > 0 else { return nil }
+            return withUnsafeTemporaryAllocation(byteCount: attributeBound, alignment: 1) { buffer in
+                let listed = cal_list_attributes(
+                    path, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+                guard listed >= 0 else { return nil }
+                let names = Array(buffer[..<Int(listed)]).split(separator: 0).map { PathBytes($0) }
+                var attributes: [ExtendedAttribute] = []
+                for name in names.sorted() {
+                    let length = name.withCString { cal_read_attribute(path, $0, buffer.baseAddress, buffer.count) }
+                    // Removed since it was listed.
+                    if length == -Int64(ENODATA) { continue }
+                    guard length >= 0 else { return nil }
+                    attributes.append(ExtendedAttribute(name: name, value: Array(buffer[..<Int(length)])))
+                }
+                return attributes
+            }
+        }
+    }
 }
 
 extension Snapshot {
-    fileprivate init(_ status: cal_stat) {
+    init(_ status: cal_stat) {
         let type: FileType =
             switch status.mode & UInt32(S_IFMT) {
             case UInt32(S_IFREG): .file

@@ -40,6 +40,110 @@ struct DiskProbeTests {
         }
     }
 
+    @Test func `S31 a writer of another user's file is found by its descriptor, and none is no proof`() async {
+        // In a process of its own, because it becomes another user for good.
+        await #expect(processExitsWith: .success) {
+            let tree = TemporaryTree()
+            let path = tree.path("a")
+            TestFile.write(path, "x")
+            _ = tree.root.withCString { chmod($0, 0o777) }
+            _ = path.withCString { chmod($0, 0o666) }
+            let isRoot = geteuid() == 0
+            if isRoot { precondition(setuid(65_534) == 0) }
+            let writer = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
+            precondition(DiskProbe.writers(of: path) == .somebody)
+            close(writer)
+            // What was found stands for a moment.
+            let answer: DiskProbe.Holders = isRoot ? .unknown : .nobody
+            precondition(Deadline.wait { DiskProbe.writers(of: path) == answer })
+            _ = path.withCString { unlink($0) }
+        }
+    }
+
+    @Test func `S09 a write lock is found, a read lock is none`() {
+        withTempTree { tree in
+            let path = tree.path("a")
+            TestFile.write(path, "x")
+            #expect(DiskProbe.locks(of: path) == .nobody)
+            let holder = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
+            defer { close(holder) }
+            #expect(flock(holder, LOCK_SH) == 0)
+            #expect(DiskProbe.locks(of: path) == .nobody)
+            #expect(flock(holder, LOCK_EX) == 0)
+            #expect(DiskProbe.locks(of: path) == .somebody)
+            #expect(flock(holder, LOCK_UN) == 0)
+            #expect(DiskProbe.locks(of: path) == .nobody)
+        }
+    }
+
+    @Test func `S09 a record lock is found, on any part of the file`() {
+        withTempTree { tree in
+            let path = tree.path("a")
+            TestFile.write(path, "x")
+            let holder = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
+            defer { close(holder) }
+            var lock = Glibc.flock(
+                l_type: Int16(F_WRLCK), l_whence: Int16(SEEK_SET), l_start: 1 << 40, l_len: 1, l_pid: 0)
+            #expect(fcntl(holder, F_SETLK, &lock) == 0)
+            #expect(DiskProbe.locks(of: path) == .somebody)
+        }
+    }
+
+    @Test func `S09 what has no locks has no answer`() {
+        withTempTree { tree in
+            #expect(DiskProbe.locks(of: tree.root) == .unknown)
+            #expect(DiskProbe.locks(of: tree.path("missing")) == .unknown)
+        }
+    }
+
+    @Test func `S06 extended attributes are read sorted, and only when asked for`() {
+        withTempTree { tree in
+            let path = tree.path("a")
+            TestFile.write(path, "x")
+            #expect(seen(path)?.extended == [])
+            #expect(TestFile.setAttribute(path, "user.b", [1, 0, 2]))
+            #expect(TestFile.setAttribute(path, "user.a", []))
+            #expect(TestFile.setAttribute(path, "user.c", Array(repeating: 7, count: 2_000)))
+            #expect(
+                seen(path)?.extended == [
+                    ExtendedAttribute(name: "user.a", value: []),
+                    ExtendedAttribute(name: "user.b", value: [1, 0, 2]),
+                    ExtendedAttribute(name: "user.c", value: Array(repeating: 7, count: 2_000)),
+                ])
+            guard case .present(let plain) = DiskProbe.look(at: path) else {
+                Issue.record("the file is not seen")
+                return
+            }
+            #expect(plain.extended == nil)
+        }
+    }
+
+    @Test func `S06 the attributes of a link are its own`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("a"), "x")
+            #expect(TestFile.setAttribute(tree.path("a"), "user.a", [1]))
+            _ = tree.path("link").withCString { symlink("a", $0) }
+            #expect(seen(tree.path("link"))?.extended == [])
+        }
+    }
+
+    private func seen(_ path: PathBytes) -> Snapshot? {
+        guard case .present(let snapshot) = DiskProbe.look(at: path, reading: .extended) else { return nil }
+        return snapshot
+    }
+
+    @Test func `S45 a folder's children are counted, hidden ones too`() {
+        withTempTree { tree in
+            #expect(DiskProbe.children(of: tree.root) == 0)
+            TestFile.write(tree.path("a"), "x")
+            TestFile.write(tree.path(".b"), "x")
+            TestFile.write(tree.path("c/d"), "x")
+            #expect(DiskProbe.children(of: tree.root) == 3)
+            #expect(DiskProbe.children(of: tree.path("a")) == nil)
+            #expect(DiskProbe.children(of: tree.path("missing")) == nil)
+        }
+    }
+
     @Test func `a link is looked at, not followed`() {
         withTempTree { tree in
             let path = tree.path("link")

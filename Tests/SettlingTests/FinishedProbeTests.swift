@@ -4,30 +4,58 @@ import Testing
 
 extension Snapshot {
     static func file(
-        size: UInt64 = 10, inode: UInt64 = 1, modified: Int64 = 100, mode: UInt16 = 0o644, type: FileType = .file
+        size: UInt64 = 10, inode: UInt64 = 1, modified: Int64 = 100, mode: UInt16 = 0o644, type: FileType = .file,
+        extended: [ExtendedAttribute]? = nil, digest: [UInt8]? = nil
     )
         -> Snapshot
     {
         let time = Timestamp(seconds: modified, nanoseconds: 0)
         return Snapshot(
             identity: FileIdentity(deviceMajor: 8, deviceMinor: 1, inode: inode, birth: 7), type: type, size: size,
-            modified: time, changed: time, born: time, mode: mode, uid: 0, gid: 0, links: 1)
+            modified: time, changed: time, born: time, mode: mode, uid: 0, gid: 0, links: 1, extended: extended,
+            digest: digest)
     }
 }
 
 struct FinishedProbeTests {
+    private func judge(
+        _ sight: DiskProbe.Sight, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
+        tree: DiskProbe.TreeSight? = nil, at time: Int64 = 1_000, policy: SettlePolicy = SettlePolicy(),
+        isPolled: Bool = false, sample: FinishedProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
+    ) -> FinishedProbe.Verdict {
+        let look = FinishedProbe.Look(
+            sight, writers: writers, locks: locks, tree: tree, time: Timestamp(seconds: time, nanoseconds: 0))
+        return FinishedProbe.judge(
+            look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
+    }
+
+    /// Looks again and again, each time at the next of these, until the verdict is not to wait.
+    private func pauses(
+        _ sights: [Snapshot], writers: DiskProbe.Holders?, policy: SettlePolicy, isPolled: Bool = false
+    ) -> (pauses: [Duration], end: FinishedProbe.Verdict?) {
+        var pauses: [Duration] = []
+        var sample: FinishedProbe.Sample?
+        for (round, snapshot) in sights.enumerated() {
+            let verdict = judge(
+                .present(snapshot), writers: writers, policy: policy, isPolled: isPolled, sample: sample, round: round)
+            guard case .wait(let pause, let next) = verdict else { return (pauses, verdict) }
+            pauses.append(pause)
+            sample = next
+        }
+        return (pauses, nil)
+    }
+
     @Test func `nobody who can write is the proof`() {
-        let file = Snapshot.file()
-        #expect(FinishedProbe.judge(.present(file), writers: .nobody, sample: nil, round: 0) == .finished(file))
+        #expect(judge(.present(.file()), writers: .nobody) == .finished(.file(), isForced: false))
     }
 
     @Test func `a writer is waited for, with growing pauses up to about a second`() {
         var pauses: [Duration] = []
         for round in 0..<14 {
-            guard
-                case .wait(let pause, nil) = FinishedProbe.judge(
-                    .present(.file()), writers: .somebody, sample: nil, round: round)
-            else { Issue.record("round \(round) does not wait"); continue }
+            guard case .wait(let pause, nil) = judge(.present(.file()), writers: .somebody, round: round) else {
+                Issue.record("round \(round) does not wait")
+                continue
+            }
             pauses.append(pause)
         }
         #expect(pauses.first == .milliseconds(1))
@@ -36,76 +64,177 @@ struct FinishedProbeTests {
     }
 
     @Test func `where nobody can tell, two equal samples decide`() {
-        let small = Snapshot.file(size: 10)
-        let large = Snapshot.file(size: 11)
-        let first = FinishedProbe.judge(.present(small), writers: .unknown, sample: nil, round: 0)
-        #expect(first == .wait(.seconds(1), sample: small))
-        let grown = FinishedProbe.judge(.present(large), writers: .unknown, sample: small, round: 1)
-        #expect(grown == .wait(.seconds(1), sample: large))
-        #expect(FinishedProbe.judge(.present(large), writers: .unknown, sample: large, round: 2) == .finished(large))
+        let looks = [Snapshot.file(size: 10), .file(size: 11), .file(size: 11)]
+        let seen = pauses(looks, writers: .unknown, policy: SettlePolicy())
+        #expect(seen.pauses == [.seconds(1), .seconds(1)])
+        #expect(seen.end == .finished(.file(size: 11), isForced: false))
     }
 
     @Test func `an equal size with another time is no equal sample`() {
-        let before = Snapshot.file(modified: 100)
-        let after = Snapshot.file(modified: 101)
-        #expect(
-            FinishedProbe.judge(.present(after), writers: .unknown, sample: before, round: 1)
-                == .wait(.seconds(1), sample: after))
+        let seen = pauses([.file(modified: 100), .file(modified: 101)], writers: .unknown, policy: SettlePolicy())
+        #expect(seen.pauses == [.seconds(1), .seconds(1)])
+        #expect(seen.end == nil)
     }
 
-    @Test func `a rule that ignores writers does not wait for them`() {
-        let file = Snapshot.file()
-        #expect(FinishedProbe.judge(.present(file), writers: nil, sample: nil, round: 0) == .finished(file))
+    @Test func `S30 rounds come on top of what is proven`() {
+        let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 3))
+        for writers in [DiskProbe.Holders.nobody, .unknown] {
+            let seen = pauses(Array(repeating: .file(), count: 9), writers: writers, policy: policy)
+            #expect(seen.pauses == Array(repeating: .milliseconds(200), count: 3))
+            #expect(seen.end == .finished(.file(), isForced: false))
+        }
+    }
+
+    @Test func `S30 a look that differs starts the rounds anew`() {
+        let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 2))
+        let looks = [Snapshot.file(size: 1), .file(size: 1), .file(size: 2), .file(size: 2), .file(size: 2)]
+        let seen = pauses(looks, writers: nil, policy: policy)
+        #expect(seen.pauses.count == 4)
+        #expect(seen.end == .finished(.file(size: 2), isForced: false))
+    }
+
+    @Test func `S30 a writer starts the rounds anew`() {
+        let policy = SettlePolicy(stable: .init(every: .milliseconds(200), rounds: 1))
+        let sample = FinishedProbe.Sample(.file())
+        #expect(
+            judge(.present(.file()), writers: .somebody, policy: policy, sample: sample)
+                == .wait(.milliseconds(1), sample: nil))
+    }
+
+    @Test func `S55 a polled file needs two rounds, whoever writes`() {
+        for policy in [SettlePolicy(), SettlePolicy(writers: .ignore)] {
+            let seen = pauses(
+                Array(repeating: .file(), count: 9), writers: policy.writers == .wait ? .unknown : nil,
+                policy: policy, isPolled: true)
+            #expect(seen.pauses == [.seconds(1), .seconds(1)])
+            #expect(seen.end == .finished(.file(), isForced: false))
+        }
+    }
+
+    @Test func `S31 a rule that ignores writers does not wait for them`() {
+        #expect(judge(.present(.file()), writers: nil) == .finished(.file(), isForced: false))
+    }
+
+    @Test func `S09 a lock is waited for like a writer`() {
+        let policy = SettlePolicy(locks: .wait)
+        #expect(
+            judge(.present(.file()), writers: .nobody, locks: .somebody, policy: policy, round: 3)
+                == .wait(.milliseconds(8), sample: nil))
+        #expect(
+            judge(.present(.file()), writers: .nobody, locks: .nobody, policy: policy)
+                == .finished(.file(), isForced: false))
+        #expect(
+            judge(.present(.file()), writers: .nobody, locks: .unknown, policy: policy)
+                == .wait(.seconds(1), sample: .init(.file())))
+    }
+
+    @Test func `S37 when the longest wait is over the file is told as it is`() {
+        let policy = SettlePolicy(maximumWait: .seconds(10))
+        func verdict(_ writers: DiskProbe.Holders, waited: Duration, round: Int = 12) -> FinishedProbe.Verdict {
+            judge(.present(.file()), writers: writers, policy: policy, round: round, waited: waited)
+        }
+        #expect(verdict(.somebody, waited: .seconds(5)) == .wait(.milliseconds(1024), sample: nil))
+        #expect(verdict(.somebody, waited: .milliseconds(9_900)) == .wait(.milliseconds(100), sample: nil))
+        #expect(verdict(.somebody, waited: .seconds(10)) == .finished(.file(), isForced: true))
+        #expect(verdict(.unknown, waited: .seconds(11)) == .finished(.file(), isForced: true))
+        #expect(verdict(.nobody, waited: .seconds(11)) == .finished(.file(), isForced: false))
+    }
+
+    @Test func `S37 what is gone or unreadable is not forced`() {
+        let policy = SettlePolicy(maximumWait: .seconds(10))
+        #expect(judge(.absent, policy: policy, waited: .seconds(99)) == .gone)
+        #expect(judge(.unreadable(errno: 5), policy: policy, waited: .seconds(99)) == .unreadable(errno: 5))
     }
 
     @Test func `folders and links have no writers`() {
         for type in [FileType.directory, .symlink, .other] {
             let thing = Snapshot.file(type: type)
-            #expect(FinishedProbe.judge(.present(thing), writers: .unknown, sample: nil, round: 0) == .finished(thing))
+            #expect(judge(.present(thing), isPolled: true) == .finished(thing, isForced: false))
         }
     }
 
     @Test func `gone is told apart from unreadable`() {
-        #expect(FinishedProbe.judge(.absent, writers: nil, sample: nil, round: 0) == .gone)
-        #expect(
-            FinishedProbe.judge(.unreadable(errno: 13), writers: nil, sample: nil, round: 0) == .unreadable(errno: 13))
+        #expect(judge(.absent) == .gone)
+        #expect(judge(.unreadable(errno: 13)) == .unreadable(errno: 13))
     }
 }
 
-struct DifferenceTests {
-    private func difference(_ before: Snapshot, _ after: Snapshot, mayBeWritten: Bool = true) -> Difference {
-        Difference(before: before, after: after, mayBeWritten: mayBeWritten)
+struct FinishedTreeTests {
+    private let folder = Snapshot.file(type: .directory)
+
+    private func facts(_ digest: UInt8 = 1, changed: Int64 = 100, isUncertain: Bool = false) -> TreeFacts {
+        TreeFacts(
+            fingerprint: [digest], entries: 3, size: 30, changed: Timestamp(seconds: changed, nanoseconds: 0),
+            isUncertain: isUncertain)
     }
 
-    @Test func `equal snapshots differ in nothing`() {
-        #expect(difference(.file(), .file()).isEmpty)
+    private func judge(
+        _ tree: DiskProbe.TreeSight, at time: Int64 = 1_000, isPolled: Bool = false, longest: Duration? = nil,
+        sample: FinishedProbe.Sample? = nil, round: Int = 0, waited: Duration = .zero
+    ) -> FinishedProbe.Verdict {
+        let policy = SettlePolicy(quiet: .seconds(4), maximumWait: longest, isTree: true)
+        let look = FinishedProbe.Look(
+            .present(folder), tree: tree, time: Timestamp(seconds: time, nanoseconds: 500_000_000))
+        return FinishedProbe.judge(
+            look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
-    @Test func `growing, shrinking and rewriting are content`() {
-        #expect(difference(.file(size: 1), .file(size: 2)).content == ["extended"])
-        #expect(difference(.file(size: 2), .file(size: 1)).content == ["truncated"])
-        #expect(difference(.file(modified: 1), .file(modified: 2)).content == ["overwritten"])
+    private func told(_ digest: UInt8 = 1) -> Snapshot {
+        var told = folder
+        told.digest = [digest]
+        return told
     }
 
-    @Test func `a touch is an attribute`() {
-        let touched = difference(.file(modified: 1), .file(modified: 2), mayBeWritten: false)
-        #expect(touched.content.isEmpty)
-        #expect(touched.attributes == ["mtime"])
+    @Test func `S34 a folder is finished when everything in it has rested`() {
+        #expect(judge(.resting(facts())) == .finished(told(), isForced: false))
     }
 
-    @Test func `a mode is an attribute and no content`() {
-        let changed = difference(.file(mode: 0o644), .file(mode: 0o600))
-        #expect(changed.content.isEmpty)
-        #expect(changed.attributes == ["mode"])
+    @Test func `S34 a folder waits for the rest of the quiet time of its newest entry`() {
+        #expect(judge(.resting(facts(changed: 998))) == .wait(.milliseconds(1_500), sample: nil))
+        #expect(judge(.resting(facts(changed: 996))) == .finished(told(), isForced: false))
     }
 
-    @Test func `another file in the same place is a replacement even with equal size and time`() {
-        let replaced = difference(.file(inode: 1), .file(inode: 2))
-        #expect(replaced.isReplaced)
-        #expect(replaced.content == ["overwritten"])
+    @Test func `S34 a writer below is waited for, with growing pauses`() {
+        #expect(judge(.busy) == .wait(.seconds(1), sample: nil))
+        #expect(judge(.busy, round: 2) == .wait(.seconds(4), sample: nil))
+        #expect(judge(.busy, round: 99) == .wait(.seconds(16), sample: nil))
     }
 
-    @Test func `a folder's own times are nobody's change`() {
-        #expect(difference(.file(modified: 1, type: .directory), .file(modified: 2, type: .directory)).isEmpty)
+    @Test func `S34 where not everything can be asked, two equal walks decide`() {
+        let first = judge(.resting(facts(isUncertain: true)))
+        #expect(first == .wait(.seconds(1), sample: .init(told())))
+        #expect(
+            judge(.resting(facts(isUncertain: true)), sample: .init(told())) == .finished(told(), isForced: false))
+        #expect(
+            judge(.resting(facts(2, isUncertain: true)), sample: .init(told()))
+                == .wait(.seconds(1), sample: .init(told(2))))
+    }
+
+    @Test func `S33 a time in the future neither hastens nor blocks`() {
+        #expect(judge(.resting(facts(changed: 2_000))) == .wait(.seconds(1), sample: .init(told())))
+        #expect(judge(.resting(facts(changed: 2_000)), sample: .init(told())) == .finished(told(), isForced: false))
+    }
+
+    @Test func `S55 a polled folder needs two rounds`() {
+        #expect(judge(.resting(facts()), isPolled: true) == .wait(.seconds(1), sample: .init(told())))
+        #expect(
+            judge(.resting(facts()), isPolled: true, sample: .init(told()))
+                == .wait(.seconds(1), sample: .init(told(), rounds: 1)))
+        #expect(
+            judge(.resting(facts()), isPolled: true, sample: .init(told(), rounds: 1))
+                == .finished(told(), isForced: false))
+    }
+
+    @Test func `S37 the longest wait ends that of a folder`() {
+        #expect(judge(.busy, longest: .seconds(60), waited: .seconds(60)) == .finished(folder, isForced: true))
+    }
+
+    @Test func `a folder that went during the look is gone`() {
+        #expect(judge(.absent) == .gone)
+        #expect(judge(.unreadable(errno: 13)) == .unreadable(errno: 13))
+    }
+
+    @Test func `a walk that was stopped proves nothing`() {
+        #expect(judge(.stopped, sample: .init(told())) == .wait(.seconds(1), sample: .init(told())))
     }
 }

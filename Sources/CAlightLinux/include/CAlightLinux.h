@@ -25,11 +25,34 @@ int cal_stat_path(const char *path, struct cal_stat *out);
 /// The same for an open descriptor.
 int cal_stat_descriptor(int fd, struct cal_stat *out);
 
+/// The same for an entry of an open folder, following a link if asked to.
+int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat *out);
+
 /// Whether a process can still write to the regular file at `path`: 0 when a
 /// read lease could be taken (and was dropped at once), so nobody has it open
 /// for writing or mapped writable; EAGAIN when somebody has; another errno when
-/// the question has no answer here (not the owner, file system without leases).
+/// the question has no answer here (EACCES: not the owner; EINVAL: a file system
+/// without leases).
 int cal_probe_writers(const char *path);
+
+/// The same for an entry of an open folder.
+int cal_probe_entry_writers(int directory, const char *name);
+
+/// Whether a process holds a write lock on the regular file, by flock(2) or
+/// fcntl(2): 0 when nobody does, EAGAIN when somebody does, another errno when
+/// the question has no answer. A shared flock is held for a moment.
+int cal_probe_locks(const char *path);
+
+/// The names of the extended attributes, each with its NUL, without following a
+/// final link: their length in bytes, or a negative errno. No capacity asks for the length.
+int64_t cal_list_attributes(const char *path, char *names, size_t capacity);
+
+/// The value of one: its length in bytes, or a negative errno.
+int64_t cal_read_attribute(const char *path, const char *name, void *value, size_t capacity);
+
+/// Opens the folder, its path relative to the open one, without following any
+/// symbolic link on the way: the descriptor (CLOEXEC), or a negative errno.
+int cal_open_folder(int directory, const char *path);
 
 /// pipe2 with O_CLOEXEC; 0, or the errno.
 int cal_pipe(int fds[2]);

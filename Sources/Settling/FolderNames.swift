@@ -1,0 +1,54 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+
+/// The names in an open folder, without `.` and `..`, in the order of the file system.
+struct FolderNames: ~Copyable {
+    private let stream: OpaquePointer
+    /// Why the listing ended; 0 at its end.
+    private(set) var error: Int32 = 0
+
+    /// Opens the folder without following a link.
+    ///
+    /// - Parameters:
+    ///   - path: The folder.
+    ///   - directory: The open folder that the path is relative to.
+    /// - Throws: The error of opening it.
+    init(_ path: PathBytes, in directory: Int32 = AT_FDCWD) throws(SystemError) {
+        let descriptor = path.withCString { cal_open_folder(directory, $0) }
+        guard descriptor >= 0 else { throw SystemError(errno: -descriptor) }
+        guard let stream = fdopendir(descriptor) else {
+            let error = errno
+            close(descriptor)
+            throw SystemError(errno: error)
+        }
+        self.stream = stream
+    }
+
+    deinit { closedir(stream) }
+
+    /// The open folder, for calls that are relative to it.
+    var descriptor: Int32 { dirfd(stream) }
+
+    /// The next name; nil at the end, and when reading fails.
+    mutating func next() -> PathBytes? {
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                error = errno
+                return nil
+            }
+            // The record is as long as its name: reading all of d_name would run over its end.
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return nil }
+            let start = UnsafeRawPointer(entry) + offset
+            let length = strlen(start.assumingMemoryBound(to: CChar.self))
+            let name = PathBytes(UnsafeRawBufferPointer(start: start, count: length))
+            if name != "." && name != ".." { return name }
+        }
+    }
+}
+
+/// What a system call gave instead of an answer.
+struct SystemError: Error {
+    var errno: Int32
+}

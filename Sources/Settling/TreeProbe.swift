@@ -1,0 +1,152 @@
+import CAlightLinux
+package import FileEvents
+import Glibc
+
+/// What is in a folder, all the way down.
+package struct TreeFacts: Sendable, Hashable {
+    /// Stands for the relative path, identity, type, size and modification time of everything below.
+    ///
+    /// 16 bytes, the same at each look and after a restart in whatever order the
+    /// file system lists. It notices accidents; it is no defence against intent.
+    package var fingerprint: [UInt8]
+    /// How many entries there are below.
+    package var entries: Int
+    /// The bytes of the regular files.
+    package var size: UInt64
+    /// The newest change of anything, and of the folder itself, by the kernel's time.
+    package var changed: Timestamp
+    /// Whether there were files of which the writers are not known, or folders that can't be listed.
+    package var isUncertain: Bool
+
+    package init(fingerprint: [UInt8], entries: Int, size: UInt64, changed: Timestamp, isUncertain: Bool) {
+        self.fingerprint = fingerprint
+        self.entries = entries
+        self.size = size
+        self.changed = changed
+        self.isUncertain = isUncertain
+    }
+}
+
+extension DiskProbe {
+    package enum TreeSight: Sendable, Hashable {
+        /// Nobody writes to what was found.
+        case resting(TreeFacts)
+        /// Some regular file has a writer, or something went away while it was looked at.
+        case busy
+        /// There is no such folder.
+        case absent
+        /// The folder itself can't be listed.
+        case unreadable(errno: Int32)
+        /// The caller wanted no more.
+        case stopped
+    }
+
+    /// Looks at everything in a folder.
+    ///
+    /// Symbolic links are entries and are not followed. At most four descriptors
+    /// are open at once, whatever the depth. Asking for writers about doubles the
+    /// time: 20,000 files took 0.26 s in place of 0.13 s, without optimisation.
+    ///
+    /// - Parameters:
+    ///   - folder: The folder.
+    ///   - askingWriters: Whether a regular file with a writer ends the walk.
+    ///   - isStopped: Asked at each entry; the walk ends when it says so.
+    /// - Returns: What there is.
+    package static func tree(
+        at folder: PathBytes, askingWriters: Bool = true, isStopped: () -> Bool = { false }
+    ) -> TreeSight {
+        var status = cal_stat()
+        let root: FolderNames
+        do {
+            root = try FolderNames(folder)
+        } catch {
+            switch error.errno {
+            // A link, or a file where the folder was.
+            case ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG: return .absent
+            default: return .unreadable(errno: error.errno)
+            }
+        }
+        guard cal_stat_descriptor(root.descriptor, &status) == 0 else { return .busy }
+        var fingerprint = TreeFingerprint()
+        var facts = TreeFacts(
+            fingerprint: [], entries: 0, size: 0, changed: Snapshot(status).changed, isUncertain: false)
+        var folders = [PathBytes(".")]
+        while let folder = folders.popLast() {
+            var names: FolderNames
+            do {
+                names = try FolderNames(folder, in: root.descriptor)
+            } catch {
+                if error.errno == ENOENT || error.errno == ENOTDIR || error.errno == ELOOP { return .busy }
+                facts.isUncertain = true
+                continue
+            }
+            while let name = names.next() {
+                if isStopped() { return .stopped }
+                switch name.withCString({ cal_stat_entry(names.descriptor, $0, 0, &status) }) {
+                case 0: break
+                case ENOENT: return .busy
+                default:
+                    facts.isUncertain = true
+                    continue
+                }
+                let entry = Snapshot(status)
+                let path = folder.appending(name.bytes)
+                fingerprint.add(path, entry)
+                facts.entries += 1
+                facts.changed = max(facts.changed, entry.changed)
+                if entry.type == .directory { folders.append(path) }
+                guard entry.type == .file else { continue }
+                facts.size &+= entry.size
+                guard askingWriters else { continue }
+                switch writers(of: name, in: names.descriptor) {
+                case .nobody: break
+                case .somebody: return .busy
+                case .unknown: facts.isUncertain = true
+                }
+            }
+            if names.error != 0 { facts.isUncertain = true }
+        }
+        facts.fingerprint = fingerprint.bytes
+        return .resting(facts)
+    }
+}
+
+/// A sum over entries, each mixed into 128 bits, so the order of adding is nothing.
+struct TreeFingerprint {
+    private var low: UInt64 = 0
+    private var high: UInt64 = 0
+
+    mutating func add(_ path: PathBytes, _ entry: Snapshot) {
+        low &+= Self.mixed(path, entry, seed: 0x9E37_79B9_7F4A_7C15)
+        high &+= Self.mixed(path, entry, seed: 0xD1B5_4A32_D192_ED03)
+    }
+
+    var bytes: [UInt8] {
+        [high, low].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * $0)) } }
+    }
+
+    /// FNV-1a over the path, the rest by the finaliser of SplitMix64.
+    private static func mixed(_ path: PathBytes, _ entry: Snapshot, seed: UInt64) -> UInt64 {
+        var sum = seed
+        for byte in path.bytes { sum = (sum ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        let type: UInt64 =
+            switch entry.type {
+            case .file: 0
+            case .directory: 1
+            case .symlink: 2
+            case .other: 3
+            }
+        let words = [
+            UInt64(entry.identity.deviceMajor) << 32 | UInt64(entry.identity.deviceMinor), entry.identity.inode,
+            UInt64(bitPattern: entry.identity.birth), type, entry.size, UInt64(bitPattern: entry.modified.seconds),
+            UInt64(entry.modified.nanoseconds),
+        ]
+        for word in words {
+            sum ^= word
+            sum = (sum ^ (sum >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            sum = (sum ^ (sum >> 27)) &* 0x94D0_49BB_1331_11EB
+            sum ^= sum >> 31
+        }
+        return sum
+    }
+}

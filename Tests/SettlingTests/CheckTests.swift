@@ -1,0 +1,90 @@
+import FileEvents
+import Glibc
+import Settling
+import TestKit
+import Testing
+
+struct CheckTests {
+    private func check(
+        _ path: PathBytes, _ policy: SettlePolicy, isPolled: Bool = false, reading extras: DiskProbe.Extras = [],
+        waited: Duration = .zero
+    ) -> FinishedProbe.Verdict {
+        FinishedProbe.check(
+            path, policy: policy, isPolled: isPolled, reading: extras, sample: nil, round: 0, waited: waited)
+    }
+
+    private func isFinished(_ verdict: FinishedProbe.Verdict, isForced: Bool = false) -> Bool {
+        guard case .finished(_, isForced) = verdict else { return false }
+        return true
+    }
+
+    @Test func `S31 an open writer holds a file back, unless the rule ignores writers`() {
+        withTempTree { tree in
+            let path = tree.path("a")
+            let writer = path.withCString { open($0, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644) }
+            #expect(check(path, SettlePolicy()) == .wait(.milliseconds(1), sample: nil))
+            #expect(isFinished(check(path, SettlePolicy(writers: .ignore))))
+            #expect(
+                isFinished(check(path, SettlePolicy(maximumWait: .seconds(1)), waited: .seconds(1)), isForced: true))
+            close(writer)
+            #expect(isFinished(check(path, SettlePolicy())))
+        }
+    }
+
+    @Test func `S09 a lock holds a file back where the rule waits for locks`() {
+        withTempTree { tree in
+            let path = tree.path("a")
+            TestFile.write(path, "x")
+            let holder = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
+            #expect(flock(holder, LOCK_EX) == 0)
+            #expect(isFinished(check(path, SettlePolicy())))
+            #expect(check(path, SettlePolicy(locks: .wait)) == .wait(.milliseconds(1), sample: nil))
+            close(holder)
+            #expect(isFinished(check(path, SettlePolicy(locks: .wait))))
+        }
+    }
+
+    @Test func `S55 on a polled root a lease is no proof, but a writer is one`() {
+        withTempTree { tree in
+            let path = tree.path("a")
+            TestFile.write(path, "x")
+            guard case .wait(.seconds(1), .some) = check(path, SettlePolicy(), isPolled: true) else {
+                Issue.record("finished without samples")
+                return
+            }
+            let writer = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
+            defer { close(writer) }
+            #expect(check(path, SettlePolicy(), isPolled: true) == .wait(.milliseconds(1), sample: nil))
+        }
+    }
+
+    @Test func `S34 a folder that is one unit waits for a writer below`() {
+        withTempTree { tree in
+            let path = tree.path("a/b/c")
+            TestFile.write(path, "x")
+            let policy = SettlePolicy(quiet: .zero, isTree: true)
+            let writer = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
+            #expect(check(tree.path("a"), policy) == .wait(.seconds(1), sample: nil))
+            close(writer)
+            guard case .finished(let folder, isForced: false) = check(tree.path("a"), policy) else {
+                Issue.record("the folder is not finished")
+                return
+            }
+            #expect(folder.type == .directory)
+            #expect(folder.digest?.count == 16)
+        }
+    }
+
+    @Test func `S06 a finished file has its extended attributes where they are asked for`() {
+        withTempTree { tree in
+            let path = tree.path("a")
+            TestFile.write(path, "x")
+            #expect(TestFile.setAttribute(path, "user.a", [1]))
+            guard case .finished(let file, _) = check(path, SettlePolicy(), reading: .extended) else {
+                Issue.record("the file is not finished")
+                return
+            }
+            #expect(file.extended == [ExtendedAttribute(name: "user.a", value: [1])])
+        }
+    }
+}

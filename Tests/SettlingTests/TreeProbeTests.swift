@@ -1,0 +1,154 @@
+import FileEvents
+import Glibc
+import Settling
+import TestKit
+import Testing
+
+struct TreeProbeTests {
+    private func rested(_ root: PathBytes) -> TreeFacts? {
+        guard case .resting(let facts) = DiskProbe.tree(at: root) else { return nil }
+        return facts
+    }
+
+    @Test func `S34 a folder at rest is told in numbers`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("a"), "123")
+            TestFile.write(tree.path("b/c/d"), "45")
+            _ = tree.path("b/link").withCString { symlink("/etc/passwd", $0) }
+            let facts = try #require(rested(tree.root))
+            #expect(facts.entries == 5)
+            #expect(facts.size == 5)
+            #expect(facts.fingerprint.count == 16)
+            #expect(!facts.isUncertain)
+            #expect(facts.changed <= DiskProbe.now())
+        }
+    }
+
+    @Test func `S34 a writer anywhere below makes the folder busy, unless nobody asks`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("a"), "1")
+            TestFile.write(tree.path("b/c/d"), "2")
+            #expect(rested(tree.root) != nil)
+            let writer = tree.path("b/c/d").withCString { open($0, O_WRONLY | O_CLOEXEC) }
+            #expect(DiskProbe.tree(at: tree.root) == .busy)
+            guard case .resting = DiskProbe.tree(at: tree.root, askingWriters: false) else {
+                Issue.record("the writer was asked for")
+                return
+            }
+            close(writer)
+            #expect(rested(tree.root) != nil)
+        }
+    }
+
+    @Test func `S34 each change below changes the fingerprint, and a look changes nothing`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.write(tree.path("a"), "1")
+            TestFile.write(tree.path("b/c"), "2")
+            var seen = Set([try #require(rested(root)).fingerprint])
+            #expect(rested(root)?.fingerprint == seen.first)
+            let changes: [(String, () -> Void)] = [
+                ("append", { TestFile.write(root.appending("a"), Array("3".utf8), appending: true) }),
+                ("rewrite", { TestFile.write(root.appending("b/c"), "4") }),
+                ("create", { TestFile.write(root.appending("b/d"), "") }),
+                ("folder", { TestFile.makeFolder(root.appending("e")) }),
+                ("rename", { rename(root, "b/d", "e/d") }),
+                (
+                    "exchange by hand",
+                    {
+                        rename(root, "a", "x"); rename(root, "b/c", "a"); rename(root, "x", "b/c")
+                    }
+                ),
+                ("remove", { _ = root.appending("e/d").withCString { unlink($0) } }),
+            ]
+            for (name, change) in changes {
+                change()
+                #expect(seen.insert(try #require(rested(root)).fingerprint).inserted, "\(name) is not seen")
+            }
+        }
+    }
+
+    private func rename(_ root: PathBytes, _ from: String, _ to: String) {
+        _ = root.appending(from).withCString { from in root.appending(to).withCString { Glibc.rename(from, $0) } }
+    }
+
+    @Test func `S18 links are entries and lead nowhere`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.write(tree.path("out/a"), "1")
+            _ = tree.path("in/link").withCString { symlink("../out", $0) }
+            _ = tree.path("in/loop").withCString { symlink(".", $0) }
+            #expect(rested(tree.path("in"))?.entries == 2)
+            #expect(DiskProbe.tree(at: tree.path("in/link")) == .absent)
+        }
+    }
+
+    @Test func `S34 depth and width need no more descriptors`() {
+        withTempTree { tree in
+            var folder = tree.root
+            for level in 0..<150 {
+                folder = folder.appending("d\(level)")
+                TestFile.write(folder.appending("f"), "x")
+            }
+            for index in 0..<500 { TestFile.makeFolder(tree.path("w\(index)")) }
+            #expect(rested(tree.root)?.entries == 800)
+            let root = tree.root
+            var most = 0
+            let sight = DiskProbe.tree(
+                at: root,
+                isStopped: {
+                    most = max(most, openFolders(inside: root))
+                    return false
+                })
+            #expect(sight == rested(root).map { .resting($0) })
+            #expect((1...3).contains(most))
+        }
+    }
+
+    private func openFolders(inside root: PathBytes) -> Int {
+        TestFile.names(in: "/proc/self/fd").count { name in
+            var target = [CChar](repeating: 0, count: 4_096)
+            let length = PathBytes("/proc/self/fd").appending(name).withCString { readlink($0, &target, target.count) }
+            return length > 0 && PathBytes(target[..<length].map { UInt8(bitPattern: $0) }).isInside(root)
+        }
+    }
+
+    @Test func `S34 a walk stops when it is told to`() {
+        withTempTree { tree in
+            for index in 0..<20 { TestFile.write(tree.path("\(index)"), "x") }
+            var asked = 0
+            let sight = DiskProbe.tree(
+                at: tree.root,
+                isStopped: {
+                    asked += 1
+                    return asked == 5
+                })
+            #expect(sight == .stopped)
+            #expect(asked == 5)
+        }
+    }
+
+    @Test func `what is no folder is told apart`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("a"), "x")
+            #expect(DiskProbe.tree(at: tree.path("a")) == .absent)
+            #expect(DiskProbe.tree(at: tree.path("missing")) == .absent)
+        }
+    }
+
+    @Test func `S44 a folder that can't be listed is unreadable, one below makes the whole uncertain`() async {
+        // In a process of its own, because root may read everything.
+        await #expect(processExitsWith: .success) {
+            let tree = TemporaryTree()
+            _ = tree.root.withCString { chmod($0, 0o755) }
+            TestFile.write(tree.path("in/a"), "x")
+            TestFile.makeFolder(tree.path("in/closed"))
+            _ = tree.path("in/closed").withCString { chmod($0, 0) }
+            if geteuid() == 0 { precondition(seteuid(65_534) == 0) }
+            guard case .resting(let facts) = DiskProbe.tree(at: tree.path("in")) else { preconditionFailure() }
+            precondition(facts.isUncertain && facts.entries == 2)
+            precondition(DiskProbe.tree(at: tree.path("in/closed")) == .unreadable(errno: EACCES))
+            if getuid() == 0 { precondition(seteuid(0) == 0) }
+        }
+    }
+}
