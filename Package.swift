@@ -51,10 +51,11 @@ let package = Package(
         layer("Settling", ["CAlightLinux", "FileEvents", heap]),
 
         // Layer 3: what to do when.
+        layer("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Settling"]),
         layer("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Settling"]),
 
         // Layer 4: rules from YAML, jobs kept, actions done.
-        layer("Journaling", ["FileEvents", "PluginProtocol", "Rules", heap]),
+        layer("Journaling", ["FileEvents", "PluginProtocol", "Reconciling", "Rules", heap]),
         layer(
             "RuleLoading",
             ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),
@@ -65,7 +66,7 @@ let package = Package(
             "Engine",
             [
                 "CAlightLinux", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
-                "Rules", "Settling", logging,
+                "Reconciling", "Rules", "Settling", logging,
             ]),
 
         // Layer 7: the program.
@@ -73,7 +74,7 @@ let package = Package(
             name: "alight",
             dependencies: [
                 argumentParser, "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling",
-                logging, "PluginProtocol", "RuleLoading", "Rules", "Settling",
+                logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),
 
@@ -84,12 +85,12 @@ let package = Package(
         tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
         tests("Globbing", ["Globbing"]),
         tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
-        tests("Journaling", ["FileEvents", "Journaling", "PluginProtocol", "Rules", "TestKit"]),
+        tests("Journaling", ["FileEvents", "Journaling", "PluginProtocol", "Reconciling", "Rules", "TestKit"]),
         tests(
             "Engine",
             [
-                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol", "Rules",
-                "Settling", "TestKit", logging,
+                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
+                "Reconciling", "Rules", "Settling", "TestKit", logging,
             ]),
         tests(
             "RuleLoading", ["FileEvents", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling", "TestKit"],

@@ -5,6 +5,7 @@ import Handling
 import Journaling
 import Logging
 import PluginProtocol
+import Reconciling
 import Rules
 import Settling
 
@@ -121,21 +122,21 @@ struct Attempt: Sendable {
             guard case .present(let snapshot) = DiskProbe.look(at: output), rule.types.contains(snapshot.type) else {
                 continue
             }
-            result.ownWrites.append(LedgerEntry(rule: rule.name, path: output, snapshot: snapshot))
+            result.ownWrites.append(LedgerEntry(view: rule.name, path: output, snapshot: snapshot))
         }
         guard job.event.kind != .deleted else { return }
         switch DiskProbe.look(at: job.event.path) {
         case .absent
         where (outcome.ending == .succeeded || !job.steps.isEmpty)
             && rule.actions.contains(where: \.mayRemoveInput):
-            result.ownWrites.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: nil))
+            result.ownWrites.append(LedgerEntry(view: rule.name, path: job.event.path, snapshot: nil))
         case .present(let snapshot) where rule.actions.contains(where: \.isProgram) && snapshot != job.event.snapshot:
             // While somebody has it open for writing the change is not finished, and comes by itself.
             guard snapshot.type != .file || DiskProbe.writers(of: job.event.path) != .somebody else { break }
             let comesAgain = outcome.ending == .retry || outcome.ending == .notReady
             let isSame = snapshot.hasSameContent(as: job.event.snapshot)
             if comesAgain || isSame || isRepeated {
-                result.ownWrites.append(LedgerEntry(rule: rule.name, path: job.event.path, snapshot: snapshot))
+                result.ownWrites.append(LedgerEntry(view: rule.name, path: job.event.path, snapshot: snapshot))
                 result.job.event.snapshot = snapshot
             } else {
                 result.change = snapshot

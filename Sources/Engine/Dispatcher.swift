@@ -3,6 +3,7 @@ import Handling
 import Journaling
 import Logging
 import PluginProtocol
+import Reconciling
 import Rules
 import Settling
 
@@ -71,7 +72,7 @@ struct Dispatcher: ~Copyable {
         guard case .outcome(let outcome) = result.ending else {
             // Of a move the old name is left to be told, which no job of the new name does.
             let isTakenOver =
-                job.event.kind != .moved && journal.hasPending(rule: job.rule, path: job.event.path)
+                job.event.kind != .moved && journal.hasPending(view: job.rule, path: job.event.path)
             _ = journal.record(job, .returned, [])
             return isTakenOver ? nil : job
         }

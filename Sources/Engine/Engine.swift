@@ -3,8 +3,8 @@ package import FileWatching
 package import Handling
 package import Journaling
 package import Logging
+import Reconciling
 package import Rules
-import Settling
 
 /// Turns files into finished jobs: watches, settles, decides, dispatches, remembers.
 ///
@@ -85,13 +85,13 @@ package final class Engine: Sendable {
     /// - Throws: When watching can't begin at all.
     package func run() throws(WatchError) -> EngineSummary {
         let queue = HintQueue { [mailbox] in mailbox.wake() }
-        let scope = WatchScope(
-            roots: ruleset.roots.map { WatchRoot(path: $0) }, reaches: { [ruleset] in ruleset.reaches(below: $0) },
-            takes: { [ruleset] in ruleset.takes($0) })
-        let watcher = try Watcher(scope: scope, queue: queue)
+        let watcher = try Watcher(scope: ruleset.scope, queue: queue)
         defer { watcher.stop() }
 
-        var pipeline = Pipeline(ruleset: ruleset, journal: journal, isPatient: !options.isOnce, report: report)
+        var reconciler = Reconciler(
+            views: ruleset.rules.map { View($0, isOnce: options.isOnce) }, ledger: journal,
+            isPatient: !options.isOnce
+        ) { [report] in report(.remark($0)) }
         var dispatcher = Dispatcher(
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, perform: perform,
             stop: stopSignal, log: log, report: report)
@@ -100,16 +100,16 @@ package final class Engine: Sendable {
         var late: Set<PathBytes> = []
 
         while true {
-            let messages = mailbox.take(until: nextWake(pipeline.nextDeadline, state, after: now))
+            let messages = mailbox.take(until: nextWake(reconciler.nextDeadline, state, after: now))
             let batch = queue.take()
             now = ContinuousClock.now
             for message in messages {
                 switch message {
                 case .ended(let result):
-                    if let returned = dispatcher.end(result, at: now) { pipeline.addReturned(returned, at: now) }
-                case .rescan:
-                    for root in ruleset.roots { pipeline.addKnown(inside: root, at: now) }
-                    watcher.rescan()
+                    if let returned = dispatcher.end(result, at: now), let view = ruleset.index(of: returned.rule) {
+                        reconciler.addReturned(returned.event, view: view, at: now)
+                    }
+                case .rescan: watcher.rescan()
                 case .stop: begin(.draining, &state, now)
                 case .stopAtOnce:
                     begin(.ending, &state, now)
@@ -118,26 +118,20 @@ package final class Engine: Sendable {
                 }
             }
             if state.phase == .running {
-                for hint in batch.hints {
-                    if hint.origin == .scan || !state.isReady, !options.isOnce {
-                        pipeline.addFound(hint, at: now)
-                    } else {
-                        pipeline.add(hint, at: now)
-                    }
-                }
-                for watching in batch.reports where state.fault == nil { take(watching, &state, &pipeline, now) }
-                pipeline.acceptSettled(at: now)
+                reconciler.take(batch, at: now)
+                for watching in batch.reports where state.fault == nil { take(watching, &state) }
+                accept(reconciler.takeSettled(at: now), at: now)
             } else {
                 late.formUnion(batch.hints.map(\.path))
             }
             if state.phase == .draining, let limit = state.limit, limit <= now { begin(.ending, &state, now) }
             if state.phase != .ending { dispatcher.fill(at: now) }
-            if isDone(state, isSettled: pipeline.isEmpty, running: dispatcher.running, now) { break }
+            if isDone(state, isSettled: reconciler.isEmpty, running: dispatcher.running, now) { break }
         }
         // What the kernel told until now, and nobody looked at.
         watcher.stop()
         late.formUnion(queue.take().hints.map(\.path))
-        return summary(state, unsettled: pipeline.unsettled(and: late))
+        return summary(state, unsettled: reconciler.unsettled(and: late))
     }
 
     // MARK: Phases
@@ -178,17 +172,22 @@ package final class Engine: Sendable {
         return [settled, due, state.limit].compactMap(\.self).min()
     }
 
-    private func take(
-        _ watching: WatchReport, _ state: inout RunState, _ pipeline: inout Pipeline, _ now: ContinuousClock.Instant
-    ) {
+    /// Makes jobs of what has become certain, and commits them with what they rest on.
+    private func accept(_ turn: Reconciler.Turn, at now: ContinuousClock.Instant) {
+        guard !turn.isEmpty else { return }
+        let jobs = turn.events.map { view, event in
+            let random = (UInt64.random(in: 0...UInt64.max), UInt16.random(in: 0...UInt16.max))
+            return Job(id: JobID(now: event.time, random: random), rule: ruleset.rules[view].name, event: event)
+        }
+        journal.accept(jobs, turn.entries, now: now)
+    }
+
+    private func take(_ watching: WatchReport, _ state: inout RunState) {
         switch watching {
         case .ready(let folders):
             state.isReady = true
             report(.ready(folders: folders, rules: ruleset.rules.count))
             return
-        case .overflow:
-            // What went while nobody looked is found by looking at all that is known.
-            for root in ruleset.roots { pipeline.addKnown(inside: root, at: now) }
         case .failure(let error) where !state.isReady && isFatal(error):
             // A rule that can't be watched from the start would be silent for ever.
             state.fault = error

@@ -1,5 +1,6 @@
 package import FileEvents
 package import FileWatching
+package import Reconciling
 package import Rules
 
 /// What the engine tells the command, on the engine's thread and in order.
@@ -10,10 +11,8 @@ package enum EngineReport: Sendable {
     case attempt(AttemptReport)
     /// Something about the watching, other than `ready`.
     case watching(WatchReport)
-    /// A file has been open for writing for so long; it is still waited for.
-    case stillWritten(PathBytes, for: Duration)
-    /// A path can't be looked at; what is known of it stays.
-    case unreadable(PathBytes, errno: Int32)
+    /// Something about a path that can't be told yet.
+    case remark(Reconciler.Remark)
     /// The stop was asked for: so many jobs are finished first.
     case draining(jobs: Int)
 }

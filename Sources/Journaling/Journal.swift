@@ -1,23 +1,13 @@
 package import FileEvents
+package import Reconciling
 package import Rules
 
 /// The record of what was accepted, what is to be done, and what came of it.
 ///
-/// The journal is the queue: an event is accepted when its jobs and the ledger's
+/// Its ledger has a view for each rule, by the rule's name. The journal is the queue: an event is accepted when its jobs and the ledger's
 /// new snapshots are committed together, and finished when its outcome is. The
 /// engine calls from one thread; every call returns when it is committed.
-package protocol Journal: Sendable {
-    // MARK: Ledger
-
-    /// The snapshot that was last accepted for the rule and path.
-    func snapshot(rule: String, path: PathBytes) -> Snapshot?
-
-    /// The paths under which the rule knows the file; several when it has hard links.
-    func paths(rule: String, identity: FileIdentity) -> [PathBytes]
-
-    /// The paths that the rule knows in the folder, at any depth, and the folder itself.
-    func paths(rule: String, inside folder: PathBytes) -> [PathBytes]
-
+package protocol Journal: Ledger, Sendable {
     // MARK: Queue
 
     /// Commits jobs together with the snapshots that they rest on.
@@ -38,9 +28,6 @@ package protocol Journal: Sendable {
     /// - Returns: The jobs, their attempts counted up; fewer than `limit` when no more are due.
     func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]
 
-    /// Whether a newer event of the rule and path waits for its turn.
-    func hasPending(rule: String, path: PathBytes) -> Bool
-
     /// Commits how a leased job ended, together with the snapshots that its own writes left.
     ///
     /// A pending job of the same rule that rests on exactly such a snapshot, or
@@ -60,20 +47,6 @@ package protocol Journal: Sendable {
     var pendingRules: Set<String> { get }
 
     var counts: JobCounts { get }
-}
-
-/// One change of the ledger.
-package struct LedgerEntry: Sendable, Hashable {
-    package var rule: String
-    package var path: PathBytes
-    /// What is known of the path now; nil to forget it.
-    package var snapshot: Snapshot?
-
-    package init(rule: String, path: PathBytes, snapshot: Snapshot?) {
-        self.rule = rule
-        self.path = path
-        self.snapshot = snapshot
-    }
 }
 
 /// What becomes of a job after an attempt.

@@ -1,6 +1,7 @@
 package import FileEvents
 import HeapModule
 import PluginProtocol
+package import Reconciling
 package import Rules
 import Synchronization
 
@@ -9,35 +10,6 @@ import Synchronization
 /// What is accepted but not done is lost when the program dies, and so is the
 /// ledger: the next start takes what it finds as known.
 package final class MemoryJournal: Journal {
-    private struct Known {
-        var snapshots: [PathBytes: Snapshot] = [:]
-        var paths: [FileIdentity: PathBytes] = [:]
-        /// The further names of files that have several.
-        var links: [FileIdentity: [PathBytes]] = [:]
-
-        mutating func set(_ path: PathBytes, _ snapshot: Snapshot?) {
-            let old = snapshots[path]
-            snapshots[path] = snapshot
-            guard old?.identity != snapshot?.identity else { return }
-            if let old { forget(path, old.identity) }
-            if let snapshot { note(path, snapshot.identity) }
-        }
-
-        private mutating func forget(_ path: PathBytes, _ identity: FileIdentity) {
-            var names = ([paths[identity]].compactMap(\.self) + (links[identity] ?? [])).filter { $0 != path }
-            paths[identity] = names.isEmpty ? nil : names.removeFirst()
-            links[identity] = names.isEmpty ? nil : names
-        }
-
-        private mutating func note(_ path: PathBytes, _ identity: FileIdentity) {
-            if paths[identity] == nil {
-                paths[identity] = path
-            } else {
-                links[identity, default: []].append(path)
-            }
-        }
-    }
-
     private struct Place: Comparable {
         var due: ContinuousClock.Instant
         var sequence: UInt64
@@ -67,7 +39,7 @@ package final class MemoryJournal: Journal {
     }
 
     private struct State {
-        var ledger: [String: Known] = [:]
+        var ledger: [String: LedgerTree] = [:]
         var lanes: [String: Lane] = [:]
         /// Pending and running jobs.
         var jobs: [JobID: Job] = [:]
@@ -75,7 +47,7 @@ package final class MemoryJournal: Journal {
         var sequence: UInt64 = 0
 
         mutating func apply(_ entries: [LedgerEntry]) {
-            for entry in entries { ledger[entry.rule, default: Known()].set(entry.path, entry.snapshot) }
+            for entry in entries { ledger[entry.view, default: LedgerTree()].set(entry.path, entry.snapshot) }
         }
 
         /// The pending job of a path, which a newer event joins.
@@ -129,7 +101,7 @@ package final class MemoryJournal: Journal {
                 return false
             }
             forget(waiting)
-            if ledger[job.rule]?.snapshots[from] == nil, lanes[job.rule]?.byPath[from] == nil {
+            if ledger[job.rule]?[from] == nil, lanes[job.rule]?.byPath[from] == nil {
                 var old = waiting
                 old.event = job.event
                 old.event.path = from
@@ -143,11 +115,11 @@ package final class MemoryJournal: Journal {
 
         /// Makes the ledger forget a move whose new name was gone before anything was done for it.
         mutating func takeBackMove(_ event: FileEvent, of rule: String) {
-            if let from = event.from, ledger[rule]?.snapshots[from] == nil {
-                ledger[rule, default: Known()].set(from, event.before)
+            if let from = event.from, ledger[rule]?[from] == nil {
+                ledger[rule, default: LedgerTree()].set(from, event.before)
             }
             guard !event.isReplaced, lanes[rule]?.byPath[event.path] == nil,
-                ledger[rule]?.snapshots[event.path]?.identity == event.snapshot.identity
+                ledger[rule]?[event.path]?.identity == event.snapshot.identity
             else { return }
             ledger[rule]?.set(event.path, nil)
         }
@@ -162,7 +134,7 @@ package final class MemoryJournal: Journal {
 
         /// Drops the pending job that tells of nothing but this entry.
         mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
-            guard let job = pending(entry.rule, entry.path), job.attempt == 0 else { return nil }
+            guard let job = pending(entry.view, entry.path), job.attempt == 0 else { return nil }
             if let snapshot = entry.snapshot {
                 guard job.event.kind != .deleted, job.event.snapshot.hasSameContent(as: snapshot) else { return nil }
             } else {
@@ -184,19 +156,23 @@ package final class MemoryJournal: Journal {
 
     package init() {}
 
-    package func snapshot(rule: String, path: PathBytes) -> Snapshot? {
-        state.withLock { $0.ledger[rule]?.snapshots[path] }
+    package func snapshot(view: String, path: PathBytes) -> Snapshot? {
+        state.withLock { $0.ledger[view]?[path] }
     }
 
-    package func paths(rule: String, identity: FileIdentity) -> [PathBytes] {
-        state.withLock { state in
-            guard let known = state.ledger[rule], let path = known.paths[identity] else { return [] }
-            return [path] + (known.links[identity] ?? [])
+    package func paths(view: String, identity: FileIdentity) -> [PathBytes] {
+        state.withLock { $0.ledger[view]?.paths(of: identity) ?? [] }
+    }
+
+    package func visit(view: String, inside folder: PathBytes, _ body: (PathBytes, Snapshot) -> Void) {
+        if folder.bytes != [.slash], let snapshot = snapshot(view: view, path: folder) { body(folder, snapshot) }
+        // Folder by folder, so that the lock is not held while somebody looks at the disk.
+        var rest = [folder]
+        while let folder = rest.popLast() {
+            guard let listing = state.withLock({ $0.ledger[view]?.list(folder) }) else { return }
+            for (path, snapshot) in listing.entries { body(path, snapshot) }
+            rest += listing.folders
         }
-    }
-
-    package func paths(rule: String, inside folder: PathBytes) -> [PathBytes] {
-        state.withLock { $0.ledger[rule]?.snapshots.keys.filter { $0.isInside(folder) } ?? [] }.sorted()
     }
 
     package func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant) {
@@ -310,7 +286,7 @@ package final class MemoryJournal: Journal {
                     state.takeBackMove(job.event, of: job.rule)
                 } else if !state.join(job) {
                     // A newer job would do the work of both, and the ledger know its file already.
-                    state.apply([LedgerEntry(rule: job.rule, path: job.event.path, snapshot: job.event.before)])
+                    state.apply([LedgerEntry(view: job.rule, path: job.event.path, snapshot: job.event.before)])
                 }
             case .again(let due, let outcome, let counts):
                 state.putBack(job, outcome, due: due, counts: counts)
@@ -319,8 +295,8 @@ package final class MemoryJournal: Journal {
         }
     }
 
-    package func hasPending(rule: String, path: PathBytes) -> Bool {
-        state.withLock { $0.lanes[rule]?.byPath[path] != nil }
+    package func hasPending(view: String, path: PathBytes) -> Bool {
+        state.withLock { $0.lanes[view]?.byPath[path] != nil }
     }
 
     package func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {

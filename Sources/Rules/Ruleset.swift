@@ -36,11 +36,16 @@ package struct Ruleset: Sendable {
         return matches
     }
 
-    /// Whether any rule takes the path by name.
-    package func takes(_ path: PathBytes) -> Bool { rules.contains { $0.root(taking: path) != nil } }
+    /// Whether any rule takes the path by name, or a folder above it as one unit with what is in it.
+    package func takes(_ path: PathBytes) -> Bool {
+        rules.contains { $0.root(taking: path) != nil || !$0.filter.trees(holding: path.bytes).isEmpty }
+    }
 
     /// Whether any rule could take a path strictly below the folder: what makes it worth a watch.
     package func reaches(below folder: PathBytes) -> Bool { rules.contains { $0.reaches(below: folder) } }
 
     package func rule(named name: String) -> Rule? { places[name].map { rules[$0] } }
+
+    /// Where the rule of that name stands in `rules`.
+    package func index(of name: String) -> Int? { places[name] }
 }

@@ -43,6 +43,9 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
 
     package func contains(_ key: Key) -> Bool { waiting[key] != nil }
 
+    /// What is known of a key that waits; nil when it does not.
+    package func note(_ key: Key) -> Note? { waiting[key]?.note }
+
     /// The keys that wait, in no order.
     package var keys: [Key] { Array(waiting.keys) }
 
@@ -85,10 +88,10 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
         push(key, due)
     }
 
-    /// Removes and returns everything whose quiet time is over, in the order of deadlines.
-    package mutating func takeDue(at now: Instant) -> [(key: Key, entry: Waiting)] {
+    /// Removes and returns everything whose quiet time is over, in the order of deadlines; no more than the limit.
+    package mutating func takeDue(at now: Instant, limit: Int = .max) -> [(key: Key, entry: Waiting)] {
         var due: [(key: Key, entry: Waiting)] = []
-        while let first = deadlines.min, first.due <= now {
+        while due.count < limit, let first = deadlines.min, first.due <= now {
             deadlines.removeMin()
             guard let entry = waiting[first.key] else { continue }
             if entry.due > now {

@@ -4,6 +4,7 @@ import FileWatching
 import Foundation
 import Glibc
 import PluginProtocol
+import Reconciling
 import Rules
 
 /// How the program talks while it runs.
@@ -21,10 +22,10 @@ struct Reporter: Sendable {
             say(.notice, "ready: watching \(folders) folders for \(rules) rules")
         case .attempt(let attempt): self.attempt(attempt)
         case .watching(let watching): self.watching(watching)
-        case .stillWritten(let path, let duration):
+        case .remark(.stillWritten(let path, let duration)):
             let minutes = duration.components.seconds / 60
             say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
-        case .unreadable(let path, let errno):
+        case .remark(.unreadable(let path, let errno)):
             say(.error, "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")
         case .draining(let jobs):
             say(

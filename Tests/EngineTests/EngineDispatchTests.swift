@@ -253,7 +253,7 @@ struct EngineDispatchTests {
             TestFile.write(tree.path("in/a"), "old")
             #expect(Deadline.wait { run.journal.counts.pending == 1 })
             TestFile.write(tree.path("in/a"), "newer")
-            #expect(Deadline.wait { run.journal.snapshot(rule: "r", path: tree.path("in/a"))?.size == 5 })
+            #expect(Deadline.wait { run.journal.snapshot(view: "r", path: tree.path("in/a"))?.size == 5 })
             gate.open()
             #expect(run.ended(2))
             TestFile.write(tree.path("in/last"), "x")

@@ -71,7 +71,7 @@ struct EngineEventTests {
             // Each hop is accepted before the next is made, but nobody has been told yet.
             for (from, to) in [("a", "b"), ("b", "c"), ("c", "d")] {
                 Self.move(tree.path("in/\(from)"), tree.path("in/\(to)"))
-                #expect(Deadline.wait { run.journal.snapshot(rule: "r", path: tree.path("in/\(to)")) != nil })
+                #expect(Deadline.wait { run.journal.snapshot(view: "r", path: tree.path("in/\(to)")) != nil })
             }
             gate.open()
             #expect(run.ended(2))

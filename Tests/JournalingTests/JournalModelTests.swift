@@ -1,6 +1,7 @@
 import FileEvents
 import Journaling
 import PluginProtocol
+import Reconciling
 import Rules
 import TestKit
 import Testing
@@ -75,7 +76,7 @@ struct JournalModelTests {
                         Job(
                             id: JobID("\(serial)"), rule: rule,
                             event: .sample(kind, path, snapshot, before: before))
-                    ], [LedgerEntry(rule: rule, path: path, snapshot: snapshot)], now: now)
+                    ], [LedgerEntry(view: rule, path: path, snapshot: snapshot)], now: now)
                 model.accept(Model.Entry(rule: rule, path: path, due: now, size: size, kind: kind))
             case 4..<7:
                 let busy = Set(model.running.values.map(\.path))
@@ -144,7 +145,7 @@ struct JournalModelTests {
             #expect(journal.pendingRules.isSuperset(of: model.pending.map(\.rule)))
             try #require(journal.nextDue(after: now) == model.pending.map(\.due).filter { $0 > now }.min())
             let isSame = rules.allSatisfy { rule in
-                paths.allSatisfy { journal.snapshot(rule: rule, path: $0)?.size == model.ledger[rule]?[$0] }
+                paths.allSatisfy { journal.snapshot(view: rule, path: $0)?.size == model.ledger[rule]?[$0] }
             }
             try #require(isSame)
         }

@@ -1,0 +1,25 @@
+import FileEvents
+import FileWatching
+import Reconciling
+import Rules
+
+extension Ruleset {
+    /// What has to be watched for all rules together.
+    var scope: WatchScope {
+        let roots = rules.flatMap { rule in
+            rule.roots.map { WatchRoot(path: $0, backend: rule.backend, interval: rule.pollInterval) }
+        }
+        return WatchScope(
+            roots: roots, isRaw: rules.contains { !$0.events.isDisjoint(with: .raw) },
+            reaches: { reaches(below: $0) }, takes: { takes($0) })
+    }
+}
+
+extension View {
+    /// What a rule wants to be told; with `isOnce` also of all that is there.
+    init(_ rule: Rule, isOnce: Bool) {
+        self.init(
+            name: rule.name, filter: rule.filter, types: rule.types, mask: rule.events, settle: rule.settle,
+            tellsExisting: isOnce || rule.existing == .process, tailBytes: rule.tail?.maximumBytes)
+    }
+}

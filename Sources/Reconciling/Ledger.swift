@@ -1,0 +1,35 @@
+package import FileEvents
+
+/// What was last accepted, for each view and path.
+///
+/// The reconciler only reads it: its owner commits the entries that it gives,
+/// together with what follows from the events, before it asks for the next.
+package protocol Ledger {
+    /// The snapshot that was last accepted for the view and path.
+    func snapshot(view: String, path: PathBytes) -> Snapshot?
+
+    /// The paths under which the view knows the file; several when it has hard links.
+    func paths(view: String, identity: FileIdentity) -> [PathBytes]
+
+    /// Calls the closure for all that the view knows in the folder, at any depth, and for the folder itself.
+    ///
+    /// The order is that of nothing. The closure must not call the ledger.
+    func visit(view: String, inside folder: PathBytes, _ body: (PathBytes, Snapshot) -> Void)
+
+    /// Whether something that was told of the path still waits to be taken.
+    func hasPending(view: String, path: PathBytes) -> Bool
+}
+
+/// One change of the ledger.
+package struct LedgerEntry: Sendable, Hashable {
+    package var view: String
+    package var path: PathBytes
+    /// What is known of the path now; nil to forget it.
+    package var snapshot: Snapshot?
+
+    package init(view: String, path: PathBytes, snapshot: Snapshot?) {
+        self.view = view
+        self.path = path
+        self.snapshot = snapshot
+    }
+}

@@ -1,0 +1,80 @@
+import FileEvents
+import FileWatching
+import Settling
+
+// Files that have another name now.
+extension Reconciler {
+    struct Move {
+        var from: PathBytes
+        var before: Snapshot
+    }
+
+    /// Where the view knew this file, if it is not there any more.
+    func move(_ view: View, to path: PathBytes, _ snapshot: Snapshot) -> Move? {
+        // Without a birth time a reused inode can't be told from a moved file.
+        guard snapshot.identity.birth != 0 else { return nil }
+        for from in ledger.paths(view: view.name, identity: snapshot.identity) where from != path {
+            guard let before = known(view, from), before.identity == snapshot.identity else { continue }
+            // Another name of the file is a hard link, unless it is gone or names another file now.
+            if case .present(let there) = DiskProbe.look(at: from), there.identity == snapshot.identity { continue }
+            return Move(from: from, before: before)
+        }
+        return nil
+    }
+
+    /// Tells at once of a known file that has a new name: it was complete before, so there is nothing to wait for.
+    ///
+    /// If its content changed too, the ledger keeps the old facts under the new
+    /// name, and settling finds the difference.
+    mutating func acceptMove(to path: PathBytes, _ matches: [Match], origin: EventOrigin) {
+        guard case .present(let snapshot) = DiskProbe.look(at: path) else { return }
+        for match in matches {
+            let view = views[match.view]
+            guard view.types.contains(snapshot.type), let move = move(view, to: path, snapshot) else { continue }
+            let replaced = known(view, path)
+            let isSame = move.before.hasSameContent(as: snapshot)
+            let note = Note(signs: [.appeared, .moved], origin: origin)
+            if isSame || view.mask.contains(.moved) {
+                var present = snapshot
+                present.extended = move.before.extended
+                tellMoved(match, move, path, present, replacing: replaced, note)
+                if !isSame { set(view, path, move.before) }
+            } else {
+                // The old name is gone for certain; the new one is told when its content is finished.
+                tellDeleted(match, move.from, move.before, Note(signs: [.vanished, .moved], origin: origin))
+            }
+        }
+    }
+
+    mutating func tellMoved(
+        _ match: Match, _ move: Move, _ path: PathBytes, _ snapshot: Snapshot, replacing replaced: Snapshot?,
+        _ note: Note
+    ) {
+        let view = views[match.view]
+        var snapshot = snapshot
+        snapshot.digest = move.before.digest
+        snapshot.delivered = move.before.delivered
+        set(view, move.from, nil)
+        set(view, path, snapshot)
+        if view.mask.contains(.moved) {
+            var event = event(.moved, match.root, path, snapshot, note.origin)
+            event.from = move.from
+            event.before = move.before
+            event.isReplaced = replaced != nil
+            tell(match.view, event)
+            return
+        }
+        // A view that does not ask for moves is told the halves.
+        var departure = event(.deleted, match.root, move.from, move.before, note.origin)
+        departure.isByMove = true
+        tell(match.view, departure)
+        var arrival = event(replaced == nil ? .created : .modified, match.root, path, snapshot, note.origin)
+        arrival.before = replaced
+        arrival.isReplaced = replaced != nil
+        if let replaced {
+            arrival.changed = Difference(before: replaced, after: snapshot, mayBeWritten: true).content
+        }
+        arrival.isByMove = true
+        tell(match.view, arrival)
+    }
+}

@@ -1,0 +1,187 @@
+import FileEvents
+import FileWatching
+import Globbing
+import Settling
+
+// Listings, and what the watcher reports of the watching itself.
+extension Reconciler {
+    /// Takes what the watcher tells besides hints.
+    ///
+    /// Views that ask for it are told; what it means for what is known is done.
+    mutating func take(_ report: WatchReport, at now: ContinuousClock.Instant) {
+        switch report {
+        case .listing(let root, let origin):
+            rootsSeen.insert(root)
+            if scans.add(root, origin) { tellScan(.scanBegan, root, origin) }
+        case .listed(let root, let origin):
+            let scan = scans.of(root)
+            // A first listing misses nothing: what is not known yet can't have gone.
+            if origin != .scan { compareKnown(inside: root, scan: scan, at: now) }
+            if let scan { scans.setListed(scan) }
+        case .overflow: tellLifecycle(.overflow, at: nil, origin: .live)
+        case .rootMissing(let root, _):
+            // A root that was never there is not gone.
+            if rootsSeen.remove(root) != nil { tellLifecycle(.rootGone, at: root, origin: .live) }
+        case .rootAppeared(let root):
+            tellLifecycle(.rootBack, at: root, origin: .live)
+        case .unmounted(let folder):
+            mountPoints.insert(folder)
+            for root in roots where root.isInside(folder) || folder.isInside(root) {
+                tellLifecycle(.unmounted, at: root, origin: .live)
+            }
+        case .mounted(let folder): mountPoints.insert(folder)
+        case .polling(let folder, _, _): polled.insert(folder)
+        case .ready: isStarting = false
+        case .progress, .rescanned, .limited, .failure: break
+        }
+    }
+
+    /// The roots of all views, each once.
+    private var roots: Set<PathBytes> { Set(views.flatMap(\.roots)) }
+
+    // MARK: Lifecycle
+
+    private mutating func tellScan(_ kind: EventKind, _ root: PathBytes, _ origin: EventOrigin) {
+        for (index, view) in views.enumerated() where view.roots.contains(root) {
+            // The first listing is silent unless the view wants to know what is there.
+            if origin == .scan, !view.tellsExisting { continue }
+            tell(index, lifecycleEvent(kind, root, origin))
+        }
+    }
+
+    /// Tells the views of a root, or all views, each by its own root.
+    private mutating func tellLifecycle(_ kind: EventKind, at root: PathBytes?, origin: EventOrigin) {
+        for (index, view) in views.enumerated() {
+            for own in view.roots where root == nil || own == root {
+                tell(index, lifecycleEvent(kind, own, origin))
+            }
+        }
+    }
+
+    private func lifecycleEvent(_ kind: EventKind, _ root: PathBytes, _ origin: EventOrigin) -> FileEvent {
+        guard case .present(let snapshot) = DiskProbe.look(at: root) else {
+            return event(kind, root, root, .unseen, origin)
+        }
+        return event(kind, root, root, snapshot, origin)
+    }
+
+    /// Tells of listings all of whose findings have been looked at.
+    mutating func tellEndedScans() {
+        for scan in scans.takeEnded() { tellScan(.scanEnded, scan.root, scan.origin) }
+    }
+
+    // MARK: What is told at once
+
+    /// Passes on that the path was opened, read or closed, to views that ask for it.
+    mutating func tellRaw(_ hint: Hint) {
+        let kinds: [(sign: Hint.Signs, kind: EventKind)] = [
+            (.opened, .opened), (.accessed, .accessed), (.closedUnwritten, .closed),
+        ]
+        guard kinds.contains(where: { hint.signs.contains($0.sign) }) else { return }
+        let wanted = matches(hint.path).filter { !views[$0.view].mask.isDisjoint(with: .raw) }
+        guard !wanted.isEmpty, case .present(let snapshot) = DiskProbe.look(at: hint.path) else { return }
+        for match in wanted where views[match.view].types.contains(snapshot.type) {
+            for (sign, kind) in kinds where hint.signs.contains(sign) {
+                tell(match.view, event(kind, match.root, hint.path, snapshot, hint.origin))
+            }
+        }
+    }
+
+    /// Tells that a path is there which is not known yet, once while it settles.
+    ///
+    /// - Returns: Whether anyone was told.
+    mutating func tellArriving(_ hint: Hint, _ matches: [Match]) -> Bool {
+        let wanted = matches.filter { match in
+            let view = views[match.view]
+            guard view.mask.contains(.arriving), known(view, hint.path) == nil else { return false }
+            return settler.note(Key(path: hint.path, policy: policyOfView[match.view]))?.hasArrived != true
+        }
+        guard !wanted.isEmpty, case .present(let snapshot) = DiskProbe.look(at: hint.path) else { return false }
+        let taking = wanted.filter { views[$0.view].types.contains(snapshot.type) }
+        for match in taking { tell(match.view, event(.arriving, match.root, hint.path, snapshot, hint.origin)) }
+        return !taking.isEmpty
+    }
+
+    // MARK: Listings
+
+    /// Takes a path that the first listing found.
+    ///
+    /// A file that something has happened to since the watching began settles as
+    /// always, and so does one that is being written to at this moment: it is not
+    /// finished, so its completion is news.
+    mutating func addFound(_ hint: Hint, _ matches: [Match], at now: ContinuousClock.Instant) {
+        guard case .present(let snapshot) = DiskProbe.look(at: hint.path) else { return }
+        let isUnfinished = isBeingWritten(hint.path, snapshot)
+        for match in matches {
+            let view = views[match.view]
+            let key = Key(path: hint.path, policy: policyOfView[match.view])
+            guard view.types.contains(snapshot.type), known(view, hint.path) == nil else { continue }
+            var note = Note(signs: hint.signs, origin: hint.origin)
+            // What is not finished yet was never there as a complete file.
+            note.wasFound = !isUnfinished
+            if isUnfinished || hint.origin == .live || settler.contains(key) {
+                note.origin = .live
+                add(key, note, at: now)
+            } else if !view.tellsExisting {
+                set(view, hint.path, baseline(of: hint.path, snapshot, for: view))
+            } else if hasRested(hint.path, snapshot, view.settle) {
+                let known = baseline(of: hint.path, snapshot, for: view)
+                set(view, hint.path, known)
+                tell(match.view, event(.created, match.root, hint.path, known, .scan))
+            } else {
+                note.scan = scans.innermost(holding: hint.path)
+                add(key, note, at: now)
+            }
+        }
+    }
+
+    /// What has to be known of a path that is there at the start.
+    private func baseline(of path: PathBytes, _ snapshot: Snapshot, for view: View) -> Snapshot {
+        var known = snapshot
+        if view.readsExtended { known.extended = extended(of: path) }
+        if view.tailBytes != nil { known.delivered = snapshot.size }
+        if view.settle.isTree, snapshot.type == .directory { known.digest = treeDigest(of: path) }
+        return known
+    }
+
+    private func treeDigest(of folder: PathBytes) -> [UInt8]? {
+        guard case .resting(let facts) = DiskProbe.tree(at: folder, askingWriters: false) else { return nil }
+        return facts.fingerprint
+    }
+
+    /// Whether a file that is there at the start is finished for certain, so that there is nothing to be waited for.
+    private func hasRested(_ path: PathBytes, _ snapshot: Snapshot, _ policy: SettlePolicy) -> Bool {
+        guard !policy.isTree, policy.stable == nil, policy.locks == .ignore, !isPolled(path) else { return false }
+        let threshold = DiskProbe.now().advanced(by: .zero - max(policy.quiet(isPolled: false), .seconds(1)))
+        guard snapshot.changed < threshold else { return false }
+        guard snapshot.type == .file, policy.writers == .wait else { return true }
+        return DiskProbe.writers(of: path) == .nobody
+    }
+
+    private func isBeingWritten(_ path: PathBytes, _ snapshot: Snapshot) -> Bool {
+        guard snapshot.type == .file else { return false }
+        let threshold = DiskProbe.now().advanced(by: .zero - Self.recent)
+        guard snapshot.changed > threshold else { return false }
+        return DiskProbe.writers(of: path) == .somebody
+    }
+
+    /// Makes everything dirty that is known in the folder and is not there as it was.
+    mutating func compareKnown(inside folder: PathBytes, scan: Int?, at now: ContinuousClock.Instant) {
+        for index in views.indices {
+            var differing: [PathBytes] = []
+            // Of a folder that is one unit with what is below it, its own facts say nothing.
+            let isTree = views[index].settle.isTree
+            ledger.visit(view: views[index].name, inside: folder) { path, before in
+                if !isTree, case .present(let present) = DiskProbe.look(at: path), before.isUnchanged(present) {
+                    return
+                }
+                differing.append(path)
+            }
+            for path in differing {
+                var note = Note(signs: [.vanished, .listed], origin: .rescan)
+                note.scan = scan
+                add(Key(path: path, policy: policyOfView[index]), note, at: now)
+            }
+        }
+    }
+}

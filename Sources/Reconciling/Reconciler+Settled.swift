@@ -1,0 +1,227 @@
+import FileEvents
+import FileWatching
+import Settling
+
+// The way out: what has settled is compared, and becomes events.
+extension Reconciler {
+    /// Looks at what has settled, and returns all that is to be committed.
+    ///
+    /// - Parameters:
+    ///   - now: The present.
+    ///   - limit: The most paths to look at; the rest is due at once in the next turn.
+    /// - Returns: Events and the snapshots that they rest on. They must be committed before anything else is added.
+    package mutating func takeSettled(at now: ContinuousClock.Instant, limit: Int = 2_000) -> Turn {
+        var gone: [(key: Key, note: Note)] = []
+        for (key, entry) in settler.takeDue(at: now, limit: limit) {
+            var entry = entry
+            // The listing waits for one look, not for a file that somebody still writes to.
+            if let scan = entry.note.scan {
+                scans.end(scan)
+                entry.note.scan = nil
+            }
+            let policy = policies[key.policy]
+            let waited = now - entry.since
+            let verdict = FinishedProbe.check(
+                key.path, policy: policy, isPolled: entry.note.signs.contains(.polled) || isPolled(key.path),
+                sample: entry.note.sample, round: entry.rounds, waited: waited)
+            if case .unreadable = verdict {} else if !unreadable.isEmpty { unreadable.remove(key.path.parent) }
+            switch verdict {
+            case .finished(let snapshot, let isForced):
+                accept(key, snapshot, entry.note)
+                // What is told before it rests has to be looked at again.
+                if isForced { add(key, Note(signs: .written, origin: entry.note.origin), at: now) }
+            // What went may have become something that settled just now: look at those first.
+            case .gone: gone.append((key, entry.note))
+            case .unreadable(let errno): putBackUnreadable(key, entry, errno, at: now)
+            case .wait(let pause, let sample):
+                entry.note.sample = sample
+                if waited > Self.patience, !entry.note.hasWarned {
+                    entry.note.hasWarned = true
+                    remark(.stillWritten(key.path, for: waited))
+                }
+                settler.putBack(key, entry, until: now + pause)
+            }
+        }
+        for (key, note) in gone { acceptGone(key, note) }
+        for (key, note) in otherNames { add(key, note, at: now) }
+        otherNames = []
+        tellEndedScans()
+        let taken = turn
+        turn = Turn()
+        overlay = [:]
+        return taken
+    }
+
+    /// A path that can't be looked at is neither new nor gone: it waits until it can be.
+    private mutating func putBackUnreadable(
+        _ key: Key, _ entry: Settler<Key, Note>.Waiting, _ errno: Int32, at now: ContinuousClock.Instant
+    ) {
+        // Of a folder with many files one is enough to be told of.
+        if unreadable.insert(key.path.parent).inserted { remark(.unreadable(key.path, errno: errno)) }
+        guard isPatient else { return }
+        settler.putBack(key, entry, until: now + .seconds(1 << min(entry.rounds, 6)))
+    }
+
+    private mutating func accept(_ key: Key, _ snapshot: Snapshot, _ note: Note) {
+        for match in matches(key.path) where policyOfView[match.view] == key.policy {
+            let view = views[match.view]
+            let before = known(view, key.path)
+            guard view.types.contains(snapshot.type) else {
+                // The path has become something that the view does not look at.
+                if let before { tellDeleted(match, key.path, before, note) }
+                continue
+            }
+            var snapshot = snapshot
+            if !view.settle.isTree { snapshot.digest = nil }
+            if view.readsExtended { snapshot.extended = extended(of: key.path) }
+            if let before {
+                acceptChange(match, key, before, snapshot, note)
+            } else {
+                acceptNew(match, key, snapshot, note)
+            }
+        }
+    }
+
+    private mutating func acceptNew(_ match: Match, _ key: Key, _ snapshot: Snapshot, _ note: Note) {
+        let view = views[match.view]
+        let path = key.path
+        if let move = move(view, to: path, snapshot) {
+            tellMoved(match, move, path, snapshot, replacing: nil, note)
+            return
+        }
+        let wasThere = note.wasFound && !note.signs.contains(.appeared) && !view.tellsExisting
+        var event = event(wasThere ? .modified : .created, match.root, path, snapshot, note.origin)
+        event.isByMove = event.kind == .created && note.signs.isSuperset(of: [.appeared, .moved])
+        if snapshot.links > 1, snapshot.type != .directory {
+            addOtherNames(match, path, snapshot, note)
+            event.sameAs = ledger.paths(view: view.name, identity: snapshot.identity).filter { other in
+                guard other != path, case .present(let there) = DiskProbe.look(at: other) else { return false }
+                return there.identity == snapshot.identity
+            }.sorted()
+        }
+        // A file that is new is followed from its beginning, one that was there from its end.
+        follow(match, key, &event, from: wasThere ? snapshot.size : 0, isReset: false, note)
+        set(view, path, event.snapshot)
+        tell(match.view, event)
+    }
+
+    private mutating func acceptChange(
+        _ match: Match, _ key: Key, _ before: Snapshot, _ snapshot: Snapshot, _ note: Note
+    ) {
+        let view = views[match.view]
+        let path = key.path
+        let isListed = !note.signs.isDisjoint(with: [.listed, .polled])
+        let isClosed = note.signs.contains(.closed) && !note.signs.contains(.attributes)
+        var snapshot = snapshot
+        // Of a file, the content that was handled last is remembered until something else is.
+        if !view.settle.isTree { snapshot.digest = before.digest }
+        var difference = Difference(
+            before: before, after: snapshot, mayBeWritten: note.signs.contains(.written) || isClosed || isListed)
+        if view.settle.isTree, before.digest != snapshot.digest, difference.content.isEmpty {
+            difference.content = ["overwritten"]
+        }
+        let hasMore = before.delivered.map { $0 < snapshot.size } ?? false
+        guard !difference.isEmpty || hasMore else {
+            // A link count of a folder, an access time: nothing to tell, but this is how it looks now.
+            if !before.isUnchanged(snapshot) {
+                snapshot.delivered = before.delivered
+                set(view, path, snapshot)
+            }
+            return
+        }
+        if difference.isReplaced, let move = move(view, to: path, snapshot) {
+            tellMoved(match, move, path, snapshot, replacing: before, note)
+            return
+        }
+        if max(snapshot.links, before.links) > 1, snapshot.type != .directory {
+            addOtherNames(match, path, snapshot, note)
+            if difference.isReplaced { addOtherNames(match, path, before, note) }
+        }
+        var event = event(.modified, match.root, path, snapshot, note.origin)
+        event.before = before
+        event.isReplaced = difference.isReplaced
+        let isContent = difference.isReplaced || !difference.content.isEmpty || hasMore
+        if isContent, !view.mask.isDisjoint(with: .content) {
+            event.changed = difference.content
+            let delivered = before.delivered ?? 0
+            let isReset = difference.isReplaced || snapshot.size < delivered
+            follow(match, key, &event, from: isReset ? 0 : delivered, isReset: isReset, note)
+            set(view, path, event.snapshot)
+            // A view that follows files is told of text; only a reset is news without any.
+            if let tail = event.tail, tail.bytes.isEmpty, !tail.isReset { return }
+            tell(match.view, event)
+            return
+        }
+        event.snapshot.delivered = before.delivered
+        set(view, path, event.snapshot)
+        guard !difference.attributes.isEmpty else { return }
+        event.kind = .attributes
+        event.changed = difference.attributes
+        tell(match.view, event)
+    }
+
+    /// Reads what was added to a file that is followed, and notes how far.
+    private mutating func follow(
+        _ match: Match, _ key: Key, _ event: inout FileEvent, from offset: UInt64, isReset: Bool, _ note: Note
+    ) {
+        let view = views[match.view]
+        guard let limit = view.tailBytes, event.snapshot.type == .file else { return }
+        // Text that nobody has taken yet would only grow: the file keeps the rest meanwhile.
+        if ledger.hasPending(view: view.name, path: key.path) {
+            event.tail = TailText(offset: offset, bytes: [])
+            event.snapshot.delivered = offset
+            otherNames.append((key, Note(signs: .written, origin: note.origin)))
+            return
+        }
+        let text = TailReader.read(key.path, event.snapshot, from: offset, limit: limit, isReset: isReset)
+        event.tail = text
+        event.snapshot.delivered = text.offset + UInt64(text.bytes.count)
+        if text.remaining > 0, !text.bytes.isEmpty {
+            otherNames.append((key, Note(signs: .written, origin: note.origin)))
+        }
+    }
+
+    /// Makes the other names of a file dirty, which changed with it or have one name less or more beside them.
+    mutating func addOtherNames(_ match: Match, _ path: PathBytes, _ file: Snapshot, _ note: Note) {
+        for other in ledger.paths(view: views[match.view].name, identity: file.identity) where other != path {
+            let signs = note.signs.subtracting([.appeared, .vanished, .moved])
+            let key = Key(path: other, policy: policyOfView[match.view])
+            otherNames.append((key, Note(signs: signs, origin: note.origin)))
+        }
+    }
+
+    private mutating func acceptGone(_ key: Key, _ note: Note) {
+        for match in matches(key.path) where policyOfView[match.view] == key.policy {
+            guard let before = known(views[match.view], key.path), isInSight(key.path, before, root: match.root) else {
+                continue
+            }
+            if before.links > 1, before.type != .directory { addOtherNames(match, key.path, before, note) }
+            tellDeleted(match, key.path, before, note)
+        }
+    }
+
+    /// Whether a path that is absent is gone, and not only out of sight.
+    ///
+    /// A root that is not there is unavailable, not empty; and where a file system
+    /// came or went, only what was on the present one can be missed.
+    private func isInSight(_ path: PathBytes, _ before: Snapshot, root: PathBytes) -> Bool {
+        guard case .present = DiskProbe.look(at: root) else { return false }
+        guard mountPoints.contains(where: { path.isInside($0) }) else { return true }
+        var folder = path.parent
+        while folder.bytes.count > 1 {
+            if case .present(let there) = DiskProbe.look(at: folder) {
+                return there.identity.deviceMajor == before.identity.deviceMajor
+                    && there.identity.deviceMinor == before.identity.deviceMinor
+            }
+            folder = folder.parent
+        }
+        return true
+    }
+
+    mutating func tellDeleted(_ match: Match, _ path: PathBytes, _ before: Snapshot, _ note: Note) {
+        set(views[match.view], path, nil)
+        var event = event(.deleted, match.root, path, before, note.origin)
+        event.isByMove = note.signs.isSuperset(of: [.vanished, .moved])
+        tell(match.view, event)
+    }
+}

@@ -1,0 +1,299 @@
+package import FileEvents
+package import FileWatching
+import Globbing
+import Settling
+
+/// The middle stage: dirty paths in, settled events out.
+///
+/// Hints only say where to look. What is told is the difference between the
+/// ledger and the disk, once a path has settled. Everything enters by the same
+/// door: what the kernel told, what a listing found, what polling saw.
+///
+/// It belongs to one thread, and blocks as the file systems do that it looks at.
+/// It holds no clock: the present is passed in.
+///
+/// The order of calls in one turn: ``take(_:at:)`` with what the watcher said, then
+/// ``takeSettled(at:limit:)``, then its owner commits the entries to the ledger.
+/// Until then the ledger is read together with them.
+package struct Reconciler: ~Copyable {
+    /// What settles: a path, once for all views that settle alike.
+    struct Key: Hashable, Sendable {
+        var path: PathBytes
+        /// An index into `policies`.
+        var policy: Int
+    }
+
+    /// What is known of a settling path.
+    struct Note: Sendable {
+        var signs: Hint.Signs
+        var origin: EventOrigin
+        /// Found by the first listing: it is no new name, unless it appeared since.
+        var wasFound = false
+        /// The last look, when it could not decide.
+        var sample: FinishedProbe.Sample?
+        /// The listing that waits for this path to be looked at.
+        var scan: Int?
+        var hasArrived = false
+        var hasWarned = false
+
+        mutating func merge(_ later: Note) {
+            signs.formUnion(later.signs)
+            if later.origin == .live { origin = .live }
+            sample = nil
+            wasFound = wasFound || later.wasFound
+            hasArrived = hasArrived || later.hasArrived
+        }
+    }
+
+    /// A view that takes a path, by its index, and the root by which it does.
+    struct Match {
+        var view: Int
+        var root: PathBytes
+    }
+
+    /// What an owner has to commit together.
+    package struct Turn: Sendable {
+        /// In the order in which they became certain; the view is an index.
+        package var events: [(view: Int, event: FileEvent)] = []
+        package var entries: [LedgerEntry] = []
+
+        package var isEmpty: Bool { events.isEmpty && entries.isEmpty }
+    }
+
+    /// What it says besides events, to people.
+    package enum Remark: Sendable, Hashable {
+        /// A file has been open for writing for so long; it is still waited for.
+        case stillWritten(PathBytes, for: Duration)
+        /// A path can't be looked at; what is known of it stays.
+        case unreadable(PathBytes, errno: Int32)
+    }
+
+    let views: [View]
+    let policies: [SettlePolicy]
+    /// The index of each view's policy.
+    let policyOfView: [Int]
+    let ledger: any Ledger
+    /// Whether a path that can't be looked at is tried again, or told of and left.
+    let isPatient: Bool
+    let remark: (Remark) -> Void
+
+    var settler = Settler<Key, Note>()
+    var turn = Turn()
+    /// The newest of the turn's entries for a view and path.
+    var overlay: [String: [PathBytes: LedgerEntry]] = [:]
+    /// Other names of files that changed: the kernel tells of one name only.
+    var otherNames: [(key: Key, note: Note)] = []
+    var scans = ScanTable()
+    /// Folders that are looked at again and again, where a change is seen late and writers are not.
+    var polled: Set<PathBytes> = []
+    /// Places where a file system came or went: what is absent there may only be out of sight.
+    var mountPoints: Set<PathBytes> = []
+    /// The roots that are there, or were when somebody looked last.
+    var rootsSeen: Set<PathBytes> = []
+    /// Whether the first listing still goes on.
+    var isStarting = true
+    /// Folders in which something could not be looked at, which has been said.
+    var unreadable: Set<PathBytes> = []
+
+    /// After so long a file that is still being written to is worth a warning.
+    static let patience = Duration.seconds(600)
+    /// A file that changed so shortly before the start may still be in the making.
+    static let recent = Duration.seconds(60)
+
+    /// Makes a reconciler that nothing waits in.
+    ///
+    /// - Parameters:
+    ///   - views: Who wants to be told what.
+    ///   - ledger: What was accepted before.
+    ///   - isPatient: Whether a path that can't be looked at is tried again until it can be.
+    ///   - remark: Called during the calls of this value.
+    package init(views: [View], ledger: any Ledger, isPatient: Bool, remark: @escaping (Remark) -> Void) {
+        self.views = views
+        var policies: [SettlePolicy] = []
+        policyOfView = views.map { view in
+            if let known = policies.firstIndex(of: view.settle) { return known }
+            policies.append(view.settle)
+            return policies.count - 1
+        }
+        self.policies = policies
+        self.ledger = ledger
+        self.isPatient = isPatient
+        self.remark = remark
+    }
+
+    /// Whether nothing waits to settle or to be told.
+    package var isEmpty: Bool { settler.count == 0 && turn.isEmpty }
+
+    /// When `takeSettled` has to be called next, at the latest; nil when nothing waits.
+    package var nextDeadline: ContinuousClock.Instant? { settler.nextDeadline }
+
+    /// The paths that have not settled, and those of the others that hold something which no view was told of.
+    package func unsettled(and others: Set<PathBytes>) -> [PathBytes] {
+        let news = others.filter { path in
+            guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
+            return matches(path).contains { match in
+                let view = views[match.view]
+                guard view.types.contains(snapshot.type) else { return false }
+                return ledger.snapshot(view: view.name, path: path).map { !$0.hasSameContent(as: snapshot) } ?? true
+            }
+        }
+        return news.union(settler.keys.map(\.path)).sorted()
+    }
+
+    // MARK: In
+
+    /// Takes what a watcher has said.
+    ///
+    /// A listing begins before what it found, and ends after it.
+    package mutating func take(_ batch: HintQueue.Batch, at now: ContinuousClock.Instant) {
+        for report in batch.reports where !report.endsListing { take(report, at: now) }
+        for hint in batch.hints { add(hint, at: now) }
+        for report in batch.reports where report.endsListing { take(report, at: now) }
+    }
+
+    /// Takes a hint of a watched path.
+    private mutating func add(_ hint: Hint, at now: ContinuousClock.Instant) {
+        var hint = hint
+        if hint.signs.contains(.subtree) { compareKnown(inside: hint.path, scan: nil, at: now) }
+        tellRaw(hint)
+        hint.signs.subtract([.subtree, .opened, .accessed, .closedUnwritten])
+        guard !hint.signs.isEmpty else { return }
+        addTrees(holding: hint, at: now)
+        let matches = matches(hint.path)
+        guard !matches.isEmpty else { return }
+        let isFound = isStarting && hint.signs.contains(.listed) && !hint.signs.contains(.appeared)
+        if hint.origin == .scan || isFound {
+            addFound(hint, matches, at: now)
+        } else if hint.signs == .listed, isKnown(hint.path, matches) {
+            return
+        } else {
+            if hint.signs.contains(.appeared) { acceptMove(to: hint.path, matches, origin: hint.origin) }
+            addDirty(hint, matches, at: now)
+        }
+    }
+
+    /// Makes the path settle for every view that takes it.
+    private mutating func addDirty(_ hint: Hint, _ matches: [Match], at now: ContinuousClock.Instant) {
+        var note = Note(signs: hint.signs, origin: hint.origin)
+        note.hasArrived = tellArriving(hint, matches)
+        if hint.signs.contains(.listed) { note.scan = scans.innermost(holding: hint.path) }
+        for policy in Set(matches.map { policyOfView[$0.view] }) {
+            add(Key(path: hint.path, policy: policy), note, at: now)
+        }
+    }
+
+    /// The one way into the settler: restarts the quiet time of a key, and merges what is known of it.
+    mutating func add(_ key: Key, _ note: Note, at now: ContinuousClock.Instant) {
+        let policy = policies[key.policy]
+        // A complete file that was renamed into place has nothing to be waited for; its proof still comes.
+        let isComplete =
+            note.signs.isSuperset(of: [.appeared, .moved]) && note.signs.isDisjoint(with: [.written, .listed])
+            && !policy.isTree && !settler.contains(key)
+        let quiet = isComplete ? .zero : policy.quiet(isPolled: note.signs.contains(.polled) || isPolled(key.path))
+        if !settler.contains(key) { scans.begin(note.scan) }
+        settler.add(key, note: note, quiet: quiet, longest: policy.maximumWait, at: now) { $0.merge(note) }
+    }
+
+    func isPolled(_ path: PathBytes) -> Bool {
+        !polled.isEmpty && polled.contains { path.isInside($0) }
+    }
+
+    /// Whether a path that a listing found is what every view that takes it knows already.
+    private func isKnown(_ path: PathBytes, _ matches: [Match]) -> Bool {
+        guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
+        return matches.allSatisfy { match in
+            let view = views[match.view]
+            if settler.contains(Key(path: path, policy: policyOfView[match.view])) { return false }
+            guard let before = known(view, path) else { return !view.types.contains(snapshot.type) }
+            return before.isUnchanged(snapshot)
+        }
+    }
+
+    /// Takes back an event whose file changed before anything was done about it.
+    package mutating func addReturned(_ event: FileEvent, view: Int, at now: ContinuousClock.Instant) {
+        if let from = event.from {
+            add(Key(path: from, policy: policyOfView[view]), Note(signs: .vanished, origin: .rescan), at: now)
+        }
+        let isNew = event.kind == .created || event.kind == .moved
+        let note = Note(signs: isNew ? [.appeared, .written] : .written, origin: event.origin)
+        add(Key(path: event.path, policy: policyOfView[view]), note, at: now)
+    }
+
+    // MARK: Views
+
+    /// The views that take the path by name, in order.
+    func matches(_ path: PathBytes) -> [Match] {
+        var matches: [Match] = []
+        for (index, view) in views.enumerated() {
+            if let root = view.filter.root(taking: path.bytes) {
+                matches.append(Match(view: index, root: PathBytes(root)))
+            }
+        }
+        return matches
+    }
+
+    /// A sign of life below a folder that is one unit with all below it is one of the folder.
+    private mutating func addTrees(holding hint: Hint, at now: ContinuousClock.Instant) {
+        // What a listing finds below is compared with the folder.
+        guard hint.signs != .listed else { return }
+        for (index, view) in views.enumerated() where view.filter.isTree {
+            for folder in view.filter.trees(holding: hint.path.bytes) {
+                let key = Key(path: PathBytes(folder), policy: policyOfView[index])
+                add(key, Note(signs: .written, origin: hint.origin), at: now)
+            }
+        }
+    }
+
+    /// What is known of the path, with what this turn is about to commit.
+    func known(_ view: View, _ path: PathBytes) -> Snapshot? {
+        if let entry = overlay[view.name]?[path] { return entry.snapshot }
+        return ledger.snapshot(view: view.name, path: path)
+    }
+
+    mutating func set(_ view: View, _ path: PathBytes, _ snapshot: Snapshot?) {
+        let entry = LedgerEntry(view: view.name, path: path, snapshot: snapshot)
+        turn.entries.append(entry)
+        overlay[view.name, default: [:]][path] = entry
+    }
+
+    mutating func tell(_ view: Int, _ event: FileEvent) {
+        guard views[view].mask.takes(event.kind, changed: event.changed) else { return }
+        var event = event
+        if event.snapshot.type == .directory, event.kind != .deleted {
+            event.children = DiskProbe.children(of: event.path)
+        }
+        turn.events.append((view, event))
+    }
+
+    func extended(of path: PathBytes) -> [ExtendedAttribute]? {
+        guard case .present(let snapshot) = DiskProbe.look(at: path, reading: .extended) else { return nil }
+        return snapshot.extended
+    }
+
+    func event(
+        _ kind: EventKind, _ root: PathBytes, _ path: PathBytes, _ snapshot: Snapshot, _ origin: EventOrigin
+    ) -> FileEvent {
+        FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: origin, time: DiskProbe.now())
+    }
+}
+
+extension WatchReport {
+    /// Whether the report comes after the hints of its batch.
+    fileprivate var endsListing: Bool {
+        switch self {
+        case .listed, .ready, .rescanned: true
+        default: false
+        }
+    }
+}
+
+extension Snapshot {
+    /// Whether nothing at all has happened to the file since.
+    ///
+    /// The kernel sets the time of the last change whenever anything else changes,
+    /// and nobody can set it back.
+    func isUnchanged(_ later: Snapshot) -> Bool {
+        identity == later.identity && changed == later.changed && size == later.size && modified == later.modified
+            && type == later.type && mode == later.mode
+    }
+}
