@@ -101,6 +101,7 @@ let package = Package(
                 "CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "Settling", "TestKit",
                 "alight-launch", logging,
             ]),
+        tests("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling", "TestKit"]),
         tests("Settling", ["FileEvents", "Settling", "TestKit"]),
     ],
     swiftLanguageModes: [.v6]

@@ -19,6 +19,11 @@ package final class HintQueue: Sendable {
     package struct Batch: Sendable {
         package var hints: [Hint]
         package var reports: [WatchReport]
+
+        package init(hints: [Hint], reports: [WatchReport]) {
+            self.hints = hints
+            self.reports = reports
+        }
     }
 
     private let state = Mutex(State())

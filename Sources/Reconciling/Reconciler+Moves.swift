@@ -26,8 +26,9 @@ extension Reconciler {
     ///
     /// If its content changed too, the ledger keeps the old facts under the new
     /// name, and settling finds the difference.
-    mutating func acceptMove(to path: PathBytes, _ matches: [Match], origin: EventOrigin) {
-        guard case .present(let snapshot) = DiskProbe.look(at: path) else { return }
+    mutating func acceptMove(
+        to path: PathBytes, _ snapshot: Snapshot, _ matches: [Match], origin: EventOrigin
+    ) {
         for match in matches {
             let view = views[match.view]
             guard view.types.contains(snapshot.type), let move = move(view, to: path, snapshot) else { continue }

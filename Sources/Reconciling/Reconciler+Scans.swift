@@ -90,16 +90,15 @@ extension Reconciler {
     /// Tells that a path is there which is not known yet, once while it settles.
     ///
     /// - Returns: Whether anyone was told.
-    mutating func tellArriving(_ hint: Hint, _ matches: [Match]) -> Bool {
+    mutating func tellArriving(_ hint: Hint, _ snapshot: Snapshot, _ matches: [Match]) -> Bool {
         let wanted = matches.filter { match in
             let view = views[match.view]
-            guard view.mask.contains(.arriving), known(view, hint.path) == nil else { return false }
-            return settler.note(Key(path: hint.path, policy: policyOfView[match.view]))?.hasArrived != true
+            guard view.mask.contains(.arriving), view.types.contains(snapshot.type) else { return false }
+            let key = Key(path: hint.path, policy: policyOfView[match.view])
+            return known(view, hint.path) == nil && settler.note(key)?.hasArrived != true
         }
-        guard !wanted.isEmpty, case .present(let snapshot) = DiskProbe.look(at: hint.path) else { return false }
-        let taking = wanted.filter { views[$0.view].types.contains(snapshot.type) }
-        for match in taking { tell(match.view, event(.arriving, match.root, hint.path, snapshot, hint.origin)) }
-        return !taking.isEmpty
+        for match in wanted { tell(match.view, event(.arriving, match.root, hint.path, snapshot, hint.origin)) }
+        return !wanted.isEmpty
     }
 
     // MARK: Listings

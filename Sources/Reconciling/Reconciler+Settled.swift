@@ -66,6 +66,7 @@ extension Reconciler {
         for match in matches(key.path) where policyOfView[match.view] == key.policy {
             let view = views[match.view]
             let before = known(view, key.path)
+            if let linked = note.linked, linked != snapshot.identity { addOtherNames(match, key.path, linked, note) }
             guard view.types.contains(snapshot.type) else {
                 // The path has become something that the view does not look at.
                 if let before { tellDeleted(match, key.path, before, note) }
@@ -93,7 +94,7 @@ extension Reconciler {
         var event = event(wasThere ? .modified : .created, match.root, path, snapshot, note.origin)
         event.isByMove = event.kind == .created && note.signs.isSuperset(of: [.appeared, .moved])
         if snapshot.links > 1, snapshot.type != .directory {
-            addOtherNames(match, path, snapshot, note)
+            addOtherNames(match, path, snapshot.identity, note)
             event.sameAs = ledger.paths(view: view.name, identity: snapshot.identity).filter { other in
                 guard other != path, case .present(let there) = DiskProbe.look(at: other) else { return false }
                 return there.identity == snapshot.identity
@@ -134,8 +135,8 @@ extension Reconciler {
             return
         }
         if max(snapshot.links, before.links) > 1, snapshot.type != .directory {
-            addOtherNames(match, path, snapshot, note)
-            if difference.isReplaced { addOtherNames(match, path, before, note) }
+            addOtherNames(match, path, snapshot.identity, note)
+            if difference.isReplaced { addOtherNames(match, path, before.identity, note) }
         }
         var event = event(.modified, match.root, path, snapshot, note.origin)
         event.before = before
@@ -182,8 +183,8 @@ extension Reconciler {
     }
 
     /// Makes the other names of a file dirty, which changed with it or have one name less or more beside them.
-    mutating func addOtherNames(_ match: Match, _ path: PathBytes, _ file: Snapshot, _ note: Note) {
-        for other in ledger.paths(view: views[match.view].name, identity: file.identity) where other != path {
+    mutating func addOtherNames(_ match: Match, _ path: PathBytes, _ file: FileIdentity, _ note: Note) {
+        for other in ledger.paths(view: views[match.view].name, identity: file) where other != path {
             let signs = note.signs.subtracting([.appeared, .vanished, .moved])
             let key = Key(path: other, policy: policyOfView[match.view])
             otherNames.append((key, Note(signs: signs, origin: note.origin)))
@@ -192,10 +193,11 @@ extension Reconciler {
 
     private mutating func acceptGone(_ key: Key, _ note: Note) {
         for match in matches(key.path) where policyOfView[match.view] == key.policy {
+            if let linked = note.linked { addOtherNames(match, key.path, linked, note) }
             guard let before = known(views[match.view], key.path), isInSight(key.path, before, root: match.root) else {
                 continue
             }
-            if before.links > 1, before.type != .directory { addOtherNames(match, key.path, before, note) }
+            if before.links > 1, before.type != .directory { addOtherNames(match, key.path, before.identity, note) }
             tellDeleted(match, key.path, before, note)
         }
     }

@@ -33,6 +33,8 @@ package struct Reconciler: ~Copyable {
         var sample: FinishedProbe.Sample?
         /// The listing that waits for this path to be looked at.
         var scan: Int?
+        /// The file with several names that the path was when it was dirty first.
+        var linked: FileIdentity?
         var hasArrived = false
         var hasWarned = false
 
@@ -41,6 +43,7 @@ package struct Reconciler: ~Copyable {
             if later.origin == .live { origin = .live }
             sample = nil
             wasFound = wasFound || later.wasFound
+            linked = linked ?? later.linked
             hasArrived = hasArrived || later.hasArrived
         }
     }
@@ -167,15 +170,28 @@ package struct Reconciler: ~Copyable {
         } else if hint.signs == .listed, isKnown(hint.path, matches) {
             return
         } else {
-            if hint.signs.contains(.appeared) { acceptMove(to: hint.path, matches, origin: hint.origin) }
-            addDirty(hint, matches, at: now)
+            var present: Snapshot?
+            if !hint.signs.isDisjoint(with: [.appeared, .written, .closed]),
+                case .present(let snapshot) = DiskProbe.look(at: hint.path)
+            {
+                present = snapshot
+            }
+            if let present, hint.signs.contains(.appeared) {
+                acceptMove(to: hint.path, present, matches, origin: hint.origin)
+            }
+            addDirty(hint, present, matches, at: now)
         }
     }
 
     /// Makes the path settle for every view that takes it.
-    private mutating func addDirty(_ hint: Hint, _ matches: [Match], at now: ContinuousClock.Instant) {
+    private mutating func addDirty(
+        _ hint: Hint, _ present: Snapshot?, _ matches: [Match], at now: ContinuousClock.Instant
+    ) {
         var note = Note(signs: hint.signs, origin: hint.origin)
-        note.hasArrived = tellArriving(hint, matches)
+        if let present {
+            if present.links > 1, present.type != .directory { note.linked = present.identity }
+            note.hasArrived = tellArriving(hint, present, matches)
+        }
         if hint.signs.contains(.listed) { note.scan = scans.innermost(holding: hint.path) }
         for policy in Set(matches.map { policyOfView[$0.view] }) {
             add(Key(path: hint.path, policy: policy), note, at: now)

@@ -1,0 +1,93 @@
+import FileEvents
+import FileWatching
+import Globbing
+import Reconciling
+import Settling
+import TestKit
+
+/// A ledger for one test, in memory.
+final class TestLedger: Ledger {
+    private var trees: [String: LedgerTree] = [:]
+    var pending: Set<PathBytes> = []
+
+    func snapshot(view: String, path: PathBytes) -> Snapshot? { trees[view]?[path] }
+
+    func paths(view: String, identity: FileIdentity) -> [PathBytes] { trees[view]?.paths(of: identity) ?? [] }
+
+    func visit(view: String, inside folder: PathBytes, _ body: (PathBytes, Snapshot) -> Void) {
+        if let snapshot = snapshot(view: view, path: folder) { body(folder, snapshot) }
+        var rest = [folder]
+        while let folder = rest.popLast() {
+            guard let listing = trees[view]?.list(folder) else { return }
+            for (path, snapshot) in listing.entries { body(path, snapshot) }
+            rest += listing.folders
+        }
+    }
+
+    func hasPending(view: String, path: PathBytes) -> Bool { pending.contains(path) }
+
+    func apply(_ entries: [LedgerEntry]) {
+        for entry in entries { trees[entry.view, default: LedgerTree()].set(entry.path, entry.snapshot) }
+    }
+}
+
+/// A reconciler over a real folder, with hints by hand and time that only the test moves.
+struct Desk: ~Copyable {
+    let root: PathBytes
+    let ledger = TestLedger()
+    private var reconciler: Reconciler
+    private var now = ContinuousClock.now
+    private(set) var told: [FileEvent] = []
+
+    init(
+        _ root: PathBytes, _ pattern: String = "**", mask: EventMask = .differences, types: Set<FileType> = [.file],
+        settle: SettlePolicy = SettlePolicy(quiet: .milliseconds(100)), existing: Bool = false, tail: Int? = nil,
+        isReady: Bool = true
+    ) throws {
+        self.root = root
+        let filter = PathFilter(globs: [try Glob(root.appending(pattern).bytes)], isTree: settle.isTree)
+        let view = View(
+            name: "v", filter: filter, types: types, mask: mask, settle: settle, tellsExisting: existing,
+            tailBytes: tail)
+        reconciler = Reconciler(views: [view], ledger: ledger, isPatient: true) { _ in }
+        if isReady { take(reports: [.listing(root, .scan), .listed(root, .scan), .ready(folders: 1)]) }
+    }
+
+    var isEmpty: Bool { reconciler.isEmpty }
+
+    /// Hands over what a watcher would say, in one batch, and commits what follows at once.
+    mutating func take(
+        _ hints: [(name: String, signs: Hint.Signs)] = [], origin: EventOrigin = .live, reports: [WatchReport] = []
+    ) {
+        let batch = hints.map { Hint(path: root.appending($0.name), signs: $0.signs, origin: origin) }
+        reconciler.take(HintQueue.Batch(hints: batch, reports: reports), at: now)
+        commit()
+    }
+
+    /// Lets time go by, and looks at what is due then.
+    mutating func wait(_ duration: Duration = .milliseconds(150)) {
+        now += duration
+        commit()
+    }
+
+    private mutating func commit() {
+        let turn = reconciler.takeSettled(at: now)
+        ledger.apply(turn.entries)
+        told += turn.events.map(\.event)
+    }
+
+    /// Removes and returns what was told, as `kind name`.
+    mutating func words() -> [String] {
+        let words = told.map { event in
+            let relative = event.path.relative(to: root).map { String(decoding: $0, as: UTF8.self) } ?? "?"
+            return "\(event.kind.rawValue) \(relative.isEmpty ? "." : relative)"
+        }
+        told = []
+        return words
+    }
+
+    mutating func events() -> [FileEvent] {
+        defer { told = [] }
+        return told
+    }
+}
