@@ -11,11 +11,31 @@ struct ScenarioTests {
 
     private static let folder = PathBytes(#filePath).parent.appending("Scenarios")
 
-    @Test(arguments: names)
-    func scenario(_ name: String) throws {
-        let text = try #require(TestFile.read(Self.folder.appending("\(name).scenario")))
+    private static func read(_ name: String) -> Scenario {
+        let text = TestFile.read(folder.appending("\(name).scenario")) ?? []
+        return Scenario(name: name, text: String(decoding: text, as: UTF8.self))
+    }
+
+    /// The scenarios that can be played here; the others are named, with the reason.
+    private static func playable(isOrdinary: Bool) -> [String] {
+        names.filter { name in
+            guard let problem = ScenarioRunner.problem(of: read(name), isOrdinary: isOrdinary) else { return true }
+            print("scenario \(name)\(isOrdinary ? ", ordinary user" : ""): left out: \(problem)")
+            return false
+        }
+    }
+
+    @Test(arguments: playable(isOrdinary: false))
+    func scenario(_ name: String) throws { try play(name, isOrdinary: false) }
+
+    @Test(
+        .enabled(if: ScenarioRunner.ordinaryUserProblem == nil, "\(ScenarioRunner.ordinaryUserProblem ?? "")"),
+        arguments: ScenarioRunner.ordinaryUserProblem == nil ? playable(isOrdinary: true) : [])
+    func `scenario of an ordinary user`(_ name: String) throws { try play(name, isOrdinary: true) }
+
+    private func play(_ name: String, isOrdinary: Bool) throws {
         try withTempTree { tree in
-            try ScenarioRunner(Scenario(name: name, text: String(decoding: text, as: UTF8.self)), in: tree.root).run()
+            try ScenarioRunner(Self.read(name), in: tree.root, isOrdinary: isOrdinary).run()
         }
     }
 }

@@ -24,12 +24,27 @@ package final class ScenarioRunner {
     private let scenario: Scenario
     private let folder: PathBytes
     private let arguments: [String]
+    /// Whether the program, and what the script does, is an ordinary user's though the tests are root's.
+    private let isOrdinary: Bool
+    /// Words in front of the program, which become it in the end.
+    private var prefix: [String] = []
+    private var hasMounts = false
     private var program: RunningProgram?
     private var runs = 0
     private var consumed = 0
     private var open: [PathBytes: Int32] = [:]
 
-    package init(_ scenario: Scenario, in folder: PathBytes, arguments: [String] = []) {
+    /// Makes a runner for one run.
+    ///
+    /// - Parameters:
+    ///   - scenario: What is to happen.
+    ///   - folder: An empty folder.
+    ///   - arguments: Further options of the program.
+    ///   - isOrdinary: Whether root plays it as user 65534, to whom everything in the folder belongs then.
+    package init(
+        _ scenario: Scenario, in folder: PathBytes, arguments: [String] = [], isOrdinary: Bool = false
+    ) {
+        self.isOrdinary = isOrdinary
         self.scenario = scenario
         self.folder = folder
         self.arguments = arguments
@@ -65,6 +80,14 @@ package final class ScenarioRunner {
         let word = line.text(0)
         switch word {
         case "tree": make(line)
+        case "needs": break
+        case "limit": try limit(line)
+        case "mounts":
+            hasMounts = true
+            prefix += ["unshare", "-m", "--propagation", "private"]
+        case "sh":
+            if program == nil { try start([]) }
+            try shell(line.text(1))
         case "start": try start(line.words.dropFirst().map { String(decoding: $0, as: UTF8.self) })
         case "expect": try expect(line)
         case "signal": try signal(line.text(1))
@@ -80,14 +103,84 @@ package final class ScenarioRunner {
     private func start(_ options: [String]) throws {
         runs += 1
         consumed = 0
+        if isOrdinary { own(folder, withAll: true) }
+        let words =
+            (isOrdinary ? Self.asOrdinaryUser : []) + prefix
+            + [Places.alight.description, "run", "rules.yaml", "--log-format", "json"] + arguments + options
         let program = RunningProgram(
-            Places.alight, ["run", "rules.yaml", "--log-format", "json"] + arguments + options, in: folder,
-            output: folder.appending("log-\(runs)"))
+            "/usr/bin/env", words, in: folder, output: folder.appending("log-\(runs)"))
         self.program = program
         if options.contains("--once") { return }
         guard Deadline.wait(until: { program.error.contains("ready: watching") || program.exitStatus() != nil }),
             program.exitStatus() == nil
         else { throw Failure(description: "it did not get ready") }
+    }
+
+    /// Words that make the program after them an ordinary user's.
+    private static let asOrdinaryUser = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+    /// Why scenarios can't be played as an ordinary user here; nil when they can.
+    package static let ordinaryUserProblem: String? = {
+        if geteuid() != 0 { return "the tests do not run as root, so that all scenarios are an ordinary user's" }
+        let words = asOrdinaryUser + ["test", "-x", Places.alight.description]
+        let isReachable = runCommand(words, in: "/") == 0
+        return isReachable ? nil : "user 65534 can't reach \(Places.alight)"
+    }()
+
+    /// Why a scenario can't be played here; nil when it can.
+    package static func problem(of scenario: Scenario, isOrdinary: Bool) -> String? {
+        for line in scenario.lines where line.text(0) == "needs" {
+            switch line.text(1) {
+            case "root": if isOrdinary || geteuid() != 0 { return "it needs root" }
+            case "ordinary": if !isOrdinary && geteuid() == 0 { return "it means nothing to root" }
+            case "namespaces":
+                let words = (isOrdinary ? asOrdinaryUser : []) + ["unshare", "-Ur", "true"]
+                if runCommand(words, in: "/") != 0 { return "there are no user namespaces here" }
+            default: return "nobody knows what it needs"
+            }
+        }
+        return nil
+    }
+
+    /// `limit watches N` or `limit instances N`: a limit of inotify, for the program alone.
+    private func limit(_ line: Scenario.Line) throws {
+        guard let name = ["watches": "max_inotify_watches", "instances": "max_inotify_instances"][line.text(1)],
+            let value = Int(line.text(2))
+        else { throw Failure(description: "no limit '\(line.text(1))'") }
+        let script = "echo \(value) >/proc/sys/user/\(name) && exec \"$@\""
+        prefix += ["unshare", "-Ur", "sh", "-c", script, "sh"]
+    }
+
+    /// Runs a line of shell in the folder, where the program sees the same mounts.
+    private func shell(_ text: String) throws {
+        let entered = hasMounts ? ["nsenter", "-t", String(program?.pid ?? 0), "-m", "--wd=\(folder)"] : []
+        let words = (isOrdinary ? Self.asOrdinaryUser : []) + entered + ["sh", "-c", text]
+        let status = Self.runCommand(words, in: folder)
+        guard status == 0 else { throw Failure(description: "sh ended with \(status)") }
+    }
+
+    /// Runs a command to its end, its output going where that of the tests goes.
+    private static func runCommand(_ words: [String], in folder: PathBytes) -> Int32 {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["-C", folder.description] + words
+        guard (try? process.run()) != nil else { return -1 }
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
+
+    /// Gives a path to the ordinary user, with the folders above it up to the test's own.
+    private func own(_ path: PathBytes, withAll: Bool = false) {
+        guard isOrdinary else { return }
+        if withAll {
+            _ = Self.runCommand(["chown", "-hR", "65534:65534", path.description], in: "/")
+            return
+        }
+        var path = path
+        while path.isInside(folder), path != folder {
+            _ = path.withCString { lchown($0, 65534, 65534) }
+            path = path.parent
+        }
     }
 
     private func signal(_ name: String) throws {
@@ -147,6 +240,8 @@ package final class ScenarioRunner {
         default: throw Failure(description: "unknown word '\(word)'")
         }
         guard result == 0 else { throw Failure(description: "\(word): \(String(cString: strerror(errno)))") }
+        if ["write", "append", "open", "mkdir"].contains(word) { own(target) }
+        if ["link", "symlink"].contains(word) { own(path(line, 3)) }
     }
 
     // MARK: Expectations
@@ -159,6 +254,12 @@ package final class ScenarioRunner {
             guard Deadline.wait(until: { TestFile.read(target) == line.words[4] }) else {
                 let content = TestFile.read(target).map { String(decoding: $0, as: UTF8.self) }
                 throw Failure(description: "\(line.text(2)) holds \(content.debugDescription)")
+            }
+        case "text":
+            let target = path(line, 2)
+            func text() -> String { String(decoding: TestFile.read(target) ?? [], as: UTF8.self) }
+            guard Deadline.wait(until: { text().contains(line.text(3)) }) else {
+                throw Failure(description: "\(line.text(2)) holds \(text().debugDescription)")
             }
         case "no":
             guard Deadline.wait(until: { !TestFile.exists(path(line, 2)) }) else {
