@@ -93,7 +93,11 @@ let package = Package(
                 "Reconciling", "Rules", "Settling", "TestKit", logging,
             ]),
         tests(
-            "RuleLoading", ["FileEvents", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling", "TestKit"],
+            "RuleLoading",
+            [
+                "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling",
+                "TestKit",
+            ],
             exclude: ["Golden"]),
         tests(
             "Handling",

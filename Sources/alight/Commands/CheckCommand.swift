@@ -19,7 +19,7 @@ struct CheckCommand: ParsableCommand {
         let program = try ProgramSurroundings()
         let loaded = try rules.load(program)
         for rule in loaded.ruleset.rules {
-            let events = rule.events.kinds.map(\.rawValue).joined(separator: ", ")
+            let events = EventSpelling.words(of: rule.events).joined(separator: ", ")
             let actions = rule.actions.map(\.name).joined(separator: " + ")
             Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): \(events) → \(actions)")
             for glob in rule.globs {
