@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,6 +55,14 @@ int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat 
 }
 
 int cal_stat_descriptor(int fd, struct cal_stat *out) { return fill(fd, "", AT_EMPTY_PATH, out); }
+
+int cal_file_system(int fd, uint64_t *type) {
+    struct statfs fs;
+    if (fstatfs(fd, &fs) != 0) return errno;
+    // The field is signed on some machines, and some magic numbers have the highest bit of 32.
+    *type = (uint32_t)fs.f_type;
+    return 0;
+}
 
 static int open_to_probe(int directory, const char *path) {
     return openat(directory, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);

@@ -28,6 +28,9 @@ int cal_stat_descriptor(int fd, struct cal_stat *out);
 /// The same for an entry of an open folder, following a link if asked to.
 int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat *out);
 
+/// The type of the file system that holds the open file, as statfs(2) numbers it; 0, or the errno.
+int cal_file_system(int fd, uint64_t *type);
+
 /// Whether a process can still write to the regular file at `path`: 0 when a
 /// read lease could be taken (and was dropped at once), so nobody has it open
 /// for writing or mapped writable; EAGAIN when somebody has; another errno when
