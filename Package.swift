@@ -59,7 +59,8 @@ let package = Package(
         layer(
             "RuleLoading",
             ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),
-        layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
+        layer(
+            "Handling", ["CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", logging]),
 
         // Layer 5: the pipeline.
         layer(
@@ -84,7 +85,7 @@ let package = Package(
         tests("FileEvents", ["FileEvents"]),
         tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
         tests("Globbing", ["Globbing"]),
-        tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
+        tests("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
         tests("Journaling", ["FileEvents", "Journaling", "PluginProtocol", "Reconciling", "Rules", "TestKit"]),
         tests(
             "Engine",
@@ -102,7 +103,7 @@ let package = Package(
         tests(
             "Handling",
             [
-                "CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "Settling", "TestKit",
+                "CAlightLinux", "FileEvents", "Globbing", "Handling", "PluginProtocol", "Rules", "Settling", "TestKit",
                 "alight-launch", logging,
             ]),
         tests("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling", "TestKit"]),
