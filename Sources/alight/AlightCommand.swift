@@ -13,11 +13,12 @@ struct AlightCommand: ParsableCommand {
 
               alight check rules/     look at the rules
               alight run rules/       watch, until Ctrl-C
+              alight explain PATH     say which rules take a path, and why the others don't
 
             \(ExitStatus.table)
             """,
         version: Version.text,
-        subcommands: [RunCommand.self, CheckCommand.self])
+        subcommands: [RunCommand.self, CheckCommand.self, ExplainCommand.self])
 
     static func main() {
         Signals.prepare()
