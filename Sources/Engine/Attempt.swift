@@ -87,8 +87,8 @@ struct Attempt: Sendable {
                 action,
                 Invocation(
                     job: job, rule: rule.place, folder: rule.folder, maximumAttempts: rule.retry.attempts,
-                    parameters: .object([:]), facts: facts, timeout: deadline - ContinuousClock.now, steps: job.steps,
-                    stop: stop, log: log))
+                    parameters: .object([:]), selection: FileSelection(filter: rule.filter, types: rule.types),
+                    facts: facts, timeout: deadline - ContinuousClock.now, steps: job.steps, stop: stop, log: log))
             guard last.ending == .succeeded else { return last }
             job.steps.append(last)
         }
@@ -157,7 +157,7 @@ extension PathBytes {
 
 extension Action {
     /// Whether the file may be gone afterwards because of it.
-    fileprivate var mayRemoveInput: Bool { isProgram || (name != "log" && name != "copy") }
+    fileprivate var mayRemoveInput: Bool { isProgram || !["log", "copy", "index"].contains(name) }
 
     /// Whether a program outside Alight does the work.
     fileprivate var isProgram: Bool {

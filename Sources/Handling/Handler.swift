@@ -31,6 +31,8 @@ package struct Invocation: Sendable {
     package var maximumAttempts: Int
     /// The rule's `with:`, expanded by ``ActionRunner``; an empty object for `exec` and `shell`.
     package var parameters: Parameter
+    /// The files that the rule takes.
+    package var selection: FileSelection
     /// Where placeholders take their values from; for `exec`.
     package var facts: PlaceholderFacts
     /// How long the action may take, from the call of `run`.
@@ -45,7 +47,8 @@ package struct Invocation: Sendable {
 
     package init(
         job: Job, rule: SourcePlace, folder: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
-        facts: PlaceholderFacts, timeout: Duration, steps: [Outcome] = [], stop: StopSignal, log: Logger,
+        selection: FileSelection, facts: PlaceholderFacts, timeout: Duration, steps: [Outcome] = [], stop: StopSignal,
+        log: Logger,
         progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {
         self.job = job
@@ -53,6 +56,7 @@ package struct Invocation: Sendable {
         self.folder = folder
         self.maximumAttempts = maximumAttempts
         self.parameters = parameters
+        self.selection = selection
         self.facts = facts
         self.timeout = timeout
         self.steps = steps

@@ -48,7 +48,7 @@ struct ProgramSurroundings {
             searchFolders: searchFolders, launcher: launcher, environment: environment,
             parse: { YAMLReader.json(from: $0) })
         registry = HandlerRegistry(
-            builtIn: [LogHandler(), CopyHandler(), MoveHandler()], discovery: discovery, host: host)
+            builtIn: [LogHandler(), CopyHandler(), MoveHandler(), IndexHandler()], discovery: discovery, host: host)
         runner = ActionRunner(registry: registry, host: host)
         loading = RuleLoader.Surroundings(
             home: home, environment: { variables[$0] }, currentFolder: Self.currentFolder)

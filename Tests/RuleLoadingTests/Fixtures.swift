@@ -17,6 +17,8 @@ struct FakeCatalog: HandlerCatalog {
                 ], additionalProperties: false)),
         HandlerDescription(reference: HandlerReference(name: "copy"), parameters: nil),
         HandlerDescription(
+            reference: HandlerReference(name: "mirror"), parameters: nil, neededEvents: [.created, .modified, .deleted]),
+        HandlerDescription(
             reference: HandlerReference(name: "move"),
             parameters: ParameterSchema(
                 type: "object",
