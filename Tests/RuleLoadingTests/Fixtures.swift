@@ -17,8 +17,6 @@ struct FakeCatalog: HandlerCatalog {
                 ], additionalProperties: false)),
         HandlerDescription(reference: HandlerReference(name: "copy"), parameters: nil),
         HandlerDescription(
-            reference: HandlerReference(name: "mirror"), parameters: nil, neededEvents: [.created, .modified, .deleted]),
-        HandlerDescription(
             reference: HandlerReference(name: "move"),
             parameters: ParameterSchema(
                 type: "object",
