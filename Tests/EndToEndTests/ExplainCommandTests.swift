@@ -269,4 +269,26 @@ struct ExplainCommandTests {
             #expect(program.output.contains("rule 'one' (rules/a.yaml:2:5) takes it"))
         }
     }
+
+    @Test func `S58 the page shows what the program says`() throws {
+        try withTempTree { tree in
+            let page = String(
+                decoding: try #require(TestFile.read(Places.checkout.appending("docs/explain.md"))), as: UTF8.self)
+            let blocks = page.split(separator: "```\n", omittingEmptySubsequences: false)
+            let rules = try #require(
+                page.split(separator: "```yaml\n").dropFirst().first?.split(separator: "```").first)
+            let recording = try #require(blocks.first { $0.hasPrefix("$ alight explain") })
+            TestFile.write(tree.path("rules.yaml"), String(rules))
+            TestFile.write(tree.path("inbox/cat.jpg"), "hello")
+            TestFile.makeFolder(tree.path("albums"))
+            var shown = ""
+            for line in recording.split(separator: "\n") where line.hasPrefix("$ alight ") {
+                let arguments = line.split(separator: " ").dropFirst(2).map(String.init)
+                let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("run"))
+                #expect(program.wait() == (program.output.contains("takes it") ? 0 : 4))
+                shown += "\(line)\n" + program.output.replacing("\(tree.root)", with: "~")
+            }
+            #expect(shown == String(recording))
+        }
+    }
 }

@@ -29,6 +29,7 @@ struct FileIndex {
     private struct Line {
         var path: PathBytes
         var entry: Entry
+        /// Its line, with the newline in front.
         var text: [UInt8]
     }
 
@@ -90,13 +91,14 @@ struct FileIndex {
 
     /// The list as JSON, an entry a line.
     var json: [UInt8] {
-        var json: [UInt8] = Array("[".utf8)
-        json.reserveCapacity(lines.reduce(4) { $0 + $1.text.count + 2 })
+        var json: [UInt8] = []
+        json.reserveCapacity(lines.reduce(4) { $0 + $1.text.count + 1 })
+        json.append(UInt8(ascii: "["))
         for (number, line) in lines.enumerated() {
-            json += number == 0 ? "\n".utf8 : ",\n".utf8
-            json += line.text
+            if number > 0 { json.append(UInt8(ascii: ",")) }
+            json.append(contentsOf: line.text)
         }
-        json += lines.isEmpty ? "]\n".utf8 : "\n]\n".utf8
+        json.append(contentsOf: lines.isEmpty ? "]\n".utf8 : "\n]\n".utf8)
         return json
     }
 
@@ -146,6 +148,6 @@ struct FileIndex {
             if root.text == nil { object["root_base64"] = .string(Data(root.bytes).base64EncodedString()) }
         }
         if let isCopying = entry.isCopying { object["copying"] = .bool(isCopying) }
-        return Array(try encoder.encode(object))
+        return [UInt8(ascii: "\n")] + Array(try encoder.encode(object))
     }
 }
