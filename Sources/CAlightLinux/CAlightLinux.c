@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,6 +48,23 @@ int cal_stat_path(const char *path, struct cal_stat *out) {
 }
 
 int cal_stat_descriptor(int fd, struct cal_stat *out) { return fill(fd, "", AT_EMPTY_PATH, out); }
+
+int cal_stat_entry(int folder, const char *name, struct cal_stat *out) {
+    return fill(folder, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, out);
+}
+
+int64_t cal_read_entries(int folder, void *buffer, size_t size) {
+    long count = syscall(SYS_getdents64, folder, buffer, size);
+    return count >= 0 ? count : -errno;
+}
+
+int cal_file_system(int fd, uint64_t *type) {
+    struct statfs fs;
+    if (fstatfs(fd, &fs) != 0) return errno;
+    // The field is signed on some machines, and some magic numbers have the highest bit of 32.
+    *type = (uint32_t)fs.f_type;
+    return 0;
+}
 
 int cal_probe_writers(const char *path) {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);

@@ -25,6 +25,15 @@ int cal_stat_path(const char *path, struct cal_stat *out);
 /// The same for an open descriptor.
 int cal_stat_descriptor(int fd, struct cal_stat *out);
 
+/// The same for an entry of an open folder; a final symbolic link is not followed.
+int cal_stat_entry(int folder, const char *name, struct cal_stat *out);
+
+/// The entries of an open folder as getdents64(2) gives them: bytes filled, 0 at the end, or a negative errno.
+int64_t cal_read_entries(int folder, void *buffer, size_t size);
+
+/// The type of the file system that holds the open file, as statfs(2) numbers it; 0, or the errno.
+int cal_file_system(int fd, uint64_t *type);
+
 /// Whether a process can still write to the regular file at `path`: 0 when a
 /// read lease could be taken (and was dropped at once), so nobody has it open
 /// for writing or mapped writable; EAGAIN when somebody has; another errno when
