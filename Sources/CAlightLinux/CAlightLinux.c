@@ -101,6 +101,10 @@ int cal_rename_noreplace(const char *from, const char *to) {
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
 
+int cal_rename_exchange(const char *one, const char *other) {
+    return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0 ? 0 : errno;
+}
+
 int cal_clone(int source, int destination) { return ioctl(destination, FICLONE, source) == 0 ? 0 : errno; }
 
 int64_t cal_copy_range(int source, int destination, size_t count) {

@@ -1,3 +1,4 @@
+import CAlightLinux
 import FileEvents
 import FileWatching
 import Glibc
@@ -81,6 +82,22 @@ enum Machine {
         withTempTree { tree in
             RunningProgram("/usr/bin/env", [program] + arguments, in: tree.root, output: tree.path("log")).wait()
         }
+    }
+
+    /// Starts `watch-hints` over a root as a user who has no rights, after the body has made what is there.
+    static func asNobody(
+        _ tree: borrowing TemporaryTree, _ options: [String], _ root: PathBytes, _ make: () -> Void
+    ) -> WatchHints {
+        _ = tree.root.withCString { chmod($0, 0o755) }
+        make()
+        return WatchHints(
+            options + ["\(root)"], in: tree.root,
+            prefix: ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"])
+    }
+
+    /// Exchanges two paths in one step; 0, or the errno.
+    static func exchange(_ one: PathBytes, _ other: PathBytes) -> Int32 {
+        one.withCString { one in other.withCString { cal_rename_exchange(one, $0) } }
     }
 
     static func move(_ from: PathBytes, _ to: PathBytes) {

@@ -24,9 +24,10 @@ struct WatcherTests {
             #expect(watched.wait { $0.hints[tree.path("a")]?.isSuperset(of: [.appeared, .written, .closed]) == true })
             watched.clear()
             _ = tree.path("a").withCString { from in tree.path("b").withCString { rename(from, $0) } }
-            #expect(watched.wait { 
-                $0.hints[tree.path("a")] == [.vanished, .moved] && $0.hints[tree.path("b")] == [.appeared, .moved]
-             })
+            #expect(
+                watched.wait {
+                    $0.hints[tree.path("a")] == [.vanished, .moved] && $0.hints[tree.path("b")] == [.appeared, .moved]
+                })
             watched.clear()
             _ = tree.path("b").withCString { unlink($0) }
             #expect(watched.wait { $0.hints[tree.path("b")]?.contains(.vanished) == true })

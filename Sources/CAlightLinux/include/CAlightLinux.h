@@ -55,6 +55,9 @@ int cal_eventfd(void);
 /// renameat2 with RENAME_NOREPLACE on absolute paths; 0, or the errno (EEXIST when `to` exists).
 int cal_rename_noreplace(const char *from, const char *to);
 
+/// renameat2 with RENAME_EXCHANGE on absolute paths; 0, or the errno.
+int cal_rename_exchange(const char *one, const char *other);
+
 /// Shares the blocks of `source` with `destination` (FICLONE); 0, or the errno.
 int cal_clone(int source, int destination);
 
