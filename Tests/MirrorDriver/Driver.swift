@@ -240,7 +240,9 @@ struct Driver: ~Copyable {
 
     private mutating func take(_ lines: inout LineReader) throws(Failure) {
         do {
-            try lines.take { line, number in mirror.take(try options.source.read(line, number: number)) }
+            try lines.take { line, number in
+                if let event = try options.source.read(line, number: number) { mirror.take(event) }
+            }
         } catch {
             throw Failure(text: "\(error)")
         }

@@ -42,6 +42,7 @@ enum EventSource: String, CaseIterable {
         var from: String?
         var from_base64: String?
         var outcome: String
+        var state: String
         var message: String
     }
 
@@ -54,9 +55,9 @@ enum EventSource: String, CaseIterable {
     /// - Parameters:
     ///   - line: The line, without its newline.
     ///   - number: Which line it is.
-    /// - Returns: The event.
+    /// - Returns: The event; nil for an attempt that will be repeated, and told then.
     /// - Throws: `Unreadable` for a line that tells no event.
-    func read(_ line: ArraySlice<UInt8>, number: Int) throws(Unreadable) -> Told {
+    func read(_ line: ArraySlice<UInt8>, number: Int) throws(Unreadable) -> Told? {
         switch self {
         case .run:
             guard let told = try? JSONDecoder().decode(RunLine.self, from: Data(line)),
@@ -64,6 +65,7 @@ enum EventSource: String, CaseIterable {
             else {
                 throw Unreadable(description: "line \(number) tells no event: \(String(decoding: line, as: UTF8.self))")
             }
+            guard told.state != "pending" else { return nil }
             let facts = told.outcome == "succeeded" ? Self.facts(told.message) : nil
             return Told(
                 number: number, kind: kind, path: Self.path(told.path, told.path_base64),
