@@ -43,23 +43,61 @@ import Testing
         withTempTree { tree in
             // The ordinary user of a play has to come through.
             _ = tree.root.withCString { chmod($0, 0o755) }
-            let driver = RunningProgram(
-                Places.products.appending("mirror-driver"),
+            let (status, driver) = Self.drive(
+                tree,
                 [
                     "--mode", play.mode, "--seed", "\(play.seed)", "--operations", "\(play.operations)",
                     "--processes", "\(play.processes)", "--folder", "\(tree.root)/play",
-                ], in: tree.root, output: tree.path("driver"))
-            let status = driver.wait(within: .seconds(300))
+                ])
             #expect(status == 0, "\(driver.output)\(driver.error)")
         }
     }
 
+    private static func drive(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> (
+        status: Int32?, driver: RunningProgram
+    ) {
+        let driver = RunningProgram(
+            Places.products.appending("mirror-driver"), arguments, in: tree.root, output: tree.path("driver"))
+        return (driver.wait(within: .seconds(300)), driver)
+    }
+
+    @Test func `an event that is lost is noticed, and told with what led to it`() {
+        withTempTree { tree in
+            let (status, driver) = Self.drive(
+                tree,
+                [
+                    "--seed", "3", "--operations", "300", "--processes", "1", "--lose", "4", "--patience", "2",
+                    "--folder", "\(tree.root)/play",
+                ])
+            #expect(status == 1)
+            let output = driver.output
+            #expect(output.contains("FAILED: seed 3, plain: at quiet point 1 "), "\(output)")
+            #expect(output.contains(": is not in the mirror\n    disk    "), "\(output)")
+            #expect(output.contains(" ms, round 1 worker 0 #"), "\(output)")
+            #expect(output.contains("to see it again: mirror-driver --seed 3 --operations 300 --processes 1 "))
+            #expect(TestFile.exists(tree.path("play/alight.out")))
+        }
+    }
+
+    @Test func `a seed does the same operations each time`() {
+        let logs = (0..<2).map { _ in
+            withTempTree { tree in
+                for root in ["one", "far/two", "outside"] { TestFile.makeFolder(tree.path("tree/\(root)")) }
+                let (status, driver) = Self.drive(
+                    tree, ["--worker", "0", "--seed", "7", "--operations", "300", "--folder", "\(tree.root)"])
+                #expect(status == 0)
+                // The first field is the time.
+                return driver.lines.map { $0.drop { $0 != "\t" } }
+            }
+        }
+        #expect(logs[0].count == 300)
+        #expect(logs[0] == logs[1])
+    }
+
     @Test func `a wrong command line says what is right`() {
         withTempTree { tree in
-            let driver = RunningProgram(
-                Places.products.appending("mirror-driver"), ["--mode", "gentle"], in: tree.root,
-                output: tree.path("driver"))
-            #expect(driver.wait() == 2)
+            let (status, driver) = Self.drive(tree, ["--mode", "gentle"])
+            #expect(status == 2)
             #expect(driver.output.contains("'--mode gentle' is none of plain, overflow, limit, poll, unreadable"))
         }
     }

@@ -17,8 +17,6 @@ struct Driver: ~Copyable {
     private var random: SeededGenerator
     private var rounds = 0
 
-    /// How long no event may come while the mirror is not equal.
-    private static let patience = Duration.seconds(15)
     /// How long a quiet point is waited for, whatever comes.
     private static let limit = Duration.seconds(90)
     /// How many folders get a watch where the limit is low.
@@ -232,7 +230,7 @@ struct Driver: ~Copyable {
                 throw Failure(text: "alight ended by itself with \(program.exitStatus() ?? -1):\n\(program.error)")
             }
             let now = ContinuousClock.now
-            if now > end || now > last + Self.patience { break }
+            if now > end || now > last + .seconds(options.patience) { break }
             Deadline.pause(.milliseconds(10))
         }
         try judge(disk, program, "at quiet point \(rounds)")
@@ -241,7 +239,9 @@ struct Driver: ~Copyable {
     private mutating func take(_ lines: inout LineReader) throws(Failure) {
         do {
             try lines.take { line, number in
-                if let event = try options.source.read(line, number: number) { mirror.take(event) }
+                guard let event = try options.source.read(line, number: number) else { return }
+                if options.losing > 0, number.isMultiple(of: options.losing) { return }
+                mirror.take(event)
             }
         } catch {
             throw Failure(text: "\(error)")

@@ -24,6 +24,10 @@ struct Options {
     var source = EventSource.run
     /// Operations between two quiet points, of all processes together.
     var every = 1000
+    /// How long no event may come while the mirror is not equal, in seconds.
+    var patience = 15
+    /// One event in so many is not taken into the mirror; 0 is none.
+    var losing = 0
     var alight: PathBytes?
     var folder: PathBytes?
     /// The words of operations that are left out, as a log shows them.
@@ -34,8 +38,8 @@ struct Options {
 
     static let help = """
         usage: mirror-driver [--seed N] [--operations M] [--processes P] [--mode MODE] [--every K]
-                             [--source run] [--without WORD,...] [--alight PATH]
-                             [--folder PATH]
+                             [--source run] [--without WORD,...] [--patience SECONDS]
+                             [--lose N] [--alight PATH] [--folder PATH]
 
         Works on files at random in P processes while alight runs, keeps a mirror of the tree from its events alone,
         and compares the two after every K operations, when all is quiet. Exit status: 0 when they were always equal,
@@ -47,6 +51,8 @@ struct Options {
           --mode        plain, overflow, limit, poll or unreadable; plain
           --every       operations between two comparisons; 1000
           --without     leaves out operations, by the words of the log (exchange, link, mmap, ...)
+          --patience    how long no event may come while the mirror is not equal; 15
+          --lose        leaves one event in N out of the mirror, to see that it is noticed; 0, none
           --alight      the program; the one beside this one
           --folder      a folder that does not exist yet, to work in; one below /tmp. It stays when something differs
         """
@@ -65,6 +71,8 @@ struct Options {
             case "--operations": operations = try Self.number(word, value, atLeast: 1)
             case "--processes": processes = try Self.number(word, value, atLeast: 1)
             case "--every": every = try Self.number(word, value, atLeast: 1)
+            case "--patience": patience = try Self.number(word, value, atLeast: 1)
+            case "--lose": losing = try Self.number(word, value)
             case "--worker": worker = try Self.number(word, value)
             case "--round": round = try Self.number(word, value)
             case "--mode": mode = try Self.choice(word, value)
@@ -108,6 +116,7 @@ struct Options {
         var words = ["mirror-driver --seed \(seed) --operations \(operations) --processes \(processes)"]
         words.append("--mode \(mode.rawValue) --every \(every) --source \(source.rawValue)")
         if !without.isEmpty { words.append("--without \(without.sorted().joined(separator: ","))") }
+        if losing > 0 { words.append("--lose \(losing)") }
         if let alight { words.append("--alight \(alight)") }
         return words.joined(separator: " ")
     }
