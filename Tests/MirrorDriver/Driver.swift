@@ -239,7 +239,7 @@ struct Driver: ~Copyable {
     private mutating func take(_ lines: inout LineReader) throws(Failure) {
         do {
             try lines.take { line, number in
-                guard let event = try options.source.read(line, number: number) else { return }
+                let event = try options.source.read(line, number: number)
                 if options.losing > 0, number.isMultiple(of: options.losing) { return }
                 mirror.take(event)
             }

@@ -55,9 +55,9 @@ enum EventSource: String, CaseIterable {
     /// - Parameters:
     ///   - line: The line, without its newline.
     ///   - number: Which line it is.
-    /// - Returns: The event; nil for an attempt that will be repeated, and told then.
+    /// - Returns: The event.
     /// - Throws: `Unreadable` for a line that tells no event.
-    func read(_ line: ArraySlice<UInt8>, number: Int) throws(Unreadable) -> Told? {
+    func read(_ line: ArraySlice<UInt8>, number: Int) throws(Unreadable) -> Told {
         switch self {
         case .run:
             guard let told = try? JSONDecoder().decode(RunLine.self, from: Data(line)),
@@ -65,11 +65,11 @@ enum EventSource: String, CaseIterable {
             else {
                 throw Unreadable(description: "line \(number) tells no event: \(String(decoding: line, as: UTF8.self))")
             }
-            guard told.state != "pending" else { return nil }
             let facts = told.outcome == "succeeded" ? Self.facts(told.message) : nil
             return Told(
                 number: number, kind: kind, path: Self.path(told.path, told.path_base64),
-                from: told.from.map { Self.path($0, told.from_base64) }, facts: facts)
+                from: told.from.map { Self.path($0, told.from_base64) }, facts: facts,
+                isRepeated: told.state == "pending")
         }
     }
 

@@ -9,12 +9,16 @@ struct Told {
     var from: PathBytes?
     /// Nil when the program told that the action was left out, which says nothing of the file.
     var facts: Facts?
+    /// Whether it is told once more later, because its action could not be done yet.
+    var isRepeated = false
 }
 
 /// A picture of the tree, made of events and nothing else.
 struct Mirror {
     /// What is known of each path; nil for one that exists, but of which no facts were told.
     private(set) var entries: [PathBytes: Facts?] = [:]
+    /// Paths of which an event is to be told once more: it holds at its first time, and may be merged with others.
+    private var unfinished: Set<PathBytes> = []
     /// Events that can't follow from what was told before.
     private(set) var contradictions: [(event: Told, reason: String)] = []
     /// The events of each path, as either of their paths.
@@ -26,27 +30,34 @@ struct Mirror {
     mutating func take(_ event: Told) {
         history[event.path, default: []].append(event)
         if let from = event.from, from != event.path { history[from, default: []].append(event) }
-        let isKnown = entries[event.path] != nil
+        if let reason = contradiction(in: event) { contradictions.append((event, reason)) }
         switch event.kind {
-        case .created:
-            if isKnown { contradictions.append((event, "the path was told before, and is not gone")) }
-            entries[event.path] = .some(event.facts)
-        case .modified, .attributes:
-            if !isKnown { contradictions.append((event, "the path was never told, or is gone")) }
-            entries[event.path] = .some(event.facts)
-        case .deleted:
-            if !isKnown { contradictions.append((event, "the path was never told, or is gone already")) }
-            entries[event.path] = nil
+        case .created, .modified, .attributes: entries[event.path] = .some(event.facts)
+        case .deleted: entries[event.path] = nil
         case .moved:
-            guard let from = event.from else {
-                contradictions.append((event, "it does not say where from"))
-                return
-            }
-            if entries.removeValue(forKey: from) == nil {
-                contradictions.append((event, "the former path was never told, or is gone already"))
-            }
+            // What was told for the first time has moved already, and something else may be there now.
+            if let from = event.from, !unfinished.contains(event.path) { entries[from] = nil }
             entries[event.path] = .some(event.facts)
         default: break
+        }
+        if event.isRepeated {
+            unfinished.insert(event.path)
+        } else {
+            unfinished.remove(event.path)
+        }
+    }
+
+    /// Why the event can't follow from what was told before; nil when it can.
+    private func contradiction(in event: Told) -> String? {
+        guard !unfinished.contains(event.path) else { return nil }
+        let isKnown = entries[event.path] != nil
+        switch event.kind {
+        case .created: return isKnown ? "the path was told before, and is not gone" : nil
+        case .modified, .attributes, .deleted: return isKnown ? nil : "the path was never told, or is gone"
+        case .moved:
+            guard let from = event.from else { return "it does not say where from" }
+            return entries[from] == nil ? "the former path was never told, or is gone" : nil
+        default: return nil
         }
     }
 
