@@ -50,7 +50,7 @@ enum Operation: Hashable, Sendable {
             .makeTree(let path, _, _), .removeTree(let path), .remakeTree(let path, _, _), .chmod(let path, _),
             .touch(let path, _):
             [path]
-        case .replace(let path, _, let other), .rename(let path, let other), .exchange(let path, let other),
+        case .replace(let other, _, let path), .rename(let path, let other), .exchange(let path, let other),
             .link(let path, let other), .moveAndMake(let path, let other):
             [path, other]
         case .pause: []
