@@ -127,7 +127,7 @@ struct Driver: ~Copyable {
         let sign: String? =
             switch options.mode {
             case .overflow: "overflowed"
-            case .limit: "inotify_watches"
+            case .limit: "_watches"
             case .poll: "polling"
             case .plain, .unreadable: nil
             }
