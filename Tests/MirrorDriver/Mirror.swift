@@ -17,7 +17,7 @@ struct Told {
 struct Mirror {
     /// What is known of each path; nil for one that exists, but of which no facts were told.
     private(set) var entries: [PathBytes: Facts?] = [:]
-    /// Paths of which an event is to be told once more: it holds at its first time, and may be merged with others.
+    /// Paths of which something is to be told once more, and may be merged with what happens until then.
     private var unfinished: Set<PathBytes> = []
     /// Events that can't follow from what was told before.
     private(set) var contradictions: [(event: Told, reason: String)] = []
@@ -30,21 +30,25 @@ struct Mirror {
     mutating func take(_ event: Told) {
         history[event.path, default: []].append(event)
         if let from = event.from, from != event.path { history[from, default: []].append(event) }
+        if event.isRepeated {
+            unfinished.insert(event.path)
+            if let from = event.from { unfinished.insert(from) }
+            return
+        }
         if let reason = contradiction(in: event) { contradictions.append((event, reason)) }
         switch event.kind {
         case .created, .modified, .attributes: entries[event.path] = .some(event.facts)
         case .deleted: entries[event.path] = nil
         case .moved:
-            // What was told for the first time has moved already, and something else may be there now.
-            if let from = event.from, !unfinished.contains(event.path) { entries[from] = nil }
+            // A move that is told late is not of what came to the former path meanwhile.
+            if let from = event.from, !unfinished.contains(event.path) || unfinished.contains(from) {
+                entries[from] = nil
+                unfinished.remove(from)
+            }
             entries[event.path] = .some(event.facts)
         default: break
         }
-        if event.isRepeated {
-            unfinished.insert(event.path)
-        } else {
-            unfinished.remove(event.path)
-        }
+        unfinished.remove(event.path)
     }
 
     /// Why the event can't follow from what was told before; nil when it can.
@@ -56,7 +60,8 @@ struct Mirror {
         case .modified, .attributes, .deleted: return isKnown ? nil : "the path was never told, or is gone"
         case .moved:
             guard let from = event.from else { return "it does not say where from" }
-            return entries[from] == nil ? "the former path was never told, or is gone" : nil
+            return entries[from] == nil && !unfinished.contains(from)
+                ? "the former path was never told, or is gone" : nil
         default: return nil
         }
     }
