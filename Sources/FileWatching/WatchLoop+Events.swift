@@ -111,13 +111,13 @@ extension WatchLoop {
             guard path.withCString({ cal_stat_path($0, &status) }) == 0,
                 status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
             else { return }
-            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+            visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
         } else if isAppearing {
             if let child { forget(child) }
-            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+            visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
         } else if event.has(.attrib), child.map({ tree.flags(of: $0).contains(.failed) }) ?? true {
             // It may be readable now.
-            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+            visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
         }
     }
 }
