@@ -155,6 +155,9 @@ extension WatchLoop {
         return !tree.flags(of: folder).contains(.polled) || roots[index].wantsPoll && !isUntold(folder)
     }
 
+    /// What is asked of a folder in a tree.
+    var mask: InotifyMask { scope.isRaw ? .everything.union(.raw) : .everything }
+
     /// Gives the folder a watch; 0, or the errno.
     ///
     /// For want of watches it is polled.
@@ -163,8 +166,7 @@ extension WatchLoop {
             tree.insert(.short, of: folder)
             return ENOSPC
         }
-        let watch = inotify.add(
-            path, scope.isRaw ? .everything.union(.raw) : .everything, followingLink: tree.isRoot(folder))
+        let watch = inotify.add(path, mask, followingLink: tree.isRoot(folder))
         if watch >= 0 {
             if let freed = tree.setWatch(watch, of: folder) { release(freed) }
             tree.remove(.short, of: folder)

@@ -15,7 +15,12 @@ extension WatchLoop {
         let device = devices.number(of: reader.device)
         tree.setDevice(device, of: folder)
         if let parent = tree.parent(of: folder), tree.device(of: parent) == device, device != 0 { return }
-        if roots[index].wantsPoll || roots[index].isWatchForced { return }
+        if roots[index].isWatchForced { return }
+        if roots[index].wantsPoll {
+            // One rule polls, and another wants it watched where that tells of everything.
+            if roots[index].wantsWatch { _ = devices.untold(device, reader) }
+            return
+        }
         guard let name = devices.untold(device, reader) else {
             tree.remove(.polled, of: folder)
             return
@@ -46,13 +51,14 @@ extension WatchLoop {
             roots[index].isScheduled = false
             if inotify == nil { openInotify() }
             check(index, because: .event)
-        case .folder(let folder): poll(folder)
+        case .folder(let folder):
+            if tree.contains(folder) { tree.remove(.scheduled, of: folder) }
+            poll(folder)
         }
     }
 
-    private func poll(_ folder: FolderTree.ID) {
+    func poll(_ folder: FolderTree.ID) {
         guard tree.contains(folder), let index = rootOfFolder[tree.root(of: folder)] else { return }
-        tree.remove(.scheduled, of: folder)
         guard !tree.flags(of: folder).isDisjoint(with: [.polled, .short]) else { return }
         if tree.isRoot(folder) {
             check(index, because: .event)
