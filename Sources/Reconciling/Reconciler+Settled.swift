@@ -143,6 +143,8 @@ extension Reconciler {
         event.isReplaced = difference.isReplaced
         let isContent = difference.isReplaced || !difference.content.isEmpty || hasMore
         if isContent, !view.mask.isDisjoint(with: .content) {
+            // Text that nobody has taken yet would only grow: the file keeps the rest meanwhile.
+            if view.tailBytes != nil, ledger.hasPending(view: view.name, path: path) { return }
             event.changed = difference.content
             let delivered = before.delivered ?? 0
             let isReset = difference.isReplaced || snapshot.size < delivered
@@ -167,11 +169,9 @@ extension Reconciler {
     ) {
         let view = views[match.view]
         guard let limit = view.tailBytes, event.snapshot.type == .file else { return }
-        // Text that nobody has taken yet would only grow: the file keeps the rest meanwhile.
         if ledger.hasPending(view: view.name, path: key.path) {
             event.tail = TailText(offset: offset, bytes: [])
             event.snapshot.delivered = offset
-            otherNames.append((key, Note(signs: .written, origin: note.origin)))
             return
         }
         let text = TailReader.read(key.path, event.snapshot, from: offset, limit: limit, isReset: isReset)
