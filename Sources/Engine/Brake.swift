@@ -57,6 +57,9 @@ package struct Brake {
     /// When the next path has rested.
     package var deadline: ContinuousClock.Instant? { resting.values.compactMap { $0.values.min() }.min() }
 
+    /// How many paths are being counted.
+    package var count: Int { recent.count }
+
     /// Drops the paths of which nothing was told lately, when they have become many.
     private mutating func prune(at now: ContinuousClock.Instant) {
         guard recent.count > bound else { return }

@@ -114,10 +114,11 @@ extension Reconciler {
         let isListed = !note.signs.isDisjoint(with: [.listed, .polled])
         let isClosed = note.signs.contains(.closed) && !note.signs.contains(.attributes)
         var snapshot = snapshot
-        // Of a file, the content that was handled last is remembered until something else is.
-        if !view.settle.isTree { snapshot.digest = before.digest }
         var difference = Difference(
             before: before, after: snapshot, mayBeWritten: note.signs.contains(.written) || isClosed || isListed)
+        // Of a file, the content that was handled last is remembered until something else is. It takes no part in the
+        // comparison: what the file holds now has not been read.
+        if !view.settle.isTree { snapshot.digest = before.digest }
         if view.settle.isTree, before.digest != snapshot.digest, difference.content.isEmpty {
             difference.content = ["overwritten"]
         }

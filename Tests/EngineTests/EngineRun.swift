@@ -204,3 +204,12 @@ final class Shared<Value: Sendable>: Sendable {
     @discardableResult
     func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { storage.withLock { body(&$0) } }
 }
+
+extension Rule {
+    /// The rule with some keys set otherwise.
+    func with(_ change: (inout Rule) -> Void) -> Rule {
+        var rule = self
+        change(&rule)
+        return rule
+    }
+}
