@@ -63,6 +63,10 @@ struct Dispatcher: ~Copyable {
     ///   - now: The present.
     ///   - isGathering: Whether jobs that are told together wait for more of them.
     mutating func fill(at now: ContinuousClock.Instant, isGathering: Bool) {
+        if !windows.isEmpty {
+            let pending = journal.pendingRules
+            for name in windows.keys where !pending.contains(name) { windows[name]?.close() }
+        }
         var isProgress = true
         while isProgress {
             isProgress = false
