@@ -36,6 +36,7 @@ let package = Package(
     ],
     targets: [
         // Layer 0: C.
+        .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "CAlightLinux"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
@@ -60,7 +61,10 @@ let package = Package(
             "RuleLoading",
             ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),
         layer(
-            "Handling", ["CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", logging]),
+            "Handling",
+            [
+                "CAlightLinux", "CLibCrypto", "FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", logging,
+            ]),
 
         // Layer 5: the pipeline.
         layer(
@@ -81,9 +85,19 @@ let package = Package(
 
         // Tests.
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
-        tests("EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch"], exclude: ["Scenarios"]),
+        .target(name: "CTestKit", path: "Tests/CTestKit"),
+        // Works on files at random, and compares what the program tells with what is there.
+        .executableTarget(
+            name: "mirror-driver", dependencies: ["CAlightLinux", "CTestKit", "FileEvents", "TestKit"],
+            path: "Tests/MirrorDriver", swiftSettings: strict),
+        tests(
+            "EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch", "mirror-driver"],
+            exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
-        tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
+        .executableTarget(
+            name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
+            swiftSettings: strict),
+        tests("FileWatching", ["CAlightLinux", "FileEvents", "FileWatching", "TestKit", "watch-hints"]),
         tests("Globbing", ["Globbing"]),
         tests("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
         tests("Journaling", ["FileEvents", "Journaling", "PluginProtocol", "Reconciling", "Rules", "TestKit"]),

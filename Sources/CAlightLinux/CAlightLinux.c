@@ -24,7 +24,7 @@
 
 static int fill(int directory, const char *path, int flags, struct cal_stat *out) {
     struct statx sx;
-    if (statx(directory, path, flags, STATX_BASIC_STATS | STATX_BTIME, &sx) != 0) return errno;
+    if (statx(directory, path, flags, STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, &sx) != 0) return errno;
     memset(out, 0, sizeof *out);
     out->device_major = sx.stx_dev_major;
     out->device_minor = sx.stx_dev_minor;
@@ -34,6 +34,7 @@ static int fill(int directory, const char *path, int flags, struct cal_stat *out
     out->uid = sx.stx_uid;
     out->gid = sx.stx_gid;
     out->nlink = sx.stx_nlink;
+    if (sx.stx_mask & STATX_MNT_ID) out->mount = sx.stx_mnt_id;
     out->mtime_seconds = sx.stx_mtime.tv_sec;
     out->mtime_nanoseconds = sx.stx_mtime.tv_nsec;
     out->ctime_seconds = sx.stx_ctime.tv_sec;
@@ -55,6 +56,11 @@ int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat 
 }
 
 int cal_stat_descriptor(int fd, struct cal_stat *out) { return fill(fd, "", AT_EMPTY_PATH, out); }
+
+int64_t cal_read_entries(int folder, void *buffer, size_t size) {
+    long count = syscall(SYS_getdents64, folder, buffer, size);
+    return count >= 0 ? count : -errno;
+}
 
 int cal_file_system(int fd, uint64_t *type) {
     struct statfs fs;
@@ -146,6 +152,10 @@ int cal_eventfd(void) {
 
 int cal_rename_noreplace(const char *from, const char *to) {
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ? 0 : errno;
+}
+
+int cal_rename_exchange(const char *one, const char *other) {
+    return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0 ? 0 : errno;
 }
 
 int cal_clone(int source, int destination) { return ioctl(destination, FICLONE, source) == 0 ? 0 : errno; }

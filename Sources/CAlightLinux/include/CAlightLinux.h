@@ -13,6 +13,8 @@ struct cal_stat {
     uint32_t device_major, device_minor;
     uint64_t inode;
     uint64_t size;
+    /// The id of the mount, 0 when the kernel does not tell.
+    uint64_t mount;
     uint32_t mode, uid, gid, nlink;
     int64_t mtime_seconds, ctime_seconds, btime_seconds;
     uint32_t mtime_nanoseconds, ctime_nanoseconds, btime_nanoseconds;
@@ -27,6 +29,11 @@ int cal_stat_descriptor(int fd, struct cal_stat *out);
 
 /// The same for an entry of an open folder, following a link if asked to.
 int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat *out);
+/// The entries of an open folder as getdents64(2) gives them: bytes filled, 0 at the end, or a negative errno.
+int64_t cal_read_entries(int folder, void *buffer, size_t size);
+
+/// The type of the file system that holds the open file, as statfs(2) numbers it; 0, or the errno.
+int cal_file_system(int fd, uint64_t *type);
 
 /// The type of the file system that holds the open file, as statfs(2) numbers it; 0, or the errno.
 int cal_file_system(int fd, uint64_t *type);
@@ -71,6 +78,9 @@ int cal_eventfd(void);
 
 /// renameat2 with RENAME_NOREPLACE on absolute paths; 0, or the errno (EEXIST when `to` exists).
 int cal_rename_noreplace(const char *from, const char *to);
+
+/// renameat2 with RENAME_EXCHANGE on absolute paths; 0, or the errno.
+int cal_rename_exchange(const char *one, const char *other);
 
 /// Shares the blocks of `source` with `destination` (FICLONE); 0, or the errno.
 int cal_clone(int source, int destination);
