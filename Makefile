@@ -7,7 +7,7 @@ RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
 # The protocol's bash example reads its answer with jq.
 TEST_NEEDS = $(RUN_NEEDS) jq
 
-.PHONY: build demo test lint format check clean
+.PHONY: build demo test lint format check bench bench-quick clean
 
 ## build: the release binary at .build/release/alight
 build:
@@ -33,6 +33,17 @@ check:
 	$(SWIFT) build
 	packaging/check-rules .build/debug/alight
 
+## bench: how fast and how small, beside a small C program; some 10 minutes. BENCH=--full adds a million files
+bench:
+	@packaging/require $(BUILD_NEEDS) python3
+	$(SWIFT) build --configuration release
+	$(SWIFT) build --configuration release --package-path Benchmarks
+	Benchmarks/bench.py $(BENCH)
+
+## bench-quick: the same, smaller, in under 2 minutes
+bench-quick: BENCH += --quick
+bench-quick: bench
+
 ## lint: the style that the compiler does not check
 lint:
 	@packaging/require
@@ -44,4 +55,4 @@ format:
 	$(SWIFT) format --in-place --recursive Package.swift Sources Tests
 
 clean:
-	rm -rf .build
+	rm -rf .build Benchmarks/.build
