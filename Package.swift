@@ -82,7 +82,10 @@ let package = Package(
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
         tests("EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch"], exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
-        tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
+        .executableTarget(
+            name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
+            swiftSettings: strict),
+        tests("FileWatching", ["CAlightLinux", "FileEvents", "FileWatching", "TestKit", "watch-hints"]),
         tests("Globbing", ["Globbing"]),
         tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
         tests("Journaling", ["FileEvents", "Journaling", "PluginProtocol", "Reconciling", "Rules", "TestKit"]),
@@ -93,7 +96,11 @@ let package = Package(
                 "Reconciling", "Rules", "Settling", "TestKit", logging,
             ]),
         tests(
-            "RuleLoading", ["FileEvents", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling", "TestKit"],
+            "RuleLoading",
+            [
+                "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling",
+                "TestKit",
+            ],
             exclude: ["Golden"]),
         tests(
             "Handling",

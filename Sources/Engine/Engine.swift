@@ -9,7 +9,7 @@ package import Rules
 /// Turns files into finished jobs: watches, settles, decides, dispatches, remembers.
 ///
 /// The way of one event is three stages and two queues. Hints come out of
-/// `FileWatching`, merged by path. The pipeline holds them until their paths have
+/// `FileWatching`, merged by path. The reconciler holds them until their paths have
 /// settled, compares with the ledger, and commits jobs. The dispatcher leases
 /// jobs from the journal, and records how they ended. What has to come again
 /// enters at the front, as a hint or as a job with a due time.
@@ -200,7 +200,6 @@ package final class Engine: Sendable {
 
     private func isFatal(_ error: WatchError) -> Bool {
         switch error {
-        case .instanceLimit, .watchLimit: true
         case .notFolder(let path), .refused(let path, _): ruleset.roots.contains(path)
         }
     }

@@ -33,15 +33,16 @@ extension RuleDecoder {
         }
     }
 
-    /// The globs of `exclude:`, which are relative to the root and match hidden names.
-    func exclude(_ entry: YAMLNode.Entry) -> [Glob]? {
-        elements(entry, noun: "\"**/drafts/**\"", allowsEmpty: true)?.compactMap { node in
-            guard let text = text(node, name: "'exclude'", at: mark(node)) else { return nil }
+    /// The globs of `exclude:` or `outputs:`, which are relative to the root and match hidden names.
+    func relativeGlobs(_ entry: YAMLNode.Entry) -> [Glob]? {
+        let example = entry.name == "outputs" ? "thumbs" : "**/drafts"
+        return elements(entry, noun: "\"\(example)/**\"", allowsEmpty: true)?.compactMap { node in
+            guard let text = text(node, name: quoted(entry.name), at: mark(node)) else { return nil }
             guard !text.hasPrefix("/"), !text.hasPrefix("~") else {
                 problems.error(
-                    "\(quoted(text)) in 'exclude' must be relative", at: node.range,
+                    "\(quoted(text)) in \(quoted(entry.name)) must be relative", at: node.range,
                     help:
-                        "write it as it is below the folder in front of the first wildcard of 'path', such as '**/drafts'"
+                        "write it as it is below the folder in front of the first wildcard of 'path', such as '\(example)'"
                 )
                 return nil
             }
@@ -150,18 +151,22 @@ extension RuleDecoder {
     // MARK: - Paths that can't match
 
     /// Warns of a glob that can't take anything, as far as that is seen at once.
-    func checkReach(of pattern: PathPattern, exclude: GlobSet, ignores: GlobSet, types: Set<FileType>) {
+    func checkReach(of pattern: PathPattern, filter: PathFilter, types: Set<FileType>) {
         let samples = ["Qx7q", "m3Vw"].compactMap { PathPrefix.sample(of: pattern.glob.pattern, wildcard: $0) }
         guard samples.count == 2, samples.allSatisfy({ pattern.glob.matches($0) }) else { return }
         let root = PathBytes(pattern.glob.root)
         func covered(by set: GlobSet) -> Bool {
             samples.allSatisfy { sample in PathBytes(sample).relative(to: root).map { set.covers($0) } ?? false }
         }
-        if covered(by: exclude) {
+        if covered(by: filter.exclude) {
             problems.warning(
                 "this can't match: 'exclude' leaves out all that it takes", at: mark(pattern.node),
                 help: "narrow 'exclude', or remove this path")
-        } else if covered(by: ignores) {
+        } else if covered(by: filter.outputs) {
+            problems.warning(
+                "this can't match: 'outputs' leaves out all that it takes", at: mark(pattern.node),
+                help: "narrow 'outputs', or remove this path")
+        } else if covered(by: filter.ignores) {
             problems.warning(
                 "this can't match: the built-in ignores leave out all that it takes", at: mark(pattern.node),
                 help: "write 'ignore_defaults: false' if such files are meant")

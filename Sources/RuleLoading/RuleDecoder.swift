@@ -1,4 +1,5 @@
 import FileEvents
+import FileWatching
 import Globbing
 import PluginProtocol
 import Rules
@@ -29,8 +30,9 @@ struct RuleDecoder {
 
     static let topKeys = ["rules", "defaults"]
     static let ruleKeys = [
-        "name", "description", "enabled", "path", "exclude", "ignore_defaults", "types", "hidden", "depth", "events",
-        "settle", "writers", "action", "timeout", "concurrency",
+        "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden",
+        "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content",
+        "own_writes", "tail", "batch", "backend", "poll", "action", "timeout", "concurrency",
     ]
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]
@@ -99,8 +101,6 @@ struct RuleDecoder {
         let summary = node.entry("description").flatMap { text($0) }
         let settings = settings(from: node).over(defaults)
         let isHidden = settings.hidden ?? false
-        let exclude = GlobSet(settings.exclude ?? [])
-        let ignores = settings.ignoreDefaults ?? true ? DefaultIgnores.globs : GlobSet([])
         let types = settings.types ?? [.file]
         let events = settings.events ?? [.created, .modified]
         let patterns = required("path", in: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf").map {
@@ -110,14 +110,20 @@ struct RuleDecoder {
             self.steps(from: $0)
         }
         for step in steps ?? [] { checkLimits(of: step, events: events, types: types, settings: settings) }
-        for pattern in patterns ?? [] { checkReach(of: pattern, exclude: exclude, ignores: ignores, types: types) }
-        guard problems.errorCount == errorsBefore, !hasFault(node), let patterns, let steps else { return nil }
+        checkTypes(types, settings: settings)
+        let filter = PathFilter(
+            globs: (patterns ?? []).map(\.glob), exclude: GlobSet(settings.exclude ?? []),
+            ignores: settings.ignoreDefaults ?? true ? DefaultIgnores.globs : GlobSet([]),
+            outputs: GlobSet(settings.outputs ?? []), depth: settings.depth, isTree: settings.tree ?? false)
+        for pattern in patterns ?? [] { checkReach(of: pattern, filter: filter, types: types) }
+        guard problems.errorCount == errorsBefore, !hasFault(node), patterns != nil, let steps else { return nil }
         let rule = Rule(
             name: name, place: place, folder: folder, summary: summary,
-            filter: PathFilter(
-                globs: patterns.map(\.glob), exclude: exclude, ignores: ignores, depth: settings.depth),
-            types: types, events: events,
-            settle: SettlePolicy(quiet: settings.settle, writers: settings.writers ?? .wait),
+            filter: filter, types: types, events: events, settle: settings.policy,
+            existing: settings.existing ?? .ignore, missing: settings.missing ?? .wait,
+            sameContent: settings.sameContent ?? .report, ownWrites: settings.ownWrites ?? .ignore,
+            tail: settings.tail?.value, batch: settings.batch?.value, backend: settings.backend ?? .auto,
+            pollInterval: settings.poll ?? .seconds(10),
             actions: steps.map(\.action), timeout: settings.timeout ?? .seconds(600),
             concurrency: settings.concurrency ?? 1)
         return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true)
@@ -175,9 +181,10 @@ struct RuleDecoder {
         }
     }
 
-    /// The nearest of the candidates; all of them when none is near, or when they are few.
+    /// The nearest of the candidates; all of them when none is near, or when they are few, and none of a great many.
     func spellingHelp(for word: String, candidates: [String], noun: String) -> String? {
         if candidates.count > 8, let near = Spelling.nearest(to: word, in: candidates) { return "write '\(near)'" }
+        if candidates.count > 20 { return "the \(noun) are in docs/rules.md" }
         return Spelling.help(for: word, candidates: candidates, noun: noun)
     }
 

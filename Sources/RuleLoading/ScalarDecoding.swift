@@ -25,15 +25,50 @@ extension RuleDecoder {
         case "false" where entry.value.isPlain: return false
         default: break
         }
-        var help: String?
+        reportType(entry, "true or false", help: boolHelp(entry))
+        return nil
+    }
+
+    /// What to write for something that means true or false elsewhere.
+    private func boolHelp(_ entry: YAMLNode.Entry) -> String? {
+        let help: String
         switch entry.value.text?.lowercased() {
         case "true", "yes", "y", "on", "1": help = "write 'true'"
         case "false", "no", "n", "off", "0": help = "write 'false'"
-        default: break
+        default: return nil
         }
-        if !entry.value.isPlain { help = help.map { $0 + " without quotes" } }
-        reportType(entry, "true or false", help: help)
-        return nil
+        return entry.value.isPlain ? help : help + " without quotes"
+    }
+
+    /// True for what it is without further words, false for nothing, or a mapping that says how.
+    func switched<Value>(
+        _ entry: YAMLNode.Entry, plain: Value, keys: [String], _ read: (YAMLNode) -> Value?
+    ) -> Switched<Value>? {
+        switch entry.value.text {
+        case "true" where entry.value.isPlain: return .on(plain)
+        case "false" where entry.value.isPlain: return .off
+        default:
+            let help = boolHelp(entry) ?? "write 'true', or a mapping with \(keys.joined(separator: ", "))"
+            return mapping(entry, "true, false or a mapping", keys: keys, help: help, read).map { .on($0) }
+        }
+    }
+
+    /// A mapping of few keys.
+    func mapping<Value>(
+        _ entry: YAMLNode.Entry, _ noun: String = "a mapping", keys: [String], help: String? = nil,
+        _ read: (YAMLNode) -> Value?
+    ) -> Value? {
+        let list = "write a mapping with \(keys.joined(separator: ", "))"
+        guard let entries = entry.value.entries, FlowPlaceholder.help(for: entry.value, in: source) == nil else {
+            reportType(entry, noun, help: help ?? list)
+            return nil
+        }
+        guard !entries.isEmpty else {
+            problems.error("\(quoted(entry.name)) is empty", at: mark(entry), help: list)
+            return nil
+        }
+        checkKeys(entries, known: keys, noun: "keys of \(quoted(entry.name))")
+        return read(entry.value)
     }
 
     func integer(_ entry: YAMLNode.Entry, in range: ClosedRange<Int>) -> Int? {
@@ -53,7 +88,9 @@ extension RuleDecoder {
     }
 
     /// A duration that is not negative; zero only where it has a meaning.
-    func duration(_ entry: YAMLNode.Entry, allowsZero: Bool) -> Duration? {
+    func duration(_ entry: YAMLNode.Entry, allowsZero: Bool = false, atLeast least: (Duration, String)? = nil)
+        -> Duration?
+    {
         guard let text = entry.value.text, !entry.value.isNull else {
             reportType(entry, "a duration", help: "write a number and a unit, such as '2s'")
             return nil
@@ -66,11 +103,34 @@ extension RuleDecoder {
                     help: "write a time, such as '10m'")
                 return nil
             }
+            if let least, duration < least.0 {
+                problems.error(
+                    "\(quoted(entry.name)) must be at least \(least.1), not \(quoted(text))",
+                    at: entry.value.range, help: "write '\(least.1)' or more")
+                return nil
+            }
             return duration
         } catch {
             problems.error(error.message, at: entry.value.range, help: error.help)
             return nil
         }
+    }
+
+    /// A number of bytes in a range, which is given as it is to be shown.
+    func size(_ entry: YAMLNode.Entry, in range: ClosedRange<Int>, shown: String) -> Int? {
+        guard let text = entry.value.text, !entry.value.isNull else {
+            reportType(entry, "a size", help: "write a number and a unit, such as '64 KB'")
+            return nil
+        }
+        do throws(SizeProblem) {
+            let size = try SizeText.parse(text)
+            if range.contains(size) { return size }
+            problems.error(
+                "\(quoted(entry.name)) must be \(shown), not \(quoted(text))", at: entry.value.range)
+        } catch {
+            problems.error(error.message, at: entry.value.range, help: error.help)
+        }
+        return nil
     }
 
     /// One word of a few.

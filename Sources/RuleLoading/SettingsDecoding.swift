@@ -1,40 +1,90 @@
 import FileEvents
+import FileWatching
 import Globbing
 import Rules
 import Settling
+
+/// Something that can be off, or on in some way.
+enum Switched<Value> {
+    case off
+    case on(Value)
+
+    var value: Value? {
+        guard case .on(let value) = self else { return nil }
+        return value
+    }
+}
 
 /// The keys that a rule and `defaults` share; nil for those that are not given.
 struct RuleSettings {
     var enabled: Bool?
     var exclude: [Glob]?
+    var outputs: [Glob]?
     var ignoreDefaults: Bool?
     var types: Set<FileType>?
+    var tree: Bool?
     var hidden: Bool?
     var depth: Int?
     var events: EventMask?
     var settle: Duration?
+    var stable: SettlePolicy.Rounds?
     var writers: SettlePolicy.Gate?
+    var locks: SettlePolicy.Gate?
+    var maximumWait: Duration?
+    var existing: Rule.Existing?
+    var missing: Rule.Missing?
+    var sameContent: Rule.Telling?
+    var ownWrites: Rule.Telling?
+    var tail: Switched<Rule.Tail>?
+    var batch: Switched<Rule.Batch>?
+    var backend: Backend?
+    var poll: Duration?
     var timeout: Duration?
     var concurrency: Int?
     /// The words in `events:` and `types:`, to point at.
     var eventWords: [(node: YAMLNode, mask: EventMask)] = []
     var typeWords: [(node: YAMLNode, types: Set<FileType>)] = []
+    /// Where `tree:` and `tail:` have their values.
+    var treeMark: Range<Int>?
+    var tailMark: Range<Int>?
 
     static let keys = [
-        "enabled", "exclude", "ignore_defaults", "types", "hidden", "depth", "events", "settle", "writers", "timeout",
-        "concurrency",
+        "enabled", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden", "depth", "events", "settle",
+        "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content", "own_writes", "tail", "batch",
+        "backend", "poll", "timeout", "concurrency",
     ]
 
     /// These settings, and those of the other where these say nothing.
     func over(_ other: RuleSettings) -> RuleSettings {
         RuleSettings(
-            enabled: enabled ?? other.enabled, exclude: exclude ?? other.exclude,
+            enabled: enabled ?? other.enabled, exclude: exclude ?? other.exclude, outputs: outputs ?? other.outputs,
             ignoreDefaults: ignoreDefaults ?? other.ignoreDefaults, types: types ?? other.types,
-            hidden: hidden ?? other.hidden, depth: depth ?? other.depth, events: events ?? other.events,
-            settle: settle ?? other.settle, writers: writers ?? other.writers, timeout: timeout ?? other.timeout,
+            tree: tree ?? other.tree, hidden: hidden ?? other.hidden, depth: depth ?? other.depth,
+            events: events ?? other.events, settle: settle ?? other.settle, stable: stable ?? other.stable,
+            writers: writers ?? other.writers, locks: locks ?? other.locks,
+            maximumWait: maximumWait ?? other.maximumWait, existing: existing ?? other.existing,
+            missing: missing ?? other.missing, sameContent: sameContent ?? other.sameContent,
+            ownWrites: ownWrites ?? other.ownWrites, tail: tail ?? other.tail, batch: batch ?? other.batch,
+            backend: backend ?? other.backend, poll: poll ?? other.poll, timeout: timeout ?? other.timeout,
             concurrency: concurrency ?? other.concurrency,
             eventWords: events == nil ? other.eventWords : eventWords,
-            typeWords: types == nil ? other.typeWords : typeWords)
+            typeWords: types == nil ? other.typeWords : typeWords,
+            treeMark: tree == nil ? other.treeMark : treeMark, tailMark: tail == nil ? other.tailMark : tailMark)
+    }
+
+    /// When a path counts as finished.
+    ///
+    /// What is followed is told as it grows: by a process that keeps it open, and
+    /// at least as often as it would be if it rested.
+    var policy: SettlePolicy {
+        var policy = SettlePolicy(
+            quiet: settle, stable: stable, writers: writers ?? .wait, locks: locks ?? .ignore,
+            maximumWait: maximumWait, isTree: tree ?? false)
+        if tail?.value != nil {
+            policy.writers = writers ?? .ignore
+            policy.maximumWait = maximumWait ?? max(policy.quiet(isPolled: backend == .poll), .seconds(1))
+        }
+        return policy
     }
 }
 
@@ -57,16 +107,33 @@ extension RuleDecoder {
     func settings(from node: YAMLNode) -> RuleSettings {
         var settings = RuleSettings()
         settings.enabled = node.entry("enabled").flatMap { bool($0) }
-        settings.exclude = node.entry("exclude").flatMap { exclude($0) }
+        settings.exclude = node.entry("exclude").flatMap { relativeGlobs($0) }
+        settings.outputs = node.entry("outputs").flatMap { relativeGlobs($0) }
         settings.ignoreDefaults = node.entry("ignore_defaults").flatMap { bool($0) }
         settings.hidden = node.entry("hidden").flatMap { bool($0) }
         settings.depth = node.entry("depth").flatMap { integer($0, in: 0...1_000) }
         settings.settle = node.entry("settle").flatMap { duration($0, allowsZero: true) }
-        settings.timeout = node.entry("timeout").flatMap { duration($0, allowsZero: false) }
+        settings.stable = node.entry("stable").flatMap { stable($0) }
+        settings.writers = node.entry("writers").flatMap { choice($0) }
+        settings.locks = node.entry("locks").flatMap { choice($0) }
+        settings.maximumWait = node.entry("max_wait").flatMap { duration($0) }
+        settings.existing = node.entry("existing").flatMap { choice($0) }
+        settings.missing = node.entry("missing").flatMap { choice($0) }
+        settings.sameContent = node.entry("same_content").flatMap { choice($0) }
+        settings.ownWrites = node.entry("own_writes").flatMap { choice($0) }
+        settings.batch = node.entry("batch").flatMap { batch($0) }
+        settings.backend = node.entry("backend").flatMap { backend($0) }
+        settings.poll = node.entry("poll").flatMap { duration($0, atLeast: (.milliseconds(100), "100ms")) }
+        settings.timeout = node.entry("timeout").flatMap { duration($0) }
         settings.concurrency = node.entry("concurrency").flatMap { integer($0, in: 1...1_024) }
-        settings.writers = node.entry("writers")
-            .flatMap { word($0, of: SettlePolicy.Gate.allCases.map(\.rawValue), noun: "choices") }
-            .flatMap { SettlePolicy.Gate(rawValue: $0) }
+        if let entry = node.entry("tree") {
+            settings.tree = bool(entry)
+            settings.treeMark = mark(entry)
+        }
+        if let entry = node.entry("tail") {
+            settings.tail = tail(entry)
+            settings.tailMark = mark(entry)
+        }
         if let entry = node.entry("types") {
             settings.typeWords = typeWords(entry)
             if !settings.typeWords.isEmpty {
@@ -82,6 +149,71 @@ extension RuleDecoder {
         return settings
     }
 
+    // MARK: - Choices and mappings
+
+    /// One of the words that a type has.
+    private func choice<Choice: RawRepresentable<String> & CaseIterable>(_ entry: YAMLNode.Entry) -> Choice? {
+        word(entry, of: Choice.allCases.map(\.rawValue), noun: "choices").flatMap { Choice(rawValue: $0) }
+    }
+
+    private func stable(_ entry: YAMLNode.Entry) -> SettlePolicy.Rounds? {
+        mapping(entry, keys: ["every", "rounds"]) { node in
+            var rounds = SettlePolicy.Rounds()
+            if let every = node.entry("every").flatMap({ duration($0) }) { rounds.every = every }
+            if let count = node.entry("rounds").flatMap({ integer($0, in: 1...1_000) }) { rounds.rounds = count }
+            return rounds
+        }
+    }
+
+    private func tail(_ entry: YAMLNode.Entry) -> Switched<Rule.Tail>? {
+        switched(entry, plain: Rule.Tail(), keys: ["max_bytes"]) { node in
+            let bound = node.entry("max_bytes").flatMap {
+                size($0, in: 1_000...16_000_000, shown: "from 1 KB to 16 MB")
+            }
+            return bound.map { Rule.Tail(maximumBytes: $0) } ?? Rule.Tail()
+        }
+    }
+
+    private func batch(_ entry: YAMLNode.Entry) -> Switched<Rule.Batch>? {
+        switched(entry, plain: Rule.Batch(), keys: ["files", "wait", "max_wait"]) { node in
+            var batch = Rule.Batch()
+            if let files = node.entry("files").flatMap({ integer($0, in: 1...100_000) }) { batch.files = files }
+            let wait = node.entry("wait").flatMap { duration($0, allowsZero: true) }
+            let longest = node.entry("max_wait").flatMap { duration($0) }
+            if let wait, let longest, longest < wait, let entry = node.entry("max_wait") {
+                problems.error(
+                    "'max_wait' is shorter than 'wait'", at: mark(entry), help: "write a longer one, or leave it out")
+            }
+            batch.wait = wait ?? min(batch.wait, longest ?? batch.wait)
+            batch.maximumWait = longest ?? max(batch.maximumWait, batch.wait)
+            return batch
+        }
+    }
+
+    private func backend(_ entry: YAMLNode.Entry) -> Backend? {
+        if entry.value.text == "fanotify" {
+            problems.error(
+                "'backend' can't be 'fanotify' in this version", at: entry.value.range,
+                help: "write 'auto', which takes inotify wherever it sees every change")
+            return nil
+        }
+        return choice(entry)
+    }
+
+    /// Tells of keys that only go with certain types.
+    func checkTypes(_ types: Set<FileType>, settings: RuleSettings) {
+        if settings.tree == true, types != [.directory], let mark = settings.treeMark {
+            problems.error(
+                "'tree' takes a folder with all that is in it, and needs the type 'directory' alone", at: mark,
+                help: "write 'types: [directory]', or remove 'tree'")
+        }
+        if settings.tail?.value != nil, types != [.file], let mark = settings.tailMark {
+            problems.error(
+                "'tail' follows the text of a file, and needs the type 'file' alone", at: mark,
+                help: "write 'types: [file]', or remove 'tail'")
+        }
+    }
+
     // MARK: - Events and types
 
     private func eventWords(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, mask: EventMask)] {
@@ -89,33 +221,10 @@ extension RuleDecoder {
         return elements.compactMap { node in
             guard let text = text(node, name: "an event", at: mark(node)) else { return nil }
             if let mask = EventMask(word: text) { return (node, mask) }
-            problems.error("unknown event \(quoted(text))", at: node.range, help: eventHelp(for: text))
+            problems.error("unknown event \(quoted(text))", at: node.range, help: EventSpelling.help(for: text))
             return nil
         }
     }
-
-    private func eventHelp(for word: String) -> String? {
-        let list = "the events are \(EventMask.words.joined(separator: ", "))"
-        if let meant = Self.eventSynonyms[word.lowercased()] { return "write '\(meant)'; \(list)" }
-        if word.uppercased().hasPrefix("IN_") {
-            let known = Self.inotifyWords.first { $0 == word.uppercased() }
-            return known.map { "write '\($0)'; \(list)" } ?? list
-        }
-        return Spelling.help(for: word, candidates: EventMask.words, noun: "events")
-    }
-
-    /// Words of other programs, and what they mean here.
-    private static let eventSynonyms: [String: String] = [
-        "add": "created", "added": "created", "create": "created", "new": "created", "change": "modified",
-        "changed": "modified", "changes": "modified", "close_write": "modified", "edit": "modified",
-        "modify": "modified", "update": "modified", "updated": "modified", "write": "modified", "written": "modified",
-        "delete": "deleted", "remove": "deleted", "removed": "deleted", "unlink": "deleted", "move": "moved",
-        "rename": "moved", "renamed": "moved", "attrib": "attributes", "chmod": "attributes", "metadata": "attributes",
-    ]
-
-    private static let inotifyWords = [
-        "IN_CREATE", "IN_CLOSE_WRITE", "IN_MODIFY", "IN_DELETE", "IN_MOVED_TO", "IN_MOVED_FROM", "IN_MOVE", "IN_ATTRIB",
-    ]
 
     private func typeWords(_ entry: YAMLNode.Entry) -> [(node: YAMLNode, types: Set<FileType>)] {
         let known = ["file", "directory", "symlink", "any"]
@@ -143,13 +252,17 @@ extension RuleDecoder {
         guard let handler = step.handler, let mark = step.handlerMark else { return }
         let name = quoted(handler.reference.name)
         if let taken = handler.events {
-            let excess = events.subtracting(taken)
+            var covered = taken
+            if taken.contains(.modified) { covered.formUnion(.content) }
+            if taken.contains(.attributes) { covered.formUnion(.anyAttribute) }
+            let excess = events.subtracting(covered)
             if !excess.isEmpty {
                 let word = settings.eventWords.first { !$0.mask.isDisjoint(with: excess) }
-                let list = taken.kinds.map(\.rawValue).joined(separator: ", ")
-                let nouns = excess.kinds.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+                let list = EventSpelling.words(of: taken).joined(separator: ", ")
+                let words = EventSpelling.words(of: excess)
+                let nouns = words.map { "'\($0)'" }.joined(separator: ", ")
                 problems.error(
-                    "\(name) doesn't take \(excess.kinds.count == 1 ? "the event" : "the events") \(nouns)",
+                    "\(name) doesn't take \(words.count == 1 ? "the event" : "the events") \(nouns)",
                     at: word.map { self.mark($0.node) } ?? mark,
                     help: word == nil ? "write 'events: [\(list)]'" : "it takes \(list)")
             }
@@ -165,6 +278,20 @@ extension RuleDecoder {
                     at: word.map { self.mark($0.node) } ?? mark,
                     help: word == nil ? "write 'types: [\(list)]'" : "it takes \(list)")
             }
+            checkLifecycle(events, name, taken, settings, otherwise: mark)
         }
+    }
+
+    /// Tells of events of a root where a handler takes no folders.
+    private func checkLifecycle(
+        _ events: EventMask, _ name: String, _ taken: Set<FileType>, _ settings: RuleSettings, otherwise: Range<Int>
+    ) {
+        guard !taken.contains(.directory), !events.isDisjoint(with: .lifecycle) else { return }
+        let word = settings.eventWords.first { !$0.mask.isDisjoint(with: .lifecycle) }
+        let event = EventSpelling.words(of: events.intersection(.lifecycle)).first ?? ""
+        problems.error(
+            "\(name) doesn't take the type 'directory', and '\(event)' tells of a folder",
+            at: word.map { mark($0.node) } ?? otherwise,
+            help: "remove '\(event)', or use a handler that takes folders")
     }
 }

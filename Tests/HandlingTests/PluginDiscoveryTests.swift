@@ -124,7 +124,7 @@ struct PluginDiscoveryTests {
         Case(change: ["idempotent": "yes"], message: "'idempotent' must be true or false"),
         Case(
             change: ["events": ["creatde"]], message: "'events' has the unknown word 'creatde'",
-            help: "write 'created'; the events are created, modified, deleted, moved, attributes"),
+            help: EventSpelling.help(for: "creatde")),
         Case(
             change: ["modes": ["serve"]], message: "it can't do one run for one event: 'modes' has no 'run'",
             help: "add 'run' to 'modes'"),

@@ -38,9 +38,10 @@ struct DocumentationTests {
         let examples = Self.blocks("yaml").joined()
         #expect(Self.blocks("yaml").count >= 12)
         for key in [
-            "name", "description", "enabled", "path", "exclude", "ignore_defaults", "types", "hidden", "depth",
-            "events",
-            "settle", "writers", "action", "timeout", "concurrency", "defaults",
+            "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree",
+            "hidden", "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing",
+            "same_content", "own_writes", "tail", "batch", "backend", "poll", "action", "timeout", "concurrency",
+            "defaults",
         ] {
             #expect(Self.reference.contains("`\(key)`"), "\(key) is not described")
             #expect(examples.contains("\(key):"), "\(key) has no example")
@@ -54,6 +55,12 @@ struct DocumentationTests {
         }
         #expect(Self.reference.contains("more than a million values"))
         #expect(YAMLParser.maximumSize == 1_000_000)
+    }
+
+    @Test func `the page that diagnostics point to describes every event`() {
+        let page = String(
+            decoding: TestFile.read(Places.checkout.appending("docs/events.md")) ?? [], as: UTF8.self)
+        for word in EventMask.words { #expect(page.contains("`\(word)`"), "\(word) is not described") }
     }
 
     /// Takes whatever a rules file names.

@@ -4,7 +4,7 @@ import RuleLoading
 import Rules
 import TestKit
 
-/// Knows four handlers, as the built-in ones and a plugin are known.
+/// Knows some handlers, as the built-in ones and a plugin are known.
 struct FakeCatalog: HandlerCatalog {
     static let handlers: [HandlerDescription] = [
         HandlerDescription(
@@ -40,6 +40,9 @@ struct FakeCatalog: HandlerCatalog {
                         additionalProperties: false),
                 ], required: ["to"], additionalProperties: false),
             events: [.created, .modified], types: [.file]),
+        HandlerDescription(reference: HandlerReference(name: "files"), parameters: nil, types: [.file]),
+        HandlerDescription(
+            reference: HandlerReference(name: "cuts"), parameters: nil, events: [.truncated, .rootGone]),
     ]
 
     func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {

@@ -9,11 +9,11 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
-            #expect(DiskProbe.writers(of: path) == .nobody)
-            let writer = path.withCString { open($0, O_WRONLY) }
+            #expect(Deadline.wait { DiskProbe.writers(of: path) == .nobody })
+            let writer = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
             #expect(DiskProbe.writers(of: path) == .somebody)
             close(writer)
-            #expect(DiskProbe.writers(of: path) == .nobody)
+            #expect(Deadline.wait { DiskProbe.writers(of: path) == .nobody })
         }
     }
 
@@ -21,12 +21,12 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "xxxx")
-            let writer = path.withCString { open($0, O_RDWR) }
+            let writer = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
             let mapping = mmap(nil, 4, PROT_READ | PROT_WRITE, MAP_SHARED, writer, 0)
             close(writer)
             #expect(DiskProbe.writers(of: path) == .somebody)
             munmap(mapping, 4)
-            #expect(DiskProbe.writers(of: path) == .nobody)
+            #expect(Deadline.wait { DiskProbe.writers(of: path) == .nobody })
         }
     }
 
@@ -34,9 +34,9 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
-            let reader = path.withCString { open($0, O_RDONLY) }
+            let reader = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
             defer { close(reader) }
-            #expect(DiskProbe.writers(of: path) == .nobody)
+            #expect(Deadline.wait { DiskProbe.writers(of: path) == .nobody })
         }
     }
 
@@ -64,15 +64,15 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
-            #expect(DiskProbe.locks(of: path) == .nobody)
+            #expect(Deadline.wait { DiskProbe.locks(of: path) == .nobody })
             let holder = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
             defer { close(holder) }
             #expect(flock(holder, LOCK_SH) == 0)
-            #expect(DiskProbe.locks(of: path) == .nobody)
+            #expect(Deadline.wait { DiskProbe.locks(of: path) == .nobody })
             #expect(flock(holder, LOCK_EX) == 0)
             #expect(DiskProbe.locks(of: path) == .somebody)
             #expect(flock(holder, LOCK_UN) == 0)
-            #expect(DiskProbe.locks(of: path) == .nobody)
+            #expect(Deadline.wait { DiskProbe.locks(of: path) == .nobody })
         }
     }
 

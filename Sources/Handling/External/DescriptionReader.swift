@@ -42,7 +42,7 @@ struct DescriptionReader {
         description.idempotent = try fields.bool("idempotent")
         description.rawPaths = try fields.bool("raw_paths")
         description.requires = try fields.texts("requires")
-        description.events = try words(fields, "events", EventMask.words)
+        description.events = try words(fields, "events", EventMask.words, help: EventSpelling.help)
         description.types = try words(fields, "types", FileType.allCases.map(\.rawValue) + ["any"])
         description.timeout = try fields.text("timeout")
         if let text = description.timeout {
@@ -83,13 +83,13 @@ struct DescriptionReader {
     }
 
     private static func words(
-        _ fields: SchemaFields, _ key: String, _ known: [String]
+        _ fields: SchemaFields, _ key: String, _ known: [String], help: ((String) -> String)? = nil
     ) throws(HandlerProblem) -> [String]? {
         let words = try fields.texts(key)
         for word in words ?? [] where !known.contains(word) {
             throw HandlerProblem(
                 message: "'\(key)' has the unknown word '\(word)'",
-                help: Spelling.help(for: word, candidates: known, noun: key))
+                help: help?(word) ?? Spelling.help(for: word, candidates: known, noun: key))
         }
         return words
     }

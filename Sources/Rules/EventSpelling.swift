@@ -1,0 +1,37 @@
+package import FileEvents
+
+/// Helps those who wrote a word that is no event.
+package enum EventSpelling {
+    /// The main words; there are too many for one line of help.
+    private static let list =
+        "the events are created, modified, deleted, moved, attributes, and those in docs/events.md"
+
+    /// Words of other programs, and what they mean here.
+    private static let synonyms: [String: String] = [
+        "add": "created", "added": "created", "create": "created", "new": "created", "change": "modified",
+        "changed": "modified", "changes": "modified", "close_write": "modified", "edit": "modified",
+        "modify": "modified", "update": "modified", "updated": "modified", "write": "modified", "written": "modified",
+        "delete": "deleted", "remove": "deleted", "removed": "deleted", "unlink": "deleted", "move": "moved",
+        "rename": "moved", "renamed": "moved", "attrib": "attributes", "chmod": "attributes.mode",
+        "chown": "attributes.uid", "metadata": "attributes", "mode": "attributes.mode", "owner": "attributes.uid",
+        "group": "attributes.gid", "uid": "attributes.uid", "gid": "attributes.gid", "nlink": "attributes.nlink",
+        "links": "attributes.nlink", "mtime": "attributes.mtime", "touch": "attributes.mtime",
+        "xattr": "attributes.xattr", "append": "extended", "appended": "extended", "grown": "extended",
+        "truncate": "truncated", "overwrite": "overwritten", "arrived": "arriving", "started": "arriving",
+        "unmount": "unmounted", "open": "opened", "access": "accessed", "read": "accessed", "close": "closed",
+    ]
+
+    /// `write 'modified'; the events are created, …`, for the help of a diagnostic.
+    package static func help(for word: String) -> String {
+        var meant = synonyms[word.lowercased()] ?? Spelling.nearest(to: word, in: EventMask.words)
+        if word.uppercased().hasPrefix("IN_") {
+            meant = EventMask.inotifyWords.first { $0 == word.uppercased() }
+        }
+        return meant.map { "write '\($0)'; \(list)" } ?? list
+    }
+
+    /// The words that name each thing of the mask, in their fixed order.
+    package static func words(of mask: EventMask) -> [String] {
+        EventMask.words.filter { word in EventMask(word: word).map { mask.isSuperset(of: $0) } ?? false }
+    }
+}

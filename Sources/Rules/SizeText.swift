@@ -1,0 +1,37 @@
+/// Numbers of bytes as people write them: `512`, `512 B`, `64 KB`, `1.5 MiB`.
+package enum SizeText {
+    private static let units: [(word: String, bytes: Double)] = [
+        ("B", 1), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("KiB", 1_024), ("MiB", 1_048_576),
+        ("GiB", 1_073_741_824),
+    ]
+
+    private static let form = "a size is a number and a unit: 512 B, 64 KB, 1.5 MiB"
+
+    /// Reads a size; units may be in any case, and a number alone is bytes.
+    package static func parse(_ text: String) throws(SizeProblem) -> Int {
+        let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
+        let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+        let word = text.dropFirst(number.count).drop { $0 == " " }
+        guard let first = number.first, first != ".", number.last != ".", let value = Double(number) else {
+            throw SizeProblem("'\(shown)' is no size", help: form)
+        }
+        guard let unit = word.isEmpty ? units.first : units.first(where: { $0.word.lowercased() == word.lowercased() })
+        else {
+            throw SizeProblem("unknown unit '\(word.prefix(40))' in the size '\(shown)'", help: form)
+        }
+        let bytes = (value * unit.bytes).rounded()
+        guard bytes < 1e15 else { throw SizeProblem("the size '\(shown)' is too large", help: form) }
+        return Int(bytes)
+    }
+}
+
+/// What is wrong with a size, as the two halves of a diagnostic.
+package struct SizeProblem: Error, Sendable, Hashable {
+    package var message: String
+    package var help: String
+
+    init(_ message: String, help: String) {
+        self.message = message
+        self.help = help
+    }
+}
