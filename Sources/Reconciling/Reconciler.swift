@@ -72,6 +72,7 @@ package struct Reconciler: ~Copyable {
     }
 
     let views: [View]
+    private let filters: PathFilterIndex
     let policies: [SettlePolicy]
     /// The index of each view's policy.
     let policyOfView: [Int]
@@ -112,6 +113,7 @@ package struct Reconciler: ~Copyable {
     ///   - remark: Called during the calls of this value.
     package init(views: [View], ledger: any Ledger, isPatient: Bool, remark: @escaping (Remark) -> Void) {
         self.views = views
+        filters = PathFilterIndex(views.map(\.filter))
         var policies: [SettlePolicy] = []
         policyOfView = views.map { view in
             if let known = policies.firstIndex(of: view.settle) { return known }
@@ -240,8 +242,8 @@ package struct Reconciler: ~Copyable {
     /// The views that take the path by name, in order.
     func matches(_ path: PathBytes) -> [Match] {
         var matches: [Match] = []
-        for (index, view) in views.enumerated() {
-            if let root = view.filter.root(taking: path.bytes) {
+        for index in filters.candidates(for: path.bytes) {
+            if let root = views[index].filter.root(taking: path.bytes) {
                 matches.append(Match(view: index, root: PathBytes(root)))
             }
         }
@@ -252,8 +254,8 @@ package struct Reconciler: ~Copyable {
     private mutating func addTrees(holding hint: Hint, at now: ContinuousClock.Instant) {
         // What a listing finds below is compared with the folder.
         guard hint.signs != .listed else { return }
-        for (index, view) in views.enumerated() where view.filter.isTree {
-            for folder in view.filter.trees(holding: hint.path.bytes) {
+        for index in filters.treeCandidates(for: hint.path.bytes) {
+            for folder in views[index].filter.trees(holding: hint.path.bytes) {
                 let key = Key(path: PathBytes(folder), policy: policyOfView[index])
                 add(key, Note(signs: .written, origin: hint.origin), at: now)
             }
