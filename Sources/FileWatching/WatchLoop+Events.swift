@@ -74,7 +74,6 @@ extension WatchLoop {
     }
 
     private func handle(_ event: InotifyEvent, in folder: FolderTree.ID) {
-        let path = Self.path(Self.prefix(tree.path(of: folder)), event.name)
         let isAppearing = event.has([.create, .movedTo])
         let isVanishing = event.has([.delete, .movedFrom])
         var signs: Hint.Signs = []
@@ -84,18 +83,38 @@ extension WatchLoop {
         if event.has(.modify) { signs.insert(.written) }
         if event.has(.closeWrite) { signs.insert(.closed) }
         if event.has(.attrib) { signs.insert(.attributes) }
+        if !event.isFolder, let last = recent, last.folder == folder, last.isAbout(event.name, hints[last.hint].path) {
+            hints[last.hint].signs.formUnion(signs.union(Self.bareSigns(event)))
+            return
+        }
+        let path = Self.path(prefix(of: folder), event.name)
         if event.isFolder {
             handleFolder(event, in: folder, path, isAppearing: isAppearing, isVanishing: isVanishing)
             if event.has(.movedFrom), scope.reaches(path) { signs.insert(.subtree) }
         } else {
-            if event.has(.open) { signs.insert(.opened) }
-            if event.has(.access) { signs.insert(.accessed) }
-            if event.has(.closeNoWrite) { signs.insert(.closedUnwritten) }
+            signs.formUnion(Self.bareSigns(event))
         }
         if signs.isEmpty { return }
         if scope.takes(path) || signs.contains(.subtree) {
+            recent = event.isFolder ? nil : RecentFile(folder: folder, hint: hints.count)
             hints.append(Hint(path: path, signs: signs, origin: .live))
         }
+    }
+
+    private static func bareSigns(_ event: InotifyEvent) -> Hint.Signs {
+        var signs: Hint.Signs = []
+        if event.has(.open) { signs.insert(.opened) }
+        if event.has(.access) { signs.insert(.accessed) }
+        if event.has(.closeNoWrite) { signs.insert(.closedUnwritten) }
+        return signs
+    }
+
+    /// The folder's path with a slash at the end.
+    private func prefix(of folder: FolderTree.ID) -> [UInt8] {
+        if let last = recentPrefix, last.folder == folder { return last.bytes }
+        let bytes = Self.prefix(tree.path(of: folder))
+        recentPrefix = (folder, bytes)
+        return bytes
     }
 
     private func handleFolder(
