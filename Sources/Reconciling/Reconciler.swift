@@ -29,21 +29,50 @@ package struct Reconciler: ~Copyable {
         var origin: EventOrigin
         /// Found by the first listing: it is no new name, unless it appeared since.
         var wasFound = false
-        /// The last look, when it could not decide.
-        var sample: FinishedProbe.Sample?
-        /// The listing that waits for this path to be looked at.
-        var scan: Int?
-        /// The file with several names that the path was when it was dirty first.
-        var linked: FileIdentity?
         var hasArrived = false
         var hasWarned = false
+        /// What few paths need is kept apart, since very many may wait.
+        private var rare: Rare?
+
+        private final class Rare: Sendable {
+            let sample: FinishedProbe.Sample?
+            let scan: Int?
+            let linked: FileIdentity?
+
+            init?(_ sample: FinishedProbe.Sample?, _ scan: Int?, _ linked: FileIdentity?) {
+                if sample == nil, scan == nil, linked == nil { return nil }
+                self.sample = sample
+                self.scan = scan
+                self.linked = linked
+            }
+        }
+
+        init(signs: Hint.Signs, origin: EventOrigin) {
+            self.signs = signs
+            self.origin = origin
+        }
+
+        /// The last look, when it could not decide.
+        var sample: FinishedProbe.Sample? {
+            get { rare?.sample }
+            set { rare = Rare(newValue, scan, linked) }
+        }
+        /// The listing that waits for this path to be looked at.
+        var scan: Int? {
+            get { rare?.scan }
+            set { rare = Rare(sample, newValue, linked) }
+        }
+        /// The file with several names that the path was when it was dirty first.
+        var linked: FileIdentity? {
+            get { rare?.linked }
+            set { rare = Rare(sample, scan, newValue) }
+        }
 
         mutating func merge(_ later: Note) {
             signs.formUnion(later.signs)
             if later.origin == .live { origin = .live }
-            sample = nil
+            if rare != nil || later.rare != nil { rare = Rare(nil, scan, linked ?? later.linked) }
             wasFound = wasFound || later.wasFound
-            linked = linked ?? later.linked
             hasArrived = hasArrived || later.hasArrived
         }
     }
