@@ -55,8 +55,12 @@ package struct LedgerTree {
     package mutating func set(_ path: PathBytes, _ snapshot: Snapshot?) {
         let name = PathBytes(path.lastComponent)
         guard let folder = folder(holding: path, makingIt: snapshot != nil) else { return }
-        let old = folder.entries[name]
-        folder.entries[name] = snapshot
+        let old: Snapshot? =
+            if let snapshot {
+                folder.entries.updateValue(snapshot, forKey: name)
+            } else {
+                folder.entries.removeValue(forKey: name)
+            }
         count += (snapshot == nil ? 0 : 1) - (old == nil ? 0 : 1)
         if old?.identity != snapshot?.identity {
             let place = Place(folder: folder, name: name)
@@ -126,10 +130,9 @@ package struct LedgerTree {
     }
 
     private mutating func note(_ place: Place, _ identity: FileIdentity) {
-        if places[identity] == nil {
-            places[identity] = place
-        } else {
-            links[identity, default: []].append(place)
-        }
+        guard let first = places.updateValue(place, forKey: identity) else { return }
+        // A further name of the file.
+        places[identity] = first
+        links[identity, default: []].append(place)
     }
 }

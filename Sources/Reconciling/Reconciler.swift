@@ -112,8 +112,8 @@ package struct Reconciler: ~Copyable {
 
     var settler = Settler<Key, Note>()
     var turn = Turn()
-    /// The newest of the turn's entries for a view and path.
-    var overlay: [String: [PathBytes: LedgerEntry]] = [:]
+    /// Which of the turn's entries is the newest for a view and path.
+    var overlay: [String: [PathBytes: Int]] = [:]
     /// Other names of files that changed: the kernel tells of one name only.
     var otherNames: [(key: Key, note: Note)] = []
     var scans = ScanTable()
@@ -190,7 +190,8 @@ package struct Reconciler: ~Copyable {
         var hint = hint
         if hint.signs.contains(.subtree) { compareKnown(inside: hint.path, scan: nil, at: now) }
         tellRaw(hint)
-        hint.signs.subtract([.subtree, .opened, .accessed, .closedUnwritten])
+        hint.signs.subtract(.bare)
+        hint.signs.remove(.subtree)
         guard !hint.signs.isEmpty else { return }
         addTrees(holding: hint, at: now)
         let matches = matches(hint.path)
@@ -202,7 +203,7 @@ package struct Reconciler: ~Copyable {
             return
         } else {
             var present: Snapshot?
-            if !hint.signs.isDisjoint(with: [.appeared, .written, .closed]),
+            if !hint.signs.isDisjoint(with: .content),
                 case .present(let snapshot) = DiskProbe.look(at: hint.path)
             {
                 present = snapshot
@@ -293,14 +294,13 @@ package struct Reconciler: ~Copyable {
 
     /// What is known of the path, with what this turn is about to commit.
     func known(_ view: View, _ path: PathBytes) -> Snapshot? {
-        if let entry = overlay[view.name]?[path] { return entry.snapshot }
+        if let entry = overlay[view.name]?[path] { return turn.entries[entry].snapshot }
         return ledger.snapshot(view: view.name, path: path)
     }
 
     mutating func set(_ view: View, _ path: PathBytes, _ snapshot: Snapshot?) {
-        let entry = LedgerEntry(view: view.name, path: path, snapshot: snapshot)
-        turn.entries.append(entry)
-        overlay[view.name, default: [:]][path] = entry
+        overlay[view.name, default: [:]][path] = turn.entries.count
+        turn.entries.append(LedgerEntry(view: view.name, path: path, snapshot: snapshot))
     }
 
     mutating func tell(_ view: Int, _ event: FileEvent) {
