@@ -80,7 +80,14 @@ let package = Package(
 
         // Tests.
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
-        tests("EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch"], exclude: ["Scenarios"]),
+        .target(name: "CTestKit", path: "Tests/CTestKit"),
+        // Works on files at random, and compares what the program tells with what is there.
+        .executableTarget(
+            name: "mirror-driver", dependencies: ["CAlightLinux", "CTestKit", "FileEvents", "TestKit"],
+            path: "Tests/MirrorDriver", swiftSettings: strict),
+        tests(
+            "EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch", "mirror-driver"],
+            exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
         .executableTarget(
             name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",

@@ -32,13 +32,14 @@ extension WatchLoop {
         if event.has([.create, .movedTo, .movedFrom, .delete, .attrib]) {
             suspects.formUnion(ways.roots(event.watch, event.name))
         }
-        for folder in tree.folders(of: event.watch) { handle(event, in: folder) }
+        // With a folder mounted inside of itself, one may go while another is looked at.
+        for folder in tree.folders(of: event.watch) where tree.contains(folder) { handle(event, in: folder) }
     }
 
     /// The kernel has dropped a watch, since the folder is gone.
     private func ended(_ watch: WatchDescriptor) {
         suspects.formUnion(ways.roots(watch))
-        for folder in tree.folders(of: watch) {
+        for folder in tree.folders(of: watch) where tree.contains(folder) {
             if let root = rootOfFolder[folder] {
                 _ = tree.setWatch(nil, of: folder)
                 roots[root].isLost = true
@@ -67,10 +68,8 @@ extension WatchLoop {
 
     /// Looks at the folder around this one now, if it is one that has no watch to tell.
     private func lookAgain(around folder: FolderTree.ID) {
-        guard let parent = tree.parent(of: folder), tree.watch(of: parent) == nil,
-            tree.flags(of: parent).contains(.scheduled)
-        else { return }
-        schedule.add(.folder(parent), every: .zero, after: .now)
+        guard let parent = tree.parent(of: folder), tree.watch(of: parent) == nil else { return }
+        urgent.insert(parent)
     }
 
     private func handle(_ event: InotifyEvent, in folder: FolderTree.ID) {
@@ -83,11 +82,13 @@ extension WatchLoop {
         if event.has(.modify) { signs.insert(.written) }
         if event.has(.closeWrite) { signs.insert(.closed) }
         if event.has(.attrib) { signs.insert(.attributes) }
+        // One write is three events in a row.
         if !event.isFolder, let last = recent, last.folder == folder, last.isAbout(event.name, hints[last.hint].path) {
             hints[last.hint].signs.formUnion(signs.union(Self.bareSigns(event)))
             return
         }
-        let path = Self.path(prefix(of: folder), event.name)
+        if lastPrefix?.folder != folder { lastPrefix = (folder, Self.prefix(tree.path(of: folder))) }
+        let path = Self.path(lastPrefix?.bytes ?? [], event.name)
         if event.isFolder {
             handleFolder(event, in: folder, path, isAppearing: isAppearing, isVanishing: isVanishing)
             if event.has(.movedFrom), scope.reaches(path) { signs.insert(.subtree) }
@@ -109,14 +110,6 @@ extension WatchLoop {
         return signs
     }
 
-    /// The folder's path with a slash at the end.
-    private func prefix(of folder: FolderTree.ID) -> [UInt8] {
-        if let last = recentPrefix, last.folder == folder { return last.bytes }
-        let bytes = Self.prefix(tree.path(of: folder))
-        recentPrefix = (folder, bytes)
-        return bytes
-    }
-
     private func handleFolder(
         _ event: InotifyEvent, in folder: FolderTree.ID, _ path: PathBytes, isAppearing: Bool, isVanishing: Bool
     ) {
@@ -130,13 +123,17 @@ extension WatchLoop {
             guard path.withCString({ cal_stat_path($0, &status) }) == 0,
                 status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
             else { return }
-            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+            visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
         } else if isAppearing {
+            // A listing may have come across it before; what is watched already has been listed, or will be.
+            if let child, let watch = tree.watch(of: child), watch == inotify?.add(path, mask, followingLink: false) {
+                return
+            }
             if let child { forget(child) }
-            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+            visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
         } else if event.has(.attrib), child.map({ tree.flags(of: $0).contains(.failed) }) ?? true {
             // It may be readable now.
-            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+            visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
         }
     }
 }

@@ -204,20 +204,26 @@ extension Reconciler {
 
     /// Whether a path that is absent is gone, and not only out of sight.
     ///
-    /// A root that is not there is unavailable, not empty; and where a file system
-    /// came or went, only what was on the present one can be missed.
+    /// A root that is not there is unavailable, not empty. And a path that was
+    /// seen through another mount than the one that is there now is hidden by it,
+    /// or went with its own; only when that one's file system is here again, it
+    /// can be missed.
     private func isInSight(_ path: PathBytes, _ before: Snapshot, root: PathBytes) -> Bool {
-        guard case .present = DiskProbe.look(at: root) else { return false }
-        guard mountPoints.contains(where: { path.isInside($0) }) else { return true }
+        guard case .present(let there) = DiskProbe.look(at: root) else { return false }
         var folder = path.parent
-        while folder.bytes.count > 1 {
-            if case .present(let there) = DiskProbe.look(at: folder) {
-                return there.identity.deviceMajor == before.identity.deviceMajor
-                    && there.identity.deviceMinor == before.identity.deviceMinor
+        var present = there
+        while folder != root, folder.isInside(root) {
+            if case .present(let snapshot) = DiskProbe.look(at: folder) {
+                present = snapshot
+                break
             }
             folder = folder.parent
         }
-        return true
+        guard before.mount != 0, present.mount != 0, before.mount != present.mount else { return true }
+        let isSameDevice =
+            present.identity.deviceMajor == before.identity.deviceMajor
+            && present.identity.deviceMinor == before.identity.deviceMinor
+        return isSameDevice && !MountTable.isMounted(before.mount) && !away.contains { path.isInside($0) }
     }
 
     mutating func tellDeleted(_ match: Match, _ path: PathBytes, _ before: Snapshot, _ note: Note) {

@@ -119,8 +119,8 @@ package struct Reconciler: ~Copyable {
     var scans = ScanTable()
     /// Folders that are looked at again and again, where a change is seen late and writers are not.
     var polled: Set<PathBytes> = []
-    /// Places where a file system came or went: what is absent there may only be out of sight.
-    var mountPoints: Set<PathBytes> = []
+    /// Places whose file system was unmounted, and is not there again.
+    var away: Set<PathBytes> = []
     /// The roots that are there, or were when somebody looked last.
     var rootsSeen: Set<PathBytes> = []
     /// Whether the first listing still goes on.

@@ -377,6 +377,7 @@ struct ReconcilerTests {
             // As if the file had been on another device, which is gone.
             var there = try #require(desk.ledger.snapshot(view: "v", path: root.appending("m/a")))
             there.identity.deviceMinor += 77
+            there.mount += 777_777
             desk.ledger.apply([LedgerEntry(view: "v", path: root.appending("m/a"), snapshot: there)])
             #expect(unlink(root.appending("m/a").description) == 0)
             desk.take([("m/a", .vanished)], reports: [.unmounted(root.appending("m"))])
