@@ -36,6 +36,7 @@ let package = Package(
     ],
     targets: [
         // Layer 0: C.
+        .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "CAlightLinux"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
@@ -59,7 +60,9 @@ let package = Package(
         layer(
             "RuleLoading",
             ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),
-        layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
+        layer(
+            "Handling",
+            ["CAlightLinux", "CLibCrypto", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
 
         // Layer 5: the pipeline.
         layer(

@@ -114,10 +114,11 @@ extension Reconciler {
         let isListed = !note.signs.isDisjoint(with: [.listed, .polled])
         let isClosed = note.signs.contains(.closed) && !note.signs.contains(.attributes)
         var snapshot = snapshot
-        // Of a file, the content that was handled last is remembered until something else is.
-        if !view.settle.isTree { snapshot.digest = before.digest }
         var difference = Difference(
             before: before, after: snapshot, mayBeWritten: note.signs.contains(.written) || isClosed || isListed)
+        // Of a file, the content that was handled last is remembered until something else is. It takes no part in the
+        // comparison: what the file holds now has not been read.
+        if !view.settle.isTree { snapshot.digest = before.digest }
         if view.settle.isTree, before.digest != snapshot.digest, difference.content.isEmpty {
             difference.content = ["overwritten"]
         }
@@ -143,6 +144,8 @@ extension Reconciler {
         event.isReplaced = difference.isReplaced
         let isContent = difference.isReplaced || !difference.content.isEmpty || hasMore
         if isContent, !view.mask.isDisjoint(with: .content) {
+            // Text that nobody has taken yet would only grow: the file keeps the rest meanwhile.
+            if view.tailBytes != nil, ledger.hasPending(view: view.name, path: path) { return }
             event.changed = difference.content
             let delivered = before.delivered ?? 0
             let isReset = difference.isReplaced || snapshot.size < delivered
@@ -167,11 +170,9 @@ extension Reconciler {
     ) {
         let view = views[match.view]
         guard let limit = view.tailBytes, event.snapshot.type == .file else { return }
-        // Text that nobody has taken yet would only grow: the file keeps the rest meanwhile.
         if ledger.hasPending(view: view.name, path: key.path) {
             event.tail = TailText(offset: offset, bytes: [])
             event.snapshot.delivered = offset
-            otherNames.append((key, Note(signs: .written, origin: note.origin)))
             return
         }
         let text = TailReader.read(key.path, event.snapshot, from: offset, limit: limit, isReset: isReset)

@@ -267,6 +267,16 @@ package struct Reconciler: ~Copyable {
         add(Key(path: event.path, policy: policyOfView[view]), note, at: now)
     }
 
+    /// Looks for more of a file that is followed, when what was told of it has been handled.
+    package mutating func addTaken(_ path: PathBytes, view: Int, at now: ContinuousClock.Instant) {
+        let key = Key(path: path, policy: policyOfView[view])
+        guard views[view].tailBytes != nil, !settler.contains(key) else { return }
+        settler.add(
+            key, note: Note(signs: .written, origin: .live), quiet: .zero, longest: policies[key.policy].maximumWait,
+            at: now
+        ) { _ in }
+    }
+
     // MARK: Views
 
     /// The views that take the path by name, in order.
