@@ -161,8 +161,12 @@ package struct Reconciler: ~Copyable {
     /// When `takeSettled` has to be called next, at the latest; nil when nothing waits.
     package var nextDeadline: ContinuousClock.Instant? { settler.nextDeadline }
 
-    /// The paths that have not settled, and those of the others that hold something which no view was told of.
-    package func unsettled(and others: Set<PathBytes>) -> [PathBytes] {
+    /// The paths that have not settled, and those of the late hints that hold something which no view was told of.
+    ///
+    /// What the first listing found is no news, unless a view asks for it.
+    package func unsettled(and late: [Hint]) -> [PathBytes] {
+        let tellsExisting = views.contains(where: \.tellsExisting)
+        let others = Set(late.filter { tellsExisting || $0.origin != .scan }.map(\.path))
         let news = others.filter { path in
             guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
             return matches(path).contains { match in
