@@ -1,6 +1,6 @@
-import FileEvents
+package import FileEvents
 import Foundation
-import PluginProtocol
+package import PluginProtocol
 import Rules
 
 extension PluginRequest {
@@ -46,7 +46,8 @@ extension Invocation {
 }
 
 extension PluginEvent {
-    init(_ event: FileEvent) {
+    /// The event as programs are told of it.
+    package init(_ event: FileEvent) {
         let snapshot = event.snapshot
         let relative = PathBytes(event.path.relative(to: event.root) ?? event.path.lastComponent)
         self.init(
