@@ -10,7 +10,7 @@ TEST_NEEDS = $(RUN_NEEDS) jq
 # How long `make soak` goes on.
 MINUTES ?= 60
 
-.PHONY: build demo test soak lint format check clean
+.PHONY: build demo test soak lint format check bench bench-quick clean
 
 ## build: the release binary at .build/release/alight
 build:
@@ -42,6 +42,17 @@ check:
 	$(SWIFT) build
 	packaging/check-rules .build/debug/alight
 
+## bench: how fast and how small, beside a small C program; some 10 minutes. BENCH=--full adds a million files
+bench:
+	@packaging/require $(BUILD_NEEDS) python3
+	$(SWIFT) build --configuration release
+	$(SWIFT) build --configuration release --package-path Benchmarks
+	Benchmarks/bench.py $(BENCH)
+
+## bench-quick: the same, smaller, in under 2 minutes
+bench-quick: BENCH += --quick
+bench-quick: bench
+
 ## lint: the style that the compiler does not check
 lint:
 	@packaging/require
@@ -53,4 +64,4 @@ format:
 	$(SWIFT) format --in-place --recursive Package.swift Sources Tests
 
 clean:
-	rm -rf .build
+	rm -rf .build Benchmarks/.build

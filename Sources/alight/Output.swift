@@ -66,7 +66,9 @@ enum Display {
     /// File names come from anyone: a name must not be able to move the cursor or forge a line of the log.
     static func path(_ path: PathBytes) -> String { text(path.bytes) }
 
-    static func text(_ bytes: some Sequence<UInt8>) -> String {
+    static func text(_ bytes: some Collection<UInt8>) -> String {
+        // Nearly every name needs no second look: printable ASCII is safe.
+        if bytes.allSatisfy({ (0x20...0x7e).contains($0) }) { return String(decoding: bytes, as: UTF8.self) }
         var shown = ""
         var decoder = UTF8.ForwardParser()
         var iterator = bytes.makeIterator()
