@@ -27,6 +27,7 @@ let package = Package(
     products: [
         .executable(name: "alight", targets: ["alight"]),
         .executable(name: "alight-launch", targets: ["alight-launch"]),
+        .library(name: "FileObserving", targets: ["FileObserving"]),
         .library(name: "PluginProtocol", targets: ["PluginProtocol"]),
     ],
     dependencies: [
@@ -54,7 +55,8 @@ let package = Package(
         layer("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Settling"]),
         layer("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Settling"]),
 
-        // Layer 4: rules from YAML, jobs kept, actions done.
+        // Layer 4: events for Swift programs; rules from YAML, jobs kept, actions done.
+        layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
         layer("Journaling", ["FileEvents", "PluginProtocol", "Reconciling", "Rules", heap]),
         layer(
             "RuleLoading",
@@ -82,6 +84,7 @@ let package = Package(
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
         tests("EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch"], exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
+        tests("FileObserving", ["FileEvents", "FileObserving", "TestKit"]),
         tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
         tests("Globbing", ["Globbing"]),
         tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
