@@ -160,7 +160,11 @@ package struct Conflation: Sendable {
 
     /// The entry of a path, or a new one for a path of which the consumer knows what it is told here.
     ///
-    /// - Parameter base: nil when the path is new to the consumer; else what it knows of it, if an event told.
+    /// - Parameters:
+    ///   - path: What is told of.
+    ///   - event: What is told.
+    ///   - base: nil when the path is new to the consumer; else what it knows of it, if an event told.
+    /// - Returns: What is to be told of the path so far.
     private func entry(_ path: PathBytes, _ event: FileEvent, base: () -> Snapshot??) -> Entry {
         if let entry = entries[path] { return entry }
         let base = base()

@@ -242,6 +242,7 @@ public final class FileObserver: Sendable {
 ///   - body: Iterates over the observer's events; the observer must not be used after it.
 /// - Returns: What the closure returns.
 /// - Throws: What the closure throws, or an ``ObservationError`` when the observation can't begin.
+@discardableResult
 public func withObservation<Result>(
     roots: [PathBytes], options: ObservationOptions = ObservationOptions(),
     isolation actor: isolated (any Actor)? = #isolation, _ body: (FileObserver) async throws -> sending Result
