@@ -75,7 +75,7 @@ let package = Package(
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling",
+                argumentParser, "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling",
                 logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),
@@ -84,8 +84,11 @@ let package = Package(
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
         tests("EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch"], exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
-        tests("FileObserving", ["FileEvents", "FileObserving", "TestKit"]),
-        tests("FileWatching", ["FileEvents", "FileWatching", "TestKit"]),
+tests("FileObserving", ["FileEvents", "FileObserving", "TestKit"]),
+        .executableTarget(
+            name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
+            swiftSettings: strict),
+        tests("FileWatching", ["CAlightLinux", "FileEvents", "FileWatching", "TestKit", "watch-hints"]),
         tests("Globbing", ["Globbing"]),
         tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
         tests("Journaling", ["FileEvents", "Journaling", "PluginProtocol", "Reconciling", "Rules", "TestKit"]),

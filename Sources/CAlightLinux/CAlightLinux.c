@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,6 +55,19 @@ int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat 
 }
 
 int cal_stat_descriptor(int fd, struct cal_stat *out) { return fill(fd, "", AT_EMPTY_PATH, out); }
+
+int64_t cal_read_entries(int folder, void *buffer, size_t size) {
+    long count = syscall(SYS_getdents64, folder, buffer, size);
+    return count >= 0 ? count : -errno;
+}
+
+int cal_file_system(int fd, uint64_t *type) {
+    struct statfs fs;
+    if (fstatfs(fd, &fs) != 0) return errno;
+    // The field is signed on some machines, and some magic numbers have the highest bit of 32.
+    *type = (uint32_t)fs.f_type;
+    return 0;
+}
 
 static int open_to_probe(int directory, const char *path) {
     return openat(directory, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
@@ -137,6 +151,10 @@ int cal_eventfd(void) {
 
 int cal_rename_noreplace(const char *from, const char *to) {
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ? 0 : errno;
+}
+
+int cal_rename_exchange(const char *one, const char *other) {
+    return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0 ? 0 : errno;
 }
 
 int cal_clone(int source, int destination) { return ioctl(destination, FICLONE, source) == 0 ? 0 : errno; }

@@ -200,7 +200,6 @@ package final class Engine: Sendable {
 
     private func isFatal(_ error: WatchError) -> Bool {
         switch error {
-        case .instanceLimit, .watchLimit: true
         case .notFolder(let path), .refused(let path, _): ruleset.roots.contains(path)
         }
     }

@@ -4,15 +4,18 @@ import Synchronization
 /// The set of dirty paths between a watcher and its reader.
 ///
 /// A slow reader makes hints of one path merge; nothing is dropped, and memory
-/// is bounded by the number of different paths that changed. Paths come out in
-/// the order in which they first became dirty.
+/// is bounded by the number of different paths that changed. A watcher that lists
+/// folders rests while the queue is full; what the kernel tells is added
+/// nevertheless. Paths come out in the order in which they first became dirty.
 package final class HintQueue: Sendable {
     private struct State {
         var places: [PathBytes: Int] = [:]
         var hints: [Hint] = []
         var reports: [WatchReport] = []
+        var whenRoom: (@Sendable () -> Void)?
 
         var isEmpty: Bool { hints.isEmpty && reports.isEmpty }
+        var isFull: Bool { hints.count >= HintQueue.plenty }
     }
 
     /// All that has gathered since the last `take`.
@@ -26,11 +29,17 @@ package final class HintQueue: Sendable {
         }
     }
 
+    /// So many hints make a queue full.
+    package static let plenty = 50_000
+
     private let state = Mutex(State())
     private let wake: @Sendable () -> Void
 
     /// Makes a queue that calls `wake` whenever it stops being empty, on the writer's thread.
     package init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
+
+    /// Whether the reader has so much to do that nothing more should be looked for.
+    var isFull: Bool { state.withLock { $0.isFull } }
 
     /// Adds hints and reports in one step, so that a reader sees both or neither.
     package func add(_ hints: [Hint], reports: [WatchReport] = []) {
@@ -38,12 +47,9 @@ package final class HintQueue: Sendable {
         let wasEmpty = state.withLock { state in
             let wasEmpty = state.isEmpty
             for hint in hints {
-                if let place = state.places[hint.path] {
-                    state.hints[place].merge(hint)
-                } else {
-                    state.places[hint.path] = state.hints.count
-                    state.hints.append(hint)
-                }
+                let next = state.hints.count
+                let place = Self.settle(&state.places[hint.path, default: next])
+                if place < next { state.hints[place].merge(hint) } else { state.hints.append(hint) }
             }
             state.reports += reports
             return wasEmpty
@@ -51,13 +57,22 @@ package final class HintQueue: Sendable {
         if wasEmpty { wake() }
     }
 
+    /// Makes a default value the dictionary's own, with one look into it.
+    private static func settle(_ place: inout Int) -> Int { place }
+
     /// Removes and returns everything.
     package func take() -> Batch {
-        let taken = state.withLock { state in
+        let (taken, whenRoom) = state.withLock { state in
+            var emptied = State()
+            emptied.whenRoom = state.whenRoom
             let taken = state
-            state = State()
-            return taken
+            state = emptied
+            return (taken, taken.isFull ? taken.whenRoom : nil)
         }
+        whenRoom?()
         return Batch(hints: taken.hints, reports: taken.reports)
     }
+
+    /// Sets what is called, on the reader's thread, when a full queue was emptied.
+    func setWhenRoom(_ body: (@Sendable () -> Void)?) { state.withLock { $0.whenRoom = body } }
 }

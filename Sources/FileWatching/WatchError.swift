@@ -5,10 +5,6 @@ import Glibc
 ///
 /// `description` is the sentence for people, `help` the way out.
 package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The user's inotify instances are used up.
-    case instanceLimit(InotifyLimit)
-    /// The user's inotify watches are used up; `used` are this program's own.
-    case watchLimit(PathBytes, used: Int, InotifyLimit)
     /// The root is something else than a folder.
     case notFolder(PathBytes)
     /// The kernel said no.
@@ -16,10 +12,6 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .instanceLimit(let limit):
-            "cannot watch: the user's limit of \(limit.value) inotify instances is reached"
-        case .watchLimit(let path, let used, let limit):
-            "cannot watch '\(path)': the user's limit of \(limit.value) inotify watches is reached (\(used) are in use here)"
         case .notFolder(let path):
             "cannot watch '\(path)': it is not a folder"
         case .refused(let path, let errno):
@@ -29,8 +21,6 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var help: String {
         switch self {
-        case .instanceLimit(let limit): "raise \(limit.name) with sysctl, or end programs that watch"
-        case .watchLimit(_, _, let limit): "raise \(limit.name) with sysctl, or narrow the rules' 'path:'"
         case .notFolder: "a rule for one file names the file itself; its folder is what is watched"
         case .refused(_, let errno):
             errno == EACCES ? "let Alight's user read and enter the folder" : "look at the folder and its file system"

@@ -8,9 +8,11 @@ import Synchronization
 /// Folders that appear are watched first and listed then, so that nothing in
 /// them is missed however fast they are filled; what is seen twice merges in the
 /// queue. Symbolic links are not followed, except that a root may be one.
-/// A root that does not exist is waited for.
+/// A root that does not exist is waited for. Where the kernel does not tell of
+/// everything, and where it has no watch left, folders are polled.
 package final class Watcher: Sendable {
     private let control: Control
+    private let queue: HintQueue
     private let thread: Mutex<WorkerThread?>
 
     /// What other threads may ask of the watcher's thread.
@@ -40,7 +42,7 @@ package final class Watcher: Sendable {
 
         func takeRescan() -> Bool { rescanRequested.exchange(false, ordering: .acquiringAndReleasing) }
 
-        private func wake() {
+        func wake() {
             var one: UInt64 = 1
             _ = write(descriptor, &one, 8)
         }
@@ -51,23 +53,23 @@ package final class Watcher: Sendable {
         }
     }
 
-    /// Opens the kernel's queue and starts the thread.
+    /// Starts the thread, which opens the kernel's queue.
     ///
     /// The first listing is told as hints with the origin `scan`, then as the report `ready`.
+    /// A queue has one watcher at a time.
     ///
-    /// - Throws: When there is no inotify instance to be had. Everything later comes as a report.
+    /// - Throws: When there is no descriptor or thread to be had. Everything later comes as a report; without an
+    ///   inotify instance everything is polled.
     package init(scope: WatchScope, queue: HintQueue) throws(WatchError) {
         let control = try Control()
-        let instance = try InotifyDescriptor.open()
         self.control = control
+        self.queue = queue
+        // Weak, since the queue may live longer and would keep the descriptor open.
+        queue.setWhenRoom { [weak control] in control?.wake() }
         let started = WorkerThread(name: "alight-watch") {
-            var loop = WatchLoop(scope: scope, queue: queue, inotify: InotifyDescriptor(adopting: instance))
-            loop.run(control)
+            WatchLoop(scope: scope, queue: queue, control: control).run()
         }
-        guard let started else {
-            close(instance)
-            throw .refused("thread", errno: EAGAIN)
-        }
+        guard let started else { throw .refused("thread", errno: EAGAIN) }
         thread = Mutex(started)
     }
 
@@ -85,6 +87,7 @@ package final class Watcher: Sendable {
         }
         control.stop()
         running?.join()
+        if running != nil { queue.setWhenRoom(nil) }
     }
 
     deinit { stop() }

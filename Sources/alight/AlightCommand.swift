@@ -13,11 +13,12 @@ struct AlightCommand: ParsableCommand {
 
               alight check rules/     look at the rules
               alight run rules/       watch, until Ctrl-C
+              alight watch DIR        print what happens, without rules
 
             \(ExitStatus.table)
             """,
         version: Version.text,
-        subcommands: [RunCommand.self, CheckCommand.self])
+        subcommands: [RunCommand.self, CheckCommand.self, WatchCommand.self])
 
     static func main() {
         Signals.prepare()

@@ -5,41 +5,6 @@ import Synchronization
 import TestKit
 import Testing
 
-/// A watcher over a real folder, and what it has told.
-private final class Watched {
-    let queue = HintQueue(wake: {})
-    private let watcher: Watcher
-    private(set) var hints: [PathBytes: Hint.Signs] = [:]
-    private(set) var reports: [WatchReport] = []
-
-    init(_ roots: [PathBytes], excluding excluded: String = "\0") throws {
-        let scope = WatchScope(
-            roots: roots.map { WatchRoot(path: $0) }, reaches: { !$0.description.hasSuffix(excluded) },
-            takes: { !$0.description.hasSuffix(excluded) })
-        watcher = try Watcher(scope: scope, queue: queue)
-    }
-
-    deinit { watcher.stop() }
-
-    func take() {
-        let batch = queue.take()
-        for hint in batch.hints { hints[hint.path, default: []].formUnion(hint.signs) }
-        reports += batch.reports
-    }
-
-    func wait(_ condition: (Watched) -> Bool) -> Bool {
-        Deadline.wait {
-            take()
-            return condition(self)
-        }
-    }
-
-    var isReady: Bool { reports.contains { if case .ready = $0 { true } else { false } } }
-    func clear() { hints = [:] }
-    func stop() { watcher.stop() }
-    func rescan() { watcher.rescan() }
-}
-
 struct WatcherTests {
     @Test func `what is there is listed before ready`() throws {
         try withTempTree { tree in
@@ -59,7 +24,10 @@ struct WatcherTests {
             #expect(watched.wait { $0.hints[tree.path("a")]?.isSuperset(of: [.appeared, .written, .closed]) == true })
             watched.clear()
             _ = tree.path("a").withCString { from in tree.path("b").withCString { rename(from, $0) } }
-            #expect(watched.wait { $0.hints[tree.path("a")] == .vanished && $0.hints[tree.path("b")] == .appeared })
+            #expect(
+                watched.wait {
+                    $0.hints[tree.path("a")] == [.vanished, .moved] && $0.hints[tree.path("b")] == [.appeared, .moved]
+                })
             watched.clear()
             _ = tree.path("b").withCString { unlink($0) }
             #expect(watched.wait { $0.hints[tree.path("b")]?.contains(.vanished) == true })

@@ -27,6 +27,11 @@ int cal_stat_descriptor(int fd, struct cal_stat *out);
 
 /// The same for an entry of an open folder, following a link if asked to.
 int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat *out);
+/// The entries of an open folder as getdents64(2) gives them: bytes filled, 0 at the end, or a negative errno.
+int64_t cal_read_entries(int folder, void *buffer, size_t size);
+
+/// The type of the file system that holds the open file, as statfs(2) numbers it; 0, or the errno.
+int cal_file_system(int fd, uint64_t *type);
 
 /// Whether a process can still write to the regular file at `path`: 0 when a
 /// read lease could be taken (and was dropped at once), so nobody has it open
@@ -68,6 +73,9 @@ int cal_eventfd(void);
 
 /// renameat2 with RENAME_NOREPLACE on absolute paths; 0, or the errno (EEXIST when `to` exists).
 int cal_rename_noreplace(const char *from, const char *to);
+
+/// renameat2 with RENAME_EXCHANGE on absolute paths; 0, or the errno.
+int cal_rename_exchange(const char *one, const char *other);
 
 /// Shares the blocks of `source` with `destination` (FICLONE); 0, or the errno.
 int cal_clone(int source, int destination);

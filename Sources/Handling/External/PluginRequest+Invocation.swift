@@ -1,6 +1,6 @@
-import FileEvents
+package import FileEvents
 import Foundation
-import PluginProtocol
+package import PluginProtocol
 import Rules
 
 extension PluginRequest {
@@ -25,7 +25,8 @@ extension Invocation {
 }
 
 extension PluginEvent {
-    init(_ event: FileEvent) {
+    /// The event as plugins read it, and all others who read JSON.
+    package init(_ event: FileEvent) {
         let snapshot = event.snapshot
         let relative = PathBytes(event.path.relative(to: event.root) ?? event.path.lastComponent)
         self.init(

@@ -37,9 +37,43 @@ struct CheckCommand: ParsableCommand {
         for rule in loaded.disabledRules {
             Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): disabled")
         }
+        survey(loaded.ruleset)
         let rules = loaded.ruleset.rules.count
         let files = loaded.files.count
         Output.standard.write(
             "\(rules) \(rules == 1 ? "rule" : "rules") in \(files) \(files == 1 ? "file" : "files"): all in order")
+    }
+
+    /// Says how many folders would be watched, and what of them polled.
+    private func survey(_ ruleset: Ruleset) {
+        let scope = WatchScope(
+            roots: ruleset.roots.map { WatchRoot(path: $0) }, reaches: { ruleset.reaches(below: $0) },
+            takes: { ruleset.takes($0) })
+        let survey = WatchSurvey(scope, until: .now + .seconds(10))
+        var line = "watches: \(survey.isComplete ? "" : "more than ")\(Self.grouped(survey.folders)) "
+        line += "\(survey.folders == 1 ? "folder" : "folders") of \(Self.grouped(survey.limit.value)) "
+        line += "(\(survey.limit.name)\(survey.used.map { "; \(Self.grouped($0)) in use" } ?? ""))"
+        Output.standard.write(line)
+        for (folder, reason) in survey.polled {
+            let cause =
+                switch reason {
+                case .asked: "as the rule asks"
+                case .fileSystem(let name): "as the kernel does not tell of all changes on \(name)"
+                }
+            Output.standard.write("polled: '\(Display.path(folder))', \(cause)")
+        }
+        for root in survey.missing {
+            Output.standard.write("missing: '\(Display.path(root))' does not exist yet, and is waited for")
+        }
+    }
+
+    /// `1,234,567`.
+    static func grouped(_ number: Int) -> String {
+        var text = ""
+        for (place, digit) in String(number).reversed().enumerated() {
+            if place > 0, place % 3 == 0, digit != "-" { text.append(",") }
+            text.append(digit)
+        }
+        return String(text.reversed())
     }
 }

@@ -1,0 +1,85 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+
+/// An open folder that is listed piece by piece, without `.` and `..`, in the order of the file system.
+///
+/// The owner closes it; there is one open at a time, however deep the tree is.
+struct FolderReader {
+    /// One entry; the name is valid only as long as the buffer is not read into again.
+    struct Entry {
+        var name: UnsafeRawBufferPointer
+        /// `DT_…` of readdir(3), where the file system tells.
+        var kind: UInt8
+    }
+
+    let descriptor: Int32
+    /// The device that holds the folder.
+    let device: UInt64
+
+    /// Opens a folder.
+    ///
+    /// - Parameters:
+    ///   - path: The folder.
+    ///   - followingLink: Whether the path itself may be a symbolic link.
+    ///   - error: Set to the errno when the result is nil.
+    init?(_ path: PathBytes, followingLink: Bool, error: inout Int32) {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (followingLink ? 0 : O_NOFOLLOW)
+        let descriptor = path.withCString { open($0, flags) }
+        guard descriptor >= 0 else {
+            error = errno
+            return nil
+        }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            error = errno
+            Glibc.close(descriptor)
+            return nil
+        }
+        self.descriptor = descriptor
+        device = UInt64(status.st_dev)
+    }
+
+    /// Reads the next piece and calls the closure for each entry.
+    ///
+    /// - Parameters:
+    ///   - buffer: Where the kernel writes the piece.
+    ///   - body: Called with an entry that must not be kept.
+    /// - Returns: Positive when there may be more, 0 at the end, or a negative errno.
+    func next(into buffer: UnsafeMutableRawBufferPointer, _ body: (Entry) -> Void) -> Int64 {
+        guard let base = buffer.baseAddress else { return Int64(-EINVAL) }
+        let count = cal_read_entries(descriptor, base, buffer.count)
+        guard count > 0 else { return count }
+        // struct linux_dirent64: d_ino, d_off, d_reclen, d_type, d_name.
+        let (length, kind, name) = (16, 18, 19)
+        var offset = 0
+        while offset + name < Int(count) {
+            let record = UnsafeRawPointer(base) + offset
+            offset += Int(record.loadUnaligned(fromByteOffset: length, as: UInt16.self))
+            let start = record + name
+            let bytes = UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self)))
+            if bytes.elementsEqual([.dot]) || bytes.elementsEqual([.dot, .dot]) { continue }
+            body(Entry(name: bytes, kind: record.load(fromByteOffset: kind, as: UInt8.self)))
+        }
+        return count
+    }
+
+    /// Whether an entry is a folder; a symbolic link to one is not.
+    func isFolder(_ entry: Entry) -> Bool {
+        if entry.kind != UInt8(DT_UNKNOWN) { return entry.kind == UInt8(DT_DIR) }
+        var status = cal_stat()
+        return look(at: entry, &status) == 0 && status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
+    }
+
+    /// The facts of an entry; 0, or the errno.
+    func look(at entry: Entry, _ status: inout cal_stat) -> Int32 {
+        // The kernel ends each name with a NUL.
+        guard let name = entry.name.baseAddress?.assumingMemoryBound(to: CChar.self) else { return EINVAL }
+        return cal_stat_entry(descriptor, name, 0, &status)
+    }
+
+    /// The name of the file system's type when the kernel does not tell of all that happens on it.
+    var untoldFileSystem: String? { FileSystemType.untold(descriptor) }
+
+    func close() { Glibc.close(descriptor) }
+}

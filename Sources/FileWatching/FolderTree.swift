@@ -1,0 +1,371 @@
+import FileEvents
+import Glibc
+
+/// The folders that are watched or polled, in little memory.
+///
+/// A folder is a record that knows its parent and its name, not its path, so
+/// forgetting one costs in proportion to what is below it. Each root is a tree
+/// of its own, whose name is the whole path.
+///
+/// The kernel gives one descriptor per folder, so two paths to one folder (a
+/// symbolic link as root, a bind mount) share it.
+struct FolderTree {
+    /// A folder of the tree; it stays invalid once the folder was forgotten.
+    struct ID: Hashable {
+        fileprivate var index: Int32
+        fileprivate var generation: UInt32
+    }
+
+    struct Flags: OptionSet {
+        let rawValue: UInt8
+
+        /// It is looked at again and again, because the rule or the file system asks for that.
+        static let polled = Flags(rawValue: 1 << 0)
+        /// There was no watch to be had for it.
+        static let short = Flags(rawValue: 1 << 1)
+        /// That it can't be watched or listed has been told.
+        static let failed = Flags(rawValue: 1 << 2)
+        /// The present listing of its parent came across it.
+        static let seen = Flags(rawValue: 1 << 3)
+        /// It has a place in the schedule of polls.
+        static let scheduled = Flags(rawValue: 1 << 4)
+        /// It has been listed to the end.
+        static let listed = Flags(rawValue: 1 << 5)
+    }
+
+    private struct Record {
+        var parent: Int32
+        var firstChild: Int32 = -1
+        var next: Int32 = -1
+        var previous: Int32 = -1
+        var watch: WatchDescriptor = -1
+        /// The next folder with the same watch.
+        var sharing: Int32 = -1
+        var nameStart: UInt32
+        var generation: UInt32
+        var nameLength: UInt16
+        var device: UInt16 = 0
+        var flags: Flags = []
+        var isRoot: Bool
+    }
+
+    private var records: [Record] = []
+    private var free: [Int32] = []
+    private var names: [UInt8] = []
+    private var forgottenNames = 0
+    /// Open addressing over the hash of parent and name; -1 is empty. Roots are not in it.
+    private var slots: [Int32] = Array(repeating: -1, count: 64)
+    private var firstOfWatch: [WatchDescriptor: Int32] = [:]
+
+    /// How many folders there are.
+    private(set) var count = 0
+    /// How many of them have no watch for want of one.
+    private(set) var shortCount = 0
+    /// How many watches are held.
+    var watchCount: Int { firstOfWatch.count }
+
+    // MARK: Looking
+
+    func contains(_ folder: ID) -> Bool { records[Int(folder.index)].generation == folder.generation }
+
+    func isRoot(_ folder: ID) -> Bool { records[Int(folder.index)].isRoot }
+
+    func flags(of folder: ID) -> Flags { records[Int(folder.index)].flags }
+
+    func device(of folder: ID) -> UInt16 { records[Int(folder.index)].device }
+
+    func watch(of folder: ID) -> WatchDescriptor? {
+        let watch = records[Int(folder.index)].watch
+        return watch < 0 ? nil : watch
+    }
+
+    func parent(of folder: ID) -> ID? {
+        let parent = records[Int(folder.index)].parent
+        return parent < 0 ? nil : id(parent)
+    }
+
+    /// The root of the tree that the folder is in.
+    func root(of folder: ID) -> ID {
+        var index = folder.index
+        while records[Int(index)].parent >= 0 { index = records[Int(index)].parent }
+        return id(index)
+    }
+
+    /// The folders that have this watch, nearly always one.
+    func folders(of watch: WatchDescriptor) -> [ID] {
+        var found: [ID] = []
+        var index = firstOfWatch[watch] ?? -1
+        while index >= 0 {
+            found.append(id(index))
+            index = records[Int(index)].sharing
+        }
+        return found
+    }
+
+    func path(of folder: ID) -> PathBytes {
+        var length = 0
+        var index = folder.index
+        while index >= 0 {
+            length += Int(records[Int(index)].nameLength) + 1
+            index = records[Int(index)].parent
+        }
+        // One slash less than there are names; the root folder's name ends in one already.
+        length -= 1
+        let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
+            var end = length
+            var index = folder.index
+            while index >= 0 {
+                let record = records[Int(index)]
+                let start = Int(record.nameStart)
+                let count = Int(record.nameLength)
+                if index != folder.index, !(count == 1 && record.isRoot) {
+                    end -= 1
+                    buffer[end] = .slash
+                }
+                for offset in 0..<count { buffer[end - count + offset] = names[start + offset] }
+                end -= count
+                index = record.parent
+            }
+            // Below the root folder there is one byte too many at the front.
+            if end > 0 { for offset in 0..<(length - end) { buffer[offset] = buffer[end + offset] } }
+            filled = length - end
+        }
+        return PathBytes(bytes)
+    }
+
+    func child(of parent: ID, named name: UnsafeRawBufferPointer) -> ID? {
+        var slot = hash(parent.index, name) & (slots.count - 1)
+        while slots[slot] >= 0 {
+            if isChild(slots[slot], of: parent.index, named: name) { return id(slots[slot]) }
+            slot = (slot + 1) & (slots.count - 1)
+        }
+        return nil
+    }
+
+    // MARK: Changing
+
+    mutating func addRoot(_ path: PathBytes) -> ID {
+        path.bytes.withUnsafeBytes { makeRecord(parent: -1, name: $0) }
+    }
+
+    /// Adds a sub-folder; there must be none of that name.
+    mutating func addChild(of parent: ID, named name: UnsafeRawBufferPointer) -> ID {
+        let child = makeRecord(parent: parent.index, name: name)
+        let first = records[Int(parent.index)].firstChild
+        records[Int(child.index)].next = first
+        if first >= 0 { records[Int(first)].previous = child.index }
+        records[Int(parent.index)].firstChild = child.index
+        if (count + 1) * 4 > slots.count * 3 { growSlots() }
+        insertSlot(child.index)
+        return child
+    }
+
+    mutating func insert(_ flags: Flags, of folder: ID) {
+        if flags.contains(.short), !records[Int(folder.index)].flags.contains(.short) { shortCount += 1 }
+        records[Int(folder.index)].flags.formUnion(flags)
+    }
+
+    mutating func remove(_ flags: Flags, of folder: ID) {
+        if flags.contains(.short), records[Int(folder.index)].flags.contains(.short) { shortCount -= 1 }
+        records[Int(folder.index)].flags.subtract(flags)
+    }
+
+    mutating func setDevice(_ device: UInt16, of folder: ID) { records[Int(folder.index)].device = device }
+
+    /// Notes that the folder has this watch now, or none.
+    ///
+    /// - Returns: The watch that it had before and that no folder has any more, to be ended.
+    mutating func setWatch(_ watch: WatchDescriptor?, of folder: ID) -> WatchDescriptor? {
+        let old = records[Int(folder.index)].watch
+        if old == watch ?? -1 { return nil }
+        let freed = old >= 0 && unlink(folder.index) ? old : nil
+        if let watch {
+            records[Int(folder.index)].watch = watch
+            records[Int(folder.index)].sharing = firstOfWatch[watch] ?? -1
+            firstOfWatch[watch] = folder.index
+        }
+        return freed
+    }
+
+    /// What was forgotten, for whoever keeps things by it.
+    struct Forgotten {
+        /// Watches that no folder has any more.
+        var watches: [WatchDescriptor] = []
+        /// Folders that were polled.
+        var polled: [ID] = []
+    }
+
+    /// Forgets what is below a folder, and the folder itself unless it is to be kept.
+    mutating func forget(_ folder: ID, keepingItself: Bool = false) -> Forgotten {
+        var forgotten = Forgotten()
+        var stack: [Int32] = []
+        func push(_ first: Int32) {
+            var index = first
+            while index >= 0 {
+                stack.append(index)
+                index = records[Int(index)].next
+            }
+        }
+        push(records[Int(folder.index)].firstChild)
+        if keepingItself {
+            records[Int(folder.index)].firstChild = -1
+        } else {
+            detach(folder.index)
+            stack.append(folder.index)
+        }
+        while let index = stack.popLast() {
+            if index != folder.index { push(records[Int(index)].firstChild) }
+            let watch = records[Int(index)].watch
+            if watch >= 0, unlink(index) { forgotten.watches.append(watch) }
+            let flags = records[Int(index)].flags
+            if !flags.isDisjoint(with: [.polled, .short]) { forgotten.polled.append(id(index)) }
+            if flags.contains(.short) { shortCount -= 1 }
+            if !records[Int(index)].isRoot { removeSlot(index) }
+            forgottenNames += Int(records[Int(index)].nameLength)
+            records[Int(index)].generation &+= 1
+            records[Int(index)].nameLength = 0
+            free.append(index)
+            count -= 1
+        }
+        if forgottenNames > 4096, forgottenNames > names.count / 2 { packNames() }
+        return forgotten
+    }
+
+    /// Begins a listing of the folder anew: none of its sub-folders has been seen.
+    mutating func markUnseen(below folder: ID) {
+        var index = records[Int(folder.index)].firstChild
+        while index >= 0 {
+            records[Int(index)].flags.remove(.seen)
+            index = records[Int(index)].next
+        }
+    }
+
+    /// The sub-folders that the listing did not come across.
+    func unseen(below folder: ID) -> [ID] {
+        var found: [ID] = []
+        var index = records[Int(folder.index)].firstChild
+        while index >= 0 {
+            if !records[Int(index)].flags.contains(.seen) { found.append(id(index)) }
+            index = records[Int(index)].next
+        }
+        return found
+    }
+
+    // MARK: Records
+
+    private func id(_ index: Int32) -> ID { ID(index: index, generation: records[Int(index)].generation) }
+
+    private mutating func makeRecord(parent: Int32, name: UnsafeRawBufferPointer) -> ID {
+        let start = UInt32(names.count)
+        names.append(contentsOf: name)
+        count += 1
+        var record = Record(
+            parent: parent, nameStart: start, generation: 0, nameLength: UInt16(name.count), isRoot: parent < 0)
+        record.flags = .seen
+        if let index = free.popLast() {
+            record.generation = records[Int(index)].generation
+            records[Int(index)] = record
+            return id(index)
+        }
+        records.append(record)
+        return id(Int32(records.count - 1))
+    }
+
+    /// Takes a folder out of its parent's list.
+    private mutating func detach(_ index: Int32) {
+        let record = records[Int(index)]
+        if record.previous >= 0 {
+            records[Int(record.previous)].next = record.next
+        } else if record.parent >= 0 {
+            records[Int(record.parent)].firstChild = record.next
+        }
+        if record.next >= 0 { records[Int(record.next)].previous = record.previous }
+    }
+
+    /// Takes a folder out of the list of its watch; true when no other has it.
+    private mutating func unlink(_ index: Int32) -> Bool {
+        let watch = records[Int(index)].watch
+        let after = records[Int(index)].sharing
+        records[Int(index)].watch = -1
+        records[Int(index)].sharing = -1
+        guard var place = firstOfWatch[watch] else { return false }
+        if place == index {
+            firstOfWatch[watch] = after < 0 ? nil : after
+            return after < 0
+        }
+        while records[Int(place)].sharing != index { place = records[Int(place)].sharing }
+        records[Int(place)].sharing = after
+        return false
+    }
+
+    private mutating func packNames() {
+        var packed: [UInt8] = []
+        packed.reserveCapacity(names.count - forgottenNames)
+        for index in records.indices where records[index].nameLength > 0 {
+            let start = Int(records[index].nameStart)
+            let name = names[start..<(start + Int(records[index].nameLength))]
+            records[index].nameStart = UInt32(packed.count)
+            packed.append(contentsOf: name)
+        }
+        names = packed
+        forgottenNames = 0
+    }
+
+    // MARK: The index of names
+
+    private func hash(_ parent: Int32, _ name: UnsafeRawBufferPointer) -> Int {
+        // Seeded, so that nobody can choose names that collide.
+        var hasher = Hasher()
+        hasher.combine(parent)
+        hasher.combine(bytes: name)
+        return hasher.finalize()
+    }
+
+    private func hash(_ index: Int32) -> Int {
+        let record = records[Int(index)]
+        let start = Int(record.nameStart)
+        return names.withUnsafeBytes {
+            hash(record.parent, UnsafeRawBufferPointer(rebasing: $0[start..<(start + Int(record.nameLength))]))
+        }
+    }
+
+    private func isChild(_ index: Int32, of parent: Int32, named name: UnsafeRawBufferPointer) -> Bool {
+        let record = records[Int(index)]
+        guard record.parent == parent, Int(record.nameLength) == name.count, let bytes = name.baseAddress else {
+            return false
+        }
+        return names.withUnsafeBytes {
+            $0.baseAddress.map { memcmp($0 + Int(record.nameStart), bytes, name.count) == 0 } ?? false
+        }
+    }
+
+    private mutating func insertSlot(_ index: Int32) {
+        var slot = hash(index) & (slots.count - 1)
+        while slots[slot] >= 0 { slot = (slot + 1) & (slots.count - 1) }
+        slots[slot] = index
+    }
+
+    private mutating func growSlots() {
+        let old = slots
+        slots = Array(repeating: -1, count: old.count * 2)
+        for index in old where index >= 0 { insertSlot(index) }
+    }
+
+    /// Empties a slot, and moves up those behind it that could not have their own place.
+    private mutating func removeSlot(_ index: Int32) {
+        let mask = slots.count - 1
+        var hole = hash(index) & mask
+        while slots[hole] != index { hole = (hole + 1) & mask }
+        var place = hole
+        while true {
+            place = (place + 1) & mask
+            guard slots[place] >= 0 else { break }
+            let home = hash(slots[place]) & mask
+            if (place - home) & mask >= (place - hole) & mask {
+                slots[hole] = slots[place]
+                hole = place
+            }
+        }
+        slots[hole] = -1
+    }
+}

@@ -1,0 +1,75 @@
+import FileEvents
+import Glibc
+
+/// The mounts of this process, see proc_pid_mountinfo(5).
+///
+/// The descriptor reports an exceptional condition to poll(2) when a mount came
+/// or went. A bind mount that goes gives no other sign.
+final class MountTable {
+    struct Mount: Hashable {
+        var number: Int
+        var point: PathBytes
+    }
+
+    let descriptor: Int32
+    private var mounts: Set<Mount>
+
+    /// Opens the table; nil when there is none to be had.
+    init?() {
+        descriptor = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        mounts = Self.read(descriptor) ?? []
+    }
+
+    deinit { close(descriptor) }
+
+    /// What came and what went since the last call, outer mounts first.
+    func changes() -> (came: [PathBytes], went: [PathBytes]) {
+        guard let present = Self.read(descriptor) else { return ([], []) }
+        let came = present.subtracting(mounts).map(\.point).sorted()
+        let went = mounts.subtracting(present).map(\.point).sorted()
+        mounts = present
+        return (came, went)
+    }
+
+    private static func read(_ descriptor: Int32) -> Set<Mount>? {
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 65_536)
+        guard lseek(descriptor, 0, SEEK_SET) == 0 else { return nil }
+        while true {
+            let count = piece.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 { return nil }
+            if count == 0 { return parse(bytes) }
+            bytes += piece[..<count]
+        }
+    }
+
+    /// The lines of the table: number, parent, device, root, mount point, and more.
+    static func parse(_ bytes: [UInt8]) -> Set<Mount> {
+        var mounts: Set<Mount> = []
+        for line in bytes.split(separator: UInt8(ascii: "\n")) {
+            let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)
+            guard fields.count > 4, let number = Int(String(decoding: fields[0], as: UTF8.self)) else { continue }
+            mounts.insert(Mount(number: number, point: PathBytes(unescaped(fields[4]))))
+        }
+        return mounts
+    }
+
+    /// Blanks, tabs, newlines and backslashes are written as `\040` and so on.
+    private static func unescaped(_ field: ArraySlice<UInt8>) -> [UInt8] {
+        var result: [UInt8] = []
+        var rest = field
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(3)
+            if byte == UInt8(ascii: "\\"), digits.count == 3,
+                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 8)
+            {
+                result.append(value)
+                rest = rest.dropFirst(3)
+            } else {
+                result.append(byte)
+            }
+        }
+        return result
+    }
+}

@@ -1,0 +1,112 @@
+import FileEvents
+import Glibc
+
+extension WatchLoop {
+    // MARK: What is polled
+
+    /// A folder is polled if the rule asks for that, or if the one around it is.
+    func inheritPolling(_ folder: FolderTree.ID, _ index: Int) {
+        let isPolled = tree.parent(of: folder).map { tree.flags(of: $0).contains(.polled) } ?? false
+        if isPolled || roots[index].wantsPoll { tree.insert(.polled, of: folder) }
+    }
+
+    /// At a root, and where another file system begins, its type decides as well.
+    func decidePolling(_ folder: FolderTree.ID, _ path: PathBytes, _ reader: FolderReader, _ index: Int) {
+        let device = devices.number(of: reader.device)
+        tree.setDevice(device, of: folder)
+        let root = roots[index]
+        if let parent = tree.parent(of: folder), tree.device(of: parent) == device, device != 0 { return }
+        if root.wantsPoll || root.isWatchForced { return }
+        guard let name = devices.untold(device, reader) else {
+            tree.remove(.polled, of: folder)
+            return
+        }
+        tree.insert(.polled, of: folder)
+        if toldPolling.insert(path).inserted {
+            reports.append(.polling(path, .fileSystem(name), every: root.interval))
+        }
+    }
+
+    /// Whether the kernel does not tell of everything on the file system of the folder.
+    func isUntold(_ folder: FolderTree.ID) -> Bool {
+        guard let index = rootOfFolder[tree.root(of: folder)], !roots[index].isWatchForced else { return false }
+        return devices.isUntold(tree.device(of: folder))
+    }
+
+    func scheduleFolder(_ folder: FolderTree.ID, _ index: Int) {
+        guard !tree.flags(of: folder).contains(.scheduled) else { return }
+        tree.insert(.scheduled, of: folder)
+        schedule.add(.folder(folder), every: roots[index].interval, after: .now)
+    }
+
+    // MARK: Looking again
+
+    func poll(_ subject: PollSchedule.Subject) {
+        switch subject {
+        case .root(let index):
+            roots[index].isScheduled = false
+            if inotify == nil { openInotify() }
+            check(index, because: .event)
+        case .folder(let folder): poll(folder)
+        }
+    }
+
+    private func poll(_ folder: FolderTree.ID) {
+        guard tree.contains(folder), let index = rootOfFolder[tree.root(of: folder)] else { return }
+        tree.remove(.scheduled, of: folder)
+        guard !tree.flags(of: folder).isDisjoint(with: [.polled, .short]) else { return }
+        if tree.isRoot(folder) {
+            check(index, because: .event)
+            guard tree.contains(folder) else { return }
+        }
+        let path = tree.path(of: folder)
+        if tree.flags(of: folder).contains(.short) {
+            // A watch may be free by now. What changed before it was there is found by this one look.
+            if inotify == nil { openInotify() }
+            _ = watch(folder, path)
+        }
+        var error: Int32 = 0
+        guard let reader = FolderReader(path, followingLink: tree.isRoot(folder), error: &error) else {
+            fail(folder, path, errno: error)
+            if tree.contains(folder) { scheduleFolder(folder, index) }
+            return
+        }
+        tree.markUnseen(below: folder)
+        current = Listing(
+            reader: reader, folder: folder, prefix: Self.prefix(path), origin: .poll, root: index, isTour: false,
+            isComparison: true, signs: [], memory: PolledFolder())
+    }
+
+    /// Tells what differs from the last look.
+    func tell(_ memory: PolledFolder, since earlier: PolledFolder, _ listing: Listing) {
+        memory.changes(since: earlier) { name, isFolder, change in
+            let path = Self.path(listing.prefix, name)
+            var signs: Hint.Signs = .polled
+            var isGone = false
+            switch change {
+            case .appeared: signs.formUnion([.appeared, .listed])
+            case .vanished:
+                signs.insert(.vanished)
+                isGone = isFolder
+            case .replaced(let wasFolder):
+                signs.formUnion([.vanished, .appeared, .listed, .written])
+                isGone = wasFolder
+            case .written: signs.insert(.written)
+            case .attributes: signs.insert(.attributes)
+            }
+            let child = tree.child(of: listing.folder, named: name)
+            if isGone {
+                if let child { forget(child) }
+                if scope.reaches(path) { signs.insert(.subtree) }
+            }
+            if isFolder, signs.contains(.appeared), isEntered(path, listing.root) {
+                visits.append(Visit(folder: enter(listing.folder, name), origin: .poll))
+            } else if change == .attributes, let child, tree.flags(of: child).contains(.failed) {
+                visits.append(Visit(folder: child, origin: .poll))
+            }
+            if scope.takes(path) || signs.contains(.subtree) {
+                hints.append(Hint(path: path, signs: signs, origin: .poll))
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+
+extension WatchLoop {
+    func drain() {
+        // Bounded, so that a writer that never rests can't keep folders from being listed.
+        for _ in 0..<16 {
+            guard let inotify, inotify.read({ handle($0) }) else { return }
+        }
+    }
+
+    private func handle(_ event: InotifyEvent) {
+        if event.has(.overflow) {
+            rescan.isWanted = true
+            if !rescan.isOverflow { reports.append(.overflow) }
+            rescan.isOverflow = true
+            return
+        }
+        if event.has(.unmount) {
+            unmounted(event.watch)
+            return
+        }
+        if event.has(.ignored) {
+            ended(event.watch)
+            return
+        }
+        if event.name.isEmpty {
+            aboutFolderItself(event)
+            return
+        }
+        if event.has([.create, .movedTo, .movedFrom, .delete, .attrib]) {
+            suspects.formUnion(ways.roots(event.watch, event.name))
+        }
+        for folder in tree.folders(of: event.watch) { handle(event, in: folder) }
+    }
+
+    /// The kernel has dropped a watch, since the folder is gone.
+    private func ended(_ watch: WatchDescriptor) {
+        suspects.formUnion(ways.roots(watch))
+        for folder in tree.folders(of: watch) {
+            if let root = rootOfFolder[folder] {
+                _ = tree.setWatch(nil, of: folder)
+                roots[root].isLost = true
+                suspects.insert(root)
+            } else {
+                // What is told of it comes from the folder around it.
+                lookAgain(around: folder)
+                forget(folder)
+            }
+        }
+    }
+
+    private func aboutFolderItself(_ event: InotifyEvent) {
+        if event.has([.moveSelf, .deleteSelf]) {
+            suspects.formUnion(ways.roots(event.watch))
+        }
+        guard event.has([.moveSelf, .attrib]) else { return }
+        for folder in tree.folders(of: event.watch) {
+            if let root = rootOfFolder[folder] {
+                suspects.insert(root)
+            } else if event.has(.moveSelf) {
+                lookAgain(around: folder)
+            }
+        }
+    }
+
+    /// Looks at the folder around this one now, if it is one that has no watch to tell.
+    private func lookAgain(around folder: FolderTree.ID) {
+        guard let parent = tree.parent(of: folder), tree.watch(of: parent) == nil,
+            tree.flags(of: parent).contains(.scheduled)
+        else { return }
+        schedule.add(.folder(parent), every: .zero, after: .now)
+    }
+
+    private func handle(_ event: InotifyEvent, in folder: FolderTree.ID) {
+        let path = Self.path(Self.prefix(tree.path(of: folder)), event.name)
+        let isAppearing = event.has([.create, .movedTo])
+        let isVanishing = event.has([.delete, .movedFrom])
+        var signs: Hint.Signs = []
+        if isAppearing { signs.insert(.appeared) }
+        if isVanishing { signs.insert(.vanished) }
+        if event.has([.movedFrom, .movedTo]) { signs.insert(.moved) }
+        if event.has(.modify) { signs.insert(.written) }
+        if event.has(.closeWrite) { signs.insert(.closed) }
+        if event.has(.attrib) { signs.insert(.attributes) }
+        if event.isFolder {
+            handleFolder(event, in: folder, path, isAppearing: isAppearing, isVanishing: isVanishing)
+            if event.has(.movedFrom), scope.reaches(path) { signs.insert(.subtree) }
+        } else {
+            if event.has(.open) { signs.insert(.opened) }
+            if event.has(.access) { signs.insert(.accessed) }
+            if event.has(.closeNoWrite) { signs.insert(.closedUnwritten) }
+        }
+        if signs.isEmpty { return }
+        if scope.takes(path) || signs.contains(.subtree) {
+            hints.append(Hint(path: path, signs: signs, origin: .live))
+        }
+    }
+
+    private func handleFolder(
+        _ event: InotifyEvent, in folder: FolderTree.ID, _ path: PathBytes, isAppearing: Bool, isVanishing: Bool
+    ) {
+        guard let index = rootOfFolder[tree.root(of: folder)], isEntered(path, index) else { return }
+        let child = tree.child(of: folder, named: event.name)
+        if isVanishing {
+            // Its watches would tell wrong paths, or none.
+            if let child { forget(child) }
+            // When two folders were exchanged, another one has the name already.
+            var status = cal_stat()
+            guard path.withCString({ cal_stat_path($0, &status) }) == 0,
+                status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
+            else { return }
+            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+        } else if isAppearing {
+            if let child { forget(child) }
+            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+        } else if event.has(.attrib), child.map({ tree.flags(of: $0).contains(.failed) }) ?? true {
+            // It may be readable now.
+            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+        }
+    }
+}

@@ -1,0 +1,218 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+
+/// A folder that is being listed, piece by piece.
+struct Listing {
+    var reader: FolderReader
+    var folder: FolderTree.ID
+    /// The folder's path with a slash at the end.
+    var prefix: [UInt8]
+    var origin: EventOrigin
+    /// The root whose tree the folder is in.
+    var root: Int
+    /// Whether it belongs to the present tour.
+    var isTour: Bool
+    /// Whether only what differs from the last look is told.
+    var isComparison: Bool
+    /// What each hint of it says.
+    var signs: Hint.Signs
+    /// What is there, to be compared at the next look, if there will be one.
+    var memory: PolledFolder?
+}
+
+extension WatchLoop {
+    /// Watches a folder, then begins to list it.
+    func begin(_ visit: Visit, isTour: Bool) {
+        let folder = visit.folder
+        guard tree.contains(folder), let index = rootOfFolder[tree.root(of: folder)] else { return }
+        let path = tree.path(of: folder)
+        inheritPolling(folder, index)
+        var error: Int32 = 0
+        guard let reader = FolderReader(path, followingLink: tree.isRoot(folder), error: &error) else {
+            refuse(visit, path, errno: error, isTour: isTour)
+            return
+        }
+        decidePolling(folder, path, reader, index)
+        if isToBeWatched(folder, index) {
+            error = watch(folder, path)
+            guard error == 0 || error == ENOSPC else {
+                reader.close()
+                refuse(visit, path, errno: error, isTour: isTour)
+                return
+            }
+        }
+        let isPolled = !tree.flags(of: folder).isDisjoint(with: [.polled, .short])
+        var signs: Hint.Signs = visit.origin == .live || visit.origin == .poll ? [.listed, .appeared] : .listed
+        if isPolled { signs.insert(.polled) }
+        tree.markUnseen(below: folder)
+        current = Listing(
+            reader: reader, folder: folder, prefix: Self.prefix(path), origin: visit.origin, root: index,
+            isTour: isTour, isComparison: false, signs: signs, memory: isPolled ? PolledFolder() : nil)
+    }
+
+    /// Lists the next piece of the present folder.
+    func advance() {
+        guard var listing = current else { return }
+        current = nil
+        guard tree.contains(listing.folder) else {
+            listing.reader.close()
+            return
+        }
+        // Each entry of a polled folder costs a call, so that its pieces are smaller.
+        let size = listing.memory == nil ? buffer.count : buffer.count / 8
+        let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<size])
+        let earlier = polled[listing.folder]
+        let result = listing.reader.next(into: piece) { take($0, in: &listing, earlier) }
+        if result > 0 {
+            current = listing
+            return
+        }
+        listing.reader.close()
+        if result < 0 {
+            let visit = Visit(folder: listing.folder, origin: listing.origin)
+            let path = tree.path(of: listing.folder)
+            if listing.isComparison {
+                fail(listing.folder, path, errno: Int32(-result))
+                scheduleFolder(listing.folder, listing.root)
+            } else {
+                refuse(visit, path, errno: Int32(-result), isTour: listing.isTour)
+            }
+            return
+        }
+        finish(listing)
+    }
+
+    private func take(_ entry: FolderReader.Entry, in listing: inout Listing, _ earlier: PolledFolder?) {
+        let path = Self.path(listing.prefix, entry.name)
+        let isTaken = scope.takes(path)
+        let isEntered = listing.reader.isFolder(entry) && isEntered(path, listing.root)
+        if listing.memory != nil, isTaken || isEntered {
+            var status = cal_stat()
+            switch listing.reader.look(at: entry, &status) {
+            case 0: listing.memory?.add(entry.name, status)
+            case ENOENT: return
+            default: if let earlier { listing.memory?.add(entry.name, asIn: earlier) }
+            }
+        }
+        if listing.isComparison {
+            if isEntered, let child = tree.child(of: listing.folder, named: entry.name) {
+                tree.insert(.seen, of: child)
+            }
+            return
+        }
+        if isTaken { hints.append(Hint(path: path, signs: listing.signs, origin: listing.origin)) }
+        guard isEntered else { return }
+        let visit = Visit(folder: enter(listing.folder, entry.name), origin: listing.origin)
+        if listing.isTour, !tours.isEmpty { tours[0].visits.append(visit) } else { visits.append(visit) }
+    }
+
+    private func finish(_ listing: Listing) {
+        let folder = listing.folder
+        if tree.flags(of: folder).contains(.failed) {
+            tree.remove(.failed, of: folder)
+            hints.append(Hint(path: tree.path(of: folder), signs: .subtree, origin: listing.origin))
+        }
+        tree.insert(.listed, of: folder)
+        var memory = listing.memory
+        memory?.seal()
+        if listing.isComparison, let memory { tell(memory, since: polled[folder] ?? PolledFolder(), listing) }
+        for child in tree.unseen(below: folder) { forget(child) }
+        if tree.flags(of: folder).isDisjoint(with: [.polled, .short]) {
+            polled[folder] = nil
+        } else {
+            polled[folder] = memory
+            scheduleFolder(folder, listing.root)
+        }
+    }
+
+    /// Whether the folder at the path belongs to the root's tree.
+    func isEntered(_ path: PathBytes, _ root: Int) -> Bool {
+        guard scope.reaches(path) else { return false }
+        guard roots.count > 1, let other = rootOfPath[path] else { return true }
+        // It has a tree of its own, and need not be in two.
+        return !roots[other].isWatchedAs(roots[root])
+    }
+
+    /// The sub-folder of that name, noted if it was not known.
+    func enter(_ folder: FolderTree.ID, _ name: UnsafeRawBufferPointer) -> FolderTree.ID {
+        if let child = tree.child(of: folder, named: name) {
+            tree.insert(.seen, of: child)
+            return child
+        }
+        return tree.addChild(of: folder, named: name)
+    }
+
+    // MARK: Paths
+
+    static func prefix(_ path: PathBytes) -> [UInt8] {
+        path.bytes.last == .slash ? path.bytes : path.bytes + [.slash]
+    }
+
+    static func path(_ prefix: [UInt8], _ name: UnsafeRawBufferPointer) -> PathBytes {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(prefix.count + name.count)
+        bytes.append(contentsOf: prefix)
+        bytes.append(contentsOf: name)
+        return PathBytes(bytes)
+    }
+
+    // MARK: Watches
+
+    private func isToBeWatched(_ folder: FolderTree.ID, _ index: Int) -> Bool {
+        let root = roots[index]
+        if !root.wantsWatch { return false }
+        return !tree.flags(of: folder).contains(.polled) || root.wantsPoll && !isUntold(folder)
+    }
+
+    /// Gives the folder a watch; 0, or the errno. Without one for want of watches it is polled.
+    func watch(_ folder: FolderTree.ID, _ path: PathBytes) -> Int32 {
+        guard let inotify else {
+            tree.insert(.short, of: folder)
+            return ENOSPC
+        }
+        let watch = inotify.add(
+            path, scope.isRaw ? .everything.union(.raw) : .everything, followingLink: tree.isRoot(folder))
+        if watch >= 0 {
+            if let freed = tree.setWatch(watch, of: folder) { release(freed) }
+            tree.remove(.short, of: folder)
+            return 0
+        }
+        // A watch that it has already is another folder's by now, or of no more use than none.
+        if -watch == ENOSPC {
+            if let freed = tree.setWatch(nil, of: folder) { release(freed) }
+            tree.insert(.short, of: folder)
+        }
+        return -watch
+    }
+
+    // MARK: Failures
+
+    /// A folder can't be watched or listed now.
+    private func refuse(_ visit: Visit, _ path: PathBytes, errno: Int32, isTour: Bool) {
+        if [EMFILE, ENFILE, ENOMEM].contains(errno) { postpone(visit, isTour: isTour) }
+        fail(visit.folder, path, errno: errno)
+        if tree.contains(visit.folder), let index = rootOfFolder[tree.root(of: visit.folder)],
+            !tree.flags(of: visit.folder).isDisjoint(with: [.polled, .short])
+        {
+            scheduleFolder(visit.folder, index)
+        }
+    }
+
+    /// Tells that a folder can't be seen, once.
+    func fail(_ folder: FolderTree.ID, _ path: PathBytes, errno: Int32) {
+        if errno == ENOENT || errno == ENOTDIR || errno == ELOOP {
+            // It has gone since, which is no failure.
+            if let root = rootOfFolder[folder] {
+                roots[root].isLost = true
+                suspects.insert(root)
+            } else {
+                forget(folder)
+            }
+            return
+        }
+        guard !tree.flags(of: folder).contains(.failed) else { return }
+        tree.insert(.failed, of: folder)
+        reports.append(.failure(.refused(path, errno: errno)))
+    }
+}

@@ -1,0 +1,334 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+
+extension WatchLoop {
+    enum Cause {
+        case start, rescan
+        /// Something happened on the way to the root.
+        case event
+        /// A file system came or went at the root or above it.
+        case mounted, unmounted
+    }
+
+    /// Inner roots first: when an outer one has been listed, so has all that is in it.
+    var rootOrder: [Int] {
+        roots.indices.sorted { roots[$0].path.bytes.count > roots[$1].path.bytes.count }
+    }
+
+    func makeRoots() {
+        for root in scope.roots {
+            let interval = max(root.interval, .milliseconds(10))
+            let index =
+                rootOfPath[root.path]
+                ?? {
+                    roots.append(RootState(path: root.path, interval: interval))
+                    rootOfPath[root.path] = roots.count - 1
+                    return roots.count - 1
+                }()
+            roots[index].interval = min(roots[index].interval, interval)
+            switch root.backend {
+            case .auto: roots[index].wantsWatch = true
+            case .inotify:
+                roots[index].wantsWatch = true
+                roots[index].isWatchForced = true
+            case .poll: roots[index].wantsPoll = true
+            }
+        }
+        for index in roots.indices where roots[index].wantsPoll {
+            let root = roots[index]
+            toldPolling.insert(root.path)
+            reports.append(.polling(root.path, .asked, every: root.interval))
+        }
+    }
+
+    func checkSuspects() {
+        guard !suspects.isEmpty else { return }
+        let checked = suspects
+        suspects = []
+        for root in rootOrder where checked.contains(root) { check(root, because: .event) }
+    }
+
+    /// Looks whether the root is there and is the same folder, and does what follows.
+    ///
+    /// It is told by identity, not by existence: a root that was moved away and
+    /// made anew at once is another one. After an unmount nothing known is
+    /// compared, since what is below the mount point then is another folder, and
+    /// nothing was deleted.
+    func check(_ index: Int, because cause: Cause) {
+        let way = walk(to: roots[index].path)
+        for watch in ways.set(way, of: index) { release(watch) }
+        if !way.isReliable { scheduleRoot(index) }
+        let root = roots[index]
+        switch way.end {
+        case .folder(let identity, let physical):
+            let isSame = root.presence == .present && root.identity == identity && !root.isLost
+            if isSame, cause == .event || cause == .unmounted || cause == .mounted {
+                roots[index].physical = physical
+                // It may be readable now.
+                if let folder = root.folder, tree.flags(of: folder).contains(.failed) {
+                    visits.append(Visit(folder: folder, origin: .live))
+                }
+                return
+            }
+            if !isSame { replace(index, by: (identity, physical), because: cause) }
+            guard let folder = roots[index].folder else { return }
+            let origin: EventOrigin = cause == .start ? .scan : isSame ? .rescan : .live
+            if cause != .start, cause != .unmounted {
+                hints.append(Hint(path: root.path, signs: .subtree, origin: origin))
+            }
+            tours.append(Tour(root: index, origin: origin, visits: [Visit(folder: folder, origin: origin)]))
+        case .missing(let nearest, let isOther):
+            guard root.presence != .missing else { return }
+            if cause == .unmounted, root.presence == .present { reports.append(.unmounted(root.path)) }
+            drop(index)
+            roots[index].presence = .missing
+            if isOther { reports.append(.failure(.notFolder(root.path))) }
+            reports.append(.rootMissing(root.path, watching: nearest))
+        case .denied(let errno):
+            // What can't be looked at is not gone.
+            guard root.presence != .denied, root.presence != .present || !root.isLost else { return }
+            if root.presence != .present { roots[index].presence = .denied }
+            reports.append(.failure(.refused(root.path, errno: errno)))
+        }
+    }
+
+    private func replace(_ index: Int, by found: (FileIdentity, PathBytes), because cause: Cause) {
+        let root = roots[index]
+        switch (root.presence, cause) {
+        case (.present, .mounted): reports.append(.mounted(root.path))
+        case (.present, .unmounted): reports.append(.unmounted(root.path))
+        case (.present, _):
+            reports.append(.rootMissing(root.path, watching: found.1.parent))
+            reports.append(.rootAppeared(root.path))
+        case (.missing, _): reports.append(.rootAppeared(root.path))
+        case (.unknown, _), (.denied, _): break
+        }
+        drop(index)
+        let folder = tree.addRoot(root.path)
+        rootOfFolder[folder] = index
+        roots[index].folder = folder
+        roots[index].presence = .present
+        (roots[index].identity, roots[index].physical) = found
+    }
+
+    /// Forgets the tree of a root.
+    private func drop(_ index: Int) {
+        roots[index].isLost = false
+        roots[index].identity = nil
+        roots[index].physical = nil
+        guard let folder = roots[index].folder else { return }
+        roots[index].folder = nil
+        rootOfFolder[folder] = nil
+        forget(folder)
+    }
+
+    private func scheduleRoot(_ index: Int) {
+        guard !roots[index].isScheduled else { return }
+        roots[index].isScheduled = true
+        schedule.add(.root(index), every: roots[index].interval, after: .now)
+    }
+
+    // MARK: The way
+
+    /// Follows the path from `/` on, and watches each folder before it looks into it.
+    private func walk(to path: PathBytes) -> Way {
+        for _ in 0..<8 {
+            var way = Way()
+            if follow(path, &way) { return way }
+        }
+        // Somebody moves folders about without rest; it is looked at again later.
+        var way = Way()
+        way.end = .missing(nearest: "/", isOther: false)
+        way.isReliable = false
+        return way
+    }
+
+    /// Does it once; false when a folder went while it was being looked at.
+    private func follow(_ path: PathBytes, _ way: inout Way) -> Bool {
+        var folder = PathBytes("/")
+        var rest = Array(path.bytes.split(separator: .slash).reversed())
+        var links = 0
+        while let name = rest.popLast() {
+            if name.elementsEqual([.dot]) { continue }
+            if name.elementsEqual([.dot, .dot]) {
+                folder = folder.parent
+                continue
+            }
+            let next = folder.appending(name)
+            var error: Int32 = 0
+            var isTold = step(&way, into: folder, name: rest.isEmpty ? name : nil, error: &error)
+            if error == ENOENT || error == ENOTDIR || error == ELOOP { return false }
+            var status = cal_stat()
+            var result = next.withCString { cal_stat_path($0, &status) }
+            var kind = result == 0 ? status.mode & UInt32(S_IFMT) : 0
+            if kind != UInt32(S_IFDIR) {
+                // It may have changed before the name was watched.
+                if !rest.isEmpty { isTold = step(&way, into: folder, name: name, error: &error) }
+                result = next.withCString { cal_stat_path($0, &status) }
+                kind = result == 0 ? status.mode & UInt32(S_IFMT) : 0
+                if !isTold || FileSystemType.untold(at: folder) != nil { way.isReliable = false }
+            }
+            switch (result, kind) {
+            case (0, UInt32(S_IFDIR)): folder = next
+            case (0, UInt32(S_IFLNK)):
+                links += 1
+                guard links <= 40, let target = Self.target(of: next) else {
+                    way.end = .missing(nearest: folder, isOther: rest.isEmpty)
+                    return true
+                }
+                if target.first == .slash { folder = "/" }
+                rest += target.split(separator: .slash).reversed()
+            case (0, _):
+                way.end = .missing(nearest: folder, isOther: rest.isEmpty)
+                return true
+            case (ENOENT, _), (ENOTDIR, _), (ENAMETOOLONG, _):
+                way.end = .missing(nearest: folder, isOther: false)
+                return true
+            default:
+                way.end = .denied(errno: result)
+                return true
+            }
+        }
+        var status = cal_stat()
+        let result = folder.withCString { cal_stat_path($0, &status) }
+        guard result == 0 else { return false }
+        way.end = .folder(FileIdentity(status), folder)
+        return true
+    }
+
+    /// Watches a folder on the way; false when it could not be, though it is needed.
+    private func step(
+        _ way: inout Way, into folder: PathBytes, name: ArraySlice<UInt8>?, error: inout Int32
+    ) -> Bool {
+        guard let inotify else {
+            way.isReliable = false
+            return false
+        }
+        let watch = inotify.add(folder, name == nil ? .itself : .names, followingLink: false)
+        if watch >= 0 {
+            way.steps.append(Way.Step(watch: watch, name: name.map { Array($0) }))
+            return true
+        }
+        error = -watch
+        if error == ENOSPC {
+            way.shortCount += 1
+            way.isReliable = false
+        }
+        return false
+    }
+
+    private static func target(of link: PathBytes) -> [UInt8]? {
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let count = link.withCString { readlink($0, &buffer, buffer.count) }
+        return count > 0 ? buffer[..<count].map { UInt8(bitPattern: $0) } : nil
+    }
+
+    // MARK: Watches
+
+    /// Ends a watch that nothing needs any more.
+    func release(_ watch: WatchDescriptor) {
+        if ways.contains(watch) || !tree.folders(of: watch).isEmpty { return }
+        inotify?.remove(watch)
+    }
+
+    /// Forgets a folder and all below it.
+    func forget(_ folder: FolderTree.ID, keepingItself: Bool = false) {
+        let forgotten = tree.forget(folder, keepingItself: keepingItself)
+        for watch in forgotten.watches { release(watch) }
+        for folder in forgotten.polled { polled[folder] = nil }
+    }
+
+    // MARK: Mounts
+
+    /// Looks which file systems came and went, and what of that is watched.
+    func compareMounts() {
+        guard let changes = mounts?.changes() else { return }
+        if changes.came.isEmpty, changes.went.isEmpty { return }
+        devices = DeviceTable(keeping: devices)
+        for point in changes.went { remount(point, isMounted: false) }
+        for point in changes.came { remount(point, isMounted: true) }
+    }
+
+    private func remount(_ point: PathBytes, isMounted: Bool) {
+        toldPolling = toldPolling.filter { path in !path.isInside(point) || isAsked(path) }
+        for index in rootOrder {
+            guard let physical = roots[index].physical, let top = roots[index].folder, !physical.isInside(point),
+                let relative = point.relative(to: physical)
+            else {
+                if (roots[index].physical ?? roots[index].path).isInside(point) || roots[index].physical == nil {
+                    check(index, because: isMounted ? .mounted : .unmounted)
+                }
+                continue
+            }
+            var folder: FolderTree.ID? = top
+            for name in relative.split(separator: .slash) {
+                folder = folder.flatMap { inner in name.withUnsafeBytes { tree.child(of: inner, named: $0) } }
+            }
+            if let folder { remount(folder, isMounted: isMounted) }
+        }
+    }
+
+    /// Another file system is to be seen in the folder, or none any more.
+    private func remount(_ folder: FolderTree.ID, isMounted: Bool) {
+        let path = tree.path(of: folder)
+        reports.append(isMounted ? .mounted(path) : .unmounted(path))
+        polled[folder] = nil
+        forget(folder, keepingItself: true)
+        if let freed = tree.setWatch(nil, of: folder) { release(freed) }
+        if isMounted { hints.append(Hint(path: path, signs: .subtree, origin: .live)) }
+        visits.append(Visit(folder: folder, origin: .live))
+    }
+
+    /// The kernel says that the file system of a watched folder is gone.
+    ///
+    /// Only where the table of mounts can't be had; else that has told it already.
+    func unmounted(_ watch: WatchDescriptor) {
+        guard mounts == nil else {
+            compareMounts()
+            return
+        }
+        for folder in tree.folders(of: watch) {
+            var top = folder
+            while let parent = tree.parent(of: top), tree.device(of: parent) == tree.device(of: top) { top = parent }
+            if let root = rootOfFolder[top] {
+                roots[root].isLost = true
+                check(root, because: .unmounted)
+            } else {
+                remount(top, isMounted: false)
+            }
+        }
+    }
+
+    private func isAsked(_ path: PathBytes) -> Bool { rootOfPath[path].map { roots[$0].wantsPoll } ?? false }
+}
+
+/// The devices that folders are on, by small numbers, and whether the kernel tells of all that happens there.
+struct DeviceTable {
+    private var numbers: [UInt64: UInt16] = [:]
+    private var names: [UInt16: String?] = [:]
+
+    init() {}
+
+    /// The same numbers, without knowledge of what they stand for: a number may be used anew after an unmount.
+    init(keeping other: DeviceTable) { numbers = other.numbers }
+
+    /// The number of a device; 0 when there are too many to count.
+    mutating func number(of device: UInt64) -> UInt16 {
+        if let number = numbers[device] { return number }
+        guard numbers.count < Int(UInt16.max) - 1 else { return 0 }
+        let number = UInt16(numbers.count + 1)
+        numbers[device] = number
+        return number
+    }
+
+    /// The name of the file system's type if it has to be polled, asked once for each device.
+    mutating func untold(_ number: UInt16, _ reader: FolderReader) -> String? {
+        if number != 0, let known = names[number] { return known }
+        let name = reader.untoldFileSystem
+        names[number] = .some(name)
+        return name
+    }
+
+    func isUntold(_ number: UInt16) -> Bool { (names[number] ?? nil) != nil }
+}

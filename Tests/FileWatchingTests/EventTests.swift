@@ -1,0 +1,211 @@
+import FileEvents
+@testable import FileWatching
+import Glibc
+import TestKit
+import Testing
+
+struct EventTests {
+    @Test func `raw: opening, reading and closing are told of files, and not of folders`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in/sub/file"), "x")
+            let watched = try Watched([tree.path("in")], isRaw: true)
+            #expect(watched.wait(\.isReady))
+            watched.clear()
+            _ = TestFile.names(in: tree.path("in/sub"))
+            _ = TestFile.read(tree.path("in/sub/file"))
+            #expect(watched.wait { $0.hints[tree.path("in/sub/file")] == [.opened, .accessed, .closedUnwritten] })
+            #expect(watched.hints.count == 1)
+        }
+    }
+
+    @Test func `S05: moves into the tree, out of it and within it have the sign of a move`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in/out"), "x")
+            TestFile.write(tree.path("new"), "x")
+            let watched = try Watched([tree.path("in")])
+            #expect(watched.wait(\.isReady))
+            watched.clear()
+            Machine.move(tree.path("in/out"), tree.path("away"))
+            Machine.move(tree.path("new"), tree.path("in/new"))
+            #expect(watched.wait { $0.hints[tree.path("in/new")] == [.appeared, .moved] })
+            #expect(watched.hints[tree.path("in/out")] == [.vanished, .moved])
+        }
+    }
+
+    @Test func `S17: two folders that are exchanged are both watched on`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in/a/one"), "x")
+            TestFile.write(tree.path("in/b/deep/two"), "x")
+            let watched = try Watched([tree.path("in")])
+            #expect(watched.wait(\.isReady))
+            watched.clear()
+            #expect(Machine.exchange(tree.path("in/a"), tree.path("in/b")) == 0)
+            #expect(
+                watched.wait { $0.hints[tree.path("in/a/deep/two")] != nil && $0.hints[tree.path("in/b/one")] != nil })
+            watched.clear()
+            TestFile.write(tree.path("in/a/deep/two"), "y")
+            TestFile.write(tree.path("in/b/one"), "y")
+            #expect(watched.wait { $0.hints[tree.path("in/a/deep/two")]?.contains(.closed) == true })
+            #expect(watched.wait { $0.hints[tree.path("in/b/one")]?.contains(.closed) == true })
+        }
+    }
+
+    @Test func `S01: a file without a name is not told until it is linked`() throws {
+        try withTempTree { tree in
+            let watched = try Watched([tree.root])
+            #expect(watched.wait(\.isReady))
+            watched.clear()
+            let flags = O_WRONLY | 0o20200000 | O_CLOEXEC  // O_TMPFILE
+            let file = tree.root.withCString { open($0, flags, 0o600) }
+            #expect(file >= 0)
+            TestFile.put(file, Array("content".utf8))
+            let link = tree.path("linked").withCString { name in
+                linkat(AT_FDCWD, "/proc/self/fd/\(file)", AT_FDCWD, name, AT_SYMLINK_FOLLOW)
+            }
+            #expect(link == 0)
+            close(file)
+            #expect(watched.wait { $0.hints[tree.path("linked")]?.contains(.appeared) == true })
+            TestFile.write(tree.path("marker"), "x")
+            #expect(watched.wait { $0.hints[tree.path("marker")]?.contains(.closed) == true })
+            #expect(watched.hints.keys.allSatisfy { $0.lastComponent.first != UInt8(ascii: "#") })
+        }
+    }
+
+    @Test func `S47: a folder that is a root under two paths is told under both`() throws {
+        try withTempTree { tree in
+            TestFile.makeFolder(tree.path("real/sub"))
+            _ = tree.path("link").withCString { symlink("real", $0) }
+            let watched = try Watched([tree.path("real"), tree.path("link")])
+            #expect(watched.wait(\.isReady))
+            TestFile.write(tree.path("real/sub/file"), "x")
+            #expect(watched.wait { $0.hints[tree.path("real/sub/file")]?.contains(.closed) == true })
+            #expect(watched.wait { $0.hints[tree.path("link/sub/file")]?.contains(.closed) == true })
+            // When one of them is gone, the other one goes on.
+            _ = tree.path("link").withCString { unlink($0) }
+            #expect(watched.wait { $0.reports.contains { if case .rootMissing = $0 { true } else { false } } })
+            watched.clear()
+            TestFile.write(tree.path("real/sub/other"), "x")
+            #expect(watched.wait { $0.hints[tree.path("real/sub/other")]?.contains(.closed) == true })
+            #expect(watched.hints[tree.path("link/sub/other")] == nil)
+        }
+    }
+
+    @Test(.enabled(if: Machine.isRoot, "to become a user who may not read something, the test must be root"))
+    func `S44: an unreadable folder is told once, and listed when it is readable`() {
+        withTempTree { tree in
+            let root = tree.path("in")
+            let hints = Machine.asNobody(tree, [], root) {
+                TestFile.write(root.appending("sub/file"), "x")
+                _ = root.appending("sub").withCString { chmod($0, 0) }
+            }
+            #expect(hints.count("report failure cannot watch '\(root)/sub'") == 1)
+            _ = root.appending("sub").withCString { chmod($0, 0o700) }
+            _ = root.appending("sub").withCString { chmod($0, 0o755) }
+            #expect(hints.wait(for: "hint live ", " \(root)/sub/file"))
+            TestFile.write(root.appending("sub/later"), "x")
+            #expect(hints.wait(for: "hint live ", "closed,appeared \(root)/sub/later"))
+            // The same for the root itself, which the folder above tells of.
+            _ = root.withCString { chmod($0, 0) }
+            #expect(hints.count("report failure cannot watch '\(root)/sub'") == 1)
+        }
+    }
+
+    @Test(.enabled(if: Machine.isRoot, "to become a user who may not read something, the test must be root"))
+    func `S44: an unreadable root is told once, and listed when it is readable`() {
+        withTempTree { tree in
+            let root = tree.path("in")
+            let hints = Machine.asNobody(tree, [], root) {
+                TestFile.write(root.appending("file"), "x")
+                _ = root.withCString { chmod($0, 0) }
+            }
+            #expect(hints.count("report failure cannot watch '\(root)'") == 1)
+            _ = root.withCString { chmod($0, 0o755) }
+            #expect(hints.wait(for: "hint live ", " \(root)/file"))
+            TestFile.write(root.appending("later"), "x")
+            #expect(hints.wait(for: "hint live ", " \(root)/later"))
+            #expect(hints.count("report failure") == 1)
+        }
+    }
+}
+
+struct LifeTests {
+    @Test func `S21: fifty starts and stops leave no descriptor and no thread`() async {
+        await #expect(processExitsWith: .success) {
+            try withTempTree { tree in
+                for number in 0..<20 { TestFile.write(tree.path("in/sub\(number)/file"), "x") }
+                func count() -> [Int] {
+                    ["/proc/self/fd", "/proc/self/task"].map { TestFile.names(in: PathBytes($0)).count }
+                }
+                let queue = HintQueue(wake: {})
+                let root = tree.path("in")
+                func round(_ number: Int) throws {
+                    let scope = WatchScope(
+                        roots: [WatchRoot(path: root, backend: Backend.allCases[number % 3])],
+                        reaches: { _ in true }, takes: { _ in true })
+                    let watcher = try Watcher(scope: scope, queue: queue)
+                    if number % 2 == 0 { while queue.take().reports.isEmpty { sched_yield() } }
+                    watcher.stop()
+                }
+                try round(0)
+                let before = count()
+                for number in 0..<50 { try round(number) }
+                guard count() == before else { exit(1) }
+            }
+        }
+    }
+
+    @Test func `a listing rests while the reader has much to do, and goes on when it has not`() throws {
+        try withTempTree { tree in
+            let root = tree.path("in")
+            let files = HintQueue.plenty + 12_000
+            // One file of many names, in folders: quicker than as many files.
+            TestFile.write(root.appending("0/0"), "x")
+            for folder in 0..<(files / 1_000) {
+                let path = root.appending("\(folder)")
+                TestFile.makeFolder(path)
+                for name in 0..<1_000 {
+                    _ = path.appending("\(name)").withCString { symlink("nowhere", $0) }
+                }
+            }
+            let queue = HintQueue(wake: {})
+            let watcher = try Watcher(
+                scope: WatchScope(roots: [WatchRoot(path: root)], reaches: { _ in true }, takes: { _ in true }),
+                queue: queue)
+            defer { watcher.stop() }
+            #expect(Deadline.wait { queue.isFull })
+            // What happens is told though the listing rests.
+            let marker = tree.path("in").appending("0/marker")
+            TestFile.write(marker, "x")
+            var all: Set<PathBytes> = []
+            var isReady = false
+            var largest = 0
+            #expect(
+                Deadline.wait {
+                    let batch = queue.take()
+                    largest = max(largest, batch.hints.count)
+                    all.formUnion(batch.hints.map(\.path))
+                    isReady = isReady || batch.reports.contains { if case .ready = $0 { true } else { false } }
+                    return isReady
+                })
+            #expect(largest < HintQueue.plenty + 8_000)
+            #expect(
+                Deadline.wait {
+                    all.formUnion(queue.take().hints.map(\.path))
+                    return all.count >= files
+                })
+        }
+    }
+
+    @Test func `S22: stopping in the middle of a listing ends at once`() throws {
+        try withTempTree { tree in
+            for folder in 0..<200 {
+                for name in 0..<10 { TestFile.makeFolder(tree.path("in/\(folder)/\(name)")) }
+            }
+            for _ in 0..<20 {
+                let watched = try Watched([tree.path("in")])
+                watched.stop()
+                #expect(watched.queue.isFull == false)
+            }
+        }
+    }
+}
