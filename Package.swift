@@ -84,7 +84,7 @@ let package = Package(
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
         tests("EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch"], exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
-tests("FileObserving", ["FileEvents", "FileObserving", "TestKit"]),
+        tests("FileObserving", ["FileEvents", "FileObserving", "TestKit"]),
         .executableTarget(
             name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
             swiftSettings: strict),
