@@ -36,7 +36,7 @@ struct ObservationPlan: Sendable {
         self.options = options
     }
 
-    private static func glob(
+    fileprivate static func glob(
         _ pattern: PathBytes, hidden: Bool, isWhole: Bool = false
     ) throws(ObservationError) -> Glob {
         if !isWhole, pattern.bytes.first == .slash {
@@ -133,6 +133,19 @@ extension Snapshot {
     static func present(_ root: PathBytes) -> Snapshot {
         guard case .present(let snapshot) = DiskProbe.look(at: root) else { return .unseen }
         return snapshot
+    }
+}
+
+extension ObservationOptions {
+    /// Reads a pattern for its faults alone, whether it is relative or absolute.
+    ///
+    /// An observer does the same with all of its patterns. This is for a pattern that
+    /// a person wrote and that is made part of another one, to quote it as it was.
+    ///
+    /// - Parameter pattern: As it was written.
+    /// - Throws: ``ObservationError/invalidGlob(_:offset:reason:help:)`` when it has no meaning.
+    public static func check(_ pattern: PathBytes) throws(ObservationError) {
+        _ = try ObservationPlan.glob(pattern, hidden: false, isWhole: true)
     }
 }
 

@@ -135,11 +135,12 @@ struct WatchCommand: ParsableCommand {
 
     func run() throws {
         var options = try options()
-        options.globs = paths.flatMap { WatchedPath.patterns(for: $0) }
         let printer = EventPrinter(isJSON: json)
         options.notify = { printer.say($0) }
         let observer: FileObserver
         do throws(ObservationError) {
+            options.globs = []
+            for path in paths { options.globs += try WatchedPath.patterns(for: path) }
             observer = try FileObserver(roots: ["/"], options: options)
         } catch {
             printer.say(error)
@@ -177,7 +178,7 @@ struct WatchCommand: ParsableCommand {
 /// What a person names, as patterns below `/`.
 private enum WatchedPath {
     /// A folder is all that is below it, a file itself, and what is not there may become either.
-    static func patterns(for text: String) -> [PathBytes] {
+    static func patterns(for text: String) throws(ObservationError) -> [PathBytes] {
         let folder = text.hasPrefix("/") ? PathBytes("/") : ProgramSurroundings.currentFolder
         let path = text.hasPrefix("/") ? PathBytes(text).normalized : folder.appending(text).normalized
         let name = relative(path.escapedForGlob)
@@ -189,6 +190,7 @@ private enum WatchedPath {
         guard text.utf8.contains(where: { "*?[{".utf8.contains($0) }) else { return [name ?? below, below] }
         // What stands in front of a relative glob is no part of it, so it is taken literally.
         let glob = PathBytes(text)
+        try ObservationOptions.check(glob)
         return [
             text.hasPrefix("/")
                 ? relative(glob) ?? below : (relative(folder.escapedForGlob)?.appending(glob.bytes) ?? glob)
