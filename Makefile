@@ -7,7 +7,7 @@ RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
 # The protocol's bash example reads its answer with jq.
 TEST_NEEDS = $(RUN_NEEDS) jq
 
-.PHONY: build demo test lint format check clean
+.PHONY: build demo test lint format check example docs clean
 
 ## build: the release binary at .build/release/alight
 build:
@@ -32,6 +32,14 @@ check:
 	@packaging/require $(RUN_NEEDS)
 	$(SWIFT) build
 	packaging/check-rules .build/debug/alight
+
+## example: the program in examples/ that uses the library, built and tried
+example:
+	@packaging/try-example
+
+## docs: the documentation of the library, in .build/docs/site
+docs:
+	@packaging/make-docs
 
 ## lint: the style that the compiler does not check
 lint:

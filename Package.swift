@@ -116,3 +116,8 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// The documentation of the libraries: `make docs`. Whoever uses a library does not pay for it.
+if Context.environment["ALIGHT_DOCS"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
+}
