@@ -2,12 +2,15 @@
 
 SWIFT ?= swift
 # What each goal needs from Debian; installed by packaging/require when it is missing.
-BUILD_NEEDS = libyaml-dev
+BUILD_NEEDS = libssl-dev libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
 # The protocol's bash example reads its answer with jq.
 TEST_NEEDS = $(RUN_NEEDS) jq
 
-.PHONY: build demo test lint format check example docs clean
+# How long `make soak` goes on.
+MINUTES ?= 60
+
+.PHONY: build demo test soak lint format check example docs clean
 
 ## build: the release binary at .build/release/alight
 build:
@@ -26,6 +29,12 @@ test:
 	$(SWIFT) build --build-tests
 	$(SWIFT) test --skip-build
 	python3 -m unittest discover --start-directory Tests/PluginTests
+
+## soak: the mirror test with new seeds, for MINUTES=60 or until one fails
+soak:
+	@packaging/require $(TEST_NEEDS)
+	$(SWIFT) build
+	@packaging/soak .build/debug/mirror-driver $(MINUTES)
 
 ## check: every rules file that is shipped
 check:

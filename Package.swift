@@ -37,6 +37,7 @@ let package = Package(
     ],
     targets: [
         // Layer 0: C.
+        .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "CAlightLinux"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
@@ -61,7 +62,9 @@ let package = Package(
         layer(
             "RuleLoading",
             ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),
-        layer("Handling", ["CAlightLinux", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
+        layer(
+            "Handling",
+            ["CAlightLinux", "CLibCrypto", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
 
         // Layer 5: the pipeline.
         layer(
@@ -82,7 +85,14 @@ let package = Package(
 
         // Tests.
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
-        tests("EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch"], exclude: ["Scenarios"]),
+        .target(name: "CTestKit", path: "Tests/CTestKit"),
+        // Works on files at random, and compares what the program tells with what is there.
+        .executableTarget(
+            name: "mirror-driver", dependencies: ["CAlightLinux", "CTestKit", "FileEvents", "TestKit"],
+            path: "Tests/MirrorDriver", swiftSettings: strict),
+        tests(
+            "EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch", "mirror-driver"],
+            exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
         tests("FileObserving", ["FileEvents", "FileObserving", "TestKit"]),
         .executableTarget(

@@ -24,7 +24,7 @@
 
 static int fill(int directory, const char *path, int flags, struct cal_stat *out) {
     struct statx sx;
-    if (statx(directory, path, flags, STATX_BASIC_STATS | STATX_BTIME, &sx) != 0) return errno;
+    if (statx(directory, path, flags, STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID, &sx) != 0) return errno;
     memset(out, 0, sizeof *out);
     out->device_major = sx.stx_dev_major;
     out->device_minor = sx.stx_dev_minor;
@@ -34,6 +34,7 @@ static int fill(int directory, const char *path, int flags, struct cal_stat *out
     out->uid = sx.stx_uid;
     out->gid = sx.stx_gid;
     out->nlink = sx.stx_nlink;
+    if (sx.stx_mask & STATX_MNT_ID) out->mount = sx.stx_mnt_id;
     out->mtime_seconds = sx.stx_mtime.tv_sec;
     out->mtime_nanoseconds = sx.stx_mtime.tv_nsec;
     out->ctime_seconds = sx.stx_ctime.tv_sec;

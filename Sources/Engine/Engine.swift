@@ -1,5 +1,5 @@
 import FileEvents
-package import FileWatching
+import FileWatching
 package import Handling
 package import Journaling
 package import Logging
@@ -32,7 +32,7 @@ package final class Engine: Sendable {
     private let ruleset: Ruleset
     private let options: Options
     private let journal: any Journal
-    private let perform: @Sendable (Action, Invocation) -> Outcome
+    private let perform: @Sendable (Action, [Invocation]) -> [Outcome]
     private let log: Logger
     private let report: @Sendable (EngineReport) -> Void
     private let mailbox = Mailbox()
@@ -51,12 +51,13 @@ package final class Engine: Sendable {
     ///   - ruleset: The rules, checked.
     ///   - options: Bounds and the way to run.
     ///   - journal: Where jobs and the ledger live.
-    ///   - perform: Does one action; called on threads that may block.
+    ///   - perform: Does one action, for several events in a batch, and has an outcome for each of them in order;
+    ///     called on threads that may block.
     ///   - log: For what handlers and plugins say.
     ///   - report: Called on the engine's thread, in order; it must not block for long.
     package init(
         ruleset: Ruleset, options: Options, journal: any Journal,
-        perform: @escaping @Sendable (Action, Invocation) -> Outcome, log: Logger,
+        perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
         self.ruleset = ruleset
@@ -82,10 +83,16 @@ package final class Engine: Sendable {
     ///
     /// Blocks; call it once.
     ///
-    /// - Throws: When watching can't begin at all.
-    package func run() throws(WatchError) -> EngineSummary {
+    /// - Throws: When a root is missing that has to be there, or watching can't begin at all.
+    package func run() throws(StartError) -> EngineSummary {
+        try ruleset.prepareRoots()
         let queue = HintQueue { [mailbox] in mailbox.wake() }
-        let watcher = try Watcher(scope: ruleset.scope, queue: queue)
+        let watcher: Watcher
+        do {
+            watcher = try Watcher(scope: ruleset.scope, queue: queue)
+        } catch {
+            throw .watching(error)
+        }
         defer { watcher.stop() }
 
         var reconciler = Reconciler(
@@ -100,15 +107,17 @@ package final class Engine: Sendable {
         var late: Set<PathBytes> = []
 
         while true {
-            let messages = mailbox.take(until: nextWake(reconciler.nextDeadline, state, after: now))
+            let messages = mailbox.take(
+                until: nextWake(reconciler.nextDeadline, dispatcher.nextDeadline(after: now), state, after: now))
             let batch = queue.take()
             now = ContinuousClock.now
             for message in messages {
                 switch message {
                 case .ended(let result):
-                    if let returned = dispatcher.end(result, at: now), let view = ruleset.index(of: returned.rule) {
-                        reconciler.addReturned(returned.event, view: view, at: now)
-                    }
+                    let returned = dispatcher.end(result, at: now)
+                    guard let view = ruleset.index(of: result.rule) else { continue }
+                    for job in returned { reconciler.addReturned(job.event, view: view, at: now) }
+                    for part in result.parts { reconciler.addTaken(part.job.event.path, view: view, at: now) }
                 case .rescan: watcher.rescan()
                 case .stop: begin(.draining, &state, now)
                 case .stopAtOnce:
@@ -120,12 +129,16 @@ package final class Engine: Sendable {
             if state.phase == .running {
                 reconciler.take(batch, at: now)
                 for watching in batch.reports where state.fault == nil { take(watching, &state) }
-                accept(reconciler.takeSettled(at: now), at: now)
+                dispatcher.note(accept(reconciler.takeSettled(at: now), at: now), at: now)
             } else {
                 late.formUnion(batch.hints.map(\.path))
             }
             if state.phase == .draining, let limit = state.limit, limit <= now { begin(.ending, &state, now) }
-            if state.phase != .ending { dispatcher.fill(at: now) }
+            if state.phase != .ending {
+                // Nobody waits for more where nothing more is waited for.
+                let isLast = options.isOnce && state.isReady && reconciler.isEmpty
+                dispatcher.fill(at: now, isGathering: state.phase == .running && !isLast)
+            }
             if isDone(state, isSettled: reconciler.isEmpty, running: dispatcher.running, now) { break }
         }
         // What the kernel told until now, and nobody looked at.
@@ -165,21 +178,22 @@ package final class Engine: Sendable {
     ///
     /// `last` is the time of the turn before: what became due since then was not looked at.
     private func nextWake(
-        _ settled: ContinuousClock.Instant?, _ state: RunState, after last: ContinuousClock.Instant
+        _ settled: ContinuousClock.Instant?, _ gathered: ContinuousClock.Instant?, _ state: RunState,
+        after last: ContinuousClock.Instant
     ) -> ContinuousClock.Instant? {
         let settled = state.phase == .running ? settled : nil
         let due = journal.nextDue(after: last)
-        return [settled, due, state.limit].compactMap(\.self).min()
+        return [settled, gathered, due, state.limit].compactMap(\.self).min()
     }
 
     /// Makes jobs of what has become certain, and commits them with what they rest on.
-    private func accept(_ turn: Reconciler.Turn, at now: ContinuousClock.Instant) {
-        guard !turn.isEmpty else { return }
+    private func accept(_ turn: Reconciler.Turn, at now: ContinuousClock.Instant) -> [Job] {
+        guard !turn.isEmpty else { return [] }
         let jobs = turn.events.map { view, event in
-            let random = (UInt64.random(in: 0...UInt64.max), UInt16.random(in: 0...UInt16.max))
-            return Job(id: JobID(now: event.time, random: random), rule: ruleset.rules[view].name, event: event)
+            Job(id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event)
         }
         journal.accept(jobs, turn.entries, now: now)
+        return jobs
     }
 
     private func take(_ watching: WatchReport, _ state: inout RunState) {

@@ -9,6 +9,10 @@ package enum EngineReport: Sendable {
     case ready(folders: Int, rules: Int)
     /// An attempt ended.
     case attempt(AttemptReport)
+    /// An attempt at several jobs ended, which were told together.
+    case batch([AttemptReport])
+    /// A rule is told of nothing more of a path for a while, since it was told more than `limit` times in the last one.
+    case braked(rule: String, path: PathBytes, limit: Int, pause: Duration)
     /// Something about the watching, other than `ready`.
     case watching(WatchReport)
     /// Something about a path that can't be told yet.

@@ -1,12 +1,13 @@
 package import FileEvents
 package import Rules
 
-/// Who may run: a job takes a slot of the program, a slot of its rule, and its path for itself.
+/// Who may run: an attempt takes a slot of the program, a slot of its rule, and its paths for itself.
 ///
 /// Pure: it counts, and starts nothing.
 package struct Lanes {
     private let limit: Int
-    private var running: [JobID: (rule: String, path: PathBytes)] = [:]
+    /// By the first job of each attempt.
+    private var running: [JobID: (rule: String, paths: [PathBytes])] = [:]
     private var perRule: [String: Int] = [:]
     /// The paths that an action works on.
     package private(set) var busy: Set<PathBytes> = []
@@ -17,22 +18,25 @@ package struct Lanes {
 
     package var count: Int { running.count }
 
-    /// How many more jobs the rule may run.
+    /// How many more attempts the rule may run.
     package func room(for rule: Rule) -> Int {
         min(limit - running.count, rule.concurrency - perRule[rule.name, default: 0])
     }
 
-    package mutating func start(_ job: Job) {
-        running[job.id] = (job.rule, job.event.path)
-        perRule[job.rule, default: 0] += 1
-        busy.insert(job.event.path)
-        last = job.rule
+    /// Notes an attempt at jobs of one rule, several in a batch.
+    package mutating func start(_ jobs: [Job]) {
+        guard let first = jobs.first else { preconditionFailure("an attempt without a job") }
+        running[first.id] = (first.rule, jobs.map(\.event.path))
+        perRule[first.rule, default: 0] += 1
+        busy.formUnion(jobs.map(\.event.path))
+        last = first.rule
     }
 
+    /// Notes the end of the attempt whose first job this is.
     package mutating func end(_ id: JobID) {
-        guard let (rule, path) = running.removeValue(forKey: id) else { preconditionFailure("an end without a start") }
+        guard let (rule, paths) = running.removeValue(forKey: id) else { preconditionFailure("an end without a start") }
         perRule[rule, default: 1] -= 1
-        busy.remove(path)
+        busy.subtract(paths)
     }
 
     /// The rules in the order in which they get their turn: those after the last one served first.

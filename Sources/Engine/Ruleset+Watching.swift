@@ -1,11 +1,11 @@
 import FileEvents
-import FileWatching
+package import FileWatching
 import Reconciling
-import Rules
+package import Rules
 
 extension Ruleset {
     /// What has to be watched for all rules together.
-    var scope: WatchScope {
+    package var scope: WatchScope {
         let roots = rules.flatMap { rule in
             rule.roots.map { WatchRoot(path: $0, backend: rule.backend, interval: rule.pollInterval) }
         }

@@ -48,6 +48,8 @@ public struct Snapshot: Hashable, Sendable, Codable {
     public var gid: UInt32
     /// Number of names.
     public var links: UInt32
+    /// The mount through which the path was seen, as statx(2) numbers it, until the next boot; 0 when unknown.
+    public var mount: UInt64
     /// The extended attributes, sorted by name; nil when nobody asked for them.
     public var extended: [ExtendedAttribute]?
     /// A checksum of the content; nil when nobody asked for it.
@@ -57,7 +59,8 @@ public struct Snapshot: Hashable, Sendable, Codable {
 
     public init(
         identity: FileIdentity, type: FileType, size: UInt64, modified: Timestamp, changed: Timestamp, born: Timestamp?,
-        mode: UInt16, uid: UInt32, gid: UInt32, links: UInt32, extended: [ExtendedAttribute]? = nil,
+        mode: UInt16, uid: UInt32, gid: UInt32, links: UInt32, mount: UInt64 = 0,
+        extended: [ExtendedAttribute]? = nil,
         digest: [UInt8]? = nil, delivered: UInt64? = nil
     ) {
         self.identity = identity
@@ -70,6 +73,7 @@ public struct Snapshot: Hashable, Sendable, Codable {
         self.uid = uid
         self.gid = gid
         self.links = links
+        self.mount = mount
         self.extended = extended
         self.digest = digest
         self.delivered = delivered

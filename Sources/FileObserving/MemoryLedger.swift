@@ -6,7 +6,11 @@ final class MemoryLedger: Ledger {
     private var tree = LedgerTree()
 
     init(_ snapshot: ObservationSnapshot?) {
-        for fact in snapshot?.facts ?? [] { tree.set(fact.path, fact.snapshot) }
+        for var fact in snapshot?.facts ?? [] {
+            // The numbers of mounts are others after the next one.
+            fact.snapshot.mount = 0
+            tree.set(fact.path, fact.snapshot)
+        }
     }
 
     func apply(_ entries: [LedgerEntry]) {

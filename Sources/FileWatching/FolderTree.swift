@@ -53,7 +53,9 @@ struct FolderTree {
     private var free: [Int32] = []
     private var names: [UInt8] = []
     private var forgottenNames = 0
-    /// Open addressing over the hash of parent and name; -1 is empty. Roots are not in it.
+    /// Open addressing over the hash of parent and name; -1 is empty.
+    ///
+    /// Roots are not in it.
     private var slots: [Int32] = Array(repeating: -1, count: 64)
     private var firstOfWatch: [WatchDescriptor: Int32] = [:]
 
@@ -134,12 +136,9 @@ struct FolderTree {
     }
 
     func child(of parent: ID, named name: UnsafeRawBufferPointer) -> ID? {
-        var slot = hash(parent.index, name) & (slots.count - 1)
-        while slots[slot] >= 0 {
-            if isChild(slots[slot], of: parent.index, named: name) { return id(slots[slot]) }
-            slot = (slot + 1) & (slots.count - 1)
-        }
-        return nil
+        if records[Int(parent.index)].firstChild < 0 { return nil }
+        let found = slots[place(of: name, in: parent.index)]
+        return found < 0 ? nil : id(found)
     }
 
     // MARK: Changing
@@ -148,15 +147,20 @@ struct FolderTree {
         path.bytes.withUnsafeBytes { makeRecord(parent: -1, name: $0) }
     }
 
-    /// Adds a sub-folder; there must be none of that name.
-    mutating func addChild(of parent: ID, named name: UnsafeRawBufferPointer) -> ID {
+    /// The sub-folder of that name, added if there is none, and marked as seen.
+    mutating func enter(_ parent: ID, named name: UnsafeRawBufferPointer) -> ID {
+        if (count + 1) * 4 > slots.count * 3 { growSlots() }
+        let place = place(of: name, in: parent.index)
+        if slots[place] >= 0 {
+            records[Int(slots[place])].flags.insert(.seen)
+            return id(slots[place])
+        }
         let child = makeRecord(parent: parent.index, name: name)
         let first = records[Int(parent.index)].firstChild
         records[Int(child.index)].next = first
         if first >= 0 { records[Int(first)].previous = child.index }
         records[Int(parent.index)].firstChild = child.index
-        if (count + 1) * 4 > slots.count * 3 { growSlots() }
-        insertSlot(child.index)
+        slots[place] = child.index
         return child
     }
 
@@ -327,6 +331,13 @@ struct FolderTree {
         return names.withUnsafeBytes {
             hash(record.parent, UnsafeRawBufferPointer(rebasing: $0[start..<(start + Int(record.nameLength))]))
         }
+    }
+
+    /// The slot that has the sub-folder, or the empty one that would have it.
+    private func place(of name: UnsafeRawBufferPointer, in parent: Int32) -> Int {
+        var slot = hash(parent, name) & (slots.count - 1)
+        while slots[slot] >= 0, !isChild(slots[slot], of: parent, named: name) { slot = (slot + 1) & (slots.count - 1) }
+        return slot
     }
 
     private func isChild(_ index: Int32, of parent: Int32, named name: UnsafeRawBufferPointer) -> Bool {

@@ -64,7 +64,7 @@ package enum WatchReport: Sendable, Hashable {
     case overflow
     /// The listing of a root begins, for this reason.
     case listing(PathBytes, EventOrigin)
-    /// The listing of a root is done.
+    /// The listing of a root is done, or was cut short since the root went; all hints of it are in the queue.
     case listed(PathBytes, EventOrigin)
     /// The listing of all roots after an overflow or on demand is done.
     case rescanned
@@ -80,7 +80,7 @@ package enum WatchReport: Sendable, Hashable {
     case polling(PathBytes, PollingReason, every: Duration)
     /// The limit of watches or instances is reached: what has no watch is polled.
     ///
-    /// Told once, when the listing is done and so the need is known.
+    /// Told when the first listing is done and so the need is known, and again, ever more rarely, when it has grown.
     case limited(WatchShortage)
     /// A folder can't be watched or listed: what happens in it is not seen.
     case failure(WatchError)

@@ -15,7 +15,6 @@ package final class HintQueue: Sendable {
         var whenRoom: (@Sendable () -> Void)?
 
         var isEmpty: Bool { hints.isEmpty && reports.isEmpty }
-        var isFull: Bool { hints.count >= HintQueue.plenty }
     }
 
     /// All that has gathered since the last `take`.
@@ -29,17 +28,23 @@ package final class HintQueue: Sendable {
         }
     }
 
-    /// So many hints make a queue full.
-    package static let plenty = 50_000
-
+    /// So many hints make the queue full.
+    private let plenty: Int
     private let state = Mutex(State())
     private let wake: @Sendable () -> Void
 
     /// Makes a queue that calls `wake` whenever it stops being empty, on the writer's thread.
-    package init(wake: @escaping @Sendable () -> Void) { self.wake = wake }
+    ///
+    /// - Parameters:
+    ///   - plenty: So many hints make the queue full, and the listing of folders rest.
+    ///   - wake: Must not block.
+    package init(plenty: Int = 50_000, wake: @escaping @Sendable () -> Void) {
+        self.plenty = plenty
+        self.wake = wake
+    }
 
     /// Whether the reader has so much to do that nothing more should be looked for.
-    var isFull: Bool { state.withLock { $0.isFull } }
+    var isFull: Bool { state.withLock { $0.hints.count >= plenty } }
 
     /// Adds hints and reports in one step, so that a reader sees both or neither.
     package func add(_ hints: [Hint], reports: [WatchReport] = []) {
@@ -67,7 +72,7 @@ package final class HintQueue: Sendable {
             emptied.whenRoom = state.whenRoom
             let taken = state
             state = emptied
-            return (taken, taken.isFull ? taken.whenRoom : nil)
+            return (taken, taken.hints.count >= plenty ? taken.whenRoom : nil)
         }
         whenRoom?()
         return Batch(hints: taken.hints, reports: taken.reports)

@@ -5,7 +5,7 @@ import Glibc
 ///
 /// The descriptor reports an exceptional condition to poll(2) when a mount came
 /// or went. A bind mount that goes gives no other sign.
-final class MountTable {
+package final class MountTable {
     struct Mount: Hashable {
         var number: Int
         var point: PathBytes
@@ -22,6 +22,11 @@ final class MountTable {
     }
 
     deinit { close(descriptor) }
+
+    /// Whether the mount with this id of statx(2) is still there, be it under another one.
+    package static func isMounted(_ number: UInt64) -> Bool {
+        MountTable()?.mounts.contains { UInt64($0.number) == number } ?? false
+    }
 
     /// What came and what went since the last call, outer mounts first.
     func changes() -> (came: [PathBytes], went: [PathBytes]) {

@@ -32,13 +32,14 @@ extension WatchLoop {
         if event.has([.create, .movedTo, .movedFrom, .delete, .attrib]) {
             suspects.formUnion(ways.roots(event.watch, event.name))
         }
-        for folder in tree.folders(of: event.watch) { handle(event, in: folder) }
+        // With a folder mounted inside of itself, one may go while another is looked at.
+        for folder in tree.folders(of: event.watch) where tree.contains(folder) { handle(event, in: folder) }
     }
 
     /// The kernel has dropped a watch, since the folder is gone.
     private func ended(_ watch: WatchDescriptor) {
         suspects.formUnion(ways.roots(watch))
-        for folder in tree.folders(of: watch) {
+        for folder in tree.folders(of: watch) where tree.contains(folder) {
             if let root = rootOfFolder[folder] {
                 _ = tree.setWatch(nil, of: folder)
                 roots[root].isLost = true
@@ -67,14 +68,13 @@ extension WatchLoop {
 
     /// Looks at the folder around this one now, if it is one that has no watch to tell.
     private func lookAgain(around folder: FolderTree.ID) {
-        guard let parent = tree.parent(of: folder), tree.watch(of: parent) == nil,
-            tree.flags(of: parent).contains(.scheduled)
-        else { return }
-        schedule.add(.folder(parent), every: .zero, after: .now)
+        guard let parent = tree.parent(of: folder), tree.watch(of: parent) == nil else { return }
+        urgent.insert(parent)
     }
 
     private func handle(_ event: InotifyEvent, in folder: FolderTree.ID) {
-        let path = Self.path(Self.prefix(tree.path(of: folder)), event.name)
+        if lastPrefix?.folder != folder { lastPrefix = (folder, Self.prefix(tree.path(of: folder))) }
+        let path = Self.path(lastPrefix?.bytes ?? [], event.name)
         let isAppearing = event.has([.create, .movedTo])
         let isVanishing = event.has([.delete, .movedFrom])
         var signs: Hint.Signs = []
@@ -94,7 +94,13 @@ extension WatchLoop {
         }
         if signs.isEmpty { return }
         if scope.takes(path) || signs.contains(.subtree) {
-            hints.append(Hint(path: path, signs: signs, origin: .live))
+            let hint = Hint(path: path, signs: signs, origin: .live)
+            // One write is three events in a row.
+            if let last = hints.last, last.origin == .live, last.path == path {
+                hints[hints.count - 1].merge(hint)
+            } else {
+                hints.append(hint)
+            }
         }
     }
 
@@ -111,13 +117,17 @@ extension WatchLoop {
             guard path.withCString({ cal_stat_path($0, &status) }) == 0,
                 status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
             else { return }
-            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+            visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
         } else if isAppearing {
+            // A listing may have come across it before; what is watched already has been listed, or will be.
+            if let child, let watch = tree.watch(of: child), watch == inotify?.add(path, mask, followingLink: false) {
+                return
+            }
             if let child { forget(child) }
-            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+            visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
         } else if event.has(.attrib), child.map({ tree.flags(of: $0).contains(.failed) }) ?? true {
             // It may be readable now.
-            visits.append(Visit(folder: enter(folder, event.name), origin: .live))
+            visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
         }
     }
 }

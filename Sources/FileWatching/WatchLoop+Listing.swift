@@ -103,7 +103,7 @@ extension WatchLoop {
         }
         if isTaken { hints.append(Hint(path: path, signs: listing.signs, origin: listing.origin)) }
         guard isEntered else { return }
-        let visit = Visit(folder: enter(listing.folder, entry.name), origin: listing.origin)
+        let visit = Visit(folder: tree.enter(listing.folder, named: entry.name), origin: listing.origin)
         if listing.isTour, !tours.isEmpty { tours[0].visits.append(visit) } else { visits.append(visit) }
     }
 
@@ -134,15 +134,6 @@ extension WatchLoop {
         return !roots[other].isWatchedAs(roots[root])
     }
 
-    /// The sub-folder of that name, noted if it was not known.
-    func enter(_ folder: FolderTree.ID, _ name: UnsafeRawBufferPointer) -> FolderTree.ID {
-        if let child = tree.child(of: folder, named: name) {
-            tree.insert(.seen, of: child)
-            return child
-        }
-        return tree.addChild(of: folder, named: name)
-    }
-
     // MARK: Paths
 
     static func prefix(_ path: PathBytes) -> [UInt8] {
@@ -160,19 +151,22 @@ extension WatchLoop {
     // MARK: Watches
 
     private func isToBeWatched(_ folder: FolderTree.ID, _ index: Int) -> Bool {
-        let root = roots[index]
-        if !root.wantsWatch { return false }
-        return !tree.flags(of: folder).contains(.polled) || root.wantsPoll && !isUntold(folder)
+        if !roots[index].wantsWatch { return false }
+        return !tree.flags(of: folder).contains(.polled) || roots[index].wantsPoll && !isUntold(folder)
     }
 
-    /// Gives the folder a watch; 0, or the errno. Without one for want of watches it is polled.
+    /// What is asked of a folder in a tree.
+    var mask: InotifyMask { scope.isRaw ? .everything.union(.raw) : .everything }
+
+    /// Gives the folder a watch; 0, or the errno.
+    ///
+    /// For want of watches it is polled.
     func watch(_ folder: FolderTree.ID, _ path: PathBytes) -> Int32 {
         guard let inotify else {
             tree.insert(.short, of: folder)
             return ENOSPC
         }
-        let watch = inotify.add(
-            path, scope.isRaw ? .everything.union(.raw) : .everything, followingLink: tree.isRoot(folder))
+        let watch = inotify.add(path, mask, followingLink: tree.isRoot(folder))
         if watch >= 0 {
             if let freed = tree.setWatch(watch, of: folder) { release(freed) }
             tree.remove(.short, of: folder)

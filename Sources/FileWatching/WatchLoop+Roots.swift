@@ -12,8 +12,10 @@ extension WatchLoop {
     }
 
     /// Inner roots first: when an outer one has been listed, so has all that is in it.
-    var rootOrder: [Int] {
-        roots.indices.sorted { roots[$0].path.bytes.count > roots[$1].path.bytes.count }
+    var rootOrder: [Int] { innerFirst(roots.indices) }
+
+    private func innerFirst(_ indices: some Sequence<Int>) -> [Int] {
+        indices.sorted { roots[$0].path.bytes.count > roots[$1].path.bytes.count }
     }
 
     func makeRoots() {
@@ -46,7 +48,7 @@ extension WatchLoop {
         guard !suspects.isEmpty else { return }
         let checked = suspects
         suspects = []
-        for root in rootOrder where checked.contains(root) { check(root, because: .event) }
+        for root in innerFirst(checked) { check(root, because: .event) }
     }
 
     /// Looks whether the root is there and is the same folder, and does what follows.
@@ -101,8 +103,8 @@ extension WatchLoop {
         case (.present, _):
             reports.append(.rootMissing(root.path, watching: found.1.parent))
             reports.append(.rootAppeared(root.path))
-        case (.missing, _): reports.append(.rootAppeared(root.path))
-        case (.unknown, _), (.denied, _): break
+        case (.missing, _), (.denied, _): reports.append(.rootAppeared(root.path))
+        case (.unknown, _): break
         }
         drop(index)
         let folder = tree.addRoot(root.path)
@@ -256,7 +258,8 @@ extension WatchLoop {
             guard let physical = roots[index].physical, let top = roots[index].folder, !physical.isInside(point),
                 let relative = point.relative(to: physical)
             else {
-                if (roots[index].physical ?? roots[index].path).isInside(point) || roots[index].physical == nil {
+                // A link may lead through any folder, so that a root behind one is looked at in any case.
+                if roots[index].physical != roots[index].path || roots[index].path.isInside(point) {
                     check(index, because: isMounted ? .mounted : .unmounted)
                 }
                 continue
@@ -276,6 +279,7 @@ extension WatchLoop {
         polled[folder] = nil
         forget(folder, keepingItself: true)
         if let freed = tree.setWatch(nil, of: folder) { release(freed) }
+        tree.remove([.polled, .short, .failed], of: folder)
         if isMounted { hints.append(Hint(path: path, signs: .subtree, origin: .live)) }
         visits.append(Visit(folder: folder, origin: .live))
     }
@@ -288,7 +292,7 @@ extension WatchLoop {
             compareMounts()
             return
         }
-        for folder in tree.folders(of: watch) {
+        for folder in tree.folders(of: watch) where tree.contains(folder) {
             var top = folder
             while let parent = tree.parent(of: top), tree.device(of: parent) == tree.device(of: top) { top = parent }
             if let root = rootOfFolder[top] {

@@ -55,6 +55,8 @@ final class WatchLoop {
     var polled: [FolderTree.ID: PolledFolder] = [:]
     var schedule = PollSchedule()
     var isPollNext = false
+    /// Polled folders that something happened to, to be looked at before they are due.
+    var urgent: Set<FolderTree.ID> = []
     var devices = DeviceTable()
     /// Where it has been told that a folder is polled.
     var toldPolling: Set<PathBytes> = []
@@ -67,6 +69,8 @@ final class WatchLoop {
 
     var hints: [Hint] = []
     var reports: [WatchReport] = []
+    /// The path of the folder that the last event was about, with a slash at the end; events come in runs.
+    var lastPrefix: (folder: FolderTree.ID, bytes: [UInt8])?
 
     /// What is being done about changes that may have been missed.
     struct Rescan {
@@ -145,7 +149,8 @@ final class WatchLoop {
     }
 
     private var hasWork: Bool {
-        current != nil || !visits.isEmpty || !isReady || rescan.isWanted && tours.isEmpty
+        current != nil || !visits.isEmpty || !urgent.isEmpty || !suspects.isEmpty || !isReady
+            || rescan.isWanted && tours.isEmpty
             || !tours.isEmpty && !isTourWaiting
     }
 
@@ -176,6 +181,10 @@ final class WatchLoop {
         }
         if let visit = visits.popLast() {
             begin(visit, isTour: false)
+            return true
+        }
+        if let folder = urgent.popFirst() {
+            poll(folder)
             return true
         }
         isPollNext.toggle()
@@ -243,6 +252,7 @@ final class WatchLoop {
         var error: Int32 = 0
         inotify = InotifyInstance(error: &error)
         if inotify != nil {
+            if instanceLimit != nil { shortage = ShortageReports() }
             instanceLimit = nil
             return
         }

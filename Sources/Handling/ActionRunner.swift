@@ -15,24 +15,30 @@ package struct ActionRunner: Sendable {
         commands = CommandHandler(host: host)
     }
 
-    /// Runs the action and says how it ended; blocks, as ``Handler/run(_:)`` does.
+    /// Runs the action and says how it ended; blocks, as the handlers do.
     ///
     /// - Parameters:
-    ///   - action: What to do. Its parameters are expanded here, with the facts of the invocation.
-    ///   - invocation: For which job; what it has in `parameters` is replaced.
-    /// - Returns: How the attempt ended.
-    package func run(_ action: Action, _ invocation: Invocation) -> Outcome {
-        var invocation = invocation
-        invocation.parameters = .object([:])
+    ///   - action: What to do. Its parameters are expanded here, with the facts of each invocation.
+    ///   - invocations: For which jobs, several in a batch; what they have in `parameters` is replaced.
+    /// - Returns: How the attempt ended for each of them, in order.
+    package func run(_ action: Action, _ invocations: [Invocation]) -> [Outcome] {
+        var invocations = invocations
         switch action.work {
         case .use(let reference, let with):
-            invocation.parameters = with.expanded(with: invocation.facts)
-            switch registry.handler(for: reference) {
-            case .success(let handler): return handler.run(invocation)
-            case .failure(let problem): return Outcome(.failed, problem.message, code: "cannot-start")
+            for index in invocations.indices {
+                invocations[index].parameters = with.expanded(with: invocations[index].facts)
             }
-        case .exec(let templates): return commands.exec(templates, invocation)
-        case .shell(let line): return commands.shell(line, invocation)
+            switch registry.handler(for: reference) {
+            case .success(let handler): return handler.run(invocations)
+            case .failure(let problem):
+                return invocations.map { _ in Outcome(.failed, problem.message, code: "cannot-start") }
+            }
+        case .exec(let templates):
+            for index in invocations.indices { invocations[index].parameters = .object([:]) }
+            return commands.exec(templates, invocations)
+        case .shell(let line):
+            for index in invocations.indices { invocations[index].parameters = .object([:]) }
+            return commands.shell(line, invocations)
         }
     }
 }

@@ -19,6 +19,20 @@ package protocol Handler: Sendable {
     /// ``Invocation/stop`` at every step that can take long, and answer
     /// `Outcome.interrupted` when it is raised.
     func run(_ invocation: Invocation) -> Outcome
+
+    /// Does the work for several files that were gathered, and says for each how it ended, in order.
+    ///
+    /// Without a way of its own a handler runs for one after another; each has
+    /// the time-out for itself.
+    func run(_ invocations: [Invocation]) -> [Outcome]
+}
+
+extension Handler {
+    package func run(_ invocations: [Invocation]) -> [Outcome] {
+        invocations.map { invocation in
+            invocation.stop.isRaised ? .interrupted("Alight stops") : run(invocation)
+        }
+    }
 }
 
 /// What an action receives for one attempt.
@@ -33,8 +47,10 @@ package struct Invocation: Sendable {
     package var parameters: Parameter
     /// Where placeholders take their values from; for `exec`.
     package var facts: PlaceholderFacts
-    /// How long the action may take, from the call of `run`.
+    /// How long the action may take, from the call of `run`; of a batch each request has it for itself.
     package var timeout: Duration
+    /// Most events in one request, for rules that gather them; nil for all others.
+    package var batch: Int?
     /// How the steps before this one ended.
     package var steps: [Outcome]
     /// Raised when Alight stops.
@@ -45,7 +61,8 @@ package struct Invocation: Sendable {
 
     package init(
         job: Job, rule: SourcePlace, folder: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
-        facts: PlaceholderFacts, timeout: Duration, steps: [Outcome] = [], stop: StopSignal, log: Logger,
+        facts: PlaceholderFacts, timeout: Duration, batch: Int? = nil, steps: [Outcome] = [], stop: StopSignal,
+        log: Logger,
         progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {
         self.job = job
@@ -55,6 +72,7 @@ package struct Invocation: Sendable {
         self.parameters = parameters
         self.facts = facts
         self.timeout = timeout
+        self.batch = batch
         self.steps = steps
         self.stop = stop
         self.log = log

@@ -4,9 +4,10 @@ package import Rules
 
 /// The record of what was accepted, what is to be done, and what came of it.
 ///
-/// Its ledger has a view for each rule, by the rule's name. The journal is the queue: an event is accepted when its jobs and the ledger's
-/// new snapshots are committed together, and finished when its outcome is. The
-/// engine calls from one thread; every call returns when it is committed.
+/// Its ledger has a view for each rule, by the rule's name. The journal is the
+/// queue: an event is accepted when its jobs and the ledger's new snapshots are
+/// committed together, and finished when its outcome is. The engine calls from
+/// one thread; every call returns when it is committed.
 package protocol Journal: Ledger, Sendable {
     // MARK: Queue
 
@@ -15,7 +16,9 @@ package protocol Journal: Ledger, Sendable {
     /// A job whose rule and path have a pending job already takes that job's
     /// place: one run with the newer facts serves both. A file that was created
     /// and then modified before anyone looked is still `created`. A job that rests
-    /// after a failed attempt is replaced by one that begins anew.
+    /// after a failed attempt is replaced by one that begins anew. Text that was
+    /// added to a file is never given up: a job that has some stands for itself
+    /// when the newer one can't take it over.
     func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant)
 
     /// Takes jobs of a rule that are due, oldest first, and marks them running.
@@ -32,7 +35,10 @@ package protocol Journal: Ledger, Sendable {
     ///
     /// A pending job of the same rule that rests on exactly such a snapshot, or
     /// on such an absence, came of those writes, and is dropped. A job that ends
-    /// without having done its work is merged into a pending one of its path.
+    /// without having done its work is merged into a pending one of its path. What
+    /// an own write does not say of a path, its checksum and how much of it has been
+    /// delivered, stays as it is known. The checksum in the event of a job that has
+    /// succeeded is noted as that of the content handled last.
     ///
     /// - Returns: The paths whose pending jobs were dropped.
     func record(_ job: Job, _ disposition: Disposition, _ ownWrites: [LedgerEntry]) -> [PathBytes]

@@ -43,11 +43,37 @@ package final class MemoryJournal: Journal {
         var lanes: [String: Lane] = [:]
         /// Pending and running jobs.
         var jobs: [JobID: Job] = [:]
+        /// The rules and paths of running jobs.
+        var running: [String: Set<PathBytes>] = [:]
         var counts = JobCounts()
         var sequence: UInt64 = 0
 
         mutating func apply(_ entries: [LedgerEntry]) {
             for entry in entries { ledger[entry.view, default: LedgerTree()].set(entry.path, entry.snapshot) }
+        }
+
+        /// Sets what actions themselves have left, and keeps of what is known that which a look at the path does not give.
+        mutating func applyOwn(_ entries: [LedgerEntry]) {
+            for entry in entries {
+                var snapshot = entry.snapshot
+                if let known = ledger[entry.view]?[entry.path] {
+                    if let delivered = known.delivered { snapshot?.delivered = delivered }
+                    if snapshot?.digest == nil { snapshot?.digest = known.digest }
+                    if snapshot?.extended == nil { snapshot?.extended = known.extended }
+                }
+                apply([LedgerEntry(view: entry.view, path: entry.path, snapshot: snapshot)])
+            }
+        }
+
+        /// Notes the checksum of the content that was handled, if the path still has it.
+        mutating func noteHandled(_ job: Job) {
+            let event = job.event
+            guard event.kind == .created || event.kind == .modified, event.snapshot.type == .file,
+                let digest = event.snapshot.digest, var known = ledger[job.rule]?[event.path],
+                known.hasSameContent(as: event.snapshot)
+            else { return }
+            known.digest = digest
+            ledger[job.rule]?.set(event.path, known)
         }
 
         /// The pending job of a path, which a newer event joins.
@@ -57,7 +83,9 @@ package final class MemoryJournal: Journal {
             sequence += 1
             jobs[job.id] = job
             lanes[job.rule, default: Lane()].resting.insert(Place(due: due, sequence: sequence, job: job.id))
-            if EventMask.differences.contains(EventMask(job.event.kind)) {
+            if job.event.tail != nil, lanes[job.rule]?.byPath[job.event.path] != nil {
+                // It stands beside a newer one, which goes on to take in what comes.
+            } else if EventMask.differences.contains(EventMask(job.event.kind)) {
                 lanes[job.rule]?.byPath[job.event.path] = job.id
             }
             counts.pending += 1
@@ -78,6 +106,11 @@ package final class MemoryJournal: Journal {
                 attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
             job.isInterrupted = outcome.isInterrupted
             if !counts { job.attempt -= 1 }
+            guard EventMask.differences.contains(EventMask(job.event.kind)), job.event.tail == nil else {
+                // What it tells, nothing newer does.
+                enqueue(job, due: due)
+                return
+            }
             if let waiting = pending(job.rule, job.event.path), MemoryJournal.leavesProgress(job, waiting.event) {
                 forget(waiting)
                 job.event = MemoryJournal.merged(job.event, waiting.event)
@@ -132,9 +165,14 @@ package final class MemoryJournal: Journal {
             return true
         }
 
+        /// Lets a pending job be told for itself, whatever comes of its path.
+        mutating func standAlone(_ job: Job) {
+            if lanes[job.rule]?.byPath[job.event.path] == job.id { lanes[job.rule]?.byPath[job.event.path] = nil }
+        }
+
         /// Drops the pending job that tells of nothing but this entry.
         mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
-            guard let job = pending(entry.view, entry.path), job.attempt == 0 else { return nil }
+            guard let job = pending(entry.view, entry.path), job.attempt == 0, job.event.tail == nil else { return nil }
             if let snapshot = entry.snapshot {
                 guard job.event.kind != .deleted, job.event.snapshot.hasSameContent(as: snapshot) else { return nil }
             } else {
@@ -146,7 +184,7 @@ package final class MemoryJournal: Journal {
 
         /// Takes a pending job out of the queue; its place in the heap is found empty later.
         mutating func forget(_ job: Job) {
-            if lanes[job.rule]?.byPath[job.event.path] == job.id { lanes[job.rule]?.byPath[job.event.path] = nil }
+            standAlone(job)
             jobs[job.id] = nil
             counts.pending -= 1
         }
@@ -191,6 +229,12 @@ package final class MemoryJournal: Journal {
                     state.enqueue(job, due: now)
                     continue
                 }
+                if waiting.event.tail != nil, job.event.kind == .deleted {
+                    // The text is still to be told, and a deletion has no place for it.
+                    state.standAlone(waiting)
+                    state.enqueue(job, due: now)
+                    continue
+                }
                 if state.tellOldName(of: waiting, gone: job, due: now) { continue }
                 let isUntouched = waiting.attempt == 0 && waiting.steps.isEmpty
                 let mayGoOn = isUntouched || Self.leavesProgress(waiting, job.event)
@@ -210,6 +254,7 @@ package final class MemoryJournal: Journal {
         var event = move
         event.before = former.before
         event.changed = former.changed
+        event.tail = former.tail
         switch former.kind {
         case .created:
             event.kind = .created
@@ -229,6 +274,7 @@ package final class MemoryJournal: Journal {
     fileprivate static func merged(_ waiting: FileEvent, _ newer: FileEvent) -> FileEvent {
         var event = newer
         event.before = waiting.before
+        event.tail = TailText.joined(waiting.tail, newer.tail)
         if newer.kind == .modified || newer.kind == .attributes {
             if waiting.kind == .created || waiting.kind == .moved {
                 event.kind = waiting.kind
@@ -260,6 +306,7 @@ package final class MemoryJournal: Journal {
                 job.attempt += 1
                 state.jobs[job.id] = job
                 if lane.byPath[job.event.path] == job.id { lane.byPath[job.event.path] = nil }
+                state.running[rule, default: []].insert(job.event.path)
                 taken.append(job)
             }
             for place in passed { lane.ready.insert(place) }
@@ -274,11 +321,14 @@ package final class MemoryJournal: Journal {
         state.withLock { state in
             guard state.jobs.removeValue(forKey: job.id) != nil else { preconditionFailure("a record without a lease") }
             state.counts.running -= 1
-            state.apply(ownWrites)
+            state.running[job.rule]?.remove(job.event.path)
+            state.applyOwn(ownWrites)
             // Before the job is put back: it rests on its own writes too, and must not be taken for their echo.
             let dropped = ownWrites.compactMap { state.dropPending($0) }
             switch disposition {
-            case .ended(.succeeded, _): state.counts.succeeded += 1
+            case .ended(.succeeded, _):
+                state.noteHandled(job)
+                state.counts.succeeded += 1
             case .ended(.skipped, _): state.counts.skipped += 1
             case .ended: state.counts.dead += 1
             case .returned:
@@ -296,7 +346,9 @@ package final class MemoryJournal: Journal {
     }
 
     package func hasPending(view: String, path: PathBytes) -> Bool {
-        state.withLock { $0.lanes[view]?.byPath[path] != nil }
+        state.withLock { state in
+            state.lanes[view]?.byPath[path] != nil || state.running[view]?.contains(path) == true
+        }
     }
 
     package func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
@@ -323,4 +375,18 @@ package final class MemoryJournal: Journal {
     package var pendingRules: Set<String> { state.withLock { Set($0.lanes.keys) } }
 
     package var counts: JobCounts { state.withLock { $0.counts } }
+}
+
+extension TailText {
+    /// The text of two events of one path, the older one first.
+    ///
+    /// The reconciler reads nothing more while text waits, so that there is hardly ever a second one.
+    fileprivate static func joined(_ older: TailText?, _ newer: TailText?) -> TailText? {
+        guard let older, let newer else { return older ?? newer }
+        var joined = older
+        joined.bytes += newer.bytes
+        joined.isReset = older.isReset || newer.isReset
+        joined.remaining = newer.remaining
+        return joined
+    }
 }

@@ -23,7 +23,7 @@ public struct PluginRequest: Sendable, Hashable, Codable {
     public var previous: PreviousAttempt?
     /// What the steps before this one in the rule's list ended in.
     public var steps: [PluginResponse]
-    /// One event, or several in a batch.
+    /// One event, or several in a batch; what the request says of the job and its parameters is then of the first.
     public var events: [PluginEvent]
 
     public init(
@@ -84,7 +84,7 @@ public struct PreviousAttempt: Sendable, Hashable, Codable {
 /// A `…Base64` member is present if and only if the name is not UTF-8, and is
 /// then the truth; the readable member holds U+FFFD and names no file.
 public struct PluginEvent: Sendable, Hashable, Codable {
-    /// `created`, `modified`, `deleted`, `moved` or `attributes`.
+    /// `created`, `modified`, `deleted`, `moved`, `attributes`, or another of the words in `events:`.
     public var event: String
     public var path: String
     public var pathBase64: String?
@@ -113,6 +113,20 @@ public struct PluginEvent: Sendable, Hashable, Codable {
     public var time: String
     public var changed: [String]?
     public var replaced: Bool?
+    /// The other names under which the file is known, of a name that was linked.
+    public var sameAs: [PluginPath]?
+    /// `move`, of a file that came from or went to a place that is not watched, by a rename.
+    public var via: String?
+    /// How many entries a folder has.
+    public var children: Int?
+    /// The facts that were known before.
+    public var before: PluginFacts?
+    /// What was added to a file that is followed.
+    public var tail: PluginTail?
+    /// In a batch the id of the event's own job.
+    public var job: String?
+    /// In a batch the parameters, expanded for this event.
+    public var with: JSONValue?
 
     public init(
         event: String, path: String, relative: String, root: String, origin: String, type: String, size: Int64,
@@ -137,10 +151,62 @@ public struct PluginEvent: Sendable, Hashable, Codable {
 
     enum CodingKeys: String, CodingKey {
         case event, path, relative, root, from, origin, type, size, mtime, btime, mode, uid, gid, nlink, id, time
-        case changed, replaced
+        case changed, replaced, via, children, before, tail, job, with
+        case sameAs = "same_as"
         case pathBase64 = "path_base64"
         case relativeBase64 = "relative_base64"
         case rootBase64 = "root_base64"
         case fromBase64 = "from_base64"
+    }
+}
+
+/// What was known of a path before the event.
+public struct PluginFacts: Sendable, Hashable, Codable {
+    public var size: Int64
+    public var mtime: String
+    public var mode: String
+    public var uid: Int
+    public var gid: Int
+    public var nlink: Int
+    public var id: String
+    /// The former values of extended attributes that differ, by name; null for one that was not there.
+    ///
+    /// A value that is not UTF-8 is `{"base64": …}`, one of more than 4 KiB is left out as `{"size": N}`.
+    public var xattr: [String: JSONValue]?
+
+    public init(
+        size: Int64, mtime: String, mode: String, uid: Int, gid: Int, nlink: Int, id: String,
+        xattr: [String: JSONValue]? = nil
+    ) {
+        self.size = size
+        self.mtime = mtime
+        self.mode = mode
+        self.uid = uid
+        self.gid = gid
+        self.nlink = nlink
+        self.id = id
+        self.xattr = xattr
+    }
+}
+
+/// What was added to a file that is followed.
+public struct PluginTail: Sendable, Hashable, Codable {
+    /// Where in the file it begins, in bytes.
+    public var offset: Int64
+    /// The added text; nil when it is not UTF-8.
+    public var text: String?
+    /// The added bytes, when they are not UTF-8.
+    public var base64: String?
+    /// Whether the file was cut or replaced, so that this continues nothing.
+    public var reset: Bool
+    /// How many bytes behind it follow with the next event.
+    public var remaining: Int64
+
+    public init(offset: Int64, text: String?, base64: String?, reset: Bool, remaining: Int64) {
+        self.offset = offset
+        self.text = text
+        self.base64 = base64
+        self.reset = reset
+        self.remaining = remaining
     }
 }

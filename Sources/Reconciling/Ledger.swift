@@ -16,7 +16,10 @@ package protocol Ledger {
     /// The order is that of nothing. The closure must not call the ledger.
     func visit(view: String, inside folder: PathBytes, _ body: (PathBytes, Snapshot) -> Void)
 
-    /// Whether something that was told of the path still waits to be taken.
+    /// Whether something that was told of the path still waits to be taken, or is being handled.
+    ///
+    /// Of a file that is followed nothing more is read until then, so that its text
+    /// stays in order. See ``Reconciler/addTaken(_:view:at:)``.
     func hasPending(view: String, path: PathBytes) -> Bool
 }
 

@@ -27,11 +27,11 @@ extension Reconciler {
         case .rootAppeared(let root):
             tellLifecycle(.rootBack, at: root, origin: .live)
         case .unmounted(let folder):
-            mountPoints.insert(folder)
+            away.insert(folder)
             for root in roots where root.isInside(folder) || folder.isInside(root) {
                 tellLifecycle(.unmounted, at: root, origin: .live)
             }
-        case .mounted(let folder): mountPoints.insert(folder)
+        case .mounted(let folder): away.remove(folder)
         case .polling(let folder, _, _): polled.insert(folder)
         case .ready: isStarting = false
         case .progress, .rescanned, .limited, .failure: break

@@ -114,10 +114,11 @@ extension Reconciler {
         let isListed = !note.signs.isDisjoint(with: [.listed, .polled])
         let isClosed = note.signs.contains(.closed) && !note.signs.contains(.attributes)
         var snapshot = snapshot
-        // Of a file, the content that was handled last is remembered until something else is.
-        if !view.settle.isTree { snapshot.digest = before.digest }
         var difference = Difference(
             before: before, after: snapshot, mayBeWritten: note.signs.contains(.written) || isClosed || isListed)
+        // Of a file, the content that was handled last is remembered until something else is. It takes no part in the
+        // comparison: what the file holds now has not been read.
+        if !view.settle.isTree { snapshot.digest = before.digest }
         if view.settle.isTree, before.digest != snapshot.digest, difference.content.isEmpty {
             difference.content = ["overwritten"]
         }
@@ -143,6 +144,8 @@ extension Reconciler {
         event.isReplaced = difference.isReplaced
         let isContent = difference.isReplaced || !difference.content.isEmpty || hasMore
         if isContent, !view.mask.isDisjoint(with: .content) {
+            // Text that nobody has taken yet would only grow: the file keeps the rest meanwhile.
+            if view.tailBytes != nil, ledger.hasPending(view: view.name, path: path) { return }
             event.changed = difference.content
             let delivered = before.delivered ?? 0
             let isReset = difference.isReplaced || snapshot.size < delivered
@@ -167,11 +170,9 @@ extension Reconciler {
     ) {
         let view = views[match.view]
         guard let limit = view.tailBytes, event.snapshot.type == .file else { return }
-        // Text that nobody has taken yet would only grow: the file keeps the rest meanwhile.
         if ledger.hasPending(view: view.name, path: key.path) {
             event.tail = TailText(offset: offset, bytes: [])
             event.snapshot.delivered = offset
-            otherNames.append((key, Note(signs: .written, origin: note.origin)))
             return
         }
         let text = TailReader.read(key.path, event.snapshot, from: offset, limit: limit, isReset: isReset)
@@ -204,20 +205,26 @@ extension Reconciler {
 
     /// Whether a path that is absent is gone, and not only out of sight.
     ///
-    /// A root that is not there is unavailable, not empty; and where a file system
-    /// came or went, only what was on the present one can be missed.
+    /// A root that is not there is unavailable, not empty. And a path that was
+    /// seen through another mount than the one that is there now is hidden by it,
+    /// or went with its own; only when that one's file system is here again, it
+    /// can be missed.
     private func isInSight(_ path: PathBytes, _ before: Snapshot, root: PathBytes) -> Bool {
-        guard case .present = DiskProbe.look(at: root) else { return false }
-        guard mountPoints.contains(where: { path.isInside($0) }) else { return true }
+        guard case .present(let there) = DiskProbe.look(at: root) else { return false }
         var folder = path.parent
-        while folder.bytes.count > 1 {
-            if case .present(let there) = DiskProbe.look(at: folder) {
-                return there.identity.deviceMajor == before.identity.deviceMajor
-                    && there.identity.deviceMinor == before.identity.deviceMinor
+        var present = there
+        while folder != root, folder.isInside(root) {
+            if case .present(let snapshot) = DiskProbe.look(at: folder) {
+                present = snapshot
+                break
             }
             folder = folder.parent
         }
-        return true
+        guard before.mount != 0, present.mount != 0, before.mount != present.mount else { return true }
+        let isSameDevice =
+            present.identity.deviceMajor == before.identity.deviceMajor
+            && present.identity.deviceMinor == before.identity.deviceMinor
+        return isSameDevice && !MountTable.isMounted(before.mount) && !away.contains { path.isInside($0) }
     }
 
     mutating func tellDeleted(_ match: Match, _ path: PathBytes, _ before: Snapshot, _ note: Note) {

@@ -91,8 +91,8 @@ package struct Reconciler: ~Copyable {
     var scans = ScanTable()
     /// Folders that are looked at again and again, where a change is seen late and writers are not.
     var polled: Set<PathBytes> = []
-    /// Places where a file system came or went: what is absent there may only be out of sight.
-    var mountPoints: Set<PathBytes> = []
+    /// Places whose file system was unmounted, and is not there again.
+    var away: Set<PathBytes> = []
     /// The roots that are there, or were when somebody looked last.
     var rootsSeen: Set<PathBytes> = []
     /// Whether the first listing still goes on.
@@ -241,6 +241,16 @@ package struct Reconciler: ~Copyable {
         let isNew = event.kind == .created || event.kind == .moved
         let note = Note(signs: isNew ? [.appeared, .written] : .written, origin: event.origin)
         add(Key(path: event.path, policy: policyOfView[view]), note, at: now)
+    }
+
+    /// Looks for more of a file that is followed, when what was told of it has been handled.
+    package mutating func addTaken(_ path: PathBytes, view: Int, at now: ContinuousClock.Instant) {
+        let key = Key(path: path, policy: policyOfView[view])
+        guard views[view].tailBytes != nil, !settler.contains(key) else { return }
+        settler.add(
+            key, note: Note(signs: .written, origin: .live), quiet: .zero, longest: policies[key.policy].maximumWait,
+            at: now
+        ) { _ in }
     }
 
     // MARK: Views

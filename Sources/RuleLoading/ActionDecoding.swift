@@ -244,10 +244,12 @@ enum ShellVariable {
         case .job: #""$ALIGHT_ID""#
         case .attempt: #""$ALIGHT_ATTEMPT""#
         case .size: #""$(stat -c %s "$ALIGHT_PATH")""#
+        case .mode: #""$(stat -c %04a "$ALIGHT_PATH")""#
+        case .nlink: #""$(stat -c %h "$ALIGHT_PATH")""#
         case .inode: #""$(stat -c %i "$ALIGHT_PATH")""#
         case .mtime(let format): #""$(date -r "$ALIGHT_PATH" '+\#(format ?? "%FT%TZ")')""#
         case .now(let format): #""$(date '+\#(format ?? "%FT%TZ")')""#
-        case .stepOutput: "it as an argument of 'exec'"
+        case .type, .id, .stepOutput: "it as an argument of 'exec'"
         }
     }
 }

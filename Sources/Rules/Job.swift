@@ -24,6 +24,11 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
     }
 
     package init(_ text: String) { description = text }
+
+    /// Makes an id that nobody else makes.
+    package init(now: Timestamp) {
+        self.init(now: now, random: (UInt64.random(in: 0...UInt64.max), UInt16.random(in: 0...UInt16.max)))
+    }
 }
 
 /// One rule to be run for one path.

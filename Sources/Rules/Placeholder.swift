@@ -3,7 +3,8 @@ import Glibc
 
 /// A fact of the event or the job that a template can name.
 package enum Placeholder: Sendable, Hashable {
-    case path, name, stem, `extension`, directory, relative, root, rule, event, from, size, inode, job, attempt
+    case path, name, stem, `extension`, directory, relative, root, rule, event, from, job, attempt
+    case type, size, mode, nlink, inode, id
     /// `${mtime:FORMAT}`, strftime(3) in local time; without a format RFC 3339 in UTC.
     case mtime(format: String?)
     /// `${now:FORMAT}`, likewise, of the start of the attempt.
@@ -13,8 +14,9 @@ package enum Placeholder: Sendable, Hashable {
 
     private static let plain: [String: Placeholder] = [
         "path": .path, "name": .name, "stem": .stem, "extension": .extension, "directory": .directory,
-        "relative": .relative, "root": .root, "rule": .rule, "event": .event, "from": .from, "size": .size,
-        "inode": .inode, "job": .job, "attempt": .attempt, "mtime": .mtime(format: nil), "now": .now(format: nil),
+        "relative": .relative, "root": .root, "rule": .rule, "event": .event, "from": .from, "job": .job,
+        "attempt": .attempt, "type": .type, "size": .size, "mode": .mode, "nlink": .nlink, "inode": .inode, "id": .id,
+        "mtime": .mtime(format: nil), "now": .now(format: nil),
     ]
 
     /// The placeholder of what stands between `${` and `}`; nil when there is none of that name.
@@ -83,8 +85,14 @@ package struct PlaceholderFacts: Sendable {
         case .rule: return Array(rule.utf8)
         case .event: return Array(event.kind.rawValue.utf8)
         case .from: return event.from?.bytes ?? []
+        case .type: return Array(event.snapshot.type.rawValue.utf8)
         case .size: return Array(String(event.snapshot.size).utf8)
+        case .mode:
+            let digits = String(event.snapshot.mode, radix: 8)
+            return Array((String(repeating: "0", count: max(0, 4 - digits.count)) + digits).utf8)
+        case .nlink: return Array(String(event.snapshot.links).utf8)
         case .inode: return Array(String(event.snapshot.identity.inode).utf8)
+        case .id: return Array(event.snapshot.identity.description.utf8)
         case .job: return Array(job.utf8)
         case .attempt: return Array(String(attempt).utf8)
         case .mtime(let format): return Self.text(of: event.snapshot.modified, format: format)

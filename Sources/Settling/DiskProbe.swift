@@ -148,6 +148,6 @@ extension Snapshot {
             modified: Timestamp(seconds: status.mtime_seconds, nanoseconds: status.mtime_nanoseconds),
             changed: Timestamp(seconds: status.ctime_seconds, nanoseconds: status.ctime_nanoseconds),
             born: status.has_btime == 0 ? nil : born, mode: UInt16(status.mode & 0o7777), uid: status.uid,
-            gid: status.gid, links: status.nlink)
+            gid: status.gid, links: status.nlink, mount: status.mount)
     }
 }

@@ -21,6 +21,15 @@ struct Reporter: Sendable {
         case .ready(let folders, let rules):
             say(.notice, "ready: watching \(folders) folders for \(rules) rules")
         case .attempt(let attempt): self.attempt(attempt)
+        case .batch(let attempts): batch(attempts)
+        case .braked(let rule, let path, let limit, let pause):
+            say(
+                .error,
+                "'\(Display.path(path))' was told more than \(limit) times within \(Self.seconds(pause)), "
+                    + "which looks like a rule that feeds itself; nothing is told of it for \(Self.seconds(pause))",
+                help: "let the action write outside of 'path:', name what it writes in 'outputs:', "
+                    + "or leave 'own_writes:' at 'ignore'",
+                facts: ["rule": rule])
         case .watching(let watching): self.watching(watching)
         case .remark(.stillWritten(let path, let duration)):
             let minutes = duration.components.seconds / 60
@@ -121,29 +130,71 @@ struct Reporter: Sendable {
         }
     }
 
-    /// `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
-    static func line(_ report: AttemptReport, hasColor: Bool) -> String {
-        let word = report.state == .dead ? "failed" : report.outcome.ending.rawValue
+    /// One line for people, and one object for each event.
+    private func batch(_ reports: [AttemptReport]) {
+        switch format {
+        case .text: Output.standard.write(Self.line(reports, hasColor: Output.standard.hasColor))
+        case .json:
+            for report in reports {
+                var object = Self.object(report)
+                object["batch"] = .integer(Int64(reports.count))
+                Output.standard.write(Self.json(object))
+            }
+        }
+    }
+
+    /// `10:24:03 index: 12 files: succeeded in 0.41 s`, or `… 12 files: 11 succeeded, 1 failed in …: b.txt: no room`.
+    static func line(_ reports: [AttemptReport], hasColor: Bool) -> String {
+        guard let first = reports.first else { return "" }
+        var line = "\(clock(first.time)) \(first.rule): \(count(reports.count, "file")): "
+        var words: [String] = []
+        for report in reports where !words.contains(word(report)) { words.append(word(report)) }
+        line += words.map { shown in
+            let alike = reports.filter { word($0) == shown }
+            let text = words.count == 1 ? shown : "\(alike.count) \(shown)"
+            return hasColor ? colored(text, alike.first?.state ?? first.state) : text
+        }.joined(separator: ", ")
+        line += " in \(seconds(first.duration))"
+        // Of several outcomes the worst is what people want to know of.
+        let worst = reports.first { $0.state == .dead } ?? reports.first { $0.state == .pending } ?? first
+        let about = words.count == 1 ? "" : "\(Display.path(worst.path)): "
+        if !worst.outcome.message.isEmpty { line += ": \(about)\(Display.text(worst.outcome.message))" }
+        return line + ending(worst)
+    }
+
+    private static func word(_ report: AttemptReport) -> String {
+        report.state == .dead ? "failed" : report.outcome.ending.rawValue
+    }
+
+    private static func colored(_ word: String, _ state: JobState) -> String {
         let color =
-            switch report.state {
+            switch state {
             case .succeeded: "32"
             case .skipped: "36"
             case .dead: "31"
             case .pending, .running: "33"
             }
-        let outcome = hasColor ? "\u{1B}[\(color)m\(word)\u{1B}[0m" : word
+        return "\u{1B}[\(color)m\(word)\u{1B}[0m"
+    }
+
+    /// What becomes of a job that has not succeeded.
+    private static func ending(_ report: AttemptReport) -> String {
+        switch report.state {
+        case .pending:
+            guard let pause = report.pause else { return "" }
+            return " (attempt \(report.attempt) of \(report.maximumAttempts); next in \(seconds(pause)))"
+        case .dead where report.attempt > 1: return " (given up after \(report.attempt) attempts)"
+        default: return ""
+        }
+    }
+
+    /// `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
+    static func line(_ report: AttemptReport, hasColor: Bool) -> String {
+        let outcome = hasColor ? colored(word(report), report.state) : word(report)
         var line = "\(clock(report.time)) \(report.rule): \(report.event.rawValue) \(Display.path(report.path)): "
         line += "\(outcome) in \(seconds(report.duration))"
         if !report.outcome.message.isEmpty { line += ": \(Display.text(report.outcome.message))" }
-        switch report.state {
-        case .pending:
-            if let pause = report.pause {
-                line += " (attempt \(report.attempt) of \(report.maximumAttempts); next in \(seconds(pause)))"
-            }
-        case .dead where report.attempt > 1: line += " (given up after \(report.attempt) attempts)"
-        default: break
-        }
-        return line
+        return line + ending(report)
     }
 
     static func object(_ report: AttemptReport) -> [String: JSONValue] {

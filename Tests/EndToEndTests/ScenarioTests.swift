@@ -26,16 +26,20 @@ struct ScenarioTests {
     }
 
     @Test(arguments: playable(isOrdinary: false))
-    func scenario(_ name: String) throws { try play(name, isOrdinary: false) }
+    func scenario(_ name: String) async throws {
+        try await Blocking.run { try Self.play(name, isOrdinary: false) }
+    }
 
     @Test(
         .enabled(if: ScenarioRunner.ordinaryUserProblem == nil, "\(ScenarioRunner.ordinaryUserProblem ?? "")"),
         arguments: ScenarioRunner.ordinaryUserProblem == nil ? playable(isOrdinary: true) : [])
-    func `scenario of an ordinary user`(_ name: String) throws { try play(name, isOrdinary: true) }
+    func `scenario of an ordinary user`(_ name: String) async throws {
+        try await Blocking.run { try Self.play(name, isOrdinary: true) }
+    }
 
-    private func play(_ name: String, isOrdinary: Bool) throws {
+    private static func play(_ name: String, isOrdinary: Bool) throws {
         try withTempTree { tree in
-            try ScenarioRunner(Self.read(name), in: tree.root, isOrdinary: isOrdinary).run()
+            try ScenarioRunner(read(name), in: tree.root, isOrdinary: isOrdinary).run()
         }
     }
 }

@@ -30,6 +30,8 @@ final class EngineRun: Sendable {
     private struct State {
         var calls: [Call] = []
         var attempts: [AttemptReport] = []
+        var batches: [[AttemptReport]] = []
+        var braked: [PathBytes] = []
         var isReady = false
         var summary: EngineSummary?
         var active: [PathBytes: Int] = [:]
@@ -45,22 +47,36 @@ final class EngineRun: Sendable {
     let journal = MemoryJournal()
 
     /// Starts an engine, and waits until it watches.
-    init(
+    convenience init(
         _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false,
         perform: @escaping @Sendable (Action, Invocation) -> Outcome = { _, _ in Outcome(.succeeded) }
     ) {
+        self.init(rules, jobs: jobs, isOnce: isOnce) { action, invocations in
+            invocations.map { perform(action, $0) }
+        }
+    }
+
+    /// Starts an engine whose actions take several events at once.
+    init(
+        _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false,
+        batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
+    ) {
         let engine = Engine(
             ruleset: Ruleset(rules), options: Engine.Options(jobs: jobs, isOnce: isOnce), journal: journal,
-            perform: { [self] action, invocation in
-                begin(action, invocation)
-                defer { end(invocation) }
-                return perform(action, invocation)
+            perform: { [self] action, invocations in
+                for invocation in invocations { begin(action, invocation) }
+                defer { for invocation in invocations { end(invocation) } }
+                return perform(action, invocations)
             }, log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             report: { [self] report in
                 state.withLock { state in
                     switch report {
                     case .ready: state.isReady = true
                     case .attempt(let attempt): state.attempts.append(attempt)
+                    case .batch(let attempts):
+                        state.attempts += attempts
+                        state.batches.append(attempts)
+                    case .braked(_, let path, _, _): state.braked.append(path)
                     default: break
                     }
                 }
@@ -105,6 +121,8 @@ final class EngineRun: Sendable {
 
     var calls: [Call] { state.withLock { $0.calls } }
     var attempts: [AttemptReport] { state.withLock { $0.attempts } }
+    var batches: [[AttemptReport]] { state.withLock { $0.batches } }
+    var braked: [PathBytes] { state.withLock { $0.braked } }
     var mostAtOnce: Int { state.withLock { $0.mostAtOnce } }
     var mostPerPath: Int { state.withLock { $0.mostPerPath } }
     func mostAtOnce(of rule: String) -> Int { state.withLock { $0.mostPerRule[rule, default: 0] } }
@@ -185,4 +203,13 @@ final class Shared<Value: Sendable>: Sendable {
 
     @discardableResult
     func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { storage.withLock { body(&$0) } }
+}
+
+extension Rule {
+    /// The rule with some keys set otherwise.
+    func with(_ change: (inout Rule) -> Void) -> Rule {
+        var rule = self
+        change(&rule)
+        return rule
+    }
 }

@@ -17,11 +17,11 @@ struct LanesTests {
         let narrow = Rule.sample("narrow", ["/in/*"], concurrency: 1)
         #expect(lanes.room(for: wide) == 3)
         #expect(lanes.room(for: narrow) == 1)
-        lanes.start(Self.job("1", rule: "narrow", path: "/a"))
+        lanes.start([Self.job("1", rule: "narrow", path: "/a")])
         #expect(lanes.room(for: narrow) == 0)
         #expect(lanes.room(for: wide) == 2)
-        lanes.start(Self.job("2", rule: "wide", path: "/b"))
-        lanes.start(Self.job("3", rule: "wide", path: "/c"))
+        lanes.start([Self.job("2", rule: "wide", path: "/b")])
+        lanes.start([Self.job("3", rule: "wide", path: "/c")])
         #expect(lanes.room(for: wide) == 0)
         #expect(lanes.count == 3)
         #expect(lanes.busy == ["/a", "/b", "/c"])
@@ -33,9 +33,9 @@ struct LanesTests {
     @Test func `rules take turns, beginning after the one served last`() {
         var lanes = Lanes(limit: 9)
         #expect(lanes.round(["b", "a", "c"]) == ["a", "b", "c"])
-        lanes.start(Self.job("1", rule: "b", path: "/1"))
+        lanes.start([Self.job("1", rule: "b", path: "/1")])
         #expect(lanes.round(["b", "a", "c"]) == ["c", "a", "b"])
-        lanes.start(Self.job("2", rule: "c", path: "/2"))
+        lanes.start([Self.job("2", rule: "c", path: "/2")])
         #expect(lanes.round(["b", "a", "c"]) == ["a", "b", "c"])
         #expect(lanes.round([]).isEmpty)
         // The one served last need not be there any more.
@@ -56,7 +56,7 @@ struct LanesTests {
         while let rule = lanes.round(journal.pendingRules).first,
             let job = journal.lease(rule: rule, limit: 1, busy: lanes.busy, now: now).first
         {
-            lanes.start(job)
+            lanes.start([job])
             lanes.end(job.id)
             _ = journal.record(job, .ended(.succeeded, Outcome(.succeeded)), [])
             order.append(job.rule)

@@ -21,7 +21,7 @@ struct FolderTreeTests {
                 let child = name.withUnsafeBytes { tree.child(of: folder, named: $0) }
                 #expect(child == folders[path.appending(name)])
                 if child == nil {
-                    folders[path.appending(name)] = name.withUnsafeBytes { tree.addChild(of: folder, named: $0) }
+                    folders[path.appending(name)] = name.withUnsafeBytes { tree.enter(folder, named: $0) }
                 }
             case 5..<8:
                 let watch = Int32.random(in: 1..<200, using: &random)
@@ -57,8 +57,8 @@ struct FolderTreeTests {
     @Test func `paths below the root folder have one slash`() {
         var tree = FolderTree()
         let top = tree.addRoot("/")
-        let child = Array("a".utf8).withUnsafeBytes { tree.addChild(of: top, named: $0) }
-        let inner = Array("b".utf8).withUnsafeBytes { tree.addChild(of: child, named: $0) }
+        let child = Array("a".utf8).withUnsafeBytes { tree.enter(top, named: $0) }
+        let inner = Array("b".utf8).withUnsafeBytes { tree.enter(child, named: $0) }
         #expect(tree.path(of: top) == "/")
         #expect(tree.path(of: child) == "/a")
         #expect(tree.path(of: inner) == "/a/b")
@@ -67,7 +67,7 @@ struct FolderTreeTests {
     @Test func `a listing tells which folders it did not come across`() {
         var tree = FolderTree()
         let top = tree.addRoot("/top")
-        let children = ["a", "b"].map { name in Array(name.utf8).withUnsafeBytes { tree.addChild(of: top, named: $0) } }
+        let children = ["a", "b"].map { name in Array(name.utf8).withUnsafeBytes { tree.enter(top, named: $0) } }
         tree.markUnseen(below: top)
         tree.insert(.seen, of: children[0])
         #expect(tree.unseen(below: top) == [children[1]])

@@ -75,7 +75,7 @@ struct PollingTests {
             let (one, other) = (tree.path("next"), root.appending("sub"))
             #expect(Machine.exchange(one, other) == 0)
             #expect(watched.wait { $0.hints[root.appending("sub/new")] != nil })
-            #expect(watched.hints[root.appending("sub")]?.contains([.polled, .subtree]) == true)
+            #expect(watched.wait { $0.hints[root.appending("sub")]?.contains([.polled, .subtree]) == true })
         }
     }
 

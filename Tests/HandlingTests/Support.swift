@@ -212,3 +212,10 @@ struct Stage {
         invocation.facts.event = invocation.job.event
     }
 }
+
+extension ActionRunner {
+    /// Runs the action for one event.
+    func run(_ action: Action, _ invocation: Invocation) -> Outcome {
+        run(action, [invocation]).first ?? Outcome(.failed, "no outcome")
+    }
+}

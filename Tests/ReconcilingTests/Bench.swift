@@ -70,6 +70,13 @@ struct Desk: ~Copyable {
         commit()
     }
 
+    /// Says that what was told of the path has been handled.
+    mutating func finish(_ name: String) {
+        ledger.pending.remove(root.appending(name))
+        reconciler.addTaken(root.appending(name), view: 0, at: now)
+        commit()
+    }
+
     private mutating func commit() {
         let turn = reconciler.takeSettled(at: now)
         ledger.apply(turn.entries)

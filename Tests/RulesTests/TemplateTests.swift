@@ -137,6 +137,7 @@ struct TemplateTests {
         Expansion("${root}", "/in/s/a.txt", "/in"),
         Expansion("${rule} ${job} ${attempt} ${event}", "/in/a", "the rule 01J 3 created"),
         Expansion("${size} ${inode}", "/in/a", "1234 77"),
+        Expansion("${type} ${mode} ${nlink} ${id}", "/in/a", "file 0644 1 8:1:77:77000000000"),
         Expansion("[${from}]", "/in/a", "[]"),
         Expansion("${now}", "/in/a", "1970-01-02T00:00:00Z"),
         Expansion("${mtime}", "/in/a", "1970-01-01T00:16:40Z"),

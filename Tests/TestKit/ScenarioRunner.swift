@@ -19,6 +19,10 @@ package final class ScenarioRunner {
         var outcome: String
         var state: String
         var message: String
+
+        var bytes: PathBytes {
+            path_base64.flatMap { Data(base64Encoded: $0) }.map { PathBytes($0) } ?? PathBytes(path)
+        }
     }
 
     private let scenario: Scenario
@@ -32,6 +36,8 @@ package final class ScenarioRunner {
     private var program: RunningProgram?
     private var runs = 0
     private var consumed = 0
+    /// Lines behind that, which were expected out of order.
+    private var taken: Set<Int> = []
     private var open: [PathBytes: Int32] = [:]
 
     /// Makes a runner for one run.
@@ -103,6 +109,7 @@ package final class ScenarioRunner {
     private func start(_ options: [String]) throws {
         runs += 1
         consumed = 0
+        taken = []
         if isOrdinary { own(folder, withAll: true) }
         let words =
             (isOrdinary ? Self.asOrdinaryUser : []) + prefix
@@ -153,20 +160,20 @@ package final class ScenarioRunner {
 
     /// Runs a line of shell in the folder, where the program sees the same mounts.
     private func shell(_ text: String) throws {
-        let entered = hasMounts ? ["nsenter", "-t", String(program?.pid ?? 0), "-m", "--wd=\(folder)"] : []
-        let words = (isOrdinary ? Self.asOrdinaryUser : []) + entered + ["sh", "-c", text]
+        // nsenter(1) begins at the root of the other mounts.
+        let entered = hasMounts ? ["nsenter", "-t", String(program?.pid ?? 0), "-m"] : []
+        let script = ["sh", "-c", "cd \"$0\" && eval \"$1\"", folder.description, text]
+        let words = (isOrdinary ? Self.asOrdinaryUser : []) + entered + script
         let status = Self.runCommand(words, in: folder)
         guard status == 0 else { throw Failure(description: "sh ended with \(status)") }
     }
 
-    /// Runs a command to its end, its output going where that of the tests goes.
+    /// Runs a command to its end; what it left in the background goes on.
     private static func runCommand(_ words: [String], in folder: PathBytes) -> Int32 {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["-C", folder.description] + words
-        guard (try? process.run()) != nil else { return -1 }
-        process.waitUntilExit()
-        return process.terminationStatus
+        withTempTree { tree in
+            let program = RunningProgram("/usr/bin/env", words, in: folder, output: tree.path("command"))
+            return program.wait() ?? -1
+        }
     }
 
     /// Gives a path to the ordinary user, with the folders above it up to the test's own.
@@ -274,29 +281,41 @@ package final class ScenarioRunner {
             guard status == Int32(line.text(2)) else {
                 throw Failure(description: "it ended with \(status.map(String.init) ?? "nothing")")
             }
-        default: try expectEvent(line)
+        case "among":
+            try expectEvent(Scenario.Line(number: line.number, words: Array(line.words.dropFirst())), inOrder: false)
+        default: try expectEvent(line, inOrder: true)
         }
     }
 
     /// `expect EVENT PATH [from PATH] [by RULE] [message TEXT] [outcome WORD]`: the next line of that event and path.
-    private func expectEvent(_ line: Scenario.Line) throws {
+    ///
+    /// Without order it may come behind others, which are expected later.
+    private func expectEvent(_ line: Scenario.Line, inOrder: Bool) throws {
         let target = path(line, 2)
         let limit = Duration.seconds(20)
         var wanted: [String: [UInt8]] = [:]
         for place in stride(from: 3, to: line.words.count - 1, by: 2) {
             wanted[line.text(place)] = line.words[place + 1]
         }
+        func isWanted(_ seen: Seen) -> Bool { seen.event == line.text(1) && seen.bytes == target }
         let found = try Deadline.poll(within: limit) { () throws -> Seen? in
             let lines = program?.lines ?? []
-            guard lines.count > consumed else { return nil }
-            let seen = try JSONDecoder().decode(Seen.self, from: Data(lines[consumed].utf8))
-            consumed += 1
-            return seen
+            while taken.remove(consumed) != nil { consumed += 1 }
+            for place in lines.indices.dropFirst(consumed) where !taken.contains(place) {
+                let seen = try JSONDecoder().decode(Seen.self, from: Data(lines[place].utf8))
+                if inOrder {
+                    consumed += 1
+                    return seen
+                }
+                if isWanted(seen) {
+                    taken.insert(place)
+                    return seen
+                }
+            }
+            return nil
         }
         guard let found else { throw Failure(description: "no \(line.text(1)) \(line.text(2)) came") }
-        let seenPath =
-            found.path_base64.flatMap { Data(base64Encoded: $0) }.map { PathBytes($0) } ?? PathBytes(found.path)
-        guard found.event == line.text(1), seenPath == target else {
+        guard isWanted(found) else {
             throw Failure(description: "instead came \(found.event) \(found.path)")
         }
         func check(_ word: String, _ value: String?) throws {
@@ -315,7 +334,7 @@ package final class ScenarioRunner {
     private func expectNothing(_ limit: Duration) throws {
         let extra = Deadline.poll(within: limit) { () -> String? in
             let lines = program?.lines ?? []
-            return lines.count > consumed ? lines[consumed] : nil
+            return lines.indices.dropFirst(consumed).first { !taken.contains($0) }.map { lines[$0] }
         }
         if let extra { throw Failure(description: "but there came \(extra)") }
     }

@@ -13,6 +13,8 @@ struct cal_stat {
     uint32_t device_major, device_minor;
     uint64_t inode;
     uint64_t size;
+    /// The id of the mount, 0 when the kernel does not tell.
+    uint64_t mount;
     uint32_t mode, uid, gid, nlink;
     int64_t mtime_seconds, ctime_seconds, btime_seconds;
     uint32_t mtime_nanoseconds, ctime_nanoseconds, btime_nanoseconds;

@@ -14,16 +14,20 @@ extension WatchLoop {
     func decidePolling(_ folder: FolderTree.ID, _ path: PathBytes, _ reader: FolderReader, _ index: Int) {
         let device = devices.number(of: reader.device)
         tree.setDevice(device, of: folder)
-        let root = roots[index]
         if let parent = tree.parent(of: folder), tree.device(of: parent) == device, device != 0 { return }
-        if root.wantsPoll || root.isWatchForced { return }
+        if roots[index].isWatchForced { return }
+        if roots[index].wantsPoll {
+            // One rule polls, and another wants it watched where that tells of everything.
+            if roots[index].wantsWatch { _ = devices.untold(device, reader) }
+            return
+        }
         guard let name = devices.untold(device, reader) else {
             tree.remove(.polled, of: folder)
             return
         }
         tree.insert(.polled, of: folder)
         if toldPolling.insert(path).inserted {
-            reports.append(.polling(path, .fileSystem(name), every: root.interval))
+            reports.append(.polling(path, .fileSystem(name), every: roots[index].interval))
         }
     }
 
@@ -47,13 +51,14 @@ extension WatchLoop {
             roots[index].isScheduled = false
             if inotify == nil { openInotify() }
             check(index, because: .event)
-        case .folder(let folder): poll(folder)
+        case .folder(let folder):
+            if tree.contains(folder) { tree.remove(.scheduled, of: folder) }
+            poll(folder)
         }
     }
 
-    private func poll(_ folder: FolderTree.ID) {
+    func poll(_ folder: FolderTree.ID) {
         guard tree.contains(folder), let index = rootOfFolder[tree.root(of: folder)] else { return }
-        tree.remove(.scheduled, of: folder)
         guard !tree.flags(of: folder).isDisjoint(with: [.polled, .short]) else { return }
         if tree.isRoot(folder) {
             check(index, because: .event)
@@ -100,7 +105,7 @@ extension WatchLoop {
                 if scope.reaches(path) { signs.insert(.subtree) }
             }
             if isFolder, signs.contains(.appeared), isEntered(path, listing.root) {
-                visits.append(Visit(folder: enter(listing.folder, name), origin: .poll))
+                visits.append(Visit(folder: tree.enter(listing.folder, named: name), origin: .poll))
             } else if change == .attributes, let child, tree.flags(of: child).contains(.failed) {
                 visits.append(Visit(folder: child, origin: .poll))
             }

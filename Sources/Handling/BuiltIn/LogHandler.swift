@@ -24,11 +24,31 @@ package struct LogHandler: Handler {
         let event = invocation.job.event
         let message =
             invocation.parameters["message"]?.bytes.map { String(decoding: $0, as: UTF8.self) }
-            ?? "\(event.kind.rawValue) \(event.path)"
+            ?? Self.sentence(event)
         let level = invocation.parameters["level"]?.bytes.map { String(decoding: $0, as: UTF8.self) } ?? "info"
         if let level = Logger.Level(rawValue: level), level >= .warning {
             invocation.log.log(level: level, "\(message)")
         }
         return Outcome(.succeeded, message)
+    }
+
+    /// What the event says, for people.
+    private static func sentence(_ event: FileEvent) -> String {
+        let plain = "\(event.kind.rawValue) \(event.path)"
+        if let tail = event.tail, !tail.bytes.isEmpty {
+            return "\(plain): \(String(decoding: tail.bytes, as: UTF8.self))"
+        }
+        return switch event.kind {
+        case .moved: event.from.map { "\(plain) from \($0)" } ?? plain
+        case .modified, .attributes:
+            event.changed.isEmpty ? plain : "\(plain) (\(event.changed.joined(separator: ", ")))"
+        case .scanBegan: "\(plain): a listing begins"
+        case .scanEnded: "\(plain): all that the listing found has been told"
+        case .overflow: "\(plain): the kernel's queue was full; everything is looked at again"
+        case .unmounted: "\(plain): its file system was unmounted"
+        case .rootGone: "\(plain): the folder does not exist any more"
+        case .rootBack: "\(plain): the folder is there again"
+        case .created, .deleted, .arriving, .opened, .accessed, .closed: plain
+        }
     }
 }

@@ -10,27 +10,33 @@ struct CommandHandler {
     let host: PluginHost
 
     /// Runs an executable; each template is one argument, whatever it expands to.
-    func exec(_ templates: [Template], _ invocation: Invocation) -> Outcome {
-        guard let first = templates.first else {
-            return Outcome(.failed, "'exec' has no elements", code: "cannot-start")
+    ///
+    /// In a batch the arguments are those of the first event.
+    func exec(_ templates: [Template], _ invocations: [Invocation]) -> [Outcome] {
+        func failure(_ message: String) -> [Outcome] {
+            invocations.map { _ in Outcome(.failed, message, code: "cannot-start") }
         }
+        guard let invocation = invocations.first else { return [] }
+        guard let first = templates.first else { return failure("'exec' has no elements") }
         let name = first.expanded(with: invocation.facts)
         guard let executable = executable(name, isLiteral: first.literal != nil, from: invocation.folder) else {
-            let message = "no program '\(PathBytes(name))' in \(ProgramEnvironment.searchPath)"
-            return Outcome(.failed, message, code: "cannot-start")
+            return failure("no program '\(PathBytes(name))' in \(ProgramEnvironment.searchPath)")
         }
-        let arguments = templates.dropFirst().map { $0.expanded(with: invocation.facts) }
-        let call = PluginHost.Call(
-            executable: executable, arguments: arguments, program: "'\(executable)'", answers: false)
-        return host.run(call, for: invocation)
+        return host.run(invocations, most: invocation.batch ?? 1) { part in
+            PluginHost.Call(
+                executable: executable,
+                arguments: templates.dropFirst().map { $0.expanded(with: part.facts) },
+                program: "'\(executable)'", answers: false)
+        }
     }
 
     /// Runs a line of shell; the facts come as environment variables, never as text of the line.
-    func shell(_ line: String, _ invocation: Invocation) -> Outcome {
-        let call = PluginHost.Call(
-            executable: "/bin/sh", arguments: [Array("-c".utf8), Array(line.utf8)], program: "the shell command",
-            answers: false)
-        return host.run(call, for: invocation)
+    func shell(_ line: String, _ invocations: [Invocation]) -> [Outcome] {
+        host.run(invocations, most: invocations.first?.batch ?? 1) { _ in
+            PluginHost.Call(
+                executable: "/bin/sh", arguments: [Array("-c".utf8), Array(line.utf8)], program: "the shell command",
+                answers: false)
+        }
     }
 
     /// A name with a slash is a path, from the folder of the rules file; one without is searched for.

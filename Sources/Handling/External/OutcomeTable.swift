@@ -22,13 +22,34 @@ package struct OutcomeTable {
         self.timeout = timeout
     }
 
-    /// The outcome, and remarks for the log.
-    package func outcome(of ended: Ended) -> (outcome: Outcome, remarks: [String]) {
+    /// The outcomes of the events of one request, in order, and remarks for the log.
+    ///
+    /// An event for which the response has no result takes the outcome of the
+    /// whole. What the program says to have written belongs to nobody's event in
+    /// particular if all have results; then it is noted with the first.
+    package func outcomes(of ended: Ended, count: Int) -> (outcomes: [Outcome], remarks: [String]) {
         var reader = ResponseReader(folder: folder)
         let reading = answers ? reader.read(ended.output) : .nothing
-        var outcome = outcome(of: ended, reading)
-        outcome.log = ended.log.text
-        return (outcome, reader.remarks)
+        var whole = outcome(of: ended, reading)
+        whole.log = ended.log.text
+        var outcomes = Array(repeating: whole, count: count)
+        guard case .exited(status: 0) = ended.way, case .response(let response) = reading else {
+            return (outcomes, reader.remarks)
+        }
+        var remarks = reader.remarks
+        let results = reader.results
+        if results.count > count {
+            remarks.append("'results' has \(results.count) elements, and the request has \(count) events")
+        }
+        for (index, result) in zip(outcomes.indices, results) {
+            guard let result else { continue }
+            outcomes[index] = Outcome(result)
+            outcomes[index].log = whole.log
+        }
+        if results.count >= count, !results.contains(nil), !outcomes.isEmpty, let outputs = response.outputs {
+            outcomes[0].outputs += outputs.map { PathBytes($0.bytes) }
+        }
+        return (outcomes, remarks)
     }
 
     private func outcome(of ended: Ended, _ reading: ResponseReader.Reading) -> Outcome {

@@ -36,24 +36,62 @@ package struct PluginHost: Sendable {
         var answers: Bool
     }
 
-    func run(_ call: Call, for invocation: Invocation) -> Outcome {
-        guard !invocation.stop.isRaised else { return .interrupted("Alight stops") }
-        if let problem = ExecutableCheck.problem(with: call.executable) {
-            return Outcome(.failed, "\(call.program): \(problem.message)", code: "cannot-start")
+    /// Most bytes of one request.
+    private static let requestLimit = 1 << 20
+
+    /// Runs the program for all invocations, at most so many with one request, and less where a request gets too large.
+    ///
+    /// - Parameters:
+    ///   - invocations: In the order of their events.
+    ///   - most: Most events in one request.
+    ///   - call: The program for a request, by its first invocation.
+    /// - Returns: One outcome for each invocation, in order.
+    func run(_ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call) -> [Outcome] {
+        var outcomes: [Outcome] = []
+        var rest = invocations[...]
+        while !rest.isEmpty {
+            let part = rest.prefix(max(1, most))
+            outcomes += run(part, call)
+            rest = rest.dropFirst(part.count)
+        }
+        return outcomes
+    }
+
+    private func run(_ invocations: ArraySlice<Invocation>, _ call: (Invocation) -> Call) -> [Outcome] {
+        guard let first = invocations.first else { return [] }
+        func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
+        let program = call(first)
+        guard !first.stop.isRaised else { return all(.interrupted("Alight stops")) }
+        if let problem = ExecutableCheck.problem(with: program.executable) {
+            return all(Outcome(.failed, "\(program.program): \(problem.message)", code: "cannot-start"))
         }
         let scratch: PathBytes
         do throws(ScratchFailure) {
-            scratch = try scratchFolders.make(for: invocation.job.id.description)
+            scratch = try scratchFolders.make(for: first.job.id.description)
         } catch {
-            return Outcome(.retry, error.message, code: "scratch")
+            return all(Outcome(.retry, error.message, code: "scratch"))
         }
-        defer { remove(scratch, invocation.log) }
-        guard let request = try? PluginRequest(invocation, scratch: scratch).encoded() else {
-            return Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request")
+        guard let request = try? PluginRequest(invocations, scratch: scratch).encoded() else {
+            remove(scratch, first.log)
+            return all(Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request"))
         }
-        guard request.count <= 1 << 20 else {
-            return Outcome(.failed, "the request has \(request.count) bytes, and 1 MiB is allowed", code: "bad-request")
+        guard request.count <= Self.requestLimit else {
+            remove(scratch, first.log)
+            guard invocations.count > 1 else {
+                let message = "the request has \(request.count) bytes, and 1 MiB is allowed"
+                return all(Outcome(.failed, message, code: "bad-request"))
+            }
+            let half = invocations.count / 2
+            return run(invocations.prefix(half), call) + run(invocations.dropFirst(half), call)
         }
+        defer { remove(scratch, first.log) }
+        return run(program, first, count: invocations.count, request: request, scratch: scratch)
+    }
+
+    /// Runs the program once, in the environment of the first event.
+    private func run(
+        _ call: Call, _ invocation: Invocation, count: Int, request: Data, scratch: PathBytes
+    ) -> [Outcome] {
         let command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: variables(for: invocation, scratch: scratch), directory: scratch, input: Array(request),
@@ -69,9 +107,9 @@ package struct PluginHost: Sendable {
         let table = OutcomeTable(
             program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: scratch,
             timeout: invocation.timeout)
-        let (outcome, remarks) = table.outcome(of: ended)
+        let (outcomes, remarks) = table.outcomes(of: ended, count: count)
         for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
-        return outcome
+        return outcomes
     }
 
     private func remove(_ scratch: PathBytes, _ log: Logger) {

@@ -4,22 +4,43 @@ package import PluginProtocol
 import Rules
 
 extension PluginRequest {
-    /// The request of one attempt.
+    /// The request of one attempt, for one event or for those of a batch.
     ///
+    /// What is of a job is of the first one. The steps before have in a batch a
+    /// result for each event.
     /// Texts in `with` that are not UTF-8, because a placeholder brought a name
     /// into them, become `{"base64": …}`.
-    init(_ invocation: Invocation, scratch: PathBytes) {
+    init(_ invocations: ArraySlice<Invocation>, scratch: PathBytes) {
+        guard let invocation = invocations.first else { preconditionFailure("a request without an event") }
         let job = invocation.job
+        let isBatch = invocation.batch != nil
+        let steps = invocation.steps.enumerated().map { index, step in
+            var response = step.response
+            if isBatch { response.results = invocations.map { $0.steps[index].response } }
+            return response
+        }
+        let events = invocations.map { invocation in
+            var event = PluginEvent(invocation.job.event)
+            if isBatch {
+                event.job = invocation.job.id.description
+                event.with = invocation.with
+            }
+            return event
+        }
         self.init(
             id: job.id.description, attempt: job.attempt, maxAttempts: invocation.maximumAttempts,
-            interrupted: job.isInterrupted, deadline: invocation.facts.now.advanced(by: invocation.timeout).description,
+            interrupted: invocations.contains { $0.job.isInterrupted },
+            deadline: invocation.facts.now.advanced(by: invocation.timeout).description,
             rule: RuleReference(name: job.rule, file: invocation.rulesFile.description, line: invocation.rule.line),
-            with: invocation.parameters.json { Data($0).base64EncodedString() }, scratch: scratch.description,
-            previous: job.previous, steps: invocation.steps.map(\.response), events: [PluginEvent(job.event)])
+            with: invocation.with, scratch: scratch.description, previous: job.previous, steps: steps,
+            events: events)
     }
 }
 
 extension Invocation {
+    /// The parameters, as JSON.
+    fileprivate var with: JSONValue { parameters.json { Data($0).base64EncodedString() } }
+
     /// The absolute path of the rules file; a plugin means relative paths in its parameters from its folder.
     fileprivate var rulesFile: PathBytes { folder.appending(Array(PathBytes(rule.file).lastComponent)) }
 }
@@ -43,6 +64,44 @@ extension PluginEvent {
         fromBase64 = event.from?.base64
         changed = event.changed.isEmpty ? nil : event.changed
         replaced = event.isReplaced ? true : nil
+        sameAs = event.sameAs.isEmpty ? nil : event.sameAs.map { PluginPath(bytes: $0.bytes) }
+        via = event.isByMove ? "move" : nil
+        children = event.children
+        before = event.before.map { PluginFacts($0, since: snapshot) }
+        tail = event.tail.map(PluginTail.init)
+    }
+}
+
+extension PluginFacts {
+    /// The facts that were, with those of the extended attributes that are others now.
+    fileprivate init(_ before: Snapshot, since after: Snapshot) {
+        self.init(
+            size: Int64(clamping: before.size), mtime: before.modified.description,
+            mode: ExecutableCheck.octal(mode_t(before.mode)), uid: Int(before.uid), gid: Int(before.gid),
+            nlink: Int(before.links), id: before.identity.description)
+        guard let old = before.extended, let new = after.extended, old != new else { return }
+        let kept = Dictionary(old.map { ($0.name, $0.value) }) { first, _ in first }
+        let differing = Set(old).symmetricDifference(new).map(\.name)
+        xattr = Dictionary(differing.map { ($0.description, Self.json(kept[$0])) }) { first, _ in first }
+    }
+
+    private static let longestValue = 4096
+
+    private static func json(_ value: [UInt8]?) -> JSONValue {
+        guard let value else { return .null }
+        guard value.count <= longestValue else { return ["size": .integer(Int64(value.count))] }
+        if let text = String(validating: value, as: UTF8.self) { return .string(text) }
+        return ["base64": .string(Data(value).base64EncodedString())]
+    }
+}
+
+extension PluginTail {
+    fileprivate init(_ tail: TailText) {
+        let text = String(validating: tail.bytes, as: UTF8.self)
+        self.init(
+            offset: Int64(clamping: tail.offset), text: text,
+            base64: text == nil ? Data(tail.bytes).base64EncodedString() : nil, reset: tail.isReset,
+            remaining: Int64(clamping: tail.remaining))
     }
 }
 

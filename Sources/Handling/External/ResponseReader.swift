@@ -19,6 +19,8 @@ struct ResponseReader {
     let folder: PathBytes
     /// What was cut or dropped, for the log.
     private(set) var remarks: [String] = []
+    /// One for each event of the request, in order; nil for one that is no result, or is null.
+    private(set) var results: [PluginResponse?] = []
 
     init(folder: PathBytes) { self.folder = folder }
 
@@ -29,6 +31,12 @@ struct ResponseReader {
             return .unreadable("is not JSON: \(Self.quoted(start)) stands at byte \(first)")
         }
         guard let members = value.object else { return .unreadable("is not an object") }
+        let reading = read(members)
+        if case .response = reading { readResults(members) }
+        return reading
+    }
+
+    private mutating func read(_ members: [String: JSONValue]) -> Reading {
         guard let word = members["outcome"]?.string else { return .unreadable("has no text 'outcome'") }
         guard let outcome = PluginResponse.Outcome(rawValue: word) else {
             return .unreadable("has the unknown outcome \(Self.quoted(String(word.prefix(40))))")
@@ -40,6 +48,29 @@ struct ResponseReader {
         response.outputs = outputs(members)
         response.values = values(members)
         return .response(response)
+    }
+
+    private mutating func readResults(_ members: [String: JSONValue]) {
+        guard let value = members["results"], value != .null else { return }
+        guard let elements = value.array else {
+            remarks.append("'results' is dropped: it is not a list")
+            return
+        }
+        for (index, element) in elements.enumerated() {
+            guard element != .null else {
+                results.append(nil)
+                continue
+            }
+            switch element.object.map({ read($0) }) {
+            case .response(let response): results.append(response)
+            case .unreadable(let reason):
+                remarks.append("element \(index) of 'results' is dropped: it \(reason)")
+                results.append(nil)
+            case .nothing, nil:
+                remarks.append("element \(index) of 'results' is dropped: it is not an object")
+                results.append(nil)
+            }
+        }
     }
 
     // MARK: - Members

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Engine
 import FileEvents
 import FileWatching
 import Globbing
@@ -46,10 +47,7 @@ struct CheckCommand: ParsableCommand {
 
     /// Says how many folders would be watched, and what of them polled.
     private func survey(_ ruleset: Ruleset) {
-        let scope = WatchScope(
-            roots: ruleset.roots.map { WatchRoot(path: $0) }, reaches: { ruleset.reaches(below: $0) },
-            takes: { ruleset.takes($0) })
-        let survey = WatchSurvey(scope, until: .now + .seconds(10))
+        let survey = WatchSurvey(ruleset.scope, until: .now + .seconds(10))
         var line = "watches: \(survey.isComplete ? "" : "more than ")\(Self.grouped(survey.folders)) "
         line += "\(survey.folders == 1 ? "folder" : "folders") of \(Self.grouped(survey.limit.value)) "
         line += "(\(survey.limit.name)\(survey.used.map { "; \(Self.grouped($0)) in use" } ?? ""))"

@@ -1,0 +1,37 @@
+package import FileEvents
+package import FileWatching
+import Glibc
+package import Rules
+
+/// Why the engine does not start.
+///
+/// `description` is the sentence for people, `help` the way out.
+package enum StartError: Error, Sendable, Hashable, CustomStringConvertible {
+    case watching(WatchError)
+    /// A rule that must not wait for its root does not find it.
+    case rootMissing(PathBytes, rule: String, SourcePlace)
+    /// A root can't be made.
+    case rootRefused(PathBytes, rule: String, SourcePlace, errno: Int32)
+
+    package var description: String {
+        switch self {
+        case .watching(let error): error.description
+        case .rootMissing(let root, let rule, let place):
+            "\(place.file):\(place.line): rule '\(rule)' needs the folder '\(root)', which does not exist"
+        case .rootRefused(let root, let rule, let place, let errno):
+            "\(place.file):\(place.line): rule '\(rule)' can't make its folder '\(root)': "
+                + String(cString: strerror(errno))
+        }
+    }
+
+    package var help: String {
+        switch self {
+        case .watching(let error): error.help
+        case .rootMissing: "make the folder, or write 'missing: create', or 'missing: wait' to wait for it"
+        case .rootRefused(_, _, _, let errno):
+            errno == ENOTDIR || errno == EEXIST
+                ? "something else than a folder is in the way; remove it, or correct 'path:'"
+                : "make the folder yourself, or let Alight's user make it"
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import CLibCrypto
+package import FileEvents
+import Glibc
+
+/// Computes the checksum of a file's content.
+package enum ContentDigest {
+    package enum Reading: Sendable, Hashable {
+        /// SHA-256 of all bytes.
+        case digest([UInt8])
+        /// The path names no regular file.
+        case notRegular
+        case unreadable(errno: Int32)
+        /// The signal was raised before the end of the file.
+        case interrupted
+    }
+
+    private static let blockSize = 1 << 18
+
+    /// Reads the file from its beginning to its end, in blocks.
+    ///
+    /// Blocks as long as the disk does. Whether the file was written to meanwhile
+    /// is the caller's to find out.
+    package static func sha256(of path: PathBytes, stop: StopSignal) -> Reading {
+        let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
+        guard descriptor >= 0 else { return errno == ELOOP ? .notRegular : .unreadable(errno: errno) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return .unreadable(errno: errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { return .notRegular }
+        guard let context = EVP_MD_CTX_new() else { return .unreadable(errno: ENOMEM) }
+        defer { EVP_MD_CTX_free(context) }
+        guard EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 else { return .unreadable(errno: ENOMEM) }
+        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: blockSize, alignment: 1)
+        defer { block.deallocate() }
+        while true {
+            if stop.isRaised { return .interrupted }
+            let count = read(descriptor, block.baseAddress, block.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return .unreadable(errno: errno) }
+            if count == 0 { break }
+            guard EVP_DigestUpdate(context, block.baseAddress, count) == 1 else { return .unreadable(errno: ENOMEM) }
+        }
+        var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        var length: UInt32 = 0
+        guard EVP_DigestFinal_ex(context, &digest, &length) == 1 else { return .unreadable(errno: ENOMEM) }
+        return .digest(Array(digest.prefix(Int(length))))
+    }
+}

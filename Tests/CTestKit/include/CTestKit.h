@@ -1,0 +1,14 @@
+// Linux calls for tests that Swift's Glibc module lacks, each as one plain function.
+#ifndef CTESTKIT_H
+#define CTESTKIT_H
+
+/// Lets two existing paths change places (renameat2 with RENAME_EXCHANGE); 0, or the errno.
+int ctk_exchange(const char *one, const char *other);
+
+/// Opens a file without a name in the folder (O_TMPFILE), for writing; a descriptor, or a negative errno.
+int ctk_open_unnamed(const char *folder, unsigned int mode);
+
+/// Gives the file behind a descriptor a name; 0, or the errno.
+int ctk_link_descriptor(int fd, const char *path);
+
+#endif

@@ -1,0 +1,266 @@
+import FileEvents
+import Glibc
+import TestKit
+
+/// Plays one seed: the program, the workers, the mirror and the comparisons.
+struct Driver: ~Copyable {
+    /// What went wrong, told for a person.
+    struct Failure: Error {
+        var text: String
+    }
+
+    private let options: Options
+    private let folder: PathBytes
+    private let tree: PathBytes
+    private let roots: [PathBytes]
+    private var mirror = Mirror()
+    private var random: SeededGenerator
+    private var rounds = 0
+
+    /// How long a quiet point is waited for, whatever comes.
+    private static let limit = Duration.seconds(90)
+    /// How many folders get a watch where the limit is low.
+    private static let watches = 20
+
+    init(_ options: Options, in folder: PathBytes) {
+        self.options = options
+        self.folder = folder
+        tree = folder.appending("tree")
+        roots = Universe.roots.map { [tree] in tree.appending($0.bytes) }
+        random = SeededGenerator(seed: options.seed, parts: 3)
+    }
+
+    /// Plays everything.
+    ///
+    /// - Returns: A line that says what was done.
+    /// - Throws: The first quiet point at which something differs.
+    mutating func run() throws(Failure) -> String {
+        try prepare()
+        let program = try start()
+        guard var lines = LineReader(folder.appending("alight.out")) else {
+            throw Failure(text: "cannot read what the program prints")
+        }
+        var left = options.operations
+        while left > 0 {
+            rounds += 1
+            let count = min(left, options.every)
+            left -= count
+            try play(count, program)
+            let disk = rest()
+            try compare(disk, program, &lines)
+            if left == 0 { try end(program, disk, &lines) }
+        }
+        return """
+            seed \(options.seed), \(options.mode.rawValue): \(options.operations) operations of \(options.processes) \
+            processes, \(lines.count) events, \(mirror.entries.count) paths at the end, equal at \(rounds) quiet points
+            """
+    }
+
+    // MARK: The program
+
+    private var isUnprivileged: Bool { options.mode == .unreadable && getuid() == 0 }
+
+    private static let setpriv = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+
+    private func prepare() throws(Failure) {
+        guard folder.withCString({ mkdir($0, 0o755) }) == 0 || TestFile.names(in: folder).isEmpty else {
+            throw Failure(text: "'\(folder)' is not an empty folder")
+        }
+        _ = folder.withCString { chmod($0, 0o755) }
+        for path in [tree, tree.appending("far"), tree.appending("outside"), folder.appending("log")] + roots {
+            TestFile.makeFolder(path)
+            if isUnprivileged { _ = path.withCString { chown($0, 65534, 65534) } }
+        }
+        if isUnprivileged {
+            // The folder of the products may be closed to others.
+            TestFile.makeFolder(folder.appending("bin"))
+            for program in [alight, alight.parent.appending("alight-launch"), driver] {
+                TestFile.copyTree(program, folder.appending("bin").appending(Array(program.lastComponent)))
+            }
+        }
+        // What is there at the start is taken as known.
+        try work(min(300, options.operations), workers: 1)
+        if options.mode == .unreadable { TreeScan.uncover(roots) }
+        makeRoots()
+    }
+
+    private var alight: PathBytes { options.alight ?? Places.alight }
+
+    private var driver: PathBytes { Places.products.appending("mirror-driver") }
+
+    private mutating func start() throws(Failure) -> RunningProgram {
+        mirror = Mirror(TreeScan.facts(below: roots))
+        let arguments = options.source.arguments(options.mode, in: folder)
+        let output = folder.appending("alight")
+        let program: RunningProgram
+        if options.mode == .limit {
+            let script = #"echo \#(Self.watches) >/proc/sys/user/max_inotify_watches && exec "$0" "$@""#
+            program = RunningProgram(
+                "/usr/bin/unshare",
+                ["--user", "--map-root-user", "/bin/sh", "-c", script, "\(alight)"] + arguments, in: folder,
+                output: output)
+        } else if isUnprivileged {
+            program = RunningProgram(
+                "/usr/bin/setpriv", Self.setpriv + ["\(folder)/bin/alight"] + arguments, in: folder, output: output)
+        } else {
+            program = RunningProgram(alight, arguments, in: folder, output: output)
+        }
+        let isReady = Deadline.wait(within: .seconds(60)) {
+            program.error.contains("ready: watching") || program.exitStatus() != nil
+        }
+        guard isReady, program.exitStatus() == nil else {
+            throw Failure(text: "alight did not get ready:\n\(program.error)")
+        }
+        return program
+    }
+
+    /// Ends the program, and compares once more: what it tells at the end is true as well.
+    private mutating func end(
+        _ program: RunningProgram, _ disk: [PathBytes: Facts], _ lines: inout LineReader
+    ) throws(Failure) {
+        program.signal(SIGTERM)
+        guard let status = program.wait(within: Self.limit), status == 0 else {
+            throw Failure(text: "alight did not end with 0:\n\(program.error)")
+        }
+        try take(&lines)
+        try judge(disk, program, "after the end")
+        let sign: String? =
+            switch options.mode {
+            case .overflow: "overflowed"
+            case .limit: "_watches"
+            case .poll: "polling"
+            case .plain, .unreadable: nil
+            }
+        if let sign, !program.error.contains(sign) {
+            throw Failure(
+                text: "the play did not reach what it is for: nothing was said of '\(sign)'\n\(program.error)")
+        }
+    }
+
+    // MARK: Operations
+
+    private mutating func play(_ count: Int, _ program: RunningProgram) throws(Failure) {
+        // Every other round, so that a round without trouble follows.
+        guard options.mode == .overflow, rounds % 2 == 1 else { return try work(count, workers: options.processes) }
+        // With a full queue at the start nothing of the round is told by the kernel. Later it is a part, or all of
+        // it, when a root has been replaced meanwhile, which nobody watches yet: so the first time is at the start.
+        let isFullAtStart = rounds == 1 || random.isOne(in: 2)
+        makeRoots()
+        program.signal(SIGSTOP)
+        if isFullAtStart { flood() }
+        try work(count, workers: options.processes)
+        if !isFullAtStart { flood() }
+        program.signal(SIGCONT)
+    }
+
+    /// Fills the kernel's queue, without leaving a difference but two files.
+    private func flood() {
+        makeRoots()
+        let queue = TestFile.read("/proc/sys/fs/inotify/max_queued_events") ?? []
+        let size = Int(String(decoding: queue, as: UTF8.self).trimmed) ?? 16_384
+        let files = [roots[0].appending("flood-1"), roots[0].appending("flood-2")]
+        for file in files { TestFile.write(file, "flood") }
+        // The kernel merges an event with an equal one before it, so the two take turns.
+        for turn in 0...(size / 2 + 100) {
+            for file in files { _ = file.withCString { chmod($0, turn.isMultiple(of: 2) ? 0o644 : 0o600) } }
+        }
+    }
+
+    /// Lets the workers do their part of one round, and waits for them.
+    private func work(_ count: Int, workers: Int) throws(Failure) {
+        var running: [RunningProgram] = []
+        for worker in 0..<workers {
+            let share = count / workers + (worker < count % workers ? 1 : 0)
+            let arguments = [
+                "--worker", "\(worker)", "--round", "\(rounds)", "--seed", "\(options.seed)", "--operations",
+                "\(max(1, share))", "--mode", options.mode.rawValue, "--without",
+                options.without.sorted().joined(separator: ","), "--folder", "\(folder)",
+            ]
+            let output = folder.appending("log").appending("\(rounds)-\(worker)")
+            if isUnprivileged {
+                running.append(
+                    RunningProgram(
+                        "/usr/bin/setpriv", Self.setpriv + ["\(folder)/bin/mirror-driver"] + arguments, in: folder,
+                        output: output))
+            } else {
+                running.append(RunningProgram(driver, arguments, in: folder, output: output))
+            }
+        }
+        for worker in running {
+            guard worker.wait(within: .seconds(600)) == 0 else {
+                throw Failure(text: "a worker did not end with 0: \(worker.error)")
+            }
+        }
+    }
+
+    private func makeRoots() {
+        for root in roots {
+            TestFile.makeFolder(root)
+            if isUnprivileged {
+                for path in [root.parent, root] { _ = path.withCString { lchown($0, 65534, 65534) } }
+            }
+        }
+    }
+
+    // MARK: Quiet points
+
+    /// Puts back what has to be there at a quiet point, and looks at everything.
+    private func rest() -> [PathBytes: Facts] {
+        if options.mode == .unreadable { TreeScan.uncover(roots) }
+        makeRoots()
+        // News of the last moment: when it was told, all that settled before it was told as well.
+        let marker = roots[rounds % roots.count].appending("quiet-\(rounds)")
+        TestFile.write(marker, "quiet")
+        return TreeScan.facts(below: roots)
+    }
+
+    private mutating func compare(
+        _ disk: [PathBytes: Facts], _ program: RunningProgram, _ lines: inout LineReader
+    ) throws(Failure) {
+        let end = ContinuousClock.now + Self.limit
+        var last = ContinuousClock.now
+        var known = -1
+        while true {
+            try take(&lines)
+            if lines.count != known {
+                known = lines.count
+                last = ContinuousClock.now
+                if mirror.equals(disk) { break }
+            }
+            guard program.exitStatus() == nil else {
+                throw Failure(text: "alight ended by itself with \(program.exitStatus() ?? -1):\n\(program.error)")
+            }
+            let now = ContinuousClock.now
+            if now > end || now > last + .seconds(options.patience) { break }
+            Deadline.pause(.milliseconds(10))
+        }
+        try judge(disk, program, "at quiet point \(rounds)")
+    }
+
+    private mutating func take(_ lines: inout LineReader) throws(Failure) {
+        do {
+            try lines.take { line, number in
+                let event = try options.source.read(line, number: number)
+                if options.losing > 0, number.isMultiple(of: options.losing) { return }
+                mirror.take(event)
+            }
+        } catch {
+            throw Failure(text: "\(error)")
+        }
+    }
+
+    private func judge(_ disk: [PathBytes: Facts], _ program: RunningProgram, _ moment: String) throws(Failure) {
+        let differences = mirror.differences(from: disk)
+        guard !differences.isEmpty || !mirror.contradictions.isEmpty else { return }
+        let findings = Findings(
+            tree: tree, mirror: mirror, differences: differences, log: OperationLog(folder.appending("log")))
+        throw Failure(text: "\(moment) \(findings.text)\nstandard error of alight:\n\(program.error.lastLines(20))")
+    }
+}
+
+extension String {
+    var trimmed: String { filter { !$0.isWhitespace } }
+
+    /// The end of a text that may be long.
+    func lastLines(_ count: Int) -> String { split(separator: "\n").suffix(count).joined(separator: "\n") }
+}

@@ -1,0 +1,117 @@
+import FileEvents
+import Foundation
+import TestKit
+
+/// How the program is asked to tell what happens, and how its lines are read.
+enum EventSource: String, CaseIterable {
+    /// `alight run --log-format json`, with a rule that logs the facts of every event.
+    case run
+
+    /// The arguments of the program.
+    ///
+    /// The folder of the run gets what they name.
+    func arguments(_ mode: Mode, in folder: PathBytes) -> [String] {
+        switch self {
+        case .run:
+            TestFile.write(folder.appending("rules.yaml"), Self.rules(mode))
+            return ["run", "rules.yaml", "--log-format", "json"]
+        }
+    }
+
+    private static func rules(_ mode: Mode) -> String {
+        let paths = Universe.roots.map { "\"tree/\($0)/**\"" }.joined(separator: ", ")
+        let backend = mode == .poll ? "\n    backend: poll\n    poll: 200ms" : ""
+        return """
+            rules:
+              - name: mirror
+                path: [\(paths)]
+                types: [any]
+                hidden: true
+                ignore_defaults: false
+                events: [created, modified, moved, deleted, attributes]
+                settle: 60ms\(backend)
+                action: { use: log, with: { message: "${type} ${size} ${mode} ${nlink} ${id} ${mtime}" } }
+            """ + "\n"
+    }
+
+    /// A line of `run` on standard output.
+    private struct RunLine: Decodable {
+        var event: String
+        var path: String
+        var path_base64: String?
+        var from: String?
+        var from_base64: String?
+        var outcome: String
+        var state: String
+        var message: String
+    }
+
+    struct Unreadable: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    /// Reads one line of standard output.
+    ///
+    /// - Parameters:
+    ///   - line: The line, without its newline.
+    ///   - number: Which line it is.
+    /// - Returns: The event.
+    /// - Throws: `Unreadable` for a line that tells no event.
+    func read(_ line: ArraySlice<UInt8>, number: Int) throws(Unreadable) -> Told {
+        switch self {
+        case .run:
+            guard let told = try? JSONDecoder().decode(RunLine.self, from: Data(line)),
+                let kind = EventKind(rawValue: told.event)
+            else {
+                throw Unreadable(description: "line \(number) tells no event: \(String(decoding: line, as: UTF8.self))")
+            }
+            let facts = told.outcome == "succeeded" ? Self.facts(told.message) : nil
+            return Told(
+                number: number, kind: kind, path: Self.path(told.path, told.path_base64),
+                from: told.from.map { Self.path($0, told.from_base64) }, facts: facts,
+                isRepeated: told.state == "pending")
+        }
+    }
+
+    private static func path(_ text: String, _ base64: String?) -> PathBytes {
+        base64.flatMap { Data(base64Encoded: $0) }.map { PathBytes($0) } ?? PathBytes(text)
+    }
+
+    private static func facts(_ message: String) -> Facts? {
+        let words = message.split(separator: " ").map(String.init)
+        guard words.count == 6, let size = UInt64(words[1]), let links = UInt32(words[3]) else { return nil }
+        return Facts(type: words[0], size: size, mode: words[2], links: links, identity: words[4], modified: words[5])
+    }
+}
+
+/// Follows the lines that a program writes to a file.
+struct LineReader: ~Copyable {
+    private let descriptor: Int32
+    private var rest: [UInt8] = []
+    private(set) var count = 0
+
+    /// Opens the file, which exists; nil when it can't be opened.
+    init?(_ path: PathBytes) {
+        descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
+        guard descriptor >= 0 else { return nil }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Reads the lines that came since the last call.
+    mutating func take(_ body: (ArraySlice<UInt8>, Int) throws -> Void) rethrows {
+        var buffer = [UInt8](repeating: 0, count: 262_144)
+        while true {
+            let length = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+            guard length > 0 else { return }
+            rest += buffer[..<length]
+            var start = rest.startIndex
+            while let end = rest[start...].firstIndex(of: UInt8(ascii: "\n")) {
+                count += 1
+                try body(rest[start..<end], count)
+                start = end + 1
+            }
+            rest.removeSubrange(..<start)
+        }
+    }
+}

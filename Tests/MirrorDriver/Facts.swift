@@ -1,0 +1,84 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import TestKit
+
+/// What a mirror holds of a path, and what must be equal on the disk.
+struct Facts: Hashable, CustomStringConvertible {
+    var type: String
+    var size: UInt64
+    /// Four octal digits.
+    var mode: String
+    var links: UInt32
+    /// Device, inode and birth time.
+    var identity: String
+    /// RFC 3339 in UTC, to the nanosecond.
+    var modified: String
+
+    /// The names of what differs.
+    ///
+    /// Of a folder size, link count and time follow from what is in it, and are no news of its own.
+    func differences(from other: Facts) -> [String] {
+        var names: [String] = []
+        if type != other.type { names.append("type") }
+        if identity != other.identity { names.append("identity") }
+        if mode != other.mode { names.append("mode") }
+        guard type != "directory" || other.type != "directory" else { return names }
+        if size != other.size { names.append("size") }
+        if links != other.links { names.append("nlink") }
+        if modified != other.modified { names.append("mtime") }
+        return names
+    }
+
+    var description: String { "\(type) size \(size) mode \(mode) nlink \(links) id \(identity) mtime \(modified)" }
+}
+
+/// A look at everything below a folder.
+enum TreeScan {
+    /// The facts of each path below the roots; links are not followed.
+    static func facts(below roots: [PathBytes]) -> [PathBytes: Facts] {
+        var found: [PathBytes: Facts] = [:]
+        var folders = roots
+        while let folder = folders.popLast() {
+            for name in TestFile.names(in: folder) {
+                let path = folder.appending(name)
+                guard let facts = facts(of: path) else { continue }
+                found[path] = facts
+                if facts.type == "directory" { folders.append(path) }
+            }
+        }
+        return found
+    }
+
+    /// Makes all folders below the roots readable again, those above first.
+    static func uncover(_ roots: [PathBytes]) {
+        var folders = roots
+        while let folder = folders.popLast() {
+            var status = stat()
+            guard folder.withCString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR else { continue }
+            if status.st_mode & 0o700 != 0o700 { _ = folder.withCString { chmod($0, 0o755) } }
+            folders += TestFile.names(in: folder).map { folder.appending($0) }
+        }
+    }
+
+    /// What is at the path; nil when there is nothing.
+    static func facts(of path: PathBytes) -> Facts? {
+        var status = cal_stat()
+        guard path.withCString({ cal_stat_path($0, &status) }) == 0 else { return nil }
+        let type =
+            switch status.mode & UInt32(S_IFMT) {
+            case UInt32(S_IFREG): "file"
+            case UInt32(S_IFDIR): "directory"
+            case UInt32(S_IFLNK): "symlink"
+            default: "other"
+            }
+        let digits = String(status.mode & 0o7777, radix: 8)
+        let birth =
+            status.has_btime == 0 ? 0 : status.btime_seconds * 1_000_000_000 + Int64(status.btime_nanoseconds)
+        return Facts(
+            type: type, size: status.size, mode: String(repeating: "0", count: max(0, 4 - digits.count)) + digits,
+            links: status.nlink,
+            identity: "\(status.device_major):\(status.device_minor):\(status.inode):\(birth)",
+            modified: Timestamp(seconds: status.mtime_seconds, nanoseconds: status.mtime_nanoseconds).description)
+    }
+}

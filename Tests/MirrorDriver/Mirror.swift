@@ -1,0 +1,103 @@
+import FileEvents
+
+/// One event as the program told it.
+struct Told {
+    /// The number of its line.
+    var number: Int
+    var kind: EventKind
+    var path: PathBytes
+    var from: PathBytes?
+    /// Nil when the program told that the action was left out, which says nothing of the file.
+    var facts: Facts?
+    /// Whether it is told once more later, because its action could not be done yet.
+    var isRepeated = false
+}
+
+/// A picture of the tree, made of events and nothing else.
+struct Mirror {
+    /// What is known of each path; nil for one that exists, but of which no facts were told.
+    private(set) var entries: [PathBytes: Facts?] = [:]
+    /// Paths of which something is to be told once more, and may be merged with what happens until then.
+    private var unfinished: Set<PathBytes> = []
+    /// Events that can't follow from what was told before.
+    private(set) var contradictions: [(event: Told, reason: String)] = []
+    /// The events of each path, as either of their paths.
+    private(set) var history: [PathBytes: [Told]] = [:]
+
+    /// Takes what is there at the start as known.
+    init(_ facts: [PathBytes: Facts] = [:]) { entries = facts.mapValues { $0 } }
+
+    mutating func take(_ event: Told) {
+        history[event.path, default: []].append(event)
+        if let from = event.from, from != event.path { history[from, default: []].append(event) }
+        if event.isRepeated {
+            unfinished.insert(event.path)
+            if let from = event.from { unfinished.insert(from) }
+            return
+        }
+        if let reason = contradiction(in: event) { contradictions.append((event, reason)) }
+        switch event.kind {
+        case .created, .modified, .attributes: entries[event.path] = .some(event.facts)
+        case .deleted: entries[event.path] = nil
+        case .moved:
+            // A move that is told late is not of what came to the former path meanwhile.
+            if let from = event.from, !unfinished.contains(event.path) || unfinished.contains(from) {
+                entries[from] = nil
+                unfinished.remove(from)
+            }
+            entries[event.path] = .some(event.facts)
+        default: break
+        }
+        unfinished.remove(event.path)
+    }
+
+    /// Why the event can't follow from what was told before; nil when it can.
+    private func contradiction(in event: Told) -> String? {
+        guard !unfinished.contains(event.path) else { return nil }
+        let isKnown = entries[event.path] != nil
+        switch event.kind {
+        case .created: return isKnown ? "the path was told before, and is not gone" : nil
+        case .modified, .attributes, .deleted: return isKnown ? nil : "the path was never told, or is gone"
+        case .moved:
+            guard let from = event.from else { return "it does not say where from" }
+            return entries[from] == nil && !unfinished.contains(from)
+                ? "the former path was never told, or is gone" : nil
+        default: return nil
+        }
+    }
+
+    /// A path on which the mirror and the disk do not agree.
+    struct Difference {
+        var path: PathBytes
+        /// What is not equal: names of facts, or that one side has nothing.
+        var names: [String]
+        var told: Facts?
+        var disk: Facts?
+    }
+
+    /// Compares with the disk, sorted by path.
+    func differences(from disk: [PathBytes: Facts]) -> [Difference] {
+        var found: [Difference] = []
+        for (path, facts) in disk {
+            guard let told = entries[path] else {
+                found.append(Difference(path: path, names: ["is not in the mirror"], told: nil, disk: facts))
+                continue
+            }
+            let names = told.map { facts.differences(from: $0) } ?? []
+            if !names.isEmpty { found.append(Difference(path: path, names: names, told: told, disk: facts)) }
+        }
+        for (path, told) in entries where disk[path] == nil {
+            found.append(Difference(path: path, names: ["is not on the disk"], told: told, disk: nil))
+        }
+        return found.sorted { $0.path < $1.path }
+    }
+
+    /// Whether it equals the disk, which takes less than to say why not.
+    func equals(_ disk: [PathBytes: Facts]) -> Bool {
+        guard entries.count == disk.count else { return false }
+        return disk.allSatisfy { path, facts in
+            guard let told = entries[path] else { return false }
+            return told.map { facts.differences(from: $0).isEmpty } ?? true
+        }
+    }
+}

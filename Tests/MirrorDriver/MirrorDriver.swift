@@ -1,0 +1,53 @@
+import FileEvents
+import Glibc
+import TestKit
+
+/// The program: one play, or one worker of it.
+@main
+struct MirrorDriver {
+    static func main() {
+        let words = Array(CommandLine.arguments.dropFirst())
+        if words == ["--help"] {
+            print(Options.help)
+            return
+        }
+        do throws(Options.Wrong) {
+            let options = try Options(words)
+            if let worker = options.worker {
+                work(options, worker)
+            } else {
+                play(options)
+            }
+        } catch {
+            print("\(error.message)\n\(Options.help)")
+            exit(2)
+        }
+    }
+
+    private static func work(_ options: Options, _ worker: Int) {
+        guard let folder = options.folder else { exit(2) }
+        let generator = OperationGenerator(
+            seed: options.seed, round: options.round, worker: worker, hidesFolders: options.mode == .unreadable)
+        Worker(tree: folder.appending("tree"), number: worker).run(
+            generator, count: options.operations, without: options.without)
+    }
+
+    private static func play(_ options: Options) {
+        let folder = options.folder ?? freshFolder()
+        do throws(Driver.Failure) {
+            var driver = Driver(options, in: folder)
+            print(try driver.run())
+            TestFile.removeTree(folder)
+        } catch {
+            print("FAILED: seed \(options.seed), \(options.mode.rawValue): \(error.text)")
+            print("\nto see it again: \(options.command)\nwhat is left of it: \(folder)")
+            exit(1)
+        }
+    }
+
+    private static func freshFolder() -> PathBytes {
+        var template = Array("/tmp/alight-mirror-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
+        return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
+    }
+}

@@ -1,0 +1,123 @@
+import FileEvents
+import Glibc
+
+/// What makes it hard for the program to see everything.
+enum Mode: String, CaseIterable {
+    case plain
+    /// The program is stopped until the kernel's queue has overflowed.
+    case overflow
+    /// There are watches for a few folders only.
+    case limit
+    /// The rule asks for polling.
+    case poll
+    /// Folders are made unreadable and readable again; everything runs as an ordinary user.
+    case unreadable
+}
+
+/// What the command line asks for.
+struct Options {
+    var seed: UInt64 = 1
+    /// Operations of all processes together.
+    var operations = 10_000
+    var processes = 3
+    var mode = Mode.plain
+    var source = EventSource.run
+    /// Operations between two quiet points, of all processes together.
+    var every = 1000
+    /// How long no event may come while the mirror is not equal, in seconds.
+    var patience = 20
+    /// One event in so many is not taken into the mirror; 0 is none.
+    var losing = 0
+    var alight: PathBytes?
+    var folder: PathBytes?
+    /// The words of operations that are left out, as a log shows them.
+    var without: Set<String> = []
+    /// Set in a process that the driver started as a worker: which one, and in which round.
+    var worker: Int?
+    var round = 0
+
+    static let help = """
+        usage: mirror-driver [--seed N] [--operations M] [--processes P] [--mode MODE] [--every K]
+                             [--source run] [--without WORD,...] [--patience SECONDS]
+                             [--lose N] [--alight PATH] [--folder PATH]
+
+        Works on files at random in P processes while alight runs, keeps a mirror of the tree from its events alone,
+        and compares the two after every K operations, when all is quiet. Exit status: 0 when they were always equal,
+        1 when not, 2 for a wrong command line.
+
+          --seed        what the operations follow from; 1
+          --operations  how many, of all processes together; 10000
+          --processes   with 1 the same seed does exactly the same again; 3
+          --mode        plain, overflow, limit, poll or unreadable; plain
+          --every       operations between two comparisons; 1000
+          --without     leaves out operations, by the words of the log (exchange, link, mmap, ...)
+          --patience    how long no event may come while the mirror is not equal; 20
+          --lose        leaves one event in N out of the mirror, to see that it is noticed; 0, none
+          --alight      the program; the one beside this one
+          --folder      a folder that does not exist yet, to work in; one below /tmp. It stays when something differs
+        """
+
+    struct Wrong: Error {
+        var message: String
+    }
+
+    /// Reads the words of the command line, without the program's own.
+    init(_ words: [String]) throws(Wrong) {
+        var words = words[...]
+        while let word = words.popFirst() {
+            guard let value = words.popFirst() else { throw Wrong(message: "'\(word)' needs a value") }
+            switch word {
+            case "--seed": seed = try Self.number(word, value)
+            case "--operations": operations = try Self.number(word, value, atLeast: 1)
+            case "--processes": processes = try Self.number(word, value, atLeast: 1)
+            case "--every": every = try Self.number(word, value, atLeast: 1)
+            case "--patience": patience = try Self.number(word, value, atLeast: 1)
+            case "--lose": losing = try Self.number(word, value)
+            case "--worker": worker = try Self.number(word, value)
+            case "--round": round = try Self.number(word, value)
+            case "--mode": mode = try Self.choice(word, value)
+            case "--source": source = try Self.choice(word, value)
+            case "--without": without = Set(value.split(separator: ",").map(String.init))
+            case "--alight": alight = Self.absolute(value)
+            case "--folder": folder = Self.absolute(value)
+            default: throw Wrong(message: "unknown option '\(word)'")
+            }
+        }
+    }
+
+    private static func number<Number: FixedWidthInteger>(
+        _ word: String, _ value: String, atLeast least: Number = 0
+    ) throws(Wrong) -> Number {
+        guard let number = Number(value), number >= least else {
+            throw Wrong(message: "'\(word) \(value)' is no number from \(least)")
+        }
+        return number
+    }
+
+    private static func choice<Choice: RawRepresentable<String> & CaseIterable>(
+        _ word: String, _ value: String
+    ) throws(Wrong) -> Choice {
+        guard let choice = Choice(rawValue: value) else {
+            let known = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Wrong(message: "'\(word) \(value)' is none of \(known)")
+        }
+        return choice
+    }
+
+    private static func absolute(_ path: String) -> PathBytes {
+        if path.hasPrefix("/") { return PathBytes(path).normalized }
+        guard let folder = getcwd(nil, 0) else { return PathBytes(path) }
+        defer { free(folder) }
+        return PathBytes(String(cString: folder)).appending(path).normalized
+    }
+
+    /// The command that does the same again.
+    var command: String {
+        var words = ["mirror-driver --seed \(seed) --operations \(operations) --processes \(processes)"]
+        words.append("--mode \(mode.rawValue) --every \(every) --source \(source.rawValue)")
+        if !without.isEmpty { words.append("--without \(without.sorted().joined(separator: ","))") }
+        if losing > 0 { words.append("--lose \(losing)") }
+        if let alight { words.append("--alight \(alight)") }
+        return words.joined(separator: " ")
+    }
+}

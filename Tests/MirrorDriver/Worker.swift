@@ -1,0 +1,183 @@
+import CTestKit
+import FileEvents
+import Glibc
+import TestKit
+
+/// Does operations below a folder, and writes one line of each to standard output.
+struct Worker {
+    let tree: PathBytes
+    let number: Int
+
+    /// A line of the log: when, who, which, how it ended, what, and the paths; split by tabs.
+    static func line(_ time: UInt64, worker: Int, index: Int, error: Int32, _ operation: Operation) -> String {
+        let head = "\(time)\tworker \(worker)\t#\(index)\t\(error == 0 ? "done" : String(cString: strerror(error)))"
+        return ([head, operation.summary] + operation.paths.map(\.shown)).joined(separator: "\t") + "\n"
+    }
+
+    func run(_ generator: OperationGenerator, count: Int, without words: Set<String>) {
+        // Modes are what the operations say.
+        umask(0)
+        var generator = generator
+        for index in 0..<count {
+            let operation = generator.next()
+            if words.contains(operation.word) { continue }
+            let error = perform(operation)
+            let line = Self.line(Self.now(), worker: number, index: index, error: error, operation)
+            TestFile.put(STDOUT_FILENO, Array(line.utf8))
+        }
+    }
+
+    /// Microseconds of the clock that all processes share.
+    static func now() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000
+    }
+
+    // MARK: Operations
+
+    /// Does one operation; 0, or the errno.
+    private func perform(_ operation: Operation) -> Int32 {
+        switch operation {
+        case .create(let path, let size): write(path, O_CREAT | O_TRUNC, size)
+        case .append(let path, let size): write(path, O_APPEND, size)
+        case .truncate(let path, let size): at(path) { truncate($0, off_t(size)) }
+        case .rewrite(let path, let size): write(path, 0, size)
+        case .map(let path, let closesFirst): map(path, closesFirst: closesFirst)
+        case .hold(let path, let size, let pause): hold(path, size, pause)
+        case .replace(let path, let size, let other):
+            first(write(other, O_CREAT | O_TRUNC, size)) { rename(other, path) }
+        case .rename(let path, let other): rename(path, other)
+        case .exchange(let path, let other):
+            absolute(path).withCString { one in absolute(other).withCString { ctk_exchange(one, $0) } }
+        case .link(let path, let other):
+            at(path) { one in absolute(other).withCString { link(one, $0) } }
+        case .symlink(let target, let path):
+            at(path) { name in target.withCString { symlink($0, name) } }
+        case .linkUnnamed(let path, let size): linkUnnamed(path, size)
+        case .pipe(let path): at(path) { mkfifo($0, 0o644) }
+        case .unlink(let path): at(path) { unlink($0) }
+        case .recreate(let path, let size):
+            first(at(path) { unlink($0) }) { write(path, O_CREAT | O_EXCL, size) }
+        case .makeFolder(let path): at(path) { mkdir($0, 0o755) }
+        case .makeTree(let path, let names, let size): makeTree(path, names, size)
+        case .removeTree(let path): removeTree(path)
+        case .remakeTree(let path, let name, let size):
+            first(removeTree(path)) { makeTree(path, [name], size) }
+        case .moveAndMake(let path, let other):
+            first(rename(path, other)) { at(path) { mkdir($0, 0o755) } }
+        case .chmod(let path, let mode): at(path) { chmod($0, mode_t(mode)) }
+        case .touch(let path, let time): touch(path, time)
+        case .pause(let pause):
+            first(0) {
+                Deadline.pause(.milliseconds(pause))
+                return 0
+            }
+        }
+    }
+
+    private func absolute(_ path: PathBytes) -> PathBytes { tree.appending(path.bytes) }
+
+    private func at(_ path: PathBytes, _ call: (UnsafePointer<CChar>) -> Int32) -> Int32 {
+        absolute(path).withCString { call($0) == 0 ? 0 : errno }
+    }
+
+    /// The second step, if the first went well.
+    private func first(_ error: Int32, then: () -> Int32) -> Int32 { error == 0 ? then() : error }
+
+    private func rename(_ path: PathBytes, _ other: PathBytes) -> Int32 {
+        at(path) { one in absolute(other).withCString { Glibc.rename(one, $0) } }
+    }
+
+    private func open(_ path: PathBytes, _ flags: Int32) -> Int32 {
+        // A pipe without a reader must not hold the worker up.
+        absolute(path).withCString { Glibc.open($0, flags | O_CLOEXEC | O_NONBLOCK, 0o644) }
+    }
+
+    private func write(_ path: PathBytes, _ flags: Int32, _ size: Int) -> Int32 {
+        let descriptor = open(path, O_WRONLY | flags)
+        guard descriptor >= 0 else { return errno }
+        defer { close(descriptor) }
+        return fill(descriptor, size)
+    }
+
+    private func fill(_ descriptor: Int32, _ size: Int) -> Int32 {
+        let content = [UInt8](repeating: UInt8(truncatingIfNeeded: size), count: size)
+        var rest = content[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else { return errno }
+            rest = rest.dropFirst(count)
+        }
+        return 0
+    }
+
+    private func hold(_ path: PathBytes, _ size: Int, _ pause: Int) -> Int32 {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC)
+        guard descriptor >= 0 else { return errno }
+        defer { close(descriptor) }
+        let error = fill(descriptor, size / 2)
+        guard error == 0 else { return error }
+        Deadline.pause(.milliseconds(pause))
+        return fill(descriptor, size - size / 2)
+    }
+
+    private func map(_ path: PathBytes, closesFirst: Bool) -> Int32 {
+        let descriptor = open(path, O_RDWR)
+        guard descriptor >= 0 else { return errno }
+        var isOpen = true
+        defer { if isOpen { close(descriptor) } }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return errno }
+        // An empty file has nothing to map; only regular files can be mapped.
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return EINVAL }
+        let length = min(Int(status.st_size), 10_000)
+        guard let start = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0),
+            start != MAP_FAILED
+        else { return errno }
+        if closesFirst {
+            close(descriptor)
+            isOpen = false
+        }
+        // Another worker may cut the file at any moment: then the page is gone, and SIGBUS comes. The write is
+        // done by the kernel, which says EFAULT instead.
+        let zero = Glibc.open("/dev/zero", O_RDONLY | O_CLOEXEC)
+        defer { close(zero) }
+        let error: Int32 = read(zero, start, min(length, 100)) < 0 ? errno : 0
+        munmap(start, length)
+        return error
+    }
+
+    private func linkUnnamed(_ path: PathBytes, _ size: Int) -> Int32 {
+        let descriptor = absolute(path).parent.withCString { ctk_open_unnamed($0, 0o644) }
+        guard descriptor >= 0 else { return -descriptor }
+        defer { close(descriptor) }
+        return first(fill(descriptor, size)) {
+            absolute(path).withCString { ctk_link_descriptor(descriptor, $0) }
+        }
+    }
+
+    private func makeTree(_ path: PathBytes, _ names: [PathBytes], _ size: Int) -> Int32 {
+        TestFile.makeFolder(absolute(path))
+        for name in names {
+            let error = write(path.appending(name.bytes), O_CREAT, size)
+            guard error == 0 else { return error }
+        }
+        return 0
+    }
+
+    private func removeTree(_ path: PathBytes) -> Int32 {
+        TestFile.removeTree(absolute(path))
+        return at(path) { access($0, F_OK) } == 0 ? ENOTEMPTY : 0
+    }
+
+    private func touch(_ path: PathBytes, _ time: Timestamp?) -> Int32 {
+        at(path) { name in
+            guard let time else { return utimensat(AT_FDCWD, name, nil, AT_SYMLINK_NOFOLLOW) }
+            let moment = timespec(tv_sec: Int(time.seconds), tv_nsec: Int(time.nanoseconds))
+            return [moment, moment].withUnsafeBufferPointer {
+                utimensat(AT_FDCWD, name, $0.baseAddress, AT_SYMLINK_NOFOLLOW)
+            }
+        }
+    }
+}
