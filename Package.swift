@@ -78,7 +78,8 @@ let package = Package(
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling",
+                argumentParser, "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing", "Handling",
+                "Journaling",
                 logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),

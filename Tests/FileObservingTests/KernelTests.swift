@@ -120,6 +120,55 @@ struct KernelTests {
         }
     }
 
+    @Test func `what changed between two observations is told as one comparison`() async throws {
+        try await withTemporaryFolder { root in
+            for name in ["kept", "changed", "gone", "moved"] { TestFile.write(root.appending(name), "1") }
+            let first = try FileObserver(roots: [root], options: Self.quick)
+            try await first.waitUntilReady()
+            await first.catchUp()
+            // Files so young are looked at again before they count as known.
+            var facts: ObservationSnapshot?
+            let isKnown = await eventually {
+                facts = await first.snapshot()
+                return facts?.facts.count == 4
+            }
+            #expect(isKnown)
+            await first.stop()
+            TestFile.write(root.appending("changed"), "12")
+            TestFile.removeTree(root.appending("gone"))
+            _ = root.appending("moved").withCString { from in root.appending("else").withCString { rename(from, $0) } }
+            TestFile.write(root.appending("new"), "1")
+            var options = Self.quick
+            options.events = [.differences, .lifecycle]
+            options.resuming = facts
+            let second = try FileObserver(roots: [root], options: options)
+            var told: [FileEvent] = []
+            for try await event in second.events {
+                told.append(event)
+                if event.kind == .scanEnded { break }
+            }
+            #expect(told.first?.kind == .scanBegan)
+            #expect(
+                Set(told.dropFirst().dropLast().map(ObserverTests.text)) == [
+                    "modified changed 2", "deleted gone 1", "moved else 1", "created new 1",
+                ])
+        }
+    }
+
+    @Test func `S28 a rescan that finds nothing tells only its begin and end`() async throws {
+        try await withTemporaryFolder { root in
+            TestFile.write(root.appending("a"), "1")
+            var options = Self.quick
+            options.events = [.differences, .lifecycle]
+            let observer = try FileObserver(roots: [root], options: options)
+            try await observer.waitUntilReady()
+            var events = observer.events.makeAsyncIterator()
+            observer.rescan()
+            #expect(try await events.next()?.kind == .scanBegan)
+            #expect(try await events.next()?.kind == .scanEnded)
+        }
+    }
+
     // MARK: Nothing is left behind
 
     /// What this process holds for observers: inotify instances and counters, and threads.

@@ -281,9 +281,9 @@ func withTemporaryFolder<Result>(_ body: (PathBytes) async throws -> Result) asy
 }
 
 /// Waits for a fact without blocking a thread of Swift's pool; false when it did not come in time.
-func eventually(within limit: Duration = .seconds(20), _ condition: () -> Bool) async -> Bool {
+func eventually(within limit: Duration = .seconds(20), _ condition: () async -> Bool) async -> Bool {
     let deadline = ContinuousClock.now + limit
-    while !condition() {
+    while await !condition() {
         if ContinuousClock.now > deadline { return false }
         try? await Task.sleep(for: .milliseconds(2))
     }
