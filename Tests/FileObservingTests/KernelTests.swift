@@ -184,6 +184,8 @@ struct KernelTests {
     @Test func `S21 observers give back all descriptors and threads, however they end`() async {
         await #expect(processExitsWith: .success) {
             try await withTemporaryFolder { root in
+                // The runtime opens a counter of its own for the first sleep, and keeps it.
+                try await Task.sleep(for: .milliseconds(1))
                 let before = KernelTests.held
                 let observed = try await withObservation(roots: [root], options: KernelTests.quick) { observer in
                     try await observer.waitUntilReady()
@@ -219,7 +221,7 @@ struct KernelTests {
                 let isClosed = await eventually {
                     KernelTests.held == before
                 }
-                if !isClosed { exit(4) }
+                if !isClosed { exit(KernelTests.held.threads == before.threads ? 4 : 5) }
             }
         }
     }
