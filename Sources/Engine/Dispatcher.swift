@@ -123,7 +123,7 @@ struct Dispatcher: ~Copyable {
         for part in result.parts {
             let job = part.job
             guard case .outcome(let outcome) = part.ending else {
-                _ = journal.record(job, .returned, [])
+                _ = journal.record(job, .returned(at: now), [])
                 // Of a move the old name is left to be told, which no job of the new name does.
                 if job.event.kind == .moved || !journal.hasPending(view: job.rule, path: job.event.path) {
                     returned.append(job)

@@ -190,7 +190,9 @@ package final class Engine: Sendable {
     private func accept(_ turn: Reconciler.Turn, at now: ContinuousClock.Instant) -> [Job] {
         guard !turn.isEmpty else { return [] }
         let jobs = turn.events.map { view, event in
-            Job(id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event)
+            Job(
+                id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event,
+                mask: ruleset.rules[view].events)
         }
         journal.accept(jobs, turn.entries, now: now)
         return jobs

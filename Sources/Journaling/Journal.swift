@@ -62,7 +62,7 @@ package enum Disposition: Sendable {
     case again(at: ContinuousClock.Instant, Outcome, counts: Bool)
     /// The file changed before the action began: the job is dropped, the ledger
     /// forgets what it rested on, and the path settles again.
-    case returned
+    case returned(at: ContinuousClock.Instant)
 }
 
 /// How many jobs stand where, since the journal was opened.

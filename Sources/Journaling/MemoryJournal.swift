@@ -28,6 +28,14 @@ package final class MemoryJournal: Journal {
         var resting = Heap<Place>()
         /// The pending job of a path, which a newer event joins.
         var byPath: [PathBytes: JobID] = [:]
+        /// The pending job that tells where the file of a path is now.
+        var byFormer: [PathBytes: JobID] = [:]
+
+        /// Forgets that newer events join the job.
+        mutating func forget(_ job: Job) {
+            if byPath[job.event.path] == job.id { byPath[job.event.path] = nil }
+            if let from = job.event.from, byFormer[from] == job.id { byFormer[from] = nil }
+        }
 
         /// Sorts out what has become due, so that a due job that can't run hides no later one.
         mutating func wake(at now: ContinuousClock.Instant) {
@@ -43,6 +51,8 @@ package final class MemoryJournal: Journal {
         var lanes: [String: Lane] = [:]
         /// Pending and running jobs.
         var jobs: [JobID: Job] = [:]
+        /// When the pending jobs are due, and the order in which they came.
+        var places: [JobID: Place] = [:]
         /// The rules and paths of running jobs.
         var running: [String: Set<PathBytes>] = [:]
         var counts = JobCounts()
@@ -82,22 +92,16 @@ package final class MemoryJournal: Journal {
         mutating func enqueue(_ job: Job, due: ContinuousClock.Instant) {
             sequence += 1
             jobs[job.id] = job
-            lanes[job.rule, default: Lane()].resting.insert(Place(due: due, sequence: sequence, job: job.id))
+            let place = Place(due: due, sequence: sequence, job: job.id)
+            places[job.id] = place
+            lanes[job.rule, default: Lane()].resting.insert(place)
             if job.event.tail != nil, lanes[job.rule]?.byPath[job.event.path] != nil {
                 // It stands beside a newer one, which goes on to take in what comes.
             } else if EventMask.differences.contains(EventMask(job.event.kind)) {
                 lanes[job.rule]?.byPath[job.event.path] = job.id
+                if let from = job.event.from { lanes[job.rule]?.byFormer[from] = job.id }
             }
             counts.pending += 1
-        }
-
-        /// Gives the place of a job that failed before to one that begins anew.
-        mutating func supersede(_ old: Job, by job: Job, due: ContinuousClock.Instant) {
-            forget(old)
-            counts.skipped += 1
-            var job = job
-            job.event = old.event
-            enqueue(job, due: due)
         }
 
         mutating func putBack(_ job: Job, _ outcome: Outcome, due: ContinuousClock.Instant, counts: Bool) {
@@ -111,39 +115,142 @@ package final class MemoryJournal: Journal {
                 enqueue(job, due: due)
                 return
             }
-            if let waiting = pending(job.rule, job.event.path), MemoryJournal.leavesProgress(job, waiting.event) {
+            let newer = related(to: job)
+            if newer.isEmpty {
+                enqueue(job, due: due)
+            } else if newer.count == 1, let waiting = newer.first, waiting.event.path == job.event.path,
+                MemoryJournal.leavesProgress(job, waiting.event)
+            {
                 forget(waiting)
-                job.event = MemoryJournal.merged(job.event, waiting.event)
+                job.event = Self.conflated([job, waiting]).first ?? job.event
+                enqueue(job, due: due)
+            } else {
+                serve(job, with: newer, due: firstDue(of: newer) ?? due)
             }
-            if !join(job) { enqueue(job, due: due) }
         }
 
-        /// Removes the job of the name that a moved file had, when nobody has begun it: it would find nothing there.
-        mutating func takeFormer(of job: Job) -> Job? {
-            guard job.event.kind == .moved, let from = job.event.from, let former = pending(job.rule, from),
-                former.attempt == 0, former.event.kind != .deleted,
-                former.event.snapshot.identity == job.event.snapshot.identity
-            else { return nil }
-            forget(former)
-            return former
+        /// When the first of them is due.
+        private func firstDue(of jobs: [Job]) -> ContinuousClock.Instant? {
+            jobs.compactMap { places[$0.id]?.due }.min()
         }
 
-        /// Of a move that nobody was told of, to a name that is gone by now, only the old name is told: it is deleted.
-        mutating func tellOldName(of waiting: Job, gone job: Job, due: ContinuousClock.Instant) -> Bool {
-            guard waiting.event.kind == .moved, job.event.kind == .deleted, let from = waiting.event.from else {
-                return false
+        // MARK: Merging
+
+        /// What is left to be told of events that nobody has been told of, in the order in which they came.
+        ///
+        /// A deletion is told even if nothing was told before, when an action has
+        /// begun with what it ends: nobody knows how far it came.
+        static func conflated(_ jobs: [Job]) -> [FileEvent] {
+            guard let newest = jobs.last else { return [] }
+            var conflation = Conflation(mask: newest.mask, roots: [newest.event.root])
+            for job in jobs { conflation.add(job.event) }
+            var events = conflation.takeAll()
+            if newest.event.kind == .deleted, jobs.dropLast().contains(where: { $0.attempt > 0 }),
+                !events.contains(where: { $0.path == newest.event.path })
+            {
+                events.append(newest.event)
             }
-            forget(waiting)
-            if ledger[job.rule]?[from] == nil, lanes[job.rule]?.byPath[from] == nil {
-                var old = waiting
-                old.event = job.event
-                old.event.path = from
-                old.event.before = waiting.event.before
-                enqueue(old, due: due)
+            // The newest is that of a followed file, whose text goes on where that of the others ended.
+            let tail = jobs.map(\.event.tail).reduce(nil) { TailText.joined($0, $1) }
+            if let tail, let place = events.firstIndex(where: { $0.path == newest.event.path }) {
+                events[place].tail = tail
             }
-            // The new name was known too, if the move replaced a file there.
-            if waiting.event.isReplaced { enqueue(job, due: due) }
-            return true
+            return events
+        }
+
+        /// The pending jobs that tell of the job's paths, and of the paths that those tell of, oldest first.
+        ///
+        /// What an action has begun with is told as far as anyone knows, and takes
+        /// part only at the job's own path.
+        private func related(to job: Job) -> [Job] {
+            guard let lane = lanes[job.rule] else { return [] }
+            var found: [JobID: Job] = [:]
+            var paths = [job.event.path, job.event.from].compactMap(\.self)
+            while let path = paths.popLast() {
+                for id in [lane.byPath[path], lane.byFormer[path]].compactMap(\.self) where found[id] == nil {
+                    guard let other = jobs[id], other.attempt == 0 || other.event.path == job.event.path else {
+                        continue
+                    }
+                    found[id] = other
+                    paths += [other.event.path, other.event.from].compactMap(\.self)
+                }
+            }
+            return found.values.sorted { places[$0.id]?.sequence ?? 0 < places[$1.id]?.sequence ?? 0 }
+        }
+
+        /// Takes a new job, merged with what is pending of its file and of its path.
+        mutating func take(_ job: Job, due: ContinuousClock.Instant) {
+            let older = related(to: job)
+            guard !older.isEmpty else {
+                enqueue(job, due: due)
+                return
+            }
+            let waiting = pending(job.rule, job.event.path)
+            if let waiting, waiting.event.tail != nil, job.event.kind == .deleted {
+                // The text is still to be told, and a deletion has no place for it.
+                standAlone(waiting)
+                enqueue(job, due: due)
+                return
+            }
+            let events = Self.conflated(older + [job])
+            let isUntouched = waiting.map { $0.attempt == 0 && $0.steps.isEmpty } ?? true
+            if older.count == 1, var waiting, isUntouched || MemoryJournal.leavesProgress(waiting, job.event),
+                events.count == 1, let event = events.first, event.path == waiting.event.path,
+                event.from == waiting.event.from
+            {
+                waiting.event = event
+                jobs[waiting.id] = waiting
+                return
+            }
+            // What rests after an attempt says nothing of the file as it is now.
+            if !isUntouched { counts.skipped += 1 }
+            replace(older, by: events, like: job, due: due)
+        }
+
+        /// Lets newer jobs do the work of one that was not done.
+        private mutating func serve(_ job: Job, with newer: [Job], due: ContinuousClock.Instant) {
+            let events = Self.conflated([job] + newer)
+            if newer.count == 1, var waiting = newer.first, events.count == 1, let event = events.first,
+                event.path == waiting.event.path, event.from == waiting.event.from
+            {
+                waiting.event = event
+                jobs[waiting.id] = waiting
+            } else {
+                replace(newer, by: events, like: job, due: due)
+            }
+        }
+
+        /// Puts events in the place of pending jobs.
+        ///
+        /// The event at the model's path is the model's job; the others take the ids that become free.
+        private mutating func replace(
+            _ pending: [Job], by events: [FileEvent], like model: Job, due: ContinuousClock.Instant
+        ) {
+            for job in pending { forget(job) }
+            var free = pending.map(\.id)
+            for event in events {
+                var id = model.id
+                if event.path != model.event.path {
+                    let same = pending.first { $0.event.path == event.path && free.contains($0.id) }?.id
+                    let random = (UInt64.random(in: 0...UInt64.max), UInt16.random(in: 0...UInt16.max))
+                    id = same ?? free.last ?? JobID(now: event.time, random: random)
+                    free.removeAll { $0 == id }
+                }
+                enqueue(Job(id: id, rule: model.rule, event: event, mask: model.mask), due: due)
+            }
+        }
+
+        /// Takes back a job whose file was not any more what the job rests on.
+        mutating func takeBack(_ job: Job, due: ContinuousClock.Instant) {
+            let newer = related(to: job)
+            if !newer.isEmpty {
+                serve(job, with: newer, due: due)
+            } else if job.event.kind == .moved {
+                takeBackMove(job.event, of: job.rule)
+            } else {
+                // A newer job would do the work of both, and the ledger know its file already.
+                apply([LedgerEntry(view: job.rule, path: job.event.path, snapshot: job.event.before)])
+            }
         }
 
         /// Makes the ledger forget a move whose new name was gone before anything was done for it.
@@ -157,18 +264,8 @@ package final class MemoryJournal: Journal {
             ledger[rule]?.set(event.path, nil)
         }
 
-        /// Merges an older job into the pending one of its path; false when there is none.
-        mutating func join(_ older: Job) -> Bool {
-            guard var waiting = pending(older.rule, older.event.path) else { return false }
-            waiting.event = MemoryJournal.merged(older.event, waiting.event)
-            jobs[waiting.id] = waiting
-            return true
-        }
-
         /// Lets a pending job be told for itself, whatever comes of its path.
-        mutating func standAlone(_ job: Job) {
-            if lanes[job.rule]?.byPath[job.event.path] == job.id { lanes[job.rule]?.byPath[job.event.path] = nil }
-        }
+        mutating func standAlone(_ job: Job) { lanes[job.rule]?.forget(job) }
 
         /// Drops the pending job that tells of nothing but this entry.
         mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
@@ -186,6 +283,7 @@ package final class MemoryJournal: Journal {
         mutating func forget(_ job: Job) {
             standAlone(job)
             jobs[job.id] = nil
+            places[job.id] = nil
             counts.pending -= 1
         }
     }
@@ -216,76 +314,20 @@ package final class MemoryJournal: Journal {
     package func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant) {
         state.withLock { state in
             state.apply(entries)
-            for var job in jobs {
+            for job in jobs {
                 guard EventMask.differences.contains(EventMask(job.event.kind)) else {
                     // It tells of a moment, not of a difference: nothing newer does its work.
                     state.enqueue(job, due: now)
                     continue
                 }
-                if let former = state.takeFormer(of: job) {
-                    job.event = Self.collapsed(former.event, job.event)
-                }
-                guard var waiting = state.pending(job.rule, job.event.path) else {
-                    state.enqueue(job, due: now)
-                    continue
-                }
-                if waiting.event.tail != nil, job.event.kind == .deleted {
-                    // The text is still to be told, and a deletion has no place for it.
-                    state.standAlone(waiting)
-                    state.enqueue(job, due: now)
-                    continue
-                }
-                if state.tellOldName(of: waiting, gone: job, due: now) { continue }
-                let isUntouched = waiting.attempt == 0 && waiting.steps.isEmpty
-                let mayGoOn = isUntouched || Self.leavesProgress(waiting, job.event)
-                waiting.event = Self.merged(waiting.event, job.event)
-                if mayGoOn {
-                    state.jobs[waiting.id] = waiting
-                } else {
-                    // It rests after an attempt, which says nothing of the file as it is now.
-                    state.supersede(waiting, by: job, due: now)
-                }
+                state.take(job, due: now)
             }
         }
-    }
-
-    /// The move of a file that was not told under its former name yet, with what was to be told.
-    fileprivate static func collapsed(_ former: FileEvent, _ move: FileEvent) -> FileEvent {
-        var event = move
-        event.before = former.before
-        event.changed = former.changed
-        event.tail = former.tail
-        switch former.kind {
-        case .created:
-            event.kind = .created
-            event.from = nil
-        case .moved: event.from = former.from
-        default: break
-        }
-        return event
     }
 
     /// Whether what was done for a job is as good after the newer event: not if it brings other content.
     fileprivate static func leavesProgress(_ job: Job, _ newer: FileEvent) -> Bool {
         newer.kind == .attributes && newer.snapshot.hasSameContent(as: job.event.snapshot)
-    }
-
-    /// One event that tells what both do: the newer facts, and that the name is new if it was.
-    fileprivate static func merged(_ waiting: FileEvent, _ newer: FileEvent) -> FileEvent {
-        var event = newer
-        event.before = waiting.before
-        event.tail = TailText.joined(waiting.tail, newer.tail)
-        if newer.kind == .modified || newer.kind == .attributes {
-            if waiting.kind == .created || waiting.kind == .moved {
-                event.kind = waiting.kind
-                event.from = waiting.from
-            } else if waiting.kind == .modified {
-                event.kind = .modified
-                event.changed = Array(Set(waiting.changed + newer.changed)).sorted()
-            }
-        }
-        event.isReplaced = waiting.isReplaced || newer.isReplaced
-        return event
     }
 
     package func lease(
@@ -305,7 +347,8 @@ package final class MemoryJournal: Journal {
                 }
                 job.attempt += 1
                 state.jobs[job.id] = job
-                if lane.byPath[job.event.path] == job.id { lane.byPath[job.event.path] = nil }
+                state.places[job.id] = nil
+                lane.forget(job)
                 state.running[rule, default: []].insert(job.event.path)
                 taken.append(job)
             }
@@ -331,13 +374,7 @@ package final class MemoryJournal: Journal {
                 state.counts.succeeded += 1
             case .ended(.skipped, _): state.counts.skipped += 1
             case .ended: state.counts.dead += 1
-            case .returned:
-                if job.event.kind == .moved {
-                    state.takeBackMove(job.event, of: job.rule)
-                } else if !state.join(job) {
-                    // A newer job would do the work of both, and the ledger know its file already.
-                    state.apply([LedgerEntry(view: job.rule, path: job.event.path, snapshot: job.event.before)])
-                }
+            case .returned(let now): state.takeBack(job, due: now)
             case .again(let due, let outcome, let counts):
                 state.putBack(job, outcome, due: due, counts: counts)
             }

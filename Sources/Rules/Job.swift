@@ -42,13 +42,16 @@ package struct Job: Sendable, Hashable {
     /// Whether the attempt before was cut off and may have done part of the work.
     package var isInterrupted: Bool
     package var previous: PreviousAttempt?
+    /// What the rule asks for, by which pending events are merged.
+    package var mask: EventMask
     /// The steps of the rule's list that have succeeded in earlier attempts; the next one goes on after them.
     package var steps: [Outcome] = []
 
-    package init(id: JobID, rule: String, event: FileEvent) {
+    package init(id: JobID, rule: String, event: FileEvent, mask: EventMask = .differences) {
         self.id = id
         self.rule = rule
         self.event = event
+        self.mask = mask
         attempt = 0
         isInterrupted = false
     }

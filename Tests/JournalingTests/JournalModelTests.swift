@@ -117,7 +117,7 @@ struct JournalModelTests {
                     _ = journal.record(job, .ended(.dead, Outcome(.failed)), [])
                     model.ended.dead += 1
                 case 2:
-                    _ = journal.record(job, .returned, [])
+                    _ = journal.record(job, .returned(at: now), [])
                     if let newer {
                         model.pending[newer].kind = entry.kind
                     } else {

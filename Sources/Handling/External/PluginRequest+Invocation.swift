@@ -46,7 +46,7 @@ extension Invocation {
 }
 
 extension PluginEvent {
-    /// The event as plugins read it, and all others who read JSON.
+    /// The event as programs are told of it.
     package init(_ event: FileEvent) {
         let snapshot = event.snapshot
         let relative = PathBytes(event.path.relative(to: event.root) ?? event.path.lastComponent)
