@@ -10,7 +10,7 @@ TEST_NEEDS = $(RUN_NEEDS) jq
 # How long `make soak` goes on.
 MINUTES ?= 60
 
-.PHONY: build demo test soak lint format check bench bench-quick clean
+.PHONY: build demo test soak lint format check bench bench-quick example docs clean
 
 ## build: the release binary at .build/release/alight
 build:
@@ -52,6 +52,14 @@ bench:
 ## bench-quick: the same, smaller, in under 2 minutes
 bench-quick: BENCH += --quick
 bench-quick: bench
+
+## example: the program in examples/ that uses the library, built and tried
+example:
+	@packaging/try-example
+
+## docs: the documentation of the library, in .build/docs/site
+docs:
+	@packaging/make-docs
 
 ## lint: the style that the compiler does not check
 lint:

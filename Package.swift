@@ -27,6 +27,7 @@ let package = Package(
     products: [
         .executable(name: "alight", targets: ["alight"]),
         .executable(name: "alight-launch", targets: ["alight-launch"]),
+        .library(name: "FileObserving", targets: ["FileObserving"]),
         .library(name: "PluginProtocol", targets: ["PluginProtocol"]),
     ],
     dependencies: [
@@ -55,7 +56,8 @@ let package = Package(
         layer("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Settling"]),
         layer("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Settling"]),
 
-        // Layer 4: rules from YAML, jobs kept, actions done.
+        // Layer 4: events for Swift programs; rules from YAML, jobs kept, actions done.
+        layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
         layer("Journaling", ["FileEvents", "PluginProtocol", "Reconciling", "Rules", heap]),
         layer(
             "RuleLoading",
@@ -78,7 +80,8 @@ let package = Package(
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling",
+                argumentParser, "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing", "Handling",
+                "Journaling",
                 logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),
@@ -94,6 +97,7 @@ let package = Package(
             "EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch", "mirror-driver"],
             exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
+        tests("FileObserving", ["FileEvents", "FileObserving", "TestKit"]),
         .executableTarget(
             name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
             swiftSettings: strict),
@@ -125,3 +129,8 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// The documentation of the libraries: `make docs`. Whoever uses a library does not pay for it.
+if Context.environment["ALIGHT_DOCS"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
+}

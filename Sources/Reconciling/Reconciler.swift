@@ -108,6 +108,8 @@ package struct Reconciler: ~Copyable {
     let ledger: any Ledger
     /// Whether a path that can't be looked at is tried again, or told of and left.
     let isPatient: Bool
+    /// Whether the ledger is that of an earlier run, so that the first listing is compared with it.
+    let resumes: Bool
     let remark: (Remark) -> Void
 
     var settler = Settler<Key, Note>()
@@ -139,8 +141,11 @@ package struct Reconciler: ~Copyable {
     ///   - views: Who wants to be told what.
     ///   - ledger: What was accepted before.
     ///   - isPatient: Whether a path that can't be looked at is tried again until it can be.
+    ///   - resumes: Whether the ledger is that of an earlier run, with which the first listing is to be compared.
     ///   - remark: Called during the calls of this value.
-    package init(views: [View], ledger: any Ledger, isPatient: Bool, remark: @escaping (Remark) -> Void) {
+    package init(
+        views: [View], ledger: any Ledger, isPatient: Bool, resumes: Bool = false, remark: @escaping (Remark) -> Void
+    ) {
         self.views = views
         filters = PathFilterIndex(views.map(\.filter))
         var policies: [SettlePolicy] = []
@@ -152,6 +157,7 @@ package struct Reconciler: ~Copyable {
         self.policies = policies
         self.ledger = ledger
         self.isPatient = isPatient
+        self.resumes = resumes
         self.remark = remark
     }
 
@@ -192,7 +198,9 @@ package struct Reconciler: ~Copyable {
     /// Takes a hint of a watched path.
     private mutating func add(_ hint: Hint, at now: ContinuousClock.Instant) {
         var hint = hint
-        if hint.signs.contains(.subtree) { compareKnown(inside: hint.path, scan: nil, at: now) }
+        if hint.signs.contains(.subtree) {
+            compareKnown(inside: hint.path, scan: nil, origin: .rescan, at: now)
+        }
         tellRaw(hint)
         hint.signs.subtract(.bare)
         hint.signs.remove(.subtree)

@@ -56,7 +56,7 @@ struct ProgramSurroundings {
             ["rules"] + (configuration.map { ["\($0)/alight/rules"] } ?? []) + (isRoot ? ["/etc/alight/rules"] : [])
     }
 
-    private static var currentFolder: PathBytes {
+    static var currentFolder: PathBytes {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         guard getcwd(&buffer, buffer.count) != nil else { return "/" }
         return PathBytes(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
