@@ -190,7 +190,7 @@ class Bench:
 
     def tell(self, name, unit, alight, reference=None, budget=None, most=None, least=None, samples=None, on="ratio"):
         """Notes a figure; the bound is on its ratio to the reference, or on the figure itself."""
-        ratio = alight / reference if reference else None
+        ratio = alight / reference if reference and unit else None
         bounded = ratio if on == "ratio" else alight
         within = None
         if bounded is not None and most is not None:
