@@ -9,19 +9,21 @@ import Testing
 /// draws new ones. One after the other, because each needs several processes.
 @Suite(.serialized) struct MirrorTests {
     struct Play: Sendable, CustomTestStringConvertible {
+        var source: String
         var mode: String
         var seed: Int
         var operations: Int
         var processes: Int
 
-        init(_ mode: String, seed: Int, operations: Int, processes: Int = 3) {
+        init(_ mode: String, of source: String = "run", seed: Int, operations: Int, processes: Int = 3) {
+            self.source = source
             self.mode = mode
             self.seed = seed
             self.operations = operations
             self.processes = processes
         }
 
-        var testDescription: String { "\(mode), seed \(seed), \(processes) processes" }
+        var testDescription: String { "\(mode) of \(source), seed \(seed), \(processes) processes" }
     }
 
     static let plays = [
@@ -36,6 +38,13 @@ import Testing
         Play("poll", seed: 2, operations: 3000),
         Play("unreadable", seed: 1, operations: 3000),
         Play("unreadable", seed: 2, operations: 3000),
+        Play("plain", of: "watch", seed: 4, operations: 4000),
+        Play("overflow", of: "watch", seed: 3, operations: 3000),
+        Play("limit", of: "watch", seed: 4, operations: 2000),
+        Play("poll", of: "watch", seed: 3, operations: 2000),
+        Play("slow", of: "watch", seed: 1, operations: 4000),
+        Play("slow", of: "watch", seed: 2, operations: 4000),
+        Play("unreadable", of: "watch", seed: 4, operations: 2000),
     ]
 
     @Test(arguments: plays)
@@ -46,7 +55,8 @@ import Testing
             let (status, driver) = Self.drive(
                 tree,
                 [
-                    "--mode", play.mode, "--seed", "\(play.seed)", "--operations", "\(play.operations)",
+                    "--mode", play.mode, "--source", play.source, "--seed", "\(play.seed)", "--operations",
+                    "\(play.operations)",
                     "--processes", "\(play.processes)", "--folder", "\(tree.root)/play",
                 ])
             #expect(status == 0, "\(driver.output)\(driver.error)")
@@ -71,7 +81,7 @@ import Testing
                 ])
             #expect(status == 1)
             let output = driver.output
-            #expect(output.contains("FAILED: seed 3, plain: at quiet point 1 "), "\(output)")
+            #expect(output.contains("FAILED: seed 3, plain of run: at quiet point 1 "), "\(output)")
             #expect(output.contains(": is not in the mirror\n    disk    "), "\(output)")
             #expect(output.contains(" ms, round 1 worker 0 #"), "\(output)")
             #expect(output.contains("to see it again: mirror-driver --seed 3 --operations 300 --processes 1 "))
@@ -98,7 +108,7 @@ import Testing
         withTempTree { tree in
             let (status, driver) = Self.drive(tree, ["--mode", "gentle"])
             #expect(status == 2)
-            #expect(driver.output.contains("'--mode gentle' is none of plain, overflow, limit, poll, unreadable"))
+            #expect(driver.output.contains("'--mode gentle' is none of plain, overflow, limit, poll, slow, unreadable"))
         }
     }
 }

@@ -16,6 +16,8 @@ struct Driver: ~Copyable {
     private var mirror = Mirror()
     private var random: SeededGenerator
     private var rounds = 0
+    /// What reads the program's lines, where that is slow.
+    private var reader: RunningProgram?
 
     /// How long a quiet point is waited for, whatever comes.
     private static let limit = Duration.seconds(90)
@@ -51,8 +53,8 @@ struct Driver: ~Copyable {
             if left == 0 { try end(program, disk, &lines) }
         }
         return """
-            seed \(options.seed), \(options.mode.rawValue): \(options.operations) operations of \(options.processes) \
-            processes, \(lines.count) events, \(mirror.entries.count) paths at the end, equal at \(rounds) quiet points
+            \(options.title): \(options.operations) operations of \(options.processes) processes, \
+            \(lines.count) events, \(mirror.entries.count) paths at the end, equal at \(rounds) quiet points
             """
     }
 
@@ -89,9 +91,9 @@ struct Driver: ~Copyable {
     private var driver: PathBytes { Places.products.appending("mirror-driver") }
 
     private mutating func start() throws(Failure) -> RunningProgram {
-        mirror = Mirror(TreeScan.facts(below: roots))
+        if !options.source.tellsWhatIsThere { mirror = Mirror(TreeScan.facts(below: roots)) }
         let arguments = options.source.arguments(options.mode, in: folder)
-        let output = folder.appending("alight")
+        let output = folder.appending(options.mode == .slow ? "program" : "alight")
         let program: RunningProgram
         if options.mode == .limit {
             let script = #"echo \#(Self.watches) >/proc/sys/user/max_inotify_watches && exec "$0" "$@""#
@@ -99,6 +101,12 @@ struct Driver: ~Copyable {
                 "/usr/bin/unshare",
                 ["--user", "--map-root-user", "/bin/sh", "-c", script, "\(alight)"] + arguments, in: folder,
                 output: output)
+        } else if options.mode == .slow {
+            let pipe = folder.appending("pipe")
+            guard pipe.withCString({ mkfifo($0, 0o600) }) == 0 else { throw Failure(text: "cannot make '\(pipe)'") }
+            reader = RunningProgram("/bin/cat", ["\(pipe)"], in: folder, output: folder.appending("alight"))
+            program = RunningProgram(
+                "/bin/sh", ["-c", #"exec "$0" "$@" >pipe"#, "\(alight)"] + arguments, in: folder, output: output)
         } else if isUnprivileged {
             program = RunningProgram(
                 "/usr/bin/setpriv", Self.setpriv + ["\(folder)/bin/alight"] + arguments, in: folder, output: output)
@@ -129,7 +137,7 @@ struct Driver: ~Copyable {
             case .overflow: "overflowed"
             case .limit: "_watches"
             case .poll: "polling"
-            case .plain, .unreadable: nil
+            case .plain, .slow, .unreadable: nil
             }
         if let sign, !program.error.contains(sign) {
             throw Failure(
@@ -141,6 +149,14 @@ struct Driver: ~Copyable {
 
     private mutating func play(_ count: Int, _ program: RunningProgram) throws(Failure) {
         // Every other round, so that a round without trouble follows.
+        if let reader, rounds % 2 == 1 {
+            reader.signal(SIGSTOP)
+            try work(count, workers: options.processes)
+            // What settles before it reads again has to be merged.
+            Deadline.pause(.milliseconds(200))
+            reader.signal(SIGCONT)
+            return
+        }
         guard options.mode == .overflow, rounds % 2 == 1 else { return try work(count, workers: options.processes) }
         // With a full queue at the start nothing of the round is told by the kernel. Later it is a part, or all of
         // it, when a root has been replaced meanwhile, which nobody watches yet: so the first time is at the start.

@@ -6,6 +6,11 @@ import TestKit
 enum EventSource: String, CaseIterable {
     /// `alight run --log-format json`, with a rule that logs the facts of every event.
     case run
+    /// `alight watch --json`, which tells first what is there.
+    case watch
+
+    /// Whether the first lines tell what is there at the start; else it is taken as known.
+    var tellsWhatIsThere: Bool { self == .watch }
 
     /// The arguments of the program.
     ///
@@ -15,6 +20,10 @@ enum EventSource: String, CaseIterable {
         case .run:
             TestFile.write(folder.appending("rules.yaml"), Self.rules(mode))
             return ["run", "rules.yaml", "--log-format", "json"]
+        case .watch:
+            let backend = mode == .poll ? ["--backend", "poll", "--poll", "200ms"] : []
+            return ["watch", "--json", "--existing", "--hidden", "--settle", "60ms"] + backend
+                + Universe.roots.map { "tree/\($0)" }
         }
     }
 
@@ -46,6 +55,23 @@ enum EventSource: String, CaseIterable {
         var message: String
     }
 
+    /// A line of `watch --json`.
+    private struct WatchLine: Decodable {
+        var event: String
+        var path: String
+        var path_base64: String?
+        var from: String?
+        var from_base64: String?
+        var type: String
+        var size: UInt64
+        var mode: String
+        var nlink: UInt32
+        var id: String
+        var mtime: String
+
+        var facts: Facts { Facts(type: type, size: size, mode: mode, links: nlink, identity: id, modified: mtime) }
+    }
+
     struct Unreadable: Error, CustomStringConvertible {
         var description: String
     }
@@ -60,17 +86,28 @@ enum EventSource: String, CaseIterable {
     func read(_ line: ArraySlice<UInt8>, number: Int) throws(Unreadable) -> Told {
         switch self {
         case .run:
-            guard let told = try? JSONDecoder().decode(RunLine.self, from: Data(line)),
-                let kind = EventKind(rawValue: told.event)
-            else {
-                throw Unreadable(description: "line \(number) tells no event: \(String(decoding: line, as: UTF8.self))")
-            }
+            let (told, kind) = try Self.decode(RunLine.self, \.event, line, number)
             let facts = told.outcome == "succeeded" ? Self.facts(told.message) : nil
             return Told(
                 number: number, kind: kind, path: Self.path(told.path, told.path_base64),
                 from: told.from.map { Self.path($0, told.from_base64) }, facts: facts,
                 isRepeated: told.state == "pending")
+        case .watch:
+            let (told, kind) = try Self.decode(WatchLine.self, \.event, line, number)
+            return Told(
+                number: number, kind: kind, path: Self.path(told.path, told.path_base64),
+                from: told.from.map { Self.path($0, told.from_base64) }, facts: told.facts)
         }
+    }
+
+    private static func decode<Line: Decodable>(
+        _ type: Line.Type, _ event: (Line) -> String, _ line: ArraySlice<UInt8>, _ number: Int
+    ) throws(Unreadable) -> (Line, EventKind) {
+        guard let told = try? JSONDecoder().decode(type, from: Data(line)), let kind = EventKind(rawValue: event(told))
+        else {
+            throw Unreadable(description: "line \(number) tells no event: \(String(decoding: line, as: UTF8.self))")
+        }
+        return (told, kind)
     }
 
     private static func path(_ text: String, _ base64: String?) -> PathBytes {

@@ -39,7 +39,7 @@ struct MirrorDriver {
             print(try driver.run())
             TestFile.removeTree(folder)
         } catch {
-            print("FAILED: seed \(options.seed), \(options.mode.rawValue): \(error.text)")
+            print("FAILED: \(options.title): \(error.text)")
             print("\nto see it again: \(options.command)\nwhat is left of it: \(folder)")
             exit(1)
         }

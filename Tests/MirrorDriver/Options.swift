@@ -10,6 +10,8 @@ enum Mode: String, CaseIterable {
     case limit
     /// The rule asks for polling.
     case poll
+    /// What the program prints is not read while the processes work.
+    case slow
     /// Folders are made unreadable and readable again; everything runs as an ordinary user.
     case unreadable
 }
@@ -38,7 +40,7 @@ struct Options {
 
     static let help = """
         usage: mirror-driver [--seed N] [--operations M] [--processes P] [--mode MODE] [--every K]
-                             [--source run] [--without WORD,...] [--patience SECONDS]
+                             [--source SOURCE] [--without WORD,...] [--patience SECONDS]
                              [--lose N] [--alight PATH] [--folder PATH]
 
         Works on files at random in P processes while alight runs, keeps a mirror of the tree from its events alone,
@@ -48,7 +50,8 @@ struct Options {
           --seed        what the operations follow from; 1
           --operations  how many, of all processes together; 10000
           --processes   with 1 the same seed does exactly the same again; 3
-          --mode        plain, overflow, limit, poll or unreadable; plain
+          --mode        plain, overflow, limit, poll, slow or unreadable; plain
+          --source      what tells the events: run, with a rule that logs them, or watch; run
           --every       operations between two comparisons; 1000
           --without     leaves out operations, by the words of the log (exchange, link, mmap, ...)
           --patience    how long no event may come while the mirror is not equal; 20
@@ -110,6 +113,9 @@ struct Options {
         defer { free(folder) }
         return PathBytes(String(cString: folder)).appending(path).normalized
     }
+
+    /// What is played, in a few words.
+    var title: String { "seed \(seed), \(mode.rawValue) of \(source.rawValue)" }
 
     /// The command that does the same again.
     var command: String {
