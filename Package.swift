@@ -29,6 +29,7 @@ let package = Package(
         .executable(name: "alight-launch", targets: ["alight-launch"]),
         .library(name: "FileObserving", targets: ["FileObserving"]),
         .library(name: "PluginProtocol", targets: ["PluginProtocol"]),
+        .library(name: "RawInotify", targets: ["RawInotify"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -40,6 +41,7 @@ let package = Package(
         .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "CAlightLinux"),
+        .target(name: "CRawInotify"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
         .executableTarget(name: "alight-launch", linkerSettings: [.unsafeFlags(["-static-executable"])]),
 
@@ -50,6 +52,7 @@ let package = Package(
 
         // Layer 2: hints, and when a path is finished.
         layer("FileWatching", ["CAlightLinux", "FileEvents"]),
+        layer("RawInotify", ["CRawInotify", "FileEvents"]),
         layer("Settling", ["CAlightLinux", "FileEvents", heap]),
 
         // Layer 3: what to do when.
@@ -103,6 +106,10 @@ let package = Package(
             swiftSettings: strict),
         tests("FileWatching", ["CAlightLinux", "FileEvents", "FileWatching", "TestKit", "watch-hints"]),
         tests("Globbing", ["Globbing"]),
+        .executableTarget(
+            name: "watch-raw", dependencies: ["FileEvents", "RawInotify"], path: "Tests/Support/watch-raw",
+            swiftSettings: strict),
+        tests("RawInotify", ["FileEvents", "RawInotify", "TestKit", "watch-raw"]),
         tests("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
         tests("Journaling", ["FileEvents", "Journaling", "PluginProtocol", "Reconciling", "Rules", "TestKit"]),
         tests(
