@@ -100,7 +100,7 @@ let package = Package(
             "EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch", "mirror-driver"],
             exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
-        tests("FileObserving", ["FileEvents", "FileObserving", "TestKit"]),
+        tests("FileObserving", ["FileEvents", "FileObserving", "RawInotify", "TestKit"]),
         .executableTarget(
             name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
             swiftSettings: strict),
