@@ -47,7 +47,7 @@ extension WatchLoop {
             } else {
                 // What is told of it comes from the folder around it.
                 lookAgain(around: folder)
-                forget(folder)
+                lose(folder)
             }
         }
     }
@@ -111,7 +111,7 @@ extension WatchLoop {
         let child = tree.child(of: folder, named: event.name)
         if isVanishing {
             // Its watches would tell wrong paths, or none.
-            if let child { forget(child) }
+            if let child { lose(child) }
             // When two folders were exchanged, another one has the name already.
             var status = cal_stat()
             guard path.withCString({ cal_stat_path($0, &status) }) == 0,
@@ -123,7 +123,7 @@ extension WatchLoop {
             if let child, let watch = tree.watch(of: child), watch == inotify?.add(path, mask, followingLink: false) {
                 return
             }
-            if let child { forget(child) }
+            if let child { lose(child) }
             visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
         } else if event.has(.attrib), child.map({ tree.flags(of: $0).contains(.failed) }) ?? true {
             // It may be readable now.

@@ -117,7 +117,7 @@ extension WatchLoop {
         var memory = listing.memory
         memory?.seal()
         if listing.isComparison, let memory { tell(memory, since: polled[folder] ?? PolledFolder(), listing) }
-        for child in tree.unseen(below: folder) { forget(child) }
+        for child in tree.unseen(below: folder) { lose(child) }
         if tree.flags(of: folder).isDisjoint(with: [.polled, .short]) {
             polled[folder] = nil
         } else {
@@ -201,7 +201,7 @@ extension WatchLoop {
                 roots[root].isLost = true
                 suspects.insert(root)
             } else {
-                forget(folder)
+                lose(folder)
             }
             return
         }
