@@ -182,6 +182,14 @@ extension WatchLoop {
 
     // MARK: Failures
 
+    /// Has folders listed that could not be, since this one or one below it may be readable now.
+    ///
+    /// A folder that is watched already keeps its watch when it is closed to the
+    /// program, and those that are made in it then fail for its sake.
+    func retry(_ folder: FolderTree.ID, origin: EventOrigin = .live) {
+        for failed in tree.failed(in: folder) { visits.append(Visit(folder: failed, origin: origin)) }
+    }
+
     /// A folder can't be watched or listed now.
     private func refuse(_ visit: Visit, _ path: PathBytes, errno: Int32, isTour: Bool) {
         if [EMFILE, ENFILE, ENOMEM].contains(errno) { postpone(visit, isTour: isTour) }

@@ -67,10 +67,7 @@ extension WatchLoop {
             let isSame = root.presence == .present && root.identity == identity && !root.isLost
             if isSame, cause == .event || cause == .unmounted || cause == .mounted {
                 roots[index].physical = physical
-                // It may be readable now.
-                if let folder = root.folder, tree.flags(of: folder).contains(.failed) {
-                    visits.append(Visit(folder: folder, origin: .live))
-                }
+                if let folder = root.folder { retry(folder) }
                 return
             }
             if !isSame { replace(index, by: (identity, physical), because: cause) }

@@ -106,8 +106,8 @@ extension WatchLoop {
             }
             if isFolder, signs.contains(.appeared), isEntered(path, listing.root) {
                 visits.append(Visit(folder: tree.enter(listing.folder, named: name), origin: .poll))
-            } else if change == .attributes, let child, tree.flags(of: child).contains(.failed) {
-                visits.append(Visit(folder: child, origin: .poll))
+            } else if change == .attributes, let child {
+                retry(child, origin: .poll)
             }
             if scope.takes(path) || signs.contains(.subtree) {
                 hints.append(Hint(path: path, signs: signs, origin: .poll))
