@@ -187,6 +187,8 @@ extension WatchLoop {
     /// A folder that is watched already keeps its watch when it is closed to the
     /// program, and those that are made in it then fail for its sake.
     func retry(_ folder: FolderTree.ID, origin: EventOrigin = .live) {
+        // A polled folder is looked at again in any case.
+        if tree.isRoot(folder), tree.flags(of: folder).contains(.polled) { return }
         for failed in tree.failed(in: folder) { visits.append(Visit(folder: failed, origin: origin)) }
     }
 
