@@ -65,6 +65,7 @@ struct ReconcilerTests {
             var desk = try Desk(inside)
             #expect(rename(tree.path("out").description, inside.appending("a").description) == 0)
             desk.take([("a", [.appeared, .moved])])
+            desk.wait(.milliseconds(60))
             let arrived = desk.events()
             #expect(arrived.map(\.kind) == [.created])
             #expect(arrived.first?.isByMove == true)
