@@ -10,7 +10,7 @@ TEST_NEEDS = $(RUN_NEEDS) jq
 # How long `make soak` goes on.
 MINUTES ?= 60
 
-.PHONY: build demo test soak lint format check clean
+.PHONY: build demo test soak lint format check bench bench-quick example docs clean
 
 ## build: the release binary at .build/release/alight
 build:
@@ -42,6 +42,25 @@ check:
 	$(SWIFT) build
 	packaging/check-rules .build/debug/alight
 
+## bench: how fast and how small, beside a small C program; some 10 minutes. BENCH=--full adds a million files
+bench:
+	@packaging/require $(BUILD_NEEDS) python3
+	$(SWIFT) build --configuration release
+	$(SWIFT) build --configuration release --package-path Benchmarks
+	Benchmarks/bench.py $(BENCH)
+
+## bench-quick: the same, smaller, in under 2 minutes
+bench-quick: BENCH += --quick
+bench-quick: bench
+
+## example: the program in examples/ that uses the library, built and tried
+example:
+	@packaging/try-example
+
+## docs: the documentation of the library, in .build/docs/site
+docs:
+	@packaging/make-docs
+
 ## lint: the style that the compiler does not check
 lint:
 	@packaging/require
@@ -53,4 +72,4 @@ format:
 	$(SWIFT) format --in-place --recursive Package.swift Sources Tests
 
 clean:
-	rm -rf .build
+	rm -rf .build Benchmarks/.build

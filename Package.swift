@@ -27,6 +27,7 @@ let package = Package(
     products: [
         .executable(name: "alight", targets: ["alight"]),
         .executable(name: "alight-launch", targets: ["alight-launch"]),
+        .library(name: "FileObserving", targets: ["FileObserving"]),
         .library(name: "PluginProtocol", targets: ["PluginProtocol"]),
     ],
     dependencies: [
@@ -55,14 +56,17 @@ let package = Package(
         layer("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Settling"]),
         layer("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Settling"]),
 
-        // Layer 4: rules from YAML, jobs kept, actions done.
+        // Layer 4: events for Swift programs; rules from YAML, jobs kept, actions done.
+        layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
         layer("Journaling", ["FileEvents", "PluginProtocol", "Reconciling", "Rules", heap]),
         layer(
             "RuleLoading",
             ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),
         layer(
             "Handling",
-            ["CAlightLinux", "CLibCrypto", "FileEvents", "PluginProtocol", "Rules", "Settling", logging]),
+            [
+                "CAlightLinux", "CLibCrypto", "FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", logging,
+            ]),
 
         // Layer 5: the pipeline.
         layer(
@@ -76,7 +80,8 @@ let package = Package(
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling",
+                argumentParser, "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing", "Handling",
+                "Journaling",
                 logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),
@@ -92,12 +97,13 @@ let package = Package(
             "EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch", "mirror-driver"],
             exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
+        tests("FileObserving", ["FileEvents", "FileObserving", "TestKit"]),
         .executableTarget(
             name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
             swiftSettings: strict),
         tests("FileWatching", ["CAlightLinux", "FileEvents", "FileWatching", "TestKit", "watch-hints"]),
         tests("Globbing", ["Globbing"]),
-        tests("Rules", ["FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
+        tests("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
         tests("Journaling", ["FileEvents", "Journaling", "PluginProtocol", "Reconciling", "Rules", "TestKit"]),
         tests(
             "Engine",
@@ -115,7 +121,7 @@ let package = Package(
         tests(
             "Handling",
             [
-                "CAlightLinux", "FileEvents", "Handling", "PluginProtocol", "Rules", "Settling", "TestKit",
+                "CAlightLinux", "FileEvents", "Globbing", "Handling", "PluginProtocol", "Rules", "Settling", "TestKit",
                 "alight-launch", logging,
             ]),
         tests("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling", "TestKit"]),
@@ -123,3 +129,8 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// The documentation of the libraries: `make docs`. Whoever uses a library does not pay for it.
+if Context.environment["ALIGHT_DOCS"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"))
+}

@@ -160,8 +160,8 @@ struct Attempt: Sendable {
             stepOutputs: job.steps.map(\.outputs))
         return Invocation(
             job: job, rule: rule.place, folder: rule.folder, maximumAttempts: rule.retry.attempts,
-            parameters: .object([:]), facts: facts, timeout: timeout, batch: rule.batch?.files, steps: job.steps,
-            stop: stop, log: log)
+            parameters: .object([:]), selection: FileSelection(filter: rule.filter, types: rule.types), facts: facts,
+            timeout: timeout, batch: rule.batch?.files, steps: job.steps, stop: stop, log: log)
     }
 
     // MARK: Own writes
@@ -295,7 +295,7 @@ extension PathBytes {
 
 extension Action {
     /// Whether the file may be gone afterwards because of it.
-    fileprivate var mayRemoveInput: Bool { isProgram || (name != "log" && name != "copy") }
+    fileprivate var mayRemoveInput: Bool { isProgram || !["log", "copy", "index"].contains(name) }
 
     /// Whether a program outside Alight does the work.
     fileprivate var isProgram: Bool {

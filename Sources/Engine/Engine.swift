@@ -104,7 +104,7 @@ package final class Engine: Sendable {
             stop: stopSignal, log: log, report: report)
         var state = RunState()
         var now = ContinuousClock.now
-        var late: Set<PathBytes> = []
+        var late: [Hint] = []
 
         while true {
             let messages = mailbox.take(
@@ -133,7 +133,7 @@ package final class Engine: Sendable {
                 watcher.hintAgain(turn.doubted)
                 dispatcher.note(accept(turn, at: now), at: now)
             } else {
-                late.formUnion(batch.hints.map(\.path))
+                late += batch.hints
             }
             if state.phase == .draining, let limit = state.limit, limit <= now { begin(.ending, &state, now) }
             if state.phase != .ending {
@@ -145,7 +145,7 @@ package final class Engine: Sendable {
         }
         // What the kernel told until now, and nobody looked at.
         watcher.stop()
-        late.formUnion(queue.take().hints.map(\.path))
+        late += queue.take().hints
         return summary(state, unsettled: reconciler.unsettled(and: late))
     }
 

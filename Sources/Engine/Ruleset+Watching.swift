@@ -11,6 +11,7 @@ extension Ruleset {
         }
         return WatchScope(
             roots: roots, isRaw: rules.contains { !$0.events.isDisjoint(with: .raw) },
+            hintsFoundFolders: rules.contains { $0.types.contains(.directory) },
             reaches: { reaches(below: $0) }, takes: { takes($0) })
     }
 }

@@ -83,9 +83,11 @@ public struct PathBytes: Hashable, Sendable {
 
     /// Calls the closure with the bytes as a C string.
     public func withCString<Result>(_ body: (UnsafePointer<CChar>) throws -> Result) rethrows -> Result {
-        let terminated = bytes.map { CChar(bitPattern: $0) } + [0]
-        return try terminated.withUnsafeBufferPointer { buffer in
-            guard let base = buffer.baseAddress else { preconditionFailure("a terminated array is never empty") }
+        // On the stack, unless the path is very long: this comes before every system call.
+        try withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { terminated in
+            bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(terminated).copyMemory(from: $0) }
+            terminated[bytes.count] = 0
+            guard let base = terminated.baseAddress else { preconditionFailure("a terminated path is never empty") }
             return try body(base)
         }
     }

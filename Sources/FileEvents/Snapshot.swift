@@ -1,5 +1,5 @@
 /// What kind of thing a path names.
-public enum FileType: String, Sendable, Hashable, CaseIterable {
+public enum FileType: String, Sendable, Hashable, CaseIterable, Codable {
     case file, directory, symlink
     /// A pipe, a socket or a device.
     case other
@@ -10,7 +10,7 @@ public enum FileType: String, Sendable, Hashable, CaseIterable {
 /// Device, inode and birth time together; never the inode alone, which ext4
 /// gives to the next file at once. Where the file system keeps no birth time it
 /// is zero, and a reused inode can't be told from its predecessor.
-public struct FileIdentity: Hashable, Sendable, CustomStringConvertible {
+public struct FileIdentity: Hashable, Sendable, Codable, CustomStringConvertible {
     public var deviceMajor: UInt32
     public var deviceMinor: UInt32
     public var inode: UInt64
@@ -29,7 +29,7 @@ public struct FileIdentity: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// The facts of a path at one moment, as statx(2) gives them without following links.
-public struct Snapshot: Hashable, Sendable {
+public struct Snapshot: Hashable, Sendable, Codable {
     public var identity: FileIdentity
     public var type: FileType
     /// Bytes.
@@ -92,7 +92,7 @@ public struct Snapshot: Hashable, Sendable {
 }
 
 /// An extended attribute of a file, see xattr(7).
-public struct ExtendedAttribute: Hashable, Sendable {
+public struct ExtendedAttribute: Hashable, Sendable, Codable {
     /// The name with its namespace, such as `user.comment`.
     public var name: PathBytes
     public var value: [UInt8]

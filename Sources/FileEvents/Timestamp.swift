@@ -1,5 +1,5 @@
 /// A moment of the system clock, to the nanosecond, as file systems keep it.
-public struct Timestamp: Hashable, Sendable, Comparable {
+public struct Timestamp: Hashable, Sendable, Comparable, Codable {
     /// Whole seconds since 1970-01-01T00:00:00Z; negative before.
     public var seconds: Int64
     /// Nanoseconds after `seconds`, 0 to 999,999,999.

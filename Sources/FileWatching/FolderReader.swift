@@ -58,7 +58,8 @@ struct FolderReader {
             offset += Int(record.loadUnaligned(fromByteOffset: length, as: UInt16.self))
             let start = record + name
             let bytes = UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self)))
-            if bytes.elementsEqual([.dot]) || bytes.elementsEqual([.dot, .dot]) { continue }
+            // The folder itself and the one above.
+            if bytes.count <= 2, bytes.allSatisfy({ $0 == .dot }) { continue }
             body(Entry(name: bytes, kind: record.load(fromByteOffset: kind, as: UInt8.self)))
         }
         return count

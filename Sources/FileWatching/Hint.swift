@@ -35,6 +35,11 @@ package struct Hint: Sendable, Hashable {
         package static let opened = Signs(rawValue: 1 << 9)
         package static let accessed = Signs(rawValue: 1 << 10)
         package static let closedUnwritten = Signs(rawValue: 1 << 11)
+
+        /// What is told of a file that nobody changes.
+        package static let bare: Signs = [.opened, .accessed, .closedUnwritten]
+        /// What is told of a file that may have another content now.
+        package static let content: Signs = [.appeared, .written, .closed]
     }
 
     package var path: PathBytes

@@ -51,6 +51,7 @@ package final class HintQueue: Sendable {
         guard !hints.isEmpty || !reports.isEmpty else { return }
         let wasEmpty = state.withLock { state in
             let wasEmpty = state.isEmpty
+            if state.hints.isEmpty { state.places.reserveCapacity(hints.count) }
             for hint in hints {
                 let next = state.hints.count
                 let place = Self.settle(&state.places[hint.path, default: next])

@@ -73,8 +73,6 @@ extension WatchLoop {
     }
 
     private func handle(_ event: InotifyEvent, in folder: FolderTree.ID) {
-        if lastPrefix?.folder != folder { lastPrefix = (folder, Self.prefix(tree.path(of: folder))) }
-        let path = Self.path(lastPrefix?.bytes ?? [], event.name)
         let isAppearing = event.has([.create, .movedTo])
         let isVanishing = event.has([.delete, .movedFrom])
         var signs: Hint.Signs = []
@@ -84,24 +82,32 @@ extension WatchLoop {
         if event.has(.modify) { signs.insert(.written) }
         if event.has(.closeWrite) { signs.insert(.closed) }
         if event.has(.attrib) { signs.insert(.attributes) }
+        // One write is three events in a row.
+        if !event.isFolder, let last = recent, last.folder == folder, last.isAbout(event.name, hints[last.hint].path) {
+            hints[last.hint].signs.formUnion(signs.union(Self.bareSigns(event)))
+            return
+        }
+        if lastPrefix?.folder != folder { lastPrefix = (folder, Self.prefix(tree.path(of: folder))) }
+        let path = Self.path(lastPrefix?.bytes ?? [], event.name)
         if event.isFolder {
             handleFolder(event, in: folder, path, isAppearing: isAppearing, isVanishing: isVanishing)
             if event.has(.movedFrom), scope.reaches(path) { signs.insert(.subtree) }
         } else {
-            if event.has(.open) { signs.insert(.opened) }
-            if event.has(.access) { signs.insert(.accessed) }
-            if event.has(.closeNoWrite) { signs.insert(.closedUnwritten) }
+            signs.formUnion(Self.bareSigns(event))
         }
         if signs.isEmpty { return }
         if scope.takes(path) || signs.contains(.subtree) {
-            let hint = Hint(path: path, signs: signs, origin: .live)
-            // One write is three events in a row.
-            if let last = hints.last, last.origin == .live, last.path == path {
-                hints[hints.count - 1].merge(hint)
-            } else {
-                hints.append(hint)
-            }
+            recent = event.isFolder ? nil : RecentFile(folder: folder, hint: hints.count)
+            hints.append(Hint(path: path, signs: signs, origin: .live))
         }
+    }
+
+    private static func bareSigns(_ event: InotifyEvent) -> Hint.Signs {
+        var signs: Hint.Signs = []
+        if event.has(.open) { signs.insert(.opened) }
+        if event.has(.access) { signs.insert(.accessed) }
+        if event.has(.closeNoWrite) { signs.insert(.closedUnwritten) }
+        return signs
     }
 
     private func handleFolder(

@@ -85,8 +85,9 @@ extension WatchLoop {
 
     private func take(_ entry: FolderReader.Entry, in listing: inout Listing, _ earlier: PolledFolder?) {
         let path = Self.path(listing.prefix, entry.name)
-        let isTaken = scope.takes(path)
-        let isEntered = listing.reader.isFolder(entry) && isEntered(path, listing.root)
+        let isFolder = listing.reader.isFolder(entry)
+        let isTaken = (scope.hintsFoundFolders || !isFolder || listing.origin != .scan) && scope.takes(path)
+        let isEntered = isFolder && isEntered(path, listing.root)
         if listing.memory != nil, isTaken || isEntered {
             var status = cal_stat()
             switch listing.reader.look(at: entry, &status) {

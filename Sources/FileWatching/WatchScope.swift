@@ -35,17 +35,21 @@ package struct WatchScope: Sendable {
     package var roots: [WatchRoot]
     /// Whether opening, reading and closing without a write are told, too.
     package var isRaw: Bool
+    /// Whether the folders that the first listing finds are worth a hint; those that appear later always are.
+    package var hintsFoundFolders: Bool
     /// Whether something strictly below the folder could be wanted.
     package var reaches: @Sendable (PathBytes) -> Bool
     /// Whether the path itself is wanted.
     package var takes: @Sendable (PathBytes) -> Bool
 
     package init(
-        roots: [WatchRoot], isRaw: Bool = false, reaches: @escaping @Sendable (PathBytes) -> Bool,
+        roots: [WatchRoot], isRaw: Bool = false, hintsFoundFolders: Bool = true,
+        reaches: @escaping @Sendable (PathBytes) -> Bool,
         takes: @escaping @Sendable (PathBytes) -> Bool
     ) {
         self.roots = roots
         self.isRaw = isRaw
+        self.hintsFoundFolders = hintsFoundFolders
         self.reaches = reaches
         self.takes = takes
     }

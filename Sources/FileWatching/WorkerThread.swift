@@ -40,6 +40,9 @@ package struct WorkerThread: Sendable {
 
     /// Waits for the thread to end.
     ///
-    /// Call it once.
+    /// Call it once, or ``detach()`` instead.
     package func join() { pthread_join(handle, nil) }
+
+    /// Lets the thread end by itself; nobody waits for it.
+    package func detach() { pthread_detach(handle) }
 }

@@ -114,6 +114,13 @@ package struct Glob: Sendable, Hashable, CustomStringConvertible {
     /// of any alternative.
     package var depth: Int? { program.depth }
 
+    private static let special = Set("*?[]{},\\".utf8)
+
+    /// The pattern that matches exactly these bytes.
+    package static func escaped(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.flatMap { special.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }
+    }
+
     package static func == (left: Glob, right: Glob) -> Bool {
         left.pattern == right.pattern && left.options == right.options
     }

@@ -76,7 +76,7 @@ package struct PathFilter: Sendable, Hashable {
     private static let slash = UInt8(ascii: "/")
 
     /// The part of the path below the root, without a leading slash; nil when it is not inside.
-    private static func relative(_ path: [UInt8], to root: [UInt8]) -> ArraySlice<UInt8>? {
+    static func relative(_ path: [UInt8], to root: [UInt8]) -> ArraySlice<UInt8>? {
         guard path.starts(with: root) else { return nil }
         if path.count == root.count { return [] }
         if root.last == slash { return path[root.count...] }

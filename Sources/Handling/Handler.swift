@@ -45,6 +45,8 @@ package struct Invocation: Sendable {
     package var maximumAttempts: Int
     /// The rule's `with:`, expanded by ``ActionRunner``; an empty object for `exec` and `shell`.
     package var parameters: Parameter
+    /// The files that the rule takes.
+    package var selection: FileSelection
     /// Where placeholders take their values from; for `exec`.
     package var facts: PlaceholderFacts
     /// How long the action may take, from the call of `run`; of a batch each request has it for itself.
@@ -61,7 +63,8 @@ package struct Invocation: Sendable {
 
     package init(
         job: Job, rule: SourcePlace, folder: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
-        facts: PlaceholderFacts, timeout: Duration, batch: Int? = nil, steps: [Outcome] = [], stop: StopSignal,
+        selection: FileSelection, facts: PlaceholderFacts, timeout: Duration, batch: Int? = nil, steps: [Outcome] = [],
+        stop: StopSignal,
         log: Logger,
         progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {
@@ -70,6 +73,7 @@ package struct Invocation: Sendable {
         self.folder = folder
         self.maximumAttempts = maximumAttempts
         self.parameters = parameters
+        self.selection = selection
         self.facts = facts
         self.timeout = timeout
         self.batch = batch

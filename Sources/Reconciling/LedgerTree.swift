@@ -30,7 +30,14 @@ package struct LedgerTree {
         static func == (left: Place, right: Place) -> Bool { left.folder === right.folder && left.name == right.name }
     }
 
+    /// The folder that was looked up last: the next path is nearly always in the same one.
+    private final class Recent {
+        var path: [UInt8] = []
+        var folder: Folder?
+    }
+
     private let root = Folder("", in: nil)
+    private let recent = Recent()
     private var places: [FileIdentity: Place] = [:]
     /// The further names of files that have several.
     private var links: [FileIdentity: [Place]] = [:]
@@ -40,16 +47,20 @@ package struct LedgerTree {
     package init() {}
 
     package subscript(path: PathBytes) -> Snapshot? {
-        guard let folder = folder(path.parent) else { return nil }
+        guard let folder = folder(holding: path) else { return nil }
         return folder.entries[PathBytes(path.lastComponent)]
     }
 
     /// Sets what is known of a path; nil forgets it.
     package mutating func set(_ path: PathBytes, _ snapshot: Snapshot?) {
         let name = PathBytes(path.lastComponent)
-        guard let folder = snapshot == nil ? folder(path.parent) : makeFolder(path.parent) else { return }
-        let old = folder.entries[name]
-        folder.entries[name] = snapshot
+        guard let folder = folder(holding: path, makingIt: snapshot != nil) else { return }
+        let old: Snapshot? =
+            if let snapshot {
+                folder.entries.updateValue(snapshot, forKey: name)
+            } else {
+                folder.entries.removeValue(forKey: name)
+            }
         count += (snapshot == nil ? 0 : 1) - (old == nil ? 0 : 1)
         if old?.identity != snapshot?.identity {
             let place = Place(folder: folder, name: name)
@@ -67,7 +78,7 @@ package struct LedgerTree {
 
     /// What is known directly in the folder, and the folders in it that hold something.
     package func list(_ path: PathBytes) -> (entries: [(path: PathBytes, snapshot: Snapshot)], folders: [PathBytes]) {
-        guard let folder = folder(path) else { return ([], []) }
+        guard let folder = folder(path.bytes[...]) else { return ([], []) }
         return (
             folder.entries.map { (path.appending($0.key.bytes), $0.value) },
             folder.folders.keys.map { path.appending($0.bytes) }
@@ -76,21 +87,22 @@ package struct LedgerTree {
 
     // MARK: Folders
 
-    private func folder(_ path: PathBytes) -> Folder? {
-        var folder = root
-        for name in path.bytes.split(separator: .slash) {
-            guard let next = folder.folders[PathBytes(name)] else { return nil }
-            folder = next
-        }
+    private func folder(holding path: PathBytes, makingIt: Bool = false) -> Folder? {
+        let parent = path.bytes[..<(path.bytes.lastIndex(of: .slash) ?? 0)]
+        if let folder = recent.folder, recent.path.elementsEqual(parent) { return folder }
+        guard let folder = folder(parent, makingIt: makingIt) else { return nil }
+        recent.path = Array(parent)
+        recent.folder = folder
         return folder
     }
 
-    private func makeFolder(_ path: PathBytes) -> Folder {
+    private func folder(_ path: ArraySlice<UInt8>, makingIt: Bool = false) -> Folder? {
         var folder = root
-        for name in path.bytes.split(separator: .slash).map({ PathBytes($0) }) {
+        for name in path.split(separator: .slash).lazy.map({ PathBytes($0) }) {
             if let next = folder.folders[name] {
                 folder = next
             } else {
+                guard makingIt else { return nil }
                 let next = Folder(name, in: folder)
                 folder.folders[name] = next
                 folder = next
@@ -104,6 +116,7 @@ package struct LedgerTree {
         var folder = folder
         while folder.entries.isEmpty, folder.folders.isEmpty, let parent = folder.parent {
             parent.folders[folder.name] = nil
+            recent.folder = nil
             folder = parent
         }
     }
@@ -117,10 +130,9 @@ package struct LedgerTree {
     }
 
     private mutating func note(_ place: Place, _ identity: FileIdentity) {
-        if places[identity] == nil {
-            places[identity] = place
-        } else {
-            links[identity, default: []].append(place)
-        }
+        guard let first = places.updateValue(place, forKey: identity) else { return }
+        // A further name of the file.
+        places[identity] = first
+        links[identity, default: []].append(place)
     }
 }

@@ -15,8 +15,10 @@ extension Reconciler {
             if scans.add(root, origin) { tellScan(.scanBegan, root, origin) }
         case .listed(let root, let origin):
             let scan = scans.of(root)
-            // A first listing misses nothing: what is not known yet can't have gone.
-            if origin != .scan { compareKnown(inside: root, scan: scan, at: now) }
+            // A first listing misses nothing, unless something was known before: what is not known yet can't have gone.
+            if origin != .scan || resumes {
+                compareKnown(inside: root, scan: scan, origin: origin == .scan ? .scan : .rescan, at: now)
+            }
             if let scan { scans.setListed(scan) }
         case .overflow: tellLifecycle(.overflow, at: nil, origin: .live)
         case .rootMissing(let root, _):
@@ -74,6 +76,7 @@ extension Reconciler {
 
     /// Passes on that the path was opened, read or closed, to views that ask for it.
     mutating func tellRaw(_ hint: Hint) {
+        if hint.signs.isDisjoint(with: .bare) { return }
         let kinds: [(sign: Hint.Signs, kind: EventKind)] = [
             (.opened, .opened), (.accessed, .accessed), (.closedUnwritten, .closed),
         ]
@@ -123,7 +126,9 @@ extension Reconciler {
                 add(key, note, at: now)
             } else if !view.tellsExisting {
                 set(view, hint.path, baseline(of: hint.path, snapshot, for: view))
-            } else if hasRested(hint.path, snapshot, view.settle) {
+            } else if hasRested(hint.path, snapshot, view.settle),
+                ledger.paths(view: view.name, identity: snapshot.identity).isEmpty
+            {
                 let known = baseline(of: hint.path, snapshot, for: view)
                 set(view, hint.path, known)
                 tell(match.view, event(.created, match.root, hint.path, known, .scan))
@@ -165,7 +170,9 @@ extension Reconciler {
     }
 
     /// Makes everything dirty that is known in the folder and is not there as it was.
-    mutating func compareKnown(inside folder: PathBytes, scan: Int?, at now: ContinuousClock.Instant) {
+    mutating func compareKnown(
+        inside folder: PathBytes, scan: Int?, origin: EventOrigin, at now: ContinuousClock.Instant
+    ) {
         for index in views.indices {
             var differing: [PathBytes] = []
             // Of a folder that is one unit with what is below it, its own facts say nothing.
@@ -177,7 +184,7 @@ extension Reconciler {
                 differing.append(path)
             }
             for path in differing {
-                var note = Note(signs: [.vanished, .listed], origin: .rescan)
+                var note = Note(signs: [.vanished, .listed], origin: origin)
                 note.scan = scan
                 add(Key(path: path, policy: policyOfView[index]), note, at: now)
             }

@@ -29,21 +29,50 @@ package struct Reconciler: ~Copyable {
         var origin: EventOrigin
         /// Found by the first listing: it is no new name, unless it appeared since.
         var wasFound = false
-        /// The last look, when it could not decide.
-        var sample: FinishedProbe.Sample?
-        /// The listing that waits for this path to be looked at.
-        var scan: Int?
-        /// The file with several names that the path was when it was dirty first.
-        var linked: FileIdentity?
         var hasArrived = false
         var hasWarned = false
+        /// What few paths need is kept apart, since very many may wait.
+        private var rare: Rare?
+
+        private final class Rare: Sendable {
+            let sample: FinishedProbe.Sample?
+            let scan: Int?
+            let linked: FileIdentity?
+
+            init?(_ sample: FinishedProbe.Sample?, _ scan: Int?, _ linked: FileIdentity?) {
+                if sample == nil, scan == nil, linked == nil { return nil }
+                self.sample = sample
+                self.scan = scan
+                self.linked = linked
+            }
+        }
+
+        init(signs: Hint.Signs, origin: EventOrigin) {
+            self.signs = signs
+            self.origin = origin
+        }
+
+        /// The last look, when it could not decide.
+        var sample: FinishedProbe.Sample? {
+            get { rare?.sample }
+            set { rare = Rare(newValue, scan, linked) }
+        }
+        /// The listing that waits for this path to be looked at.
+        var scan: Int? {
+            get { rare?.scan }
+            set { rare = Rare(sample, newValue, linked) }
+        }
+        /// The file with several names that the path was when it was dirty first.
+        var linked: FileIdentity? {
+            get { rare?.linked }
+            set { rare = Rare(sample, scan, newValue) }
+        }
 
         mutating func merge(_ later: Note) {
             signs.formUnion(later.signs)
             if later.origin == .live { origin = .live }
-            sample = nil
+            if rare != nil || later.rare != nil { rare = Rare(nil, scan, linked ?? later.linked) }
             wasFound = wasFound || later.wasFound
-            linked = linked ?? later.linked
             hasArrived = hasArrived || later.hasArrived
         }
     }
@@ -74,18 +103,21 @@ package struct Reconciler: ~Copyable {
     }
 
     let views: [View]
+    private let filters: PathFilterIndex
     let policies: [SettlePolicy]
     /// The index of each view's policy.
     let policyOfView: [Int]
     let ledger: any Ledger
     /// Whether a path that can't be looked at is tried again, or told of and left.
     let isPatient: Bool
+    /// Whether the ledger is that of an earlier run, so that the first listing is compared with it.
+    let resumes: Bool
     let remark: (Remark) -> Void
 
     var settler = Settler<Key, Note>()
     var turn = Turn()
-    /// The newest of the turn's entries for a view and path.
-    var overlay: [String: [PathBytes: LedgerEntry]] = [:]
+    /// Which of the turn's entries is the newest for a view and path.
+    var overlay: [String: [PathBytes: Int]] = [:]
     /// Other names of files that changed: the kernel tells of one name only.
     var otherNames: [(key: Key, note: Note)] = []
     var scans = ScanTable()
@@ -100,6 +132,8 @@ package struct Reconciler: ~Copyable {
     /// Folders in which something could not be looked at, which has been said.
     var unreadable: Set<PathBytes> = []
 
+    /// How long a file rests that was complete when it came.
+    static let moment = Duration.milliseconds(50)
     /// After so long a file that is still being written to is worth a warning.
     static let patience = Duration.seconds(600)
     /// A file that changed so shortly before the start may still be in the making.
@@ -111,9 +145,13 @@ package struct Reconciler: ~Copyable {
     ///   - views: Who wants to be told what.
     ///   - ledger: What was accepted before.
     ///   - isPatient: Whether a path that can't be looked at is tried again until it can be.
+    ///   - resumes: Whether the ledger is that of an earlier run, with which the first listing is to be compared.
     ///   - remark: Called during the calls of this value.
-    package init(views: [View], ledger: any Ledger, isPatient: Bool, remark: @escaping (Remark) -> Void) {
+    package init(
+        views: [View], ledger: any Ledger, isPatient: Bool, resumes: Bool = false, remark: @escaping (Remark) -> Void
+    ) {
         self.views = views
+        filters = PathFilterIndex(views.map(\.filter))
         var policies: [SettlePolicy] = []
         policyOfView = views.map { view in
             if let known = policies.firstIndex(of: view.settle) { return known }
@@ -123,6 +161,7 @@ package struct Reconciler: ~Copyable {
         self.policies = policies
         self.ledger = ledger
         self.isPatient = isPatient
+        self.resumes = resumes
         self.remark = remark
     }
 
@@ -132,8 +171,12 @@ package struct Reconciler: ~Copyable {
     /// When `takeSettled` has to be called next, at the latest; nil when nothing waits.
     package var nextDeadline: ContinuousClock.Instant? { settler.nextDeadline }
 
-    /// The paths that have not settled, and those of the others that hold something which no view was told of.
-    package func unsettled(and others: Set<PathBytes>) -> [PathBytes] {
+    /// The paths that have not settled, and those of the late hints that hold something which no view was told of.
+    ///
+    /// What the first listing found is no news, unless a view asks for it.
+    package func unsettled(and late: [Hint]) -> [PathBytes] {
+        let tellsExisting = views.contains(where: \.tellsExisting)
+        let others = Set(late.filter { tellsExisting || $0.origin != .scan }.map(\.path))
         let news = others.filter { path in
             guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
             return matches(path).contains { match in
@@ -159,9 +202,12 @@ package struct Reconciler: ~Copyable {
     /// Takes a hint of a watched path.
     private mutating func add(_ hint: Hint, at now: ContinuousClock.Instant) {
         var hint = hint
-        if hint.signs.contains(.subtree) { compareKnown(inside: hint.path, scan: nil, at: now) }
+        if hint.signs.contains(.subtree) {
+            compareKnown(inside: hint.path, scan: nil, origin: .rescan, at: now)
+        }
         tellRaw(hint)
-        hint.signs.subtract([.subtree, .opened, .accessed, .closedUnwritten])
+        hint.signs.subtract(.bare)
+        hint.signs.remove(.subtree)
         guard !hint.signs.isEmpty else { return }
         addTrees(holding: hint, at: now)
         let matches = matches(hint.path)
@@ -173,7 +219,7 @@ package struct Reconciler: ~Copyable {
             return
         } else {
             var present: Snapshot?
-            if !hint.signs.isDisjoint(with: [.appeared, .written, .closed]),
+            if !hint.signs.isDisjoint(with: .content),
                 case .present(let snapshot) = DiskProbe.look(at: hint.path)
             {
                 present = snapshot
@@ -203,11 +249,13 @@ package struct Reconciler: ~Copyable {
     /// The one way into the settler: restarts the quiet time of a key, and merges what is known of it.
     mutating func add(_ key: Key, _ note: Note, at now: ContinuousClock.Instant) {
         let policy = policies[key.policy]
-        // A complete file that was renamed into place has nothing to be waited for; its proof still comes.
+        // A complete file that was renamed into place has nothing to be waited for; its proof still comes, and a
+        // moment for the action that may have renamed it to say so.
         let isComplete =
             note.signs.isSuperset(of: [.appeared, .moved]) && note.signs.isDisjoint(with: [.written, .listed])
             && !policy.isTree && !settler.contains(key)
-        let quiet = isComplete ? .zero : policy.quiet(isPolled: note.signs.contains(.polled) || isPolled(key.path))
+        let asked = policy.quiet(isPolled: note.signs.contains(.polled) || isPolled(key.path))
+        let quiet = isComplete ? min(asked, Self.moment) : asked
         if !settler.contains(key) { scans.begin(note.scan) }
         settler.add(key, note: note, quiet: quiet, longest: policy.maximumWait, at: now) { $0.merge(note) }
     }
@@ -252,8 +300,8 @@ package struct Reconciler: ~Copyable {
     /// The views that take the path by name, in order.
     func matches(_ path: PathBytes) -> [Match] {
         var matches: [Match] = []
-        for (index, view) in views.enumerated() {
-            if let root = view.filter.root(taking: path.bytes) {
+        for index in filters.candidates(for: path.bytes) {
+            if let root = views[index].filter.root(taking: path.bytes) {
                 matches.append(Match(view: index, root: PathBytes(root)))
             }
         }
@@ -264,8 +312,8 @@ package struct Reconciler: ~Copyable {
     private mutating func addTrees(holding hint: Hint, at now: ContinuousClock.Instant) {
         // What a listing finds below is compared with the folder.
         guard hint.signs != .listed else { return }
-        for (index, view) in views.enumerated() where view.filter.isTree {
-            for folder in view.filter.trees(holding: hint.path.bytes) {
+        for index in filters.treeCandidates(for: hint.path.bytes) {
+            for folder in views[index].filter.trees(holding: hint.path.bytes) {
                 let key = Key(path: PathBytes(folder), policy: policyOfView[index])
                 add(key, Note(signs: .written, origin: hint.origin), at: now)
             }
@@ -274,14 +322,13 @@ package struct Reconciler: ~Copyable {
 
     /// What is known of the path, with what this turn is about to commit.
     func known(_ view: View, _ path: PathBytes) -> Snapshot? {
-        if let entry = overlay[view.name]?[path] { return entry.snapshot }
+        if let entry = overlay[view.name]?[path] { return turn.entries[entry].snapshot }
         return ledger.snapshot(view: view.name, path: path)
     }
 
     mutating func set(_ view: View, _ path: PathBytes, _ snapshot: Snapshot?) {
-        let entry = LedgerEntry(view: view.name, path: path, snapshot: snapshot)
-        turn.entries.append(entry)
-        overlay[view.name, default: [:]][path] = entry
+        overlay[view.name, default: [:]][path] = turn.entries.count
+        turn.entries.append(LedgerEntry(view: view.name, path: path, snapshot: snapshot))
     }
 
     mutating func tell(_ view: Int, _ event: FileEvent) {

@@ -182,13 +182,10 @@ extension RuleDecoder {
 
 /// Works on the literal beginning of a pattern.
 enum PathPrefix {
-    private static let special = Set("*?[]{},\\".utf8)
     private static let wild = Set("*?[{\\".utf8)
 
     /// A pattern that matches exactly these bytes.
-    static func escaped(_ bytes: [UInt8]) -> [UInt8] {
-        bytes.flatMap { special.contains($0) ? [UInt8(ascii: "\\"), $0] : [$0] }
-    }
+    static func escaped(_ bytes: [UInt8]) -> [UInt8] { Glob.escaped(bytes) }
 
     /// Literal text of a rules file, in which `$${` stands for `${`.
     static func unescapingDollars(_ bytes: ArraySlice<UInt8>) -> [UInt8] {

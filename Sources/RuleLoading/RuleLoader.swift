@@ -59,6 +59,7 @@ package struct RuleLoader: Sendable {
             loaded.diagnostics += diagnostics
             rules += decoded.filter(\.isEnabled).map(\.rule)
             loaded.disabledRules += decoded.filter { !$0.isEnabled }.map(\.rule)
+            loaded.rulesInOrder += decoded.map(\.rule)
         }
         loaded.ruleset = Ruleset(rules)
         return loaded
@@ -183,6 +184,8 @@ package struct LoadedRules: Sendable {
     package var ruleset = Ruleset([])
     /// Rules with `enabled: false`, checked like all others.
     package var disabledRules: [Rule] = []
+    /// Enabled and disabled ones, in the order of files and entries.
+    package var rulesInOrder: [Rule] = []
     /// What is wrong, in the order of files and lines.
     package var diagnostics: [Diagnostic] = []
     /// The absolute paths of the rules files, also of those with errors.

@@ -247,7 +247,7 @@ extension RuleDecoder {
 
     // MARK: - What a handler takes
 
-    /// Tells of events and types that the rule asks for and the handler does not take.
+    /// Tells of events and types that the rule asks for and the handler does not take, and of events that it lacks.
     func checkLimits(of step: DecodedStep, events: EventMask, types: Set<FileType>, settings: RuleSettings) {
         guard let handler = step.handler, let mark = step.handlerMark else { return }
         let name = quoted(handler.reference.name)
@@ -266,6 +266,14 @@ extension RuleDecoder {
                     at: word.map { self.mark($0.node) } ?? mark,
                     help: word == nil ? "write 'events: [\(list)]'" : "it takes \(list)")
             }
+        }
+        let lacking = handler.neededEvents.subtracting(events)
+        if !lacking.isEmpty {
+            let nouns = EventSpelling.words(of: lacking).map { "'\($0)'" }.joined(separator: ", ")
+            let list = EventSpelling.words(of: events.union(handler.neededEvents)).joined(separator: ", ")
+            problems.error(
+                "\(name) needs \(nouns.contains(",") ? "the events" : "the event") \(nouns) too",
+                at: settings.eventWords.first.map { self.mark($0.node) } ?? mark, help: "write 'events: [\(list)]'")
         }
         if let taken = handler.types {
             let excess = FileType.allCases.filter { types.contains($0) && !taken.contains($0) }

@@ -52,15 +52,18 @@ package struct HandlerDescription: Sendable {
     package var events: EventMask?
     /// The types of file it takes; nil for all.
     package var types: Set<FileType>?
+    /// The events without which it can't do its work.
+    package var neededEvents: EventMask
 
     package init(
         reference: HandlerReference, parameters: ParameterSchema?, events: EventMask? = nil,
-        types: Set<FileType>? = nil
+        types: Set<FileType>? = nil, neededEvents: EventMask = []
     ) {
         self.reference = reference
         self.parameters = parameters
         self.events = events
         self.types = types
+        self.neededEvents = neededEvents
     }
 }
 

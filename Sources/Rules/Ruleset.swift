@@ -11,9 +11,11 @@ package struct Ruleset: Sendable {
     /// The literal folders in front of the rules' wildcards, where watching begins.
     package let roots: [PathBytes]
     private let places: [String: Int]
+    private let filters: PathFilterIndex
 
     package init(_ rules: [Rule]) {
         self.rules = rules
+        filters = PathFilterIndex(rules.map(\.filter))
         places = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
         var policies: [SettlePolicy] = []
         for rule in rules where !policies.contains(rule.settle) { policies.append(rule.settle) }
@@ -30,19 +32,17 @@ package struct Ruleset: Sendable {
     /// The rules that take the path by name, in order.
     package func rules(taking path: PathBytes) -> [Match] {
         var matches: [Match] = []
-        for (index, rule) in rules.enumerated() {
-            if let root = rule.root(taking: path) { matches.append(Match(rule: index, root: root)) }
+        for index in filters.candidates(for: path.bytes) {
+            if let root = rules[index].root(taking: path) { matches.append(Match(rule: index, root: root)) }
         }
         return matches
     }
 
     /// Whether any rule takes the path by name, or a folder above it as one unit with what is in it.
-    package func takes(_ path: PathBytes) -> Bool {
-        rules.contains { $0.root(taking: path) != nil || !$0.filter.trees(holding: path.bytes).isEmpty }
-    }
+    package func takes(_ path: PathBytes) -> Bool { filters.takes(path.bytes) }
 
     /// Whether any rule could take a path strictly below the folder: what makes it worth a watch.
-    package func reaches(below folder: PathBytes) -> Bool { rules.contains { $0.reaches(below: folder) } }
+    package func reaches(below folder: PathBytes) -> Bool { filters.reaches(below: folder.bytes) }
 
     package func rule(named name: String) -> Rule? { places[name].map { rules[$0] } }
 

@@ -41,6 +41,13 @@ package enum DiskProbe {
         }
     }
 
+    /// The path without symbolic links; nil when there is nothing of that name.
+    package static func resolve(_ path: PathBytes) -> PathBytes? {
+        guard let resolved = path.withCString({ realpath($0, nil) }) else { return nil }
+        defer { free(resolved) }
+        return PathBytes(UnsafeRawBufferPointer(start: resolved, count: strlen(resolved)))
+    }
+
     /// How many entries a folder has; nil when it can't be listed.
     package static func children(of folder: PathBytes) -> Int? {
         guard var names = try? FolderNames(folder) else { return nil }

@@ -13,11 +13,13 @@ struct AlightCommand: ParsableCommand {
 
               alight check rules/     look at the rules
               alight run rules/       watch, until Ctrl-C
+              alight explain PATH     say which rules take a path, and why the others don't
+              alight watch DIR        print what happens, without rules
 
             \(ExitStatus.table)
             """,
         version: Version.text,
-        subcommands: [RunCommand.self, CheckCommand.self])
+        subcommands: [RunCommand.self, CheckCommand.self, ExplainCommand.self, WatchCommand.self])
 
     static func main() {
         Signals.prepare()

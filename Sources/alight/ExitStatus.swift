@@ -6,7 +6,7 @@ enum ExitStatus: Int32 {
     case runtimeError = 1
     case usage = 2
     case rulesInvalid = 3
-    /// With `--once`: no file was taken by any rule.
+    /// With `--once`: no file was taken by any rule; of `explain`: no path.
     case nothingMatched = 4
     /// With `--once`: some jobs failed.
     case someFailed = 5
@@ -18,7 +18,7 @@ enum ExitStatus: Int32 {
           1  runtime error
           2  wrong usage
           3  rules invalid
-          4  nothing matched (--once)
+          4  nothing matched (--once, explain)
           5  some jobs failed (--once)
         """
 }

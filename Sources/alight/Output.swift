@@ -21,23 +21,41 @@ struct Output: Sendable {
     /// Writes the text and a newline; a reader that has gone is not an error.
     ///
     /// A reader that is there and does not read, a paused terminal say, is waited for until ``hurry()``.
-    func write(_ text: String) {
+    ///
+    /// - Parameter text: One line, or several.
+    /// - Returns: Whether all of it was written.
+    @discardableResult
+    func write(_ text: String) -> Bool {
         var bytes = Array(text.utf8)
         bytes.append(UInt8(ascii: "\n"))
-        turn.lock.withLock { _ in
+        return turn.lock.withLock { _ in
             var written = 0
             while written < bytes.count {
-                guard waitForRoom() else { return }
+                guard waitForRoom() else { return false }
                 let step = bytes.withUnsafeBytes {
                     Glibc.write(
                         descriptor, $0.baseAddress.map { $0 + written }, min(bytes.count - written, Self.pipeRoom))
                 }
                 if step < 0, errno == EINTR || errno == EAGAIN { continue }
-                guard step > 0 else { return }
+                guard step > 0 else { return false }
                 written += step
             }
+            return true
         }
     }
+
+    /// Blocks until nobody reads any more: the other end of a pipe is closed, the terminal is gone.
+    ///
+    /// A file is always read, so for a file it never returns.
+    func waitForDeparture() {
+        while true {
+            var waited = pollfd(fd: descriptor, events: 0, revents: 0)
+            if poll(&waited, 1, -1) > 0, waited.revents != 0 { return }
+        }
+    }
+
+    /// Ends the program between two lines.
+    func exit(_ status: ExitStatus) -> Never { turn.lock.withLock { _ in Glibc.exit(status.rawValue) } }
 
     // MARK: Readers that do not read
 
@@ -66,7 +84,9 @@ enum Display {
     /// File names come from anyone: a name must not be able to move the cursor or forge a line of the log.
     static func path(_ path: PathBytes) -> String { text(path.bytes) }
 
-    static func text(_ bytes: some Sequence<UInt8>) -> String {
+    static func text(_ bytes: some Collection<UInt8>) -> String {
+        // Nearly every name needs no second look: printable ASCII is safe.
+        if bytes.allSatisfy({ (0x20...0x7e).contains($0) }) { return String(decoding: bytes, as: UTF8.self) }
         var shown = ""
         var decoder = UTF8.ForwardParser()
         var iterator = bytes.makeIterator()

@@ -48,7 +48,7 @@ struct ProgramSurroundings {
             searchFolders: searchFolders, launcher: launcher, environment: environment,
             parse: { YAMLReader.json(from: $0) })
         registry = HandlerRegistry(
-            builtIn: [LogHandler(), CopyHandler(), MoveHandler()], discovery: discovery, host: host)
+            builtIn: [LogHandler(), CopyHandler(), MoveHandler(), IndexHandler()], discovery: discovery, host: host)
         runner = ActionRunner(registry: registry, host: host)
         loading = RuleLoader.Surroundings(
             home: home, environment: { variables[$0] }, currentFolder: Self.currentFolder)
@@ -56,7 +56,7 @@ struct ProgramSurroundings {
             ["rules"] + (configuration.map { ["\($0)/alight/rules"] } ?? []) + (isRoot ? ["/etc/alight/rules"] : [])
     }
 
-    private static var currentFolder: PathBytes {
+    static var currentFolder: PathBytes {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         guard getcwd(&buffer, buffer.count) != nil else { return "/" }
         return PathBytes(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })

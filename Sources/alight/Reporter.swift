@@ -108,7 +108,9 @@ struct Reporter: Sendable {
         if summary.unfinished > 0 { say(.warning, "not finished: \(Self.count(summary.unfinished, "job"))") }
     }
 
-    private static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
+    static func count(_ number: some BinaryInteger, _ noun: String) -> String {
+        "\(number) \(noun)\(number == 1 ? "" : "s")"
+    }
 
     static func json(_ object: [String: JSONValue]) -> String {
         let encoder = JSONEncoder()
@@ -229,7 +231,7 @@ struct Reporter: Sendable {
         return Double(seconds * 1_000_000 + attoseconds / 1_000_000_000_000) / 1000
     }
 
-    private static func seconds(_ duration: Duration) -> String {
+    static func seconds(_ duration: Duration) -> String {
         let milliseconds = milliseconds(duration)
         if milliseconds < 1000 { return "\(Int(milliseconds.rounded())) ms" }
         if milliseconds < 60_000 { return "\((milliseconds / 100).rounded() / 10) s" }
@@ -237,7 +239,7 @@ struct Reporter: Sendable {
     }
 
     /// The local time of day.
-    private static func clock(_ time: Timestamp) -> String {
+    static func clock(_ time: Timestamp) -> String {
         var seconds = time_t(time.seconds)
         var parts = tm()
         localtime_r(&seconds, &parts)

@@ -214,6 +214,52 @@ struct LifeTests {
         }
     }
 
+    @Test func `folders that are there give no hint when none is asked for, those that come later do`() throws {
+        try withTempTree { tree in
+            let root = tree.path("in")
+            TestFile.write(root.appending("old/file"), "x")
+            let queue = HintQueue(wake: {})
+            let watcher = try Watcher(
+                scope: WatchScope(
+                    roots: [WatchRoot(path: root)], hintsFoundFolders: false, reaches: { _ in true },
+                    takes: { _ in true }), queue: queue)
+            defer { watcher.stop() }
+            var paths: Set<PathBytes> = []
+            func wait(for path: PathBytes) -> Bool {
+                Deadline.wait {
+                    paths.formUnion(queue.take().hints.map(\.path))
+                    return paths.contains(path)
+                }
+            }
+            #expect(wait(for: root.appending("old/file")))
+            TestFile.makeFolder(root.appending("new"))
+            #expect(wait(for: root.appending("new")))
+            #expect(!paths.contains(root.appending("old")))
+        }
+    }
+
+    @Test func `what happens to two files by turns is told of each`() throws {
+        try withTempTree { tree in
+            let root = tree.path("in")
+            let names = ["a", "ba", "a.b"]
+            for name in names { TestFile.write(root.appending(name), "x") }
+            TestFile.write(root.appending("sub/a"), "x")
+            let watched = try Watched([root])
+            #expect(watched.wait(\.isReady))
+            watched.clear()
+            for _ in 0..<3 {
+                for name in names { TestFile.write(root.appending(name), "y") }
+                TestFile.write(root.appending("sub/a"), "y")
+            }
+            let paths = (names + ["sub/a"]).map { root.appending($0) }
+            #expect(
+                watched.wait { watched in
+                    paths.allSatisfy { watched.hints[$0]?.isSuperset(of: [.written, .closed]) ?? false }
+                })
+            #expect(Set(watched.hints.keys) == Set(paths))
+        }
+    }
+
     @Test func `S22: stopping in the middle of a listing ends at once`() throws {
         try withTempTree { tree in
             for folder in 0..<200 {

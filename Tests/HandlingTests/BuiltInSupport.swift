@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import Globbing
 import Handling
 import PluginProtocol
 import Rules
@@ -15,6 +16,7 @@ struct BuiltInRun {
     /// What the event tells of the file; nil to look.
     var snapshot: Snapshot?
     var folder: PathBytes = "/nowhere"
+    var selection = FileSelection(filter: PathFilter(globs: []), types: [.file])
     var log = LogLines()
 
     init(_ handler: any Handler) { self.handler = handler }
@@ -29,7 +31,8 @@ struct BuiltInRun {
         return handler.run(
             Invocation(
                 job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: folder,
-                maximumAttempts: 5, parameters: .object(parameters.mapValues { .text($0.bytes) }), facts: facts,
+                maximumAttempts: 5, parameters: .object(parameters.mapValues { .text($0.bytes) }),
+                selection: selection, facts: facts,
                 timeout: .seconds(60), stop: stop, log: log.logger))
     }
 }

@@ -1,6 +1,7 @@
 import CAlightLinux
 import FileEvents
 import Foundation
+import Globbing
 import Handling
 import Logging
 import PluginProtocol
@@ -185,8 +186,9 @@ struct Stage {
         let progress = progress
         var invocation = Invocation(
             job: job, rule: SourcePlace(file: "rules/photos.yaml", line: 12, column: 5), folder: folder.path,
-            maximumAttempts: 5, parameters: .object([:]), facts: facts, timeout: .seconds(60), stop: stop,
-            log: log.logger
+            maximumAttempts: 5, parameters: .object([:]),
+            selection: FileSelection(filter: PathFilter(globs: []), types: [.file]), facts: facts,
+            timeout: .seconds(60), stop: stop, log: log.logger
         ) { fraction, message in
             progress.change { $0.append("\(fraction) \(message ?? "-")") }
         }

@@ -56,6 +56,11 @@ struct Desk: ~Copyable {
 
     var isEmpty: Bool { reconciler.isEmpty }
 
+    /// The names that are given up when it stops now, with hints that came too late.
+    func unsettled(and names: [String], origin: EventOrigin) -> [PathBytes] {
+        reconciler.unsettled(and: names.map { Hint(path: root.appending($0), signs: .listed, origin: origin) })
+    }
+
     /// Hands over what a watcher would say, in one batch, and commits what follows at once.
     mutating func take(
         _ hints: [(name: String, signs: Hint.Signs)] = [], origin: EventOrigin = .live, reports: [WatchReport] = []

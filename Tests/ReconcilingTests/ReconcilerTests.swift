@@ -23,6 +23,17 @@ struct ReconcilerTests {
         }
     }
 
+    @Test func `what the first listing found is not given up at a stop, unless it was to be told`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("a"), "x")
+            let desk = try Desk(tree.root, isReady: false)
+            #expect(desk.unsettled(and: ["a"], origin: .scan) == [])
+            #expect(desk.unsettled(and: ["a"], origin: .live) == [tree.path("a")])
+            let asking = try Desk(tree.root, existing: true, isReady: false)
+            #expect(asking.unsettled(and: ["a"], origin: .scan) == [tree.path("a")])
+        }
+    }
+
     @Test(
         arguments: [
             ("longer", EventMask.extended, ["modified a"]), ("s", .truncated, ["modified a"]),
@@ -68,6 +79,7 @@ struct ReconcilerTests {
             var desk = try Desk(inside)
             #expect(rename(tree.path("out").description, inside.appending("a").description) == 0)
             desk.take([("a", [.appeared, .moved])])
+            desk.wait(.milliseconds(60))
             let arrived = desk.events()
             #expect(arrived.map(\.kind) == [.created])
             #expect(arrived.first?.isByMove == true)

@@ -91,6 +91,9 @@ package final class ScenarioRunner {
         case "mounts":
             hasMounts = true
             prefix += ["unshare", "-m", "--propagation", "private"]
+        case "first":
+            if isOrdinary { own(folder, withAll: true) }
+            try shell(line.text(1))
         case "sh":
             if program == nil { try start([]) }
             try shell(line.text(1))

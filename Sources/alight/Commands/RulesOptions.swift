@@ -5,7 +5,7 @@ import Handling
 import RuleLoading
 import Rules
 
-/// Loads rules as the commands need them, with plugins and surroundings.
+/// Rules that are the arguments of a command.
 struct RulesOptions: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
@@ -13,12 +13,35 @@ struct RulesOptions: ParsableArguments {
             discussion: "Default: ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules."))
     var rules: [String] = []
 
+    /// Loads the rules and says what is wrong with them.
+    ///
+    /// - Throws: `Exit` when they can't be used.
+    func load(_ program: ProgramSurroundings) throws -> LoadedRules { try program.load(rules) }
+}
+
+/// Rules for a command whose arguments are something else.
+struct NamedRules: ParsableArguments {
+    @Option(
+        name: .customLong("rules"),
+        help: ArgumentHelp(
+            "A rules file, or a folder of them; may be repeated.",
+            discussion: "Default: ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules.",
+            valueName: "path"))
+    var rules: [String] = []
+
+    /// Loads the rules and says what is wrong with them.
+    ///
+    /// - Throws: `Exit` when they can't be used.
+    func load(_ program: ProgramSurroundings) throws -> LoadedRules { try program.load(rules) }
+}
+
+extension ProgramSurroundings {
     /// The rules that were named, or those in the first default place that exists.
     ///
     /// - Throws: `Exit` when nothing was named and no default place exists; it has been said.
-    func places(_ surroundings: ProgramSurroundings) throws -> [String] {
-        if !rules.isEmpty { return rules }
-        let candidates = surroundings.defaultRules
+    private func places(_ named: [String]) throws -> [String] {
+        if !named.isEmpty { return named }
+        let candidates = defaultRules
         for candidate in candidates where FileManager.default.fileExists(atPath: candidate) { return [candidate] }
         Output.error.write(
             """
@@ -31,9 +54,9 @@ struct RulesOptions: ParsableArguments {
     /// Loads the rules and says what is wrong with them.
     ///
     /// - Throws: `Exit` when they can't be used.
-    func load(_ program: ProgramSurroundings) throws -> LoadedRules {
-        let loader = RuleLoader(catalog: program.registry, surroundings: program.loading)
-        let loaded = loader.load(try places(program))
+    fileprivate func load(_ named: [String]) throws -> LoadedRules {
+        let loader = RuleLoader(catalog: registry, surroundings: loading)
+        let loaded = loader.load(try places(named))
         for diagnostic in loaded.diagnostics {
             Output.error.write(diagnostic.description)
         }

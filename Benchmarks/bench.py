@@ -1,0 +1,499 @@
+#!/usr/bin/env python3
+"""Measures the built program beside a small C program that does the least that is possible.
+
+    Benchmarks/bench.py                    all scenarios, some 10 minutes
+    Benchmarks/bench.py --quick            smaller trees and fewer runs, under 2 minutes
+    Benchmarks/bench.py --full             also a tree of a million files
+    Benchmarks/bench.py --only storm,drop  these scenarios
+    Benchmarks/bench.py --json FILE        writes the figures there, too
+
+Both run by turns, A B A B, so that what else the machine does hits both; figures
+are medians. A budget that is missed is told, and is no failure: the exit status is
+0 whenever everything could be measured. `make bench` builds all that it needs.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import resource
+import select
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PATIENCE = 300
+
+STORM = """
+rules:
+  - { name: storm, path: "%s/**/*.dat", settle: 1h, action: log }
+  - { name: sentinel, path: "%s/**/sentinel*", settle: 0, action: log }
+"""
+LINES = """
+rules:
+  - { name: lines, path: "%s/**", settle: 0, concurrency: 4, action: log }
+"""
+# As many rules as somebody might have, each for a folder of its own, beside those of the storm.
+OTHERS = "".join(
+    '  - { name: other%d, path: "%%s/other%d/*.{jpg,png}", settle: 5s, action: log }\n' % (index, index)
+    for index in range(998))
+
+
+class Failure(Exception):
+    """Something could not be measured."""
+
+
+class Program:
+    """A program that watches, from its start until it is stopped."""
+
+    def __init__(self, argv, output=subprocess.DEVNULL):
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE, preexec_fn=limit_descriptors)
+        self.pid = self.process.pid
+        self.lines = []
+        self.ready = threading.Event()
+        self.seconds = None
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            self.lines.append(line.decode(errors="replace").rstrip())
+            if b"ready: " in line and not self.ready.is_set():
+                self.seconds = time.monotonic() - self.started
+                self.ready.set()
+        self.ready.set()
+
+    def wait_ready(self):
+        """Waits until it says that it watches, and gives the seconds from its start."""
+        self.ready.wait(PATIENCE)
+        if self.seconds is None:
+            raise Failure("%s never was ready: %s" % (self.process.args[0], self.lines[-3:]))
+        return self.seconds
+
+    def overflows(self):
+        return sum("overflow" in line for line in self.lines)
+
+    def memory(self, key):
+        """VmRSS or VmHWM in bytes."""
+        with open("/proc/%d/status" % self.pid) as file:
+            for line in file:
+                if line.startswith(key + ":"):
+                    return int(line.split()[1]) * 1024
+        raise Failure("no " + key)
+
+    def processor(self):
+        """Seconds that all its threads have computed."""
+        with open("/proc/%d/stat" % self.pid) as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def switches(self):
+        """How often its threads were put to sleep or woken in all."""
+        total = 0
+        for task in os.listdir("/proc/%d/task" % self.pid):
+            with open("/proc/%d/task/%s/status" % (self.pid, task)) as file:
+                total += sum(int(line.split()[1]) for line in file if "ctxt_switches" in line)
+        return total
+
+    def stop(self):
+        """Asks it to end, and gives the seconds that it took."""
+        begin = time.monotonic()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(70)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                raise Failure("%s did not end" % self.process.args[0])
+        seconds = time.monotonic() - begin
+        self.reader.join(5)
+        self.process.stderr.close()
+        return seconds
+
+
+def limit_descriptors():
+    """As a service starts."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.figures = []
+        self.work = tempfile.mkdtemp(prefix="alight-bench-", dir=options.root)
+
+    # -- parts
+
+    def size(self, whole, quick):
+        return quick if self.options.quick else whole
+
+    def runs(self):
+        return self.size(5, 3)
+
+    @contextlib.contextmanager
+    def folder(self, root=None):
+        """An empty folder that is gone afterwards."""
+        path = tempfile.mkdtemp(prefix="alight-bench-", dir=root or self.work)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def load(self, *arguments, **keywords):
+        argv = [self.options.load, *map(str, arguments)]
+        done = subprocess.run(argv, capture_output=True, timeout=PATIENCE, **keywords)
+        if done.returncode != 0:
+            raise Failure("%s: %s" % (" ".join(argv), done.stderr.decode(errors="replace").strip()))
+        return [int(number) for number in done.stdout.split()]
+
+    def alight(self, folder, rules=LINES, output=subprocess.DEVNULL):
+        path = os.path.join(self.work, "rules.yaml")
+        with open(path, "w") as file:
+            file.write(rules.replace("%s", folder))
+        return Program([self.options.alight, "run", path], output)
+
+    def reference(self, folder, mode="lines", output=subprocess.DEVNULL):
+        return Program([self.options.reference, mode, folder], output)
+
+    def heard(self, start, *task):
+        """Runs a task of load with what the program says as its input; gives the numbers, and the program."""
+        reading, writing = os.pipe()
+        try:
+            program = start(writing)
+        finally:
+            os.close(writing)
+        try:
+            program.wait_ready()
+            arguments = [program.pid if part == "PID" else part for part in task]
+            return self.load(*arguments, stdin=reading), program
+        finally:
+            os.close(reading)
+            program.stop()
+
+    def turns(self, *measures):
+        """Calls each measure in turn, again and again; gives a list of results for each."""
+        results = [[] for _ in measures]
+        for _ in range(self.runs()):
+            for result, measure in zip(results, measures):
+                result.append(measure())
+        return results
+
+    def tell(self, name, unit, alight, reference=None, budget=None, most=None, least=None, samples=None, on="ratio"):
+        """Notes a figure; the bound is on its ratio to the reference, or on the figure itself."""
+        ratio = alight / reference if reference and unit else None
+        bounded = ratio if on == "ratio" else alight
+        within = None
+        if bounded is not None and most is not None:
+            within = bounded <= most
+        if bounded is not None and least is not None:
+            within = bounded >= least
+        figure = dict(
+            name=name, unit=unit, alight=alight, reference=reference, ratio=ratio, budget=budget, within=within,
+            samples=samples)
+        self.figures.append(figure)
+        print(line_of(figure), flush=True)
+
+    # -- scenarios
+
+    def setup(self):
+        """From the start to `ready:`, over a tree with files."""
+        folders = self.size(100_000, 10_000)
+        places = {self.work: "memory"}
+        if not self.options.quick and os.stat("/var/tmp").st_dev != os.stat(self.work).st_dev:
+            places["/var/tmp"] = "disk"
+        for root, place in places.items():
+            with self.folder(root) as folder:
+                self.load("tree", folder, folders, 2)
+                age = "just made"
+                if not self.options.quick:
+                    # A file that changed in the last minute is looked at more closely.
+                    time.sleep(61)
+                    age = "at rest"
+
+                def run(start):
+                    program = start()
+                    try:
+                        return program.wait_ready(), program.processor()
+                    finally:
+                        program.stop()
+
+                alight, least, looking = self.turns(
+                    lambda: run(lambda: self.alight(folder)),
+                    lambda: run(lambda: self.reference(folder)),
+                    lambda: run(lambda: self.reference(folder, "stat")))
+                name = "set-up, %s folders, %s files, %s, %s" % (grouped(folders), grouped(folders * 2), age, place)
+                walls = [[wall for wall, _ in runs] for runs in (alight, least, looking)]
+                processors = [[processor for _, processor in runs] for runs in (alight, least, looking)]
+                self.compare(name, walls[0], walls[1], "<= 1.5 x", most=1.5)
+                self.compare("  against C that looks at each file", walls[0], walls[2])
+                self.compare("  processor time, against C that looks at each file", processors[0], processors[2])
+
+    def compare(self, name, alight, reference, budget=None, most=None, scale=1000, unit="ms"):
+        self.tell(
+            name, unit, statistics.median(alight) * scale, statistics.median(reference) * scale, budget, most=most,
+            samples=dict(alight=[value * scale for value in alight], reference=[value * scale for value in reference]))
+
+    def storm(self):
+        """How fast the kernel's events become hints."""
+        files, writes = 1000, 8000
+        kinds = [("", STORM)]
+        kinds.append((", 1,000 rules", STORM + OTHERS))
+        for suffix, rules in kinds:
+
+            def backlog(start):
+                with self.folder() as folder:
+                    numbers, program = self.heard(
+                        lambda output: start(folder, output), "backlog", folder, files, writes, "PID")
+                    if program.overflows():
+                        raise Failure("the queue of the kernel was too short for a backlog")
+                    return 2 * writes / numbers[0] * 1e9
+
+            alight, reference = self.turns(
+                lambda: backlog(lambda folder, output: self.alight(folder, rules, output)),
+                lambda: backlog(lambda folder, output: self.reference(folder, "count", output)))
+            self.rates("events read to hints, 16,000 waiting" + suffix, alight, reference)
+
+        writes = self.size(200_000, 50_000)
+
+        def live(start):
+            with self.folder() as folder:
+                numbers, program = self.heard(
+                    lambda output: start(folder, output), "storm", folder, files, writes)
+                return 2 * writes / numbers[1] * 1e9, program.overflows()
+
+        alight, reference = self.turns(
+            lambda: live(lambda folder, output: self.alight(folder, STORM, output)),
+            lambda: live(lambda folder, output: self.reference(folder, "count", output)))
+        self.rates("events read to hints, %s while written" % grouped(2 * writes), [rate for rate, _ in alight],
+                   [rate for rate, _ in reference])
+        self.tell("  overflows of the kernel's queue meanwhile", "", sum(count for _, count in alight),
+                  sum(count for _, count in reference))
+
+    def rates(self, name, alight, reference):
+        self.tell(name, "events/s", statistics.median(alight), statistics.median(reference), ">= 0.5 x", least=0.5,
+                  samples=dict(alight=alight, reference=reference))
+
+    def latency(self):
+        """From the close of a file to the line about it."""
+        count = self.size(1000, 300)
+
+        def run(start):
+            with self.folder() as folder:
+                return self.heard(lambda output: start(folder, output), "latency", folder, count, 2000)[0]
+
+        alight, reference = self.turns(
+            lambda: run(lambda folder, output: self.alight(folder, LINES, output)),
+            lambda: run(lambda folder, output: self.reference(folder, "lines", output)))
+        for index, (name, most) in enumerate([("p50", 2), ("p99", None)]):
+            self.compare("close to line of `log`, settle 0, " + name, [run[index] for run in alight],
+                         [run[index] for run in reference], "<= 2 x" if most else None, most=most, scale=1e-3, unit="us")
+
+    def memory(self):
+        """Resident memory for each folder, and for each file that settles."""
+        folders = self.size(100_000, 20_000)
+
+        def resident(start, count):
+            with self.folder() as folder:
+                self.load("tree", folder, count, 0)
+                program = start(folder)
+                try:
+                    program.wait_ready()
+                    return program.memory("VmRSS")
+                finally:
+                    program.stop()
+
+        def each(start):
+            return (resident(start, folders) - resident(start, 1)) / folders
+
+        alight, reference = each(self.alight), each(self.reference)
+        self.tell("resident for each of %s folders" % grouped(folders), "bytes", alight, reference, "<= 250", most=250,
+                  on="figure")
+
+        count = self.size(100_000, 20_000)
+        with self.folder() as folder:
+            reading, writing = os.pipe()
+            program = self.alight(folder, STORM, writing)
+            os.close(writing)
+            try:
+                program.wait_ready()
+                # What the first files cost is not what one more costs.
+                self.load("pending", folder, 100, 100, stdin=reading)
+                before = program.memory("VmRSS")
+                self.load("pending", folder, count, 1000, stdin=reading)
+                each_file = (program.memory("VmRSS") - before) / count
+            finally:
+                os.close(reading)
+                program.stop()
+        self.tell("resident for each of %s pending files" % grouped(count), "bytes", each_file, None, "<= 400", most=400,
+                  on="figure")
+
+    def idle(self):
+        """Wake-ups when nothing happens."""
+        seconds = self.size(10, 5)
+
+        def run(start):
+            with self.folder() as folder:
+                self.load("tree", folder, 1000, 1)
+                program = start(folder)
+                try:
+                    program.wait_ready()
+                    time.sleep(2)
+                    before = program.switches()
+                    time.sleep(seconds)
+                    return program.switches() - before
+                finally:
+                    program.stop()
+
+        alight, reference = run(self.alight), run(self.reference)
+        self.tell("wake-ups in %d idle seconds" % seconds, "", alight, reference, "0", most=0, on="figure")
+
+    def drop(self):
+        """A drop into one folder: each file told, and told once."""
+        count = 20_000
+
+        def run(start):
+            with self.folder() as folder:
+                numbers, program = self.heard(
+                    lambda output: start(folder, output), "drop", folder, count, 3000)
+                return numbers[0] / 1e9, count - numbers[1], numbers[2], program.overflows()
+
+        alight, reference = self.turns(
+            lambda: run(lambda folder, output: self.alight(folder, LINES, output)),
+            lambda: run(lambda folder, output: self.reference(folder, "lines", output)))
+        self.compare("drop of 20,000 files, until all are told", [run[0] for run in alight], [run[0] for run in reference])
+        self.tell("  of them lost, over all runs", "", sum(run[1] for run in alight), sum(run[1] for run in reference), "0",
+                  most=0, on="figure")
+        self.tell("  of them told twice", "", sum(run[2] for run in alight), sum(run[2] for run in reference), "0",
+                  most=0, on="figure")
+        self.tell("  overflows meanwhile", "", sum(run[3] for run in alight), sum(run[3] for run in reference))
+
+    def million(self):
+        """A tree of a million files: starts, stays small, and can be stopped in the middle."""
+        folders, files = 50_000, 20
+        with self.folder() as folder:
+            self.load("tree", folder, folders, files)
+            time.sleep(61)
+
+            def find():
+                begin = time.monotonic()
+                subprocess.run(["find", folder, "-printf", "%s %T@\n"], stdout=subprocess.DEVNULL, check=True)
+                return time.monotonic() - begin
+
+            peaks = []
+
+            def run():
+                program = self.alight(folder)
+                try:
+                    seconds = program.wait_ready()
+                    peaks.append(program.memory("VmHWM"))
+                    return seconds
+                finally:
+                    program.stop()
+
+            alight, found = [], []
+            for _ in range(3):
+                alight.append(run())
+                found.append(find())
+            self.compare("set-up, 1,000,000 files, against `find -printf`", alight, found)
+            self.tell("  peak resident", "MiB", max(peaks) / 2**20)
+            self.tell("  peak resident for each file", "bytes", max(peaks) / (folders * files))
+            stops = []
+            for _ in range(3):
+                program = self.alight(folder)
+                time.sleep(0.5)
+                if program.ready.is_set():
+                    raise Failure("the tree was listed before it could be interrupted")
+                stops.append(program.stop())
+            self.tell("  from SIGTERM in the middle of the listing to the end", "ms", max(stops) * 1000)
+
+
+SCENARIOS = ["setup", "storm", "latency", "memory", "idle", "drop", "million"]
+
+
+def grouped(number):
+    return format(number, ",")
+
+
+def number_of(value):
+    if value is None:
+        return ""
+    if isinstance(value, int) or abs(value) >= 100:
+        return grouped(round(value))
+    return "%.2f" % value if abs(value) < 10 else "%.1f" % value
+
+
+HEADING = "%-68s %12s %12s %-9s %7s %-9s %s" % ("figure", "alight", "reference", "", "ratio", "budget", "")
+
+
+def line_of(figure):
+    verdict = {None: "", True: "within", False: "MISSED"}[figure["within"]]
+    ratio = "" if figure["ratio"] is None else "%.2f" % figure["ratio"]
+    return ("%-68s %12s %12s %-9s %7s %-9s %s" % (
+        figure["name"], number_of(figure["alight"]), number_of(figure["reference"]), figure["unit"], ratio,
+        figure["budget"] or "", verdict)).rstrip()
+
+
+def machine():
+    model = ""
+    with open("/proc/cpuinfo") as file:
+        for line in file:
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    return dict(processor=model, processors=os.cpu_count(), kernel=platform.release(), load=os.getloadavg()[0])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="smaller trees, fewer runs")
+    size.add_argument("--full", action="store_true", help="also a tree of a million files")
+    parser.add_argument("--only", help="scenarios, of: " + ", ".join(SCENARIOS))
+    parser.add_argument("--json", metavar="FILE", help="where to write the figures")
+    parser.add_argument("--root", default="/dev/shm", help="where the trees are made (%(default)s)")
+    built = os.path.join(HERE, ".build", "release")
+    parser.add_argument("--alight", default=os.path.join(HERE, "..", ".build", "release", "alight"))
+    parser.add_argument("--reference", default=os.path.join(built, "reference"))
+    parser.add_argument("--load", default=os.path.join(built, "load"))
+    options = parser.parse_args()
+    for program in (options.alight, options.reference, options.load):
+        if not os.access(program, os.X_OK):
+            sys.exit("error: there is no program '%s'\n    help: make bench builds it" % program)
+    chosen = options.only.split(",") if options.only else [name for name in SCENARIOS if name != "million" or options.full]
+    for name in chosen:
+        if name not in SCENARIOS:
+            sys.exit("error: unknown scenario '%s'\n    help: they are %s" % (name, ", ".join(SCENARIOS)))
+
+    bench = Bench(options)
+    failed = []
+    facts = machine()
+    print("%(processor)s, %(processors)s processors, Linux %(kernel)s, load %(load).1f" % facts)
+    print(HEADING, flush=True)
+    try:
+        for name in chosen:
+            try:
+                getattr(bench, name)()
+            except (Failure, subprocess.TimeoutExpired) as failure:
+                failed.append(name)
+                print("error: %s: %s" % (name, failure), file=sys.stderr, flush=True)
+    finally:
+        shutil.rmtree(bench.work, ignore_errors=True)
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(dict(machine=facts, figures=bench.figures), file, indent=2)
+            file.write("\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+import FileEvents
+import Reconciling
+import Synchronization
+
+/// How an observation ended.
+enum Ending: Sendable {
+    case finished
+    case failed(ObservationError)
+}
+
+/// One position in what an observer tells: what its reader has not taken yet.
+final class Consumer: Sendable {
+    enum Step: Sendable {
+        case events([FileEvent])
+        case ended(Ending)
+        case empty
+    }
+
+    private struct State {
+        var gathered: Conflation
+        var waiters: [CheckedContinuation<Void, Never>] = []
+        var ending: Ending?
+    }
+
+    private let state: Mutex<State>
+
+    init(mask: EventMask, roots: [PathBytes]) {
+        state = Mutex(State(gathered: Conflation(mask: mask, roots: roots)))
+    }
+
+    // MARK: The observer's side
+
+    var hasEnded: Bool { state.withLock { $0.ending != nil } }
+
+    func deliver(_ events: [FileEvent]) {
+        wake { state in
+            guard state.ending == nil else { return false }
+            for event in events { state.gathered.add(event) }
+            return !state.gathered.isEmpty
+        }
+    }
+
+    /// Ends the sequence: after a failure behind what has gathered, else at once.
+    func end(_ ending: Ending) {
+        wake { state in
+            guard state.ending == nil else { return false }
+            state.ending = ending
+            if case .finished = ending { state.gathered = Conflation(mask: []) }
+            return true
+        }
+    }
+
+    /// Lets everybody look again who waits, if the change says so.
+    private func wake(after change: (inout State) -> Bool) {
+        let waiters = state.withLock { state in
+            guard change(&state) else { return [] as [CheckedContinuation<Void, Never>] }
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    // MARK: The reader's side
+
+    /// Takes what is there: one event, or all.
+    func step(takingAll: Bool) -> Step {
+        state.withLock { state in
+            if takingAll {
+                let events = state.gathered.takeAll()
+                if !events.isEmpty { return .events(events) }
+            } else if let event = state.gathered.takeFirst() {
+                return .events([event])
+            }
+            return state.ending.map { .ended($0) } ?? .empty
+        }
+    }
+
+    /// Suspends until there may be something to take, the end, or a cancellation.
+    func wait(isolation: isolated (any Actor)?) async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation(isolation: isolation) { continuation in
+                let isOver = state.withLock { state in
+                    // A cancellation either is seen here, or finds the waiter in the list.
+                    if Task.isCancelled || state.ending != nil || !state.gathered.isEmpty { return true }
+                    state.waiters.append(continuation)
+                    return false
+                }
+                if isOver { continuation.resume() }
+            }
+        } onCancel: {
+            wake { _ in true }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import FileEvents
+import FileWatching
+
+/// Who tells an observer's thread where to look.
+enum Source: Sendable {
+    case kernel(Watcher)
+    case other(any HintSource)
+
+    /// Starts the source of the options; the queue is filled from now on.
+    ///
+    /// - Throws: When it can't be started.
+    init(_ plan: ObservationPlan, _ queue: HintQueue) throws(ObservationError) {
+        if let source = plan.options.source {
+            try source.start(roots: plan.roots) { reports in
+                queue.add(reports.compactMap(\.hint), reports: reports.compactMap(\.watchReport))
+            }
+            self = .other(source)
+            return
+        }
+        do throws(WatchError) {
+            self = .kernel(try Watcher(scope: plan.scope, queue: queue))
+        } catch {
+            throw ObservationError(error)
+        }
+    }
+
+    func rescan() {
+        switch self {
+        case .kernel(let watcher): watcher.rescan()
+        case .other(let source): source.rescan()
+        }
+    }
+
+    /// Gives everything back; blocks until the watcher's thread has ended.
+    func stop() {
+        switch self {
+        case .kernel(let watcher): watcher.stop()
+        case .other(let source): source.stop()
+        }
+    }
+}
+
+extension SourceReport {
+    fileprivate var hint: Hint? {
+        guard case .hint(let hint) = self else { return nil }
+        return Hint(path: hint.path, signs: Hint.Signs(rawValue: hint.signs.rawValue), origin: hint.origin)
+    }
+
+    fileprivate var watchReport: WatchReport? {
+        switch self {
+        case .hint: nil
+        case .listing(let root, let origin): .listing(root, origin)
+        case .listed(let root, let origin): .listed(root, origin)
+        case .ready(let folders): .ready(folders: folders)
+        case .overflow: .overflow
+        case .rescanned: .rescanned
+        case .rootMissing(let root): .rootMissing(root, watching: root.parent)
+        case .rootAppeared(let root): .rootAppeared(root)
+        case .unmounted(let folder): .unmounted(folder)
+        }
+    }
+}

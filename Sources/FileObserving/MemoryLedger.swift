@@ -1,0 +1,46 @@
+import FileEvents
+import Reconciling
+
+/// What an observer knows, in memory; the observer's thread alone holds it.
+final class MemoryLedger: Ledger {
+    private var tree = LedgerTree()
+
+    init(_ snapshot: ObservationSnapshot?) {
+        for var fact in snapshot?.facts ?? [] {
+            // The numbers of mounts are others after the next one.
+            fact.snapshot.mount = 0
+            tree.set(fact.path, fact.snapshot)
+        }
+    }
+
+    func apply(_ entries: [LedgerEntry]) {
+        for entry in entries { tree.set(entry.path, entry.snapshot) }
+    }
+
+    /// All that is known, folders before what is in them.
+    var facts: [ObservationSnapshot.Fact] {
+        var facts: [ObservationSnapshot.Fact] = []
+        visit(view: ObservationPlan.view, inside: "/") { path, snapshot in
+            facts.append(ObservationSnapshot.Fact(path: path, snapshot: snapshot))
+        }
+        return facts.sorted { $0.path < $1.path }
+    }
+
+    // MARK: Ledger
+
+    func snapshot(view: String, path: PathBytes) -> Snapshot? { tree[path] }
+
+    func paths(view: String, identity: FileIdentity) -> [PathBytes] { tree.paths(of: identity) }
+
+    func visit(view: String, inside folder: PathBytes, _ body: (PathBytes, Snapshot) -> Void) {
+        if folder.bytes != [.slash], let snapshot = tree[folder] { body(folder, snapshot) }
+        var rest = [folder]
+        while let folder = rest.popLast() {
+            let listing = tree.list(folder)
+            for (path, snapshot) in listing.entries { body(path, snapshot) }
+            rest += listing.folders
+        }
+    }
+
+    func hasPending(view: String, path: PathBytes) -> Bool { false }
+}

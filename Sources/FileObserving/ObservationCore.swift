@@ -1,0 +1,217 @@
+import FileEvents
+import FileWatching
+import Synchronization
+
+/// What an observer, its readers and its thread share.
+final class ObservationCore: Sendable {
+    /// What the thread is asked to do in its next turn.
+    struct Orders {
+        var isStopped = false
+        var isRescanWanted = false
+        /// Consumers that are told first what is known.
+        var newcomers: [Consumer] = []
+        /// Those who wait until all has been looked at.
+        var barriers: [CheckedContinuation<Void, Never>] = []
+        var snapshots: [CheckedContinuation<ObservationSnapshot?, Never>] = []
+    }
+
+    private struct State {
+        var orders = Orders()
+        var consumers: [ObjectIdentifier: Consumer] = [:]
+        /// What has gathered since the start, for the first reader.
+        var unclaimed: Consumer?
+        var folders: Int?
+        var ending: Ending?
+        /// Whether the thread has given everything back.
+        var hasEnded = false
+        var startWaiters: [CheckedContinuation<Result<Int, ObservationError>, Never>] = []
+        var endWaiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    let plan: ObservationPlan
+    let wake: Wake
+    let queue: HintQueue
+    private let state = Mutex(State())
+
+    init(_ plan: ObservationPlan) throws(WatchError) {
+        self.plan = plan
+        let wake = try Wake()
+        self.wake = wake
+        queue = HintQueue { wake.signal() }
+        let first = makeConsumer()
+        state.withLock { state in
+            state.unclaimed = first
+            state.consumers[ObjectIdentifier(first)] = first
+        }
+    }
+
+    private func makeConsumer() -> Consumer { Consumer(mask: plan.options.events, roots: plan.roots) }
+
+    // MARK: From any thread
+
+    func stop() {
+        state.withLock { $0.orders.isStopped = true }
+        wake.signal()
+    }
+
+    func rescan() {
+        state.withLock { $0.orders.isRescanWanted = true }
+        wake.signal()
+    }
+
+    /// Adds a reader.
+    ///
+    /// - Parameter existing: Whether it is told first what is known; nil for the way of the options, and then the first
+    ///   reader gets what has gathered since the start.
+    /// - Returns: Its position.
+    func subscribe(existing: Bool?) -> Consumer {
+        let made = makeConsumer()
+        let (consumer, ending) = state.withLock { state -> (Consumer, Ending?) in
+            let unclaimed = state.unclaimed
+            state.unclaimed = nil
+            if let unclaimed {
+                if existing == nil { return (unclaimed, nil) }
+                state.consumers[ObjectIdentifier(unclaimed)] = nil
+            }
+            if state.ending == nil {
+                if existing ?? plan.options.existing {
+                    state.orders.newcomers.append(made)
+                } else {
+                    state.consumers[ObjectIdentifier(made)] = made
+                }
+            }
+            return (made, state.ending)
+        }
+        if let ending { consumer.end(ending) }
+        wake.signal()
+        return consumer
+    }
+
+    func unsubscribe(_ consumer: Consumer) {
+        consumer.end(.finished)
+        state.withLock { state in
+            state.consumers[ObjectIdentifier(consumer)] = nil
+            state.orders.newcomers.removeAll { $0 === consumer }
+        }
+    }
+
+    /// How many read, or may read yet, what is told.
+    var readers: Int { state.withLock { $0.consumers.count + $0.orders.newcomers.count } }
+
+    func waitUntilReady() async -> Result<Int, ObservationError> {
+        await withCheckedContinuation { continuation in
+            let answer = state.withLock { state -> Result<Int, ObservationError>? in
+                if let answer = Self.start(state) { return answer }
+                state.startWaiters.append(continuation)
+                return nil
+            }
+            if let answer { continuation.resume(returning: answer) }
+        }
+    }
+
+    private static func start(_ state: State) -> Result<Int, ObservationError>? {
+        if case .failed(let error) = state.ending { return .failure(error) }
+        return state.folders.map { .success($0) } ?? (state.ending == nil ? nil : .success(0))
+    }
+
+    func waitUntilEnded() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if !state.hasEnded { state.endWaiters.append(continuation) }
+                return state.hasEnded
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
+    func catchUp() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if state.ending == nil { state.orders.barriers.append(continuation) }
+                return state.ending != nil
+            }
+            if isOver { continuation.resume() } else { wake.signal() }
+        }
+    }
+
+    func snapshot() async -> ObservationSnapshot? {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if state.ending == nil { state.orders.snapshots.append(continuation) }
+                return state.ending != nil
+            }
+            if isOver { continuation.resume(returning: nil) } else { wake.signal() }
+        }
+    }
+
+    // MARK: From the observer's thread
+
+    func takeOrders() -> Orders {
+        state.withLock { state in
+            let isStopped = state.orders.isStopped
+            defer {
+                state.orders = Orders()
+                state.orders.isStopped = isStopped
+            }
+            return state.orders
+        }
+    }
+
+    /// Puts back who waits until all has been looked at, since there is more to be looked at.
+    func putBack(_ barriers: [CheckedContinuation<Void, Never>]) {
+        state.withLock { $0.orders.barriers = barriers + $0.orders.barriers }
+    }
+
+    func deliver(_ events: [FileEvent]) {
+        guard !events.isEmpty else { return }
+        for consumer in state.withLock({ Array($0.consumers.values) }) { consumer.deliver(events) }
+    }
+
+    /// Lets a reader in whom the thread has told what is known, unless it has gone meanwhile.
+    func admit(_ consumer: Consumer) {
+        state.withLock { state in
+            if !consumer.hasEnded { state.consumers[ObjectIdentifier(consumer)] = consumer }
+        }
+    }
+
+    func setReady(folders: Int) {
+        let waiters = state.withLock { state in
+            state.folders = folders
+            defer { state.startWaiters = [] }
+            return state.startWaiters
+        }
+        for waiter in waiters { waiter.resume(returning: .success(folders)) }
+    }
+
+    /// Ends all sequences; nothing is told any more.
+    func end(_ ending: Ending) {
+        let (consumers, orders, waiters, start) = state.withLock { state in
+            state.ending = ending
+            defer {
+                state.consumers = [:]
+                state.orders = Orders()
+                state.orders.isStopped = true
+                state.startWaiters = []
+            }
+            return (
+                Array(state.consumers.values) + state.orders.newcomers, state.orders, state.startWaiters,
+                Self.start(state)
+            )
+        }
+        for consumer in consumers { consumer.end(ending) }
+        for waiter in orders.barriers { waiter.resume() }
+        for waiter in orders.snapshots { waiter.resume(returning: nil) }
+        for waiter in waiters { waiter.resume(returning: start ?? .success(0)) }
+    }
+
+    /// Says that every descriptor is closed.
+    func setEnded() {
+        wake.close()
+        let waiters = state.withLock { state in
+            state.hasEnded = true
+            defer { state.endWaiters = [] }
+            return state.endWaiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+}

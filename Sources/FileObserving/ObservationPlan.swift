@@ -1,0 +1,155 @@
+import FileEvents
+import FileWatching
+import Glibc
+import Globbing
+import Reconciling
+import Settling
+
+/// What follows from the roots and the options of an observer.
+struct ObservationPlan: Sendable {
+    /// The name of the one view in the ledger.
+    static let view = "observer"
+
+    let options: ObservationOptions
+    let filter: PathFilter
+    let roots: [PathBytes]
+
+    /// Reads the patterns.
+    ///
+    /// - Throws: The first that has no meaning.
+    init(roots: [PathBytes], options: ObservationOptions) throws(ObservationError) {
+        guard !roots.isEmpty, !options.globs.isEmpty else { throw .noRoots }
+        var globs: [Glob] = []
+        for pattern in options.globs {
+            let relative = try Self.glob(pattern, hidden: options.hidden)
+            for root in roots {
+                let folder = Self.absolute(root).bytes
+                let prefix = Glob.escaped(folder) + (folder == [.slash] ? [] : [.slash])
+                globs.append(try Self.glob(PathBytes(prefix + relative.pattern), hidden: options.hidden, isWhole: true))
+            }
+        }
+        var excludes: [Glob] = []
+        for pattern in options.excludes { excludes.append(try Self.glob(pattern, hidden: true)) }
+        filter = PathFilter(
+            globs: globs, exclude: GlobSet(excludes), depth: options.depth.map { max(0, $0) }, isTree: options.isTree)
+        self.roots = filter.roots.map { PathBytes($0) }
+        self.options = options
+    }
+
+    fileprivate static func glob(
+        _ pattern: PathBytes, hidden: Bool, isWhole: Bool = false
+    ) throws(ObservationError) -> Glob {
+        if !isWhole, pattern.bytes.first == .slash {
+            throw .invalidGlob(
+                pattern, offset: 0, reason: "glob '\(pattern)' is absolute", help: "write it as it is below the root")
+        }
+        do throws(GlobError) {
+            return try Glob(pattern.bytes, options: Glob.Options(matchesHidden: hidden))
+        } catch {
+            throw .invalidGlob(pattern, offset: error.offset, reason: error.message, help: error.help)
+        }
+    }
+
+    /// The path from the root folder on, without detours.
+    private static func absolute(_ path: PathBytes) -> PathBytes {
+        if path.bytes.first == .slash { return path.normalized }
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        guard getcwd(&buffer, buffer.count) != nil else { return path.normalized }
+        return PathBytes(buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }).appending(path.bytes).normalized
+    }
+
+    /// Looks at the roots, and makes those that are to be made.
+    ///
+    /// - Throws: When a root can't be one.
+    func prepareRoots() throws(ObservationError) {
+        for root in roots {
+            var status = stat()
+            if root.withCString({ stat($0, &status) }) == 0 {
+                guard status.st_mode & S_IFMT == S_IFDIR else { throw .notFolder(root) }
+                continue
+            }
+            let error = errno
+            guard error == ENOENT || error == ENOTDIR else { throw .refused(root, errno: error) }
+            switch options.missing {
+            case .wait: continue
+            case .fail: throw .missingRoot(root)
+            case .create: try Self.makeFolder(root)
+            }
+        }
+    }
+
+    private static func makeFolder(_ path: PathBytes) throws(ObservationError) {
+        if path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST { return }
+        guard errno == ENOENT, path.bytes.count > 1 else { throw .refused(path, errno: errno) }
+        try makeFolder(path.parent)
+        guard path.withCString({ mkdir($0, 0o777) }) == 0 || errno == EEXIST else {
+            throw .refused(path, errno: errno)
+        }
+    }
+
+    /// What is to be watched.
+    var scope: WatchScope {
+        let backend: Backend =
+            switch options.backend {
+            case .auto: .auto
+            case .inotify: .inotify
+            case .poll: .poll
+            }
+        let interval = max(options.pollInterval, .milliseconds(10))
+        return WatchScope(
+            roots: roots.map { WatchRoot(path: $0, backend: backend, interval: interval) },
+            isRaw: !options.events.isDisjoint(with: .raw),
+            reaches: { [filter] in filter.reaches(below: $0.bytes) },
+            takes: { [filter] in filter.root(taking: $0.bytes) != nil || !filter.trees(holding: $0.bytes).isEmpty })
+    }
+
+    /// What is to be told.
+    var observed: View {
+        View(
+            name: Self.view, filter: filter, types: options.types, mask: options.events,
+            settle: SettlePolicy(
+                quiet: options.settle.map { max($0, .zero) },
+                stable: options.stable.map {
+                    SettlePolicy.Rounds(every: max($0.every, .milliseconds(1)), rounds: max($0.rounds, 1))
+                },
+                writers: options.waitsForWriters ? .wait : .ignore, locks: options.waitsForLocks ? .wait : .ignore,
+                maximumWait: options.maximumWait.map { max($0, .milliseconds(1)) }, isTree: options.isTree),
+            tellsExisting: options.existing || options.resuming != nil)
+    }
+}
+
+extension ObservationPlan {
+    /// The root by which a path is observed; nil when it is not.
+    func root(of path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
+}
+
+extension Timestamp {
+    /// The system clock.
+    static var present: Timestamp { DiskProbe.now() }
+}
+
+extension Snapshot {
+    /// The facts of a root, as far as there are any.
+    static func present(_ root: PathBytes) -> Snapshot {
+        guard case .present(let snapshot) = DiskProbe.look(at: root) else { return .unseen }
+        return snapshot
+    }
+}
+
+extension ObservationOptions {
+    /// Reads a pattern for its faults alone, whether it is relative or absolute.
+    ///
+    /// An observer does the same with all of its patterns. This is for a pattern that
+    /// a person wrote and that is made part of another one, to quote it as it was.
+    ///
+    /// - Parameter pattern: As it was written.
+    /// - Throws: ``ObservationError/invalidGlob(_:offset:reason:help:)`` when it has no meaning.
+    public static func check(_ pattern: PathBytes) throws(ObservationError) {
+        _ = try ObservationPlan.glob(pattern, hidden: false, isWhole: true)
+    }
+}
+
+extension PathBytes {
+    /// The pattern that matches exactly this path, for ``ObservationOptions/globs`` and `excludes`.
+    public var escapedForGlob: PathBytes { PathBytes(Glob.escaped(bytes)) }
+}

@@ -1,0 +1,153 @@
+import FileEvents
+import Foundation
+import PluginProtocol
+import Settling
+
+/// A list of files in order, with the text of each entry made ready.
+///
+/// A change costs a search by halves; the text of the whole is put together
+/// from what is there.
+struct FileIndex {
+    /// What the entries are sorted by.
+    enum Order: String, CaseIterable {
+        case name, mtime, size
+    }
+
+    /// A file as the list shows it.
+    struct Entry: Equatable {
+        /// The path below the root.
+        var relative: PathBytes
+        /// Told when the rule has several roots.
+        var root: PathBytes?
+        var size: UInt64
+        var modified: Timestamp
+        var type: FileType
+        /// Whether a process has it open for writing; nil when that can't be told.
+        var isCopying: Bool?
+    }
+
+    private struct Line {
+        var path: PathBytes
+        var entry: Entry
+        /// Its line, with the newline in front.
+        var text: [UInt8]
+    }
+
+    let order: Order
+    let isDescending: Bool
+    private var lines: [Line] = []
+    private var entries: [PathBytes: Entry] = [:]
+    private let encoder = JSONEncoder()
+
+    init(order: Order, isDescending: Bool) {
+        self.order = order
+        self.isDescending = isDescending
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    }
+
+    var count: Int { lines.count }
+
+    /// The files that were open for writing when they were looked at.
+    private(set) var copying: Set<PathBytes> = []
+
+    /// The files in the folder, at any depth, and the path itself.
+    func paths(in folder: PathBytes) -> [PathBytes] { entries.keys.filter { $0.isInside(folder) } }
+
+    subscript(path: PathBytes) -> Entry? { entries[path] }
+
+    /// Puts an entry in the place of another of that path, or takes it out.
+    ///
+    /// - Parameters:
+    ///   - entry: What is there; nil when nothing is.
+    ///   - path: The absolute path.
+    /// - Returns: Whether the list is another one now.
+    /// - Throws: When the entry can't be written as JSON.
+    mutating func set(_ entry: Entry?, at path: PathBytes) throws -> Bool {
+        let old = entries[path]
+        guard old != entry else { return false }
+        if let old { lines.remove(at: position(of: old, at: path)) }
+        entries[path] = entry
+        note(entry, at: path)
+        if let entry {
+            let line = Line(path: path, entry: entry, text: try text(of: entry))
+            lines.insert(line, at: position(of: entry, at: path))
+        }
+        return true
+    }
+
+    /// Takes in many new paths at once.
+    mutating func add(_ found: [(path: PathBytes, entry: Entry)]) throws {
+        for (path, entry) in found where entries.updateValue(entry, forKey: path) == nil {
+            lines.append(Line(path: path, entry: entry, text: try text(of: entry)))
+            note(entry, at: path)
+        }
+        let (order, isDescending) = (order, isDescending)
+        lines.sort { Self.isBefore($0, $1.entry, $1.path, order, isDescending) }
+    }
+
+    private mutating func note(_ entry: Entry?, at path: PathBytes) {
+        if entry?.isCopying == true { copying.insert(path) } else { copying.remove(path) }
+    }
+
+    /// The list as JSON, an entry a line.
+    var json: [UInt8] {
+        var json: [UInt8] = []
+        json.reserveCapacity(lines.reduce(4) { $0 + $1.text.count + 1 })
+        json.append(UInt8(ascii: "["))
+        for (number, line) in lines.enumerated() {
+            if number > 0 { json.append(UInt8(ascii: ",")) }
+            json.append(contentsOf: line.text)
+        }
+        json.append(contentsOf: lines.isEmpty ? "]\n".utf8 : "\n]\n".utf8)
+        return json
+    }
+
+    // MARK: Order
+
+    /// The first place that is not before the entry.
+    private func position(of entry: Entry, at path: PathBytes) -> Int {
+        var low = 0
+        var high = lines.count
+        while low < high {
+            let middle = (low + high) / 2
+            if isBefore(lines[middle], entry, path) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// Files that are equal by the order stand by name.
+    private func isBefore(_ line: Line, _ entry: Entry, _ path: PathBytes) -> Bool {
+        Self.isBefore(line, entry, path, order, isDescending)
+    }
+
+    private static func isBefore(
+        _ line: Line, _ entry: Entry, _ path: PathBytes, _ order: Order, _ isDescending: Bool
+    ) -> Bool {
+        let (one, other) = (line.entry, entry)
+        switch order {
+        case .mtime where one.modified != other.modified: return (one.modified < other.modified) != isDescending
+        case .size where one.size != other.size: return (one.size < other.size) != isDescending
+        case .name where one.relative != other.relative: return (one.relative < other.relative) != isDescending
+        case .mtime, .size, .name:
+            return one.relative == other.relative ? line.path < path : one.relative < other.relative
+        }
+    }
+
+    // MARK: Text
+
+    private func text(of entry: Entry) throws -> [UInt8] {
+        var object: [String: JSONValue] = [
+            "path": .string(entry.relative.description), "size": .integer(Int64(clamping: entry.size)),
+            "mtime": .string(entry.modified.description), "type": .string(entry.type.rawValue),
+        ]
+        if entry.relative.text == nil {
+            object["path_base64"] = .string(Data(entry.relative.bytes).base64EncodedString())
+        }
+        if let root = entry.root {
+            object["root"] = .string(root.description)
+            if root.text == nil { object["root_base64"] = .string(Data(root.bytes).base64EncodedString()) }
+        }
+        if let isCopying = entry.isCopying { object["copying"] = .bool(isCopying) }
+        return [UInt8(ascii: "\n")] + Array(try encoder.encode(object))
+    }
+}

@@ -1,0 +1,85 @@
+package import FileEvents
+import Glibc
+package import Globbing
+import Settling
+
+/// The files that a rule takes: which it is, by name and type.
+package struct FileSelection: Sendable, Hashable {
+    package var filter: PathFilter
+    package var types: Set<FileType>
+
+    package init(filter: PathFilter, types: Set<FileType>) {
+        self.filter = filter
+        self.types = types
+    }
+
+    /// How a listing ended.
+    enum Ending {
+        /// All that could be listed; and the folders that could not be, with the errno.
+        ///
+        /// A root that does not exist is one of them.
+        case found([(path: PathBytes, root: PathBytes, snapshot: Snapshot)], unseen: [(PathBytes, Int32)])
+        /// No root is there.
+        case rootMissing
+        case stopped
+    }
+
+    /// The root by which the path is taken; nil for a path that is not.
+    func root(taking path: PathBytes) -> PathBytes? { filter.root(taking: path.bytes).map { PathBytes($0) } }
+
+    /// Lists what there is, in no order; links are followed to a root, and not below it.
+    ///
+    /// - Parameter isStopped: Asked for each folder.
+    /// - Returns: What was found, with the root by which it is taken.
+    func list(isStopped: () -> Bool) -> Ending {
+        var found: [(path: PathBytes, root: PathBytes, snapshot: Snapshot)] = []
+        var unseen: [(PathBytes, Int32)] = []
+        var hasRoot = false
+        var seen: Set<PathBytes> = []
+        for root in filter.roots.map({ PathBytes($0) }) {
+            var pending = [root]
+            while let folder = pending.popLast() {
+                if isStopped() { return .stopped }
+                // One root may lie in another.
+                guard seen.insert(folder).inserted else { continue }
+                let error = Self.forEachName(in: folder, followingLink: folder == root) { name in
+                    let path = folder.appending(name)
+                    let holder = self.root(taking: path)
+                    let reaches = filter.reaches(below: path.bytes)
+                    guard holder != nil || reaches, case .present(let snapshot) = DiskProbe.look(at: path) else {
+                        return
+                    }
+                    if let holder, types.contains(snapshot.type) { found.append((path, holder, snapshot)) }
+                    if reaches, snapshot.type == .directory { pending.append(path) }
+                }
+                let isGone = error == ENOENT || error == ENOTDIR || error == ELOOP
+                if folder == root, !isGone { hasRoot = true }
+                if error != 0, folder == root || !isGone { unseen.append((folder, error)) }
+            }
+        }
+        return hasRoot ? .found(found, unseen: unseen) : .rootMissing
+    }
+
+    /// Lists a folder; 0, or the errno.
+    private static func forEachName(in folder: PathBytes, followingLink: Bool, _ body: ([UInt8]) -> Void) -> Int32 {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (followingLink ? 0 : O_NOFOLLOW)
+        let descriptor = folder.withCString { open($0, flags) }
+        guard descriptor >= 0 else { return errno }
+        guard let stream = fdopendir(descriptor) else {
+            let error = errno
+            close(descriptor)
+            return error
+        }
+        defer { closedir(stream) }
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else { return errno }
+            // The record is as long as its name: reading all of d_name would run over its end.
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return EINVAL }
+            let start = UnsafeRawPointer(entry) + offset
+            let name = Array(
+                UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self))))
+            if name != [.dot] && name != [.dot, .dot] { body(name) }
+        }
+    }
+}

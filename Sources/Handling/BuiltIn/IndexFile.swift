@@ -1,0 +1,204 @@
+import FileEvents
+import Glibc
+import Globbing
+import Logging
+import PluginProtocol
+import Rules
+import Settling
+import Synchronization
+
+/// One list on the disk, and what it was made of.
+final class IndexFile: Sendable {
+    private struct State {
+        var index: FileIndex
+        var selection: FileSelection
+        /// The facts of the file that was written.
+        var written: Snapshot
+    }
+
+    private let path: PathBytes
+    /// Nil until the list is made, and after anything that went wrong.
+    private let state = Mutex<State?>(nil)
+
+    init(_ path: PathBytes) { self.path = path }
+
+    /// Brings the list up to date; one update waits for another.
+    ///
+    /// - Parameter invocations: At least one, of one rule.
+    /// - Returns: How it ended, for all of them.
+    func update(_ invocations: [Invocation]) -> Outcome {
+        state.withLock { state in
+            do throws(FileFault) {
+                return try update(&state, invocations)
+            } catch {
+                state = nil
+                return error.outcome
+            }
+        }
+    }
+
+    private func update(_ state: inout State?, _ invocations: [Invocation]) throws(FileFault) -> Outcome {
+        let first = invocations[0]
+        let word = first.parameters["sort"]?.bytes.map { String(decoding: $0, as: UTF8.self) } ?? "name"
+        let isDescending = word.hasPrefix("-")
+        let order = FileIndex.Order(rawValue: isDescending ? String(word.dropFirst()) : word) ?? .name
+        let events = invocations.map(\.job.event)
+        var index = FileIndex(order: order, isDescending: isDescending)
+        var hasChanged = false
+        let former = state.flatMap { isUsable($0, first.selection, index) ? $0 : nil }
+        if let former, !events.contains(where: \.kind.isOfWholeTree) {
+            index = former.index
+            let paths = events.flatMap { [$0.path] + ($0.from.map { [$0] } ?? []) }
+            for path in index.copying.union(paths) {
+                if try refresh(path, &index, first.selection) { hasChanged = true }
+            }
+        } else {
+            let deadline = ContinuousClock.now + first.timeout
+            switch first.selection.list(isStopped: { first.stop.isRaised || .now > deadline }) {
+            case .stopped:
+                if first.stop.isRaised { return .interrupted("stopped while listing") }
+                return Outcome(.retry, "the time-out ended the listing", code: "timed-out")
+            case .rootMissing:
+                return Outcome(.skipped, "the root does not exist; the list stays as it is", code: "root-missing")
+            case .found(let found, let unseen):
+                try fill(&index, found, first.selection)
+                // What can't be seen is not gone.
+                for (folder, error) in unseen {
+                    if error != ENOENT {
+                        first.log.warning("cannot list '\(folder)': \(String(cString: strerror(error)))")
+                    }
+                    try keep(former?.index, in: folder, &index)
+                }
+                hasChanged = true
+            }
+        }
+        let count = index.count == 1 ? "1 file" : "\(index.count) files"
+        if hasChanged {
+            state = nil
+            let written = try write(index.json)
+            state = State(index: index, selection: first.selection, written: written)
+        }
+        return Outcome(
+            .succeeded, "\(count) in \(path)\(hasChanged ? "" : ", as before")", outputs: [path],
+            values: ["files": .integer(Int64(index.count))])
+    }
+
+    /// Whether the list on the disk is the one that was written last, of the same files in the same order.
+    private func isUsable(_ state: State, _ selection: FileSelection, _ asked: FileIndex) -> Bool {
+        guard case .present(let there) = DiskProbe.look(at: path) else { return false }
+        return there.hasSameContent(as: state.written) && state.selection == selection
+            && state.index.order == asked.order && state.index.isDescending == asked.isDescending
+    }
+
+    // MARK: Entries
+
+    /// Looks at a path, and notes what is there; whether that is news.
+    private func refresh(
+        _ path: PathBytes, _ index: inout FileIndex, _ selection: FileSelection
+    ) throws(FileFault) -> Bool {
+        var entry: FileIndex.Entry?
+        if let root = selection.root(taking: path), !isOwn(path) {
+            switch DiskProbe.look(at: path) {
+            case .present(let snapshot) where selection.types.contains(snapshot.type):
+                entry = self.entry(path, root, snapshot, selection)
+            case .present, .absent: break
+            case .unreadable: return false
+            }
+        }
+        return try Self.encoding { try index.set(entry, at: path) }
+    }
+
+    private func fill(
+        _ index: inout FileIndex, _ found: [(path: PathBytes, root: PathBytes, snapshot: Snapshot)],
+        _ selection: FileSelection
+    ) throws(FileFault) {
+        let entries = found.filter { !isOwn($0.path) }.map {
+            ($0.path, entry($0.path, $0.root, $0.snapshot, selection))
+        }
+        try Self.encoding { try index.add(entries) }
+    }
+
+    private func keep(_ former: FileIndex?, in folder: PathBytes, _ index: inout FileIndex) throws(FileFault) {
+        guard let former else { return }
+        let entries = former.paths(in: folder).compactMap { path in former[path].map { (path, $0) } }
+        try Self.encoding { try index.add(entries) }
+    }
+
+    private func entry(
+        _ path: PathBytes, _ root: PathBytes, _ snapshot: Snapshot, _ selection: FileSelection
+    ) -> FileIndex.Entry {
+        var isCopying: Bool?
+        if snapshot.type == .file {
+            switch DiskProbe.writers(of: path) {
+            case .somebody: isCopying = true
+            case .nobody: isCopying = false
+            case .unknown: break
+            }
+        }
+        return FileIndex.Entry(
+            relative: PathBytes(path.relative(to: root) ?? path.lastComponent),
+            root: selection.filter.roots.count > 1 ? root : nil, size: snapshot.size, modified: snapshot.modified,
+            type: snapshot.type, isCopying: isCopying)
+    }
+
+    /// Whether the path is the list's own, by whatever way to its folder.
+    private func isOwn(_ path: PathBytes) -> Bool {
+        guard path.lastComponent.elementsEqual(self.path.lastComponent) else { return false }
+        return path == self.path || DiskProbe.resolve(path.parent) == DiskProbe.resolve(self.path.parent)
+    }
+
+    private static func encoding<Result>(_ body: () throws -> Result) throws(FileFault) -> Result {
+        do {
+            return try body()
+        } catch {
+            throw FileFault(EINVAL, "cannot write an entry as JSON (\(error))")
+        }
+    }
+
+    // MARK: The disk
+
+    /// Puts the new list in the place of the old one; its facts.
+    ///
+    /// It is not flushed: after a loss of power the list is made anew anyway.
+    private func write(_ json: [UInt8]) throws(FileFault) -> Snapshot {
+        try Destination(path: path, conflict: .overwrite).makeFolder()
+        let temporary = FileCopy.temporaryName(beside: path)
+        let descriptor = temporary.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666) }
+        guard descriptor >= 0 else { throw FileFault(errno, "cannot create '\(temporary)'") }
+        defer { close(descriptor) }
+        do throws(FileFault) {
+            // Who could read the old list can read the new one.
+            if case .present(let old) = DiskProbe.look(at: path), old.type == .file {
+                fchmod(descriptor, mode_t(old.mode & 0o777))
+            }
+            try Self.write(json, descriptor, temporary)
+            guard case .present(let snapshot) = DiskProbe.look(at: temporary) else {
+                throw FileFault(ENOENT, "cannot rename to '\(path)': '\(temporary)' was taken away")
+            }
+            guard temporary.withCString({ from in path.withCString { rename(from, $0) } }) == 0 else {
+                throw FileFault(errno, "cannot rename to '\(path)'")
+            }
+            return snapshot
+        } catch {
+            temporary.withCString { _ = unlink($0) }
+            throw error
+        }
+    }
+
+    private static func write(_ bytes: [UInt8], _ descriptor: Int32, _ path: PathBytes) throws(FileFault) {
+        var written = 0
+        while written < bytes.count {
+            let step = bytes.withUnsafeBytes {
+                Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, bytes.count - written)
+            }
+            if step < 0, errno == EINTR { continue }
+            guard step > 0 else { throw FileFault(errno, "cannot write to '\(path)'") }
+            written += step
+        }
+    }
+}
+
+extension EventKind {
+    /// Whether what is there has been looked at as a whole, so that it is worth a listing.
+    fileprivate var isOfWholeTree: Bool { self == .scanEnded || self == .rootBack }
+}

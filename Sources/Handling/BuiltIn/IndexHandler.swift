@@ -1,0 +1,88 @@
+import FileEvents
+import Glibc
+import PluginProtocol
+package import Rules
+import Synchronization
+
+/// `index`: keeps a JSON list of the files that a rule takes.
+///
+/// An event only says which file to look at. Whatever else changed the list
+/// since it was last written, or the start of the program, makes it anew from
+/// what is there; the list itself is never read.
+package struct IndexHandler: Handler {
+    private let files = IndexFiles()
+
+    package init() {}
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "index"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "to": ParameterSchema(
+                    type: "string", minLength: 1, pattern: "[^/]$",
+                    description:
+                        "The path of the list. Folders are made. A relative path is meant from the folder of the rules file."
+                ),
+                "sort": ParameterSchema(
+                    type: "string",
+                    enum: FileIndex.Order.allCases.flatMap { [.string($0.rawValue), .string("-\($0.rawValue)")] },
+                    default: "name", description: "What the list is sorted by; with a '-' in front descending."),
+            ], required: ["to"], additionalProperties: false),
+        neededEvents: [.created, .modified, .deleted])
+
+    package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
+
+    /// Takes in several events, and writes each list once.
+    package func run(_ invocations: [Invocation]) -> [Outcome] {
+        var groups: [IndexFiles.Key: [Int]] = [:]
+        var outcomes: [Outcome?] = invocations.map { _ in nil }
+        for (number, invocation) in invocations.enumerated() {
+            do throws(FileFault) {
+                let destination = try Destination(invocation)
+                guard invocation.parameters["to"]?.bytes?.last != .slash else {
+                    throw FileFault(EISDIR, "'to' has to name a file, not '\(destination.path.parent)/'")
+                }
+                groups[IndexFiles.Key(rule: invocation.job.rule, path: destination.path), default: []].append(number)
+            } catch {
+                outcomes[number] = error.outcome
+            }
+        }
+        for (key, numbers) in groups {
+            let outcome = files.file(key).update(numbers.map { invocations[$0] })
+            for number in numbers { outcomes[number] = outcome }
+        }
+        return outcomes.map { outcome in
+            guard let outcome else { preconditionFailure("each invocation has a list") }
+            return outcome
+        }
+    }
+}
+
+/// The lists that are held in memory.
+private final class IndexFiles: Sendable {
+    struct Key: Hashable {
+        var rule: String
+        var path: PathBytes
+    }
+
+    /// More come only of a `to` whose placeholders differ from event to event; a list that is dropped is made anew.
+    private static let most = 16
+
+    private let held = Mutex<[(key: Key, file: IndexFile)]>([])
+
+    /// The list of that path; the one that was not asked for the longest makes room.
+    func file(_ key: Key) -> IndexFile {
+        held.withLock { held in
+            let file: IndexFile
+            if let index = held.firstIndex(where: { $0.key == key }) {
+                file = held.remove(at: index).file
+            } else {
+                file = IndexFile(key.path)
+            }
+            held.append((key, file))
+            if held.count > Self.most { held.removeFirst() }
+            return file
+        }
+    }
+}

@@ -1,0 +1,294 @@
+import FileEvents
+import Foundation
+import Glibc
+import TestKit
+import Testing
+
+/// S58: why did nothing happen? `alight explain`, as the built program.
+struct ExplainCommandTests {
+    private static let rules = """
+        rules:
+          - name: photos
+            path: in/**/*.{jpg,png}
+            exclude: ["**/cache"]
+            outputs: ["thumbs/**"]
+            depth: 2
+            action: log
+          - name: patient
+            path: in/*
+            hidden: true
+            existing: process
+            events: [created, truncated]
+            settle: 500ms
+            stable: { every: 1s, rounds: 2 }
+            locks: wait
+            max_wait: 1m
+            action: log
+          - name: later
+            path: [missing/*, in/x/*/*.txt]
+            missing: create
+            action: log
+          - name: folders
+            path: in/*
+            types: [directory]
+            backend: poll
+            poll: 5s
+            action: log
+          - name: off
+            path: in/**
+            enabled: false
+            action: log
+        """
+
+    private static func explain(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> (
+        status: Int32?, program: RunningProgram
+    ) {
+        let program = RunningProgram(
+            Places.alight, ["explain", "--rules", "rules.yaml"] + arguments, in: tree.root, output: tree.path("run"))
+        return (program.wait(), program)
+    }
+
+    private static func make(_ tree: borrowing TemporaryTree) {
+        TestFile.write(tree.path("rules.yaml"), rules)
+        TestFile.write(tree.path("in/a.jpg"), "hello")
+        TestFile.makeFolder(tree.path("in/x/y/z"))
+    }
+
+    /// What is said of each path in turn; the folder of the test is written `~`.
+    private static let texts: [(String, String)] = [
+        (
+            "in/a.jpg",
+            """
+            ~/in/a.jpg: a file of 5 bytes
+              rule 'photos' (rules.yaml:2:5) takes it
+                root: ~/in, and below it a.jpg
+                watched: by inotify
+                told of: created, modified
+                settled: after 2 s without a change; no process has it open for writing
+                not told of what is there already when a run starts ('existing: ignore')
+              rule 'patient' (rules.yaml:8:5) takes it
+                root: ~/in, and below it a.jpg
+                watched: by inotify
+                told of: created, truncated
+                settled: after 500 ms without a change; size and time the same 2 times more, 1 s apart; \
+            no process has it open for writing; no process holds a write lock on it; at the latest after 60 s
+              rule 'later' (rules.yaml:18:5) leaves it: it is outside of '~/missing' and of '~/in/x'
+              rule 'folders' (rules.yaml:22:5) leaves it: it is a file, and the types of the rule are directory
+                help: add 'file' to 'types'
+              rule 'off' (rules.yaml:28:5) leaves it: the rule is disabled
+                help: set 'enabled: true'
+
+            """
+        ),
+        (
+            "./in/../in//x",
+            """
+            ~/in/x: a folder
+              rule 'photos' (rules.yaml:2:5) leaves it: it is a folder on the way to what '~/in/**/*.{jpg,png}' matches
+              rule 'patient' (rules.yaml:8:5) leaves it: it is a folder, and the types of the rule are file
+                help: add 'directory' to 'types'
+              rule 'later' (rules.yaml:18:5) leaves it: it is the root, and not in it
+              rule 'folders' (rules.yaml:22:5) takes it
+                root: ~/in, and below it x
+                watched: by polling every 5 s, as the rule asks
+                told of: created, modified
+                settled: after 5 s without a change; size and time the same 2 times more, 1 s apart
+                not told of what is there already when a run starts ('existing: ignore')
+              rule 'off' (rules.yaml:28:5) leaves it: it is a folder, and the types of the rule are file
+                help: add 'directory' to 'types'
+
+            """
+        ),
+        (
+            "in/x/y/z/b.jpg",
+            """
+            ~/in/x/y/z/b.jpg: there is nothing of that name
+              rule 'photos' (rules.yaml:2:5) leaves it: it lies 3 folders below the root, and 'depth' is 2
+              rule 'patient' (rules.yaml:8:5) leaves it: '~/in/*' does not match; it fails at 'x'
+              rule 'later' (rules.yaml:18:5) leaves it: '~/in/x/*/*.txt' does not match; it fails at 'z'
+              rule 'folders' (rules.yaml:22:5) leaves it: '~/in/*' does not match; it fails at 'x'
+              rule 'off' (rules.yaml:28:5) leaves it: the rule is disabled
+                help: set 'enabled: true'
+
+            """
+        ),
+        (
+            "in/.b\u{1B}\n.jpg",
+            """
+            ~/in/.b\\u{1b}\\n.jpg: there is nothing of that name
+              rule 'photos' (rules.yaml:2:5) leaves it: '.b\\u{1b}\\n.jpg' has a leading dot, which wildcards don't match
+                help: set 'hidden: true'
+              rule 'patient' (rules.yaml:8:5) takes it
+                root: ~/in, and below it .b\\u{1b}\\n.jpg
+                watched: by inotify
+                told of: created, truncated
+                settled: after 500 ms without a change; size and time the same 2 times more, 1 s apart; \
+            no process has it open for writing; no process holds a write lock on it; at the latest after 60 s
+              rule 'later' (rules.yaml:18:5) leaves it: it is outside of '~/missing' and of '~/in/x'
+              rule 'folders' (rules.yaml:22:5) leaves it: '.b\\u{1b}\\n.jpg' has a leading dot, which wildcards don't match
+                help: set 'hidden: true'
+              rule 'off' (rules.yaml:28:5) leaves it: '.b\\u{1b}\\n.jpg' has a leading dot, which wildcards don't match
+                help: set 'hidden: true'
+
+            """
+        ),
+    ]
+
+    @Test(arguments: texts)
+    func `S58 a person reads what each rule does with a path`(_ path: String, _ expected: String) {
+        withTempTree { tree in
+            Self.make(tree)
+            let (status, program) = Self.explain(tree, [path])
+            #expect(program.output.replacing("\(tree.root)", with: "~") == expected)
+            #expect(status == (expected.contains("takes it") ? 0 : 4))
+            #expect(program.error.isEmpty)
+        }
+    }
+
+    private static let reasons: [(String, rule: String, String)] = [
+        ("in/cache/b.jpg", "photos", "'**/cache' in 'exclude' leaves out 'cache' and all in it"),
+        ("in/thumbs/b.jpg", "photos", "'thumbs/**' in 'outputs' leaves it out, as written by the rule's own action"),
+        (
+            "in/a.jpg~", "patient",
+            "the built-in ignore '**/*~' leaves it out (Vim, Emacs, gedit and others leave the former version as name~)"
+        ),
+        ("missing/a", "later", "the root '~/missing' does not exist; a run makes it ('missing: create')"),
+        ("in/x/b.txt", "later", "'~/in/x/*/*.txt' matches only what lies further down"),
+        ("in/link/b.jpg", "photos", "'~/in/link' is a symbolic link, and links below the root are not followed"),
+    ]
+
+    @Test(arguments: reasons)
+    func `S58 the first reason is told`(_ path: String, _ rule: String, _ reason: String) {
+        withTempTree { tree in
+            Self.make(tree)
+            _ = "x".withCString { target in tree.path("in/link").withCString { symlink(target, $0) } }
+            let (status, program) = Self.explain(tree, ["--rule", rule, path])
+            let output = program.output.replacing("\(tree.root)", with: "~")
+            #expect(
+                output.split(separator: "\n").dropFirst().first?.hasSuffix("leaves it: \(reason)") == true, "\(output)")
+            #expect(status == 4)
+        }
+    }
+
+    @Test func `S58 a writer and a lock are told`() {
+        withTempTree { tree in
+            Self.make(tree)
+            let writer = tree.path("in/a.jpg").withCString { open($0, O_WRONLY | O_CLOEXEC) }
+            defer { close(writer) }
+            flock(writer, LOCK_EX)
+            let (status, program) = Self.explain(tree, ["in/a.jpg", "--rule", "patient"])
+            #expect(status == 0)
+            #expect(program.output.contains("now: a process has it open for writing, so it would wait\n"))
+            #expect(program.output.contains("now: a process holds a write lock on it, so it would wait\n"))
+        }
+    }
+
+    @Test func `S58 a file system that does not tell of everything is named`() {
+        withTempTree { tree in
+            TestFile.write(
+                tree.path("rules.yaml"), "rules:\n  - { name: kernel, path: '/proc/sys/**', action: log }\n")
+            let (_, program) = Self.explain(tree, ["/proc/sys/kernel/hostname"])
+            let text = "watched: by polling every 10 s, as the kernel does not tell of all changes on proc\n"
+            #expect(program.output.contains(text), "\(program.output)")
+        }
+    }
+
+    @Test func `S58 a path is known by the name below a root that is a link`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("rules.yaml"), "rules:\n  - { name: linked, path: 'link/*', action: log }\n")
+            TestFile.write(tree.path("real/a"), "x")
+            _ = "real".withCString { target in tree.path("link").withCString { symlink(target, $0) } }
+            let (status, program) = Self.explain(tree, ["real/a"])
+            #expect(status == 0, "\(program.output)")
+            #expect(program.output.contains("takes it\n    by the name \(tree.root)/link/a\n"), "\(program.output)")
+        }
+    }
+
+    @Test func `S58 a machine reads one object for each path and rule`() throws {
+        try withTempTree { tree in
+            Self.make(tree)
+            let odd = tree.path("in").appending([0x62, 0xE9])
+            TestFile.write(odd, "x")
+            let line = #"exec "$0" explain --rules rules.yaml --json in/a.jpg in/cache/b.jpg "$(printf 'in/b\351')""#
+            let program = RunningProgram(
+                "/bin/sh", ["-c", line, "\(Places.alight)"], in: tree.root, output: tree.path("run"))
+            #expect(program.wait() == 0)
+            let objects = try program.lines.map { line in
+                try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            }
+            #expect(objects.count == 15)
+            #expect(
+                objects.map { $0["rule"] as? String }.prefix(5) == ["photos", "patient", "later", "folders", "off"])
+            let taken = objects[1]
+            #expect(taken["taken"] as? Bool == true)
+            #expect(taken["path"] as? String == "\(tree.root)/in/a.jpg")
+            #expect(taken["relative"] as? String == "a.jpg")
+            #expect(taken["events"] as? [String] == ["created", "truncated"])
+            #expect(taken["backend"] as? String == "inotify")
+            #expect(taken["settle_ms"] as? Double == 500)
+            #expect((taken["stable"] as? [String: Any])?["rounds"] as? Int == 2)
+            #expect(taken["held_by"] as? [String] == [])
+            let left = objects[5]
+            #expect(left["taken"] as? Bool == false)
+            #expect(left["reason"] as? String == "exclude")
+            #expect(left["pattern"] as? String == "**/cache")
+            #expect(left["part"] as? String == "cache")
+            #expect(left["type"] is NSNull)
+            let exact = (objects[11]["path_base64"] as? String).flatMap { Data(base64Encoded: $0) }
+            #expect(exact.map { PathBytes($0) } == odd)
+            #expect(objects[11]["type"] as? String == "file")
+        }
+    }
+
+    private static let statuses: [([String], Int32, String)] = [
+        (["in/a.jpg"], 0, ""), (["in/nothing/such", "--rule", "folders"], 4, ""),
+        (["nowhere", "in/a.jpg"], 0, ""), (["nowhere"], 4, ""),
+        (["--rule", "photo", "in/a.jpg"], 2, "help: write 'photos'"), ([], 2, "Missing expected argument"),
+        ([""], 2, "'' is no path"), (["--rules", "none.yaml", "in/a.jpg"], 3, "there is no such file"),
+    ]
+
+    @Test(arguments: statuses)
+    func `S58 the exit status says whether any rule takes a path`(
+        _ arguments: [String], _ expected: Int32, _ error: String
+    ) {
+        withTempTree { tree in
+            Self.make(tree)
+            let (status, program) = Self.explain(tree, arguments)
+            #expect(status == expected, "\(program.output)\(program.error)")
+            #expect(error.isEmpty ? program.error.isEmpty : program.error.contains(error), "\(program.error)")
+        }
+    }
+
+    @Test func `S58 rules come from the usual places when none are named`() {
+        withTempTree { tree in
+            Self.make(tree)
+            TestFile.write(tree.path("rules/a.yaml"), "rules:\n  - { name: one, path: '../in/*', action: log }\n")
+            let program = RunningProgram(
+                Places.alight, ["explain", "in/a.jpg"], in: tree.root, output: tree.path("run"))
+            #expect(program.wait() == 0)
+            #expect(program.output.contains("rule 'one' (rules/a.yaml:2:5) takes it"))
+        }
+    }
+
+    @Test func `S58 the page shows what the program says`() throws {
+        try withTempTree { tree in
+            let page = String(
+                decoding: try #require(TestFile.read(Places.checkout.appending("docs/explain.md"))), as: UTF8.self)
+            let blocks = page.split(separator: "```\n", omittingEmptySubsequences: false)
+            let rules = try #require(
+                page.split(separator: "```yaml\n").dropFirst().first?.split(separator: "```").first)
+            let recording = try #require(blocks.first { $0.hasPrefix("$ alight explain") })
+            TestFile.write(tree.path("rules.yaml"), String(rules))
+            TestFile.write(tree.path("inbox/cat.jpg"), "hello")
+            TestFile.makeFolder(tree.path("albums"))
+            var shown = ""
+            for line in recording.split(separator: "\n") where line.hasPrefix("$ alight ") {
+                let arguments = line.split(separator: " ").dropFirst(2).map(String.init)
+                let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("run"))
+                #expect(program.wait() == (program.output.contains("takes it") ? 0 : 4))
+                shown += "\(line)\n" + program.output.replacing("\(tree.root)", with: "~")
+            }
+            #expect(shown == String(recording))
+        }
+    }
+}

@@ -1,0 +1,291 @@
+import FileEvents
+import FileObserving
+import Glibc
+import TestKit
+import Testing
+
+/// Observers with a fake source and a clock by hand: what is told, when, and to whom.
+struct ObserverTests {
+    /// Facts of an observer that a test drives.
+    struct Driven {
+        let root: PathBytes
+        let source = ManualSource()
+        let clock = ManualClock()
+        let observer: FileObserver
+
+        init(_ root: PathBytes, _ change: (inout ObservationOptions) -> Void = { _ in }) throws {
+            self.root = root
+            var options = ObservationOptions()
+            options.source = source
+            options.clock = .manual(clock)
+            options.settle = .seconds(1)
+            options.waitsForWriters = false
+            options.events = .differences
+            change(&options)
+            observer = try FileObserver(roots: [root], options: options)
+        }
+
+        /// Lets everything settle that was hinted.
+        func settle() async {
+            await observer.catchUp()
+            clock.advance(by: .seconds(1))
+            await observer.catchUp()
+        }
+
+        func write(_ name: String, _ text: String) {
+            TestFile.write(root.appending(name), text)
+            source.hint(root.appending(name), [.appeared, .written, .closed])
+        }
+    }
+
+    static func text(_ event: FileEvent) -> String {
+        "\(event.kind.rawValue) \(PathBytes(event.path.lastComponent)) \(event.snapshot.size)"
+    }
+
+    @Test func `an event comes when its time is over, and not before`() async throws {
+        try await withTemporaryFolder { root in
+            let driven = try Driven(root)
+            driven.source.list()
+            var events = driven.observer.events.makeAsyncIterator()
+            driven.write("a", "1")
+            await driven.observer.catchUp()
+            driven.clock.advance(by: .milliseconds(900))
+            await driven.observer.catchUp()
+            driven.write("a", "12")
+            await driven.observer.catchUp()
+            driven.clock.advance(by: .milliseconds(900))
+            // Were it told by now, it would have 2 bytes and a later change would be another event.
+            await driven.observer.catchUp()
+            driven.write("a", "123")
+            await driven.settle()
+            let event = try #require(try await events.next())
+            #expect(Self.text(event) == "created a 3")
+            #expect(event.root == root && event.origin == .live)
+            driven.write("b", "")
+            await driven.settle()
+            #expect(try await events.next().map(Self.text) == "created b 0")
+            await driven.observer.stop()
+            #expect(try await events.next() == nil)
+            #expect(driven.source.isStopped)
+        }
+    }
+
+    @Test func `a slow consumer is told of each path once, in order, and of its present state`() async throws {
+        try await withTemporaryFolder { root in
+            let driven = try Driven(root)
+            driven.source.list()
+            var batches = driven.observer.batches.makeAsyncIterator()
+            for round in 1...5 {
+                for name in ["a", "b", "c"] { driven.write(name, String(repeating: "x", count: round)) }
+                await driven.settle()
+            }
+            TestFile.removeTree(root.appending("b"))
+            driven.source.hint(root.appending("b"), .vanished)
+            await driven.settle()
+            #expect(try await batches.next()?.map(Self.text) == ["created a 5", "created c 5"])
+        }
+    }
+
+    @Test func `what happened before the first iteration is told to it`() async throws {
+        try await withTemporaryFolder { root in
+            let driven = try Driven(root)
+            driven.source.list()
+            driven.write("early", "1")
+            await driven.settle()
+            var first = driven.observer.events.makeAsyncIterator()
+            var second = driven.observer.events.makeAsyncIterator()
+            driven.write("late", "1")
+            await driven.settle()
+            #expect(try await first.next().map(Self.text) == "created early 1")
+            #expect(try await first.next().map(Self.text) == "created late 1")
+            #expect(try await second.next().map(Self.text) == "created late 1")
+        }
+    }
+
+    @Test func `a consumer that comes later is told first what is known`() async throws {
+        try await withTemporaryFolder { root in
+            let driven = try Driven(root) { $0.events = [.differences, .lifecycle] }
+            for name in ["b/2", "a", "b/1"] { TestFile.write(root.appending(name), "1") }
+            driven.source.list(root.appending("b/2"), root.appending("a"), root.appending("b/1"))
+            await driven.settle()
+            let later = driven.observer.events(existing: true)
+            var batch: [FileEvent] = []
+            var iterator = later.makeAsyncIterator()
+            while batch.last?.kind != .scanEnded, let event = try await iterator.next() { batch.append(event) }
+            #expect(batch.map(\.kind) == [.scanBegan, .created, .created, .created, .scanEnded])
+            #expect(
+                batch.compactMap { $0.path.relative(to: root) }.map { PathBytes($0) } == ["", "a", "b/1", "b/2", ""])
+            #expect(batch.allSatisfy { $0.origin == .scan })
+            driven.write("c", "1")
+            await driven.settle()
+            #expect(try await iterator.next().map(Self.text) == "created c 1")
+        }
+    }
+
+    @Test func `S24 what exists is told between scan_begin and scan_end, also when nothing does`() async throws {
+        try await withTemporaryFolder { root in
+            for names in [["a", "b"], []] {
+                let driven = try Driven(root) {
+                    $0.events = [.differences, .lifecycle]
+                    $0.existing = true
+                }
+                for name in names { TestFile.write(root.appending(name), "1") }
+                let roots = [root]
+                driven.source.tell(.listing(roots[0], .scan))
+                for name in names {
+                    driven.source.tell(.hint(PathHint(root.appending(name), .listed, origin: .scan)))
+                }
+                driven.source.tell(.listed(roots[0], .scan), .ready(folders: 1))
+                await driven.settle()
+                var iterator = driven.observer.batches.makeAsyncIterator()
+                let told = try await iterator.next()?.map { "\($0.kind.rawValue) \($0.origin)" }
+                #expect(told == ["scan_begin scan"] + names.map { _ in "created scan" } + ["scan_end scan"])
+                for name in names { TestFile.removeTree(root.appending(name)) }
+            }
+        }
+    }
+
+    @Test func `what changed between two observations is told`() async throws {
+        try await withTemporaryFolder { root in
+            let first = try Driven(root)
+            for name in ["kept", "changed", "gone", "moved"] { TestFile.write(root.appending(name), "1") }
+            let paths = ["kept", "changed", "gone", "moved"].map { root.appending($0) }
+            first.source.list(paths[0], paths[1], paths[2], paths[3])
+            await first.observer.catchUp()
+            let snapshot = try #require(await first.observer.snapshot())
+            #expect(snapshot.facts.map(\.path) == paths.sorted())
+            await first.observer.stop()
+            #expect(await first.observer.snapshot() == nil)
+
+            TestFile.write(root.appending("changed"), "12")
+            TestFile.removeTree(root.appending("gone"))
+            _ = paths[3].withCString { from in root.appending("elsewhere").withCString { rename(from, $0) } }
+            TestFile.write(root.appending("new"), "1")
+            let second = try Driven(root) {
+                $0.events = [.differences, .lifecycle]
+                $0.resuming = snapshot
+            }
+            second.source.list(
+                root.appending("kept"), root.appending("changed"), root.appending("elsewhere"), root.appending("new"))
+            await second.settle()
+            var batches = second.observer.batches.makeAsyncIterator()
+            var told: [FileEvent] = []
+            while told.last?.kind != .scanEnded, let batch = try await batches.next() { told += batch }
+            #expect(told.first?.kind == .scanBegan)
+            #expect(
+                Set(told.dropFirst().dropLast().map(Self.text)) == [
+                    "modified changed 2", "deleted gone 1", "moved elsewhere 1", "created new 1",
+                ])
+            #expect(told.allSatisfy { $0.origin == .scan })
+        }
+    }
+
+    @Test func `a cancelled task stops waiting at once, and its observer ends`() async throws {
+        try await withTemporaryFolder { root in
+            let source = ManualSource()
+            var options = ObservationOptions()
+            options.source = source
+            let task = Task { [options] in
+                var count = 0
+                for try await _ in try FileObserver(roots: [root], options: options).events { count += 1 }
+                return count
+            }
+            #expect(await eventually { !source.roots.isEmpty })
+            task.cancel()
+            let count = try await task.value
+            #expect(count == 0)
+            // Nothing holds the observer any more, so its thread ends.
+            #expect(await eventually { source.isStopped })
+        }
+    }
+
+    @Test func `an iterator that goes out of scope gives its place up`() async throws {
+        try await withTemporaryFolder { root in
+            let driven = try Driven(root)
+            #expect(driven.observer.readers == 1)
+            do {
+                var first = driven.observer.events.makeAsyncIterator()
+                let second = driven.observer.batches.makeAsyncIterator()
+                driven.source.list()
+                driven.write("a", "1")
+                await driven.settle()
+                #expect(try await first.next().map(Self.text) == "created a 1")
+                #expect(driven.observer.readers == 2)
+                _ = second
+            }
+            #expect(await eventually { driven.observer.readers == 0 })
+        }
+    }
+
+    @Test func `a root that can't be one ends every sequence with the error`() async throws {
+        try await withTemporaryFolder { root in
+            let driven = try Driven(root) { $0.missing = .fail }
+            var events = driven.observer.events.makeAsyncIterator()
+            driven.source.tell(.rootMissing(root))
+            await #expect(throws: ObservationError.missingRoot(root)) { try await driven.observer.waitUntilReady() }
+            await #expect(throws: ObservationError.missingRoot(root)) { try await events.next() }
+            // Whoever comes later meets the same end.
+            var later = driven.observer.batches.makeAsyncIterator()
+            await #expect(throws: ObservationError.missingRoot(root)) { try await later.next() }
+        }
+    }
+
+    @Test func `wrong options are thrown with what to do`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.write(root.appending("file"), "")
+            func error(_ roots: [PathBytes], _ change: (inout ObservationOptions) -> Void) -> ObservationError? {
+                var options = ObservationOptions()
+                change(&options)
+                do throws(ObservationError) {
+                    _ = try FileObserver(roots: roots, options: options)
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+            #expect(error([]) { _ in } == .noRoots)
+            #expect(error([root.appending("file")]) { _ in } == .notFolder(root.appending("file")))
+            #expect(error([root.appending("none")]) { $0.missing = .fail } == .missingRoot(root.appending("none")))
+            #expect(error([root.appending("x/y")]) { $0.missing = .create } == nil)
+            #expect(TestFile.exists(root.appending("x/y")))
+            let glob = try #require(error([root]) { $0.excludes = ["a/{b"] })
+            #expect(glob.description == "glob 'a/{b' has no closing '}'" && glob.help.contains("add '}'"))
+            #expect(error([root]) { $0.globs = ["/etc/*"] }?.description == "glob '/etc/*' is absolute")
+        }
+    }
+
+    @Test func `patterns, excludes, levels and hidden names decide by name`() async throws {
+        try await withTemporaryFolder { root in
+            let driven = try Driven(root) {
+                $0.globs = ["**/*.txt", PathBytes("odd[1]").escapedForGlob]
+                $0.excludes = ["out"]
+                $0.depth = 1
+            }
+            driven.source.list()
+            for name in ["a.txt", "b.jpg", "in/c.txt", "in/deep/d.txt", "out/e.txt", ".f.txt", "odd[1]"] {
+                driven.write(name, "1")
+            }
+            await driven.settle()
+            var batches = driven.observer.batches.makeAsyncIterator()
+            #expect(
+                try await batches.next()?.map(Self.text) == ["created a.txt 1", "created c.txt 1", "created odd[1] 1"])
+        }
+    }
+}
+
+/// Calls the body with a fresh folder.
+func withTemporaryFolder<Result>(_ body: (PathBytes) async throws -> Result) async rethrows -> Result {
+    let tree = TemporaryTree()
+    return try await body(tree.root)
+}
+
+/// Waits for a fact without blocking a thread of Swift's pool; false when it did not come in time.
+func eventually(within limit: Duration = .seconds(20), _ condition: () async -> Bool) async -> Bool {
+    let deadline = ContinuousClock.now + limit
+    while await !condition() {
+        if ContinuousClock.now > deadline { return false }
+        try? await Task.sleep(for: .milliseconds(2))
+    }
+    return true
+}

@@ -1,0 +1,49 @@
+import Globbing
+import Testing
+
+@Suite struct PathFilterIndexTests {
+    /// Filters with roots beside, in and above one another, and more of them than are asked in turn.
+    static let filters: [PathFilter] = {
+        let patterns = [
+            ["/srv/in/*.jpg"], ["/srv/**"], ["/srv/in/sub/*", "/home/a/*"], ["/home/*/x/*.txt"], ["/srv/inner/*"],
+            ["/*"], ["/srv/in/**/*.md", "/srv/in/sub/*.md"], ["/var/log/app.log"],
+        ]
+        return patterns.compactMap { texts in
+            let globs = texts.compactMap { try? Glob($0) }
+            return globs.count == texts.count ? PathFilter(globs: globs) : nil
+        }
+    }()
+
+    static let paths: [String] = [
+        "/", "/srv", "/srv/in", "/srv/in/a.jpg", "/srv/in/sub", "/srv/in/sub/a.md", "/srv/in/sub/deep/a.md",
+        "/srv/inner", "/srv/inner/a", "/srv/innermost/a", "/home", "/home/a", "/home/a/b", "/home/b/x/a.txt", "/var",
+        "/var/log", "/var/log/app.log", "/var/log/app.log/x", "/varnish", "/top", "/elsewhere/a", "/home/a/x/b.txt",
+    ]
+
+    @Test(arguments: paths) func `what is found is what asking all filters finds`(path: String) {
+        let index = PathFilterIndex(Self.filters)
+        let path = Array(path.utf8)
+        let asked = Self.filters.indices.filter { Self.filters[$0].root(taking: path) != nil }
+        let found = index.candidates(for: path)
+        #expect(found.filter { Self.filters[$0].root(taking: path) != nil } == asked)
+        #expect(found == Set(found).sorted())
+        #expect(index.takes(path) == !asked.isEmpty)
+        #expect(index.reaches(below: path) == Self.filters.contains { $0.reaches(below: path) })
+    }
+
+    @Test func `filters for another place are not asked`() {
+        let index = PathFilterIndex(Self.filters)
+        #expect(index.candidates(for: Array("/srv/inner/a".utf8)) == [1, 4, 5])
+    }
+
+    @Test func `a folder that is one unit takes what is in it`() throws {
+        var filters = Self.filters
+        filters.append(PathFilter(globs: [try Glob("/units/*")], isTree: true))
+        let index = PathFilterIndex(filters)
+        let below = Array("/units/one/deep/a".utf8)
+        #expect(index.takes(below))
+        #expect(index.reaches(below: Array("/units/one".utf8)))
+        #expect(index.treeCandidates(for: below) == [filters.count - 1])
+        #expect(index.treeCandidates(for: Array("/srv/in/a".utf8)).isEmpty)
+    }
+}

@@ -1,0 +1,284 @@
+import FileEvents
+import Reconciling
+import TestKit
+import Testing
+
+/// What gathers for a consumer that does not take it.
+struct ConflationTests {
+    /// Something that is told, in short.
+    static func event(
+        _ kind: EventKind, _ path: PathBytes, from: PathBytes? = nil, file: UInt64 = 1, size: UInt64 = 1,
+        before: Snapshot? = nil, replaced: Bool = false, changed: [String] = []
+    ) -> FileEvent {
+        FileEvent(
+            kind: kind, path: path, root: "/in", from: from, snapshot: .sample(file: file, size: size), before: before,
+            changed: changed, isReplaced: replaced, time: Timestamp(seconds: 1, nanoseconds: 0))
+    }
+
+    /// What an event says, in a line.
+    static func text(_ event: FileEvent) -> String {
+        var text = "\(event.kind.rawValue) \(event.path)"
+        if let from = event.from { text += " from \(from)" }
+        if event.isReplaced { text += " replaced" }
+        if !event.changed.isEmpty { text += " [\(event.changed.joined(separator: " "))]" }
+        return text
+    }
+
+    struct Case: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var events: [FileEvent]
+        var told: [String]
+
+        init(_ name: String, _ events: [FileEvent], _ told: [String]) {
+            testDescription = name
+            self.events = events
+            self.told = told
+        }
+    }
+
+    static let old = Snapshot.sample(file: 1, size: 1)
+    static let extended = event(.modified, "a", size: 2, before: old, changed: ["extended"])
+    static let moved = event(.moved, "b", from: "a", before: old)
+
+    static let contents = [
+        Case(
+            "created, then modified", [event(.created, "a"), event(.modified, "a", size: 2, before: old)],
+            ["created a"]),
+        Case("created, then deleted", [event(.created, "a"), event(.deleted, "a", before: old)], []),
+        Case(
+            "modified twice", [extended, event(.modified, "a", size: 1, before: old, changed: ["truncated"])],
+            ["modified a [extended truncated]"]),
+        Case(
+            "attributes, then modified", [event(.attributes, "a", before: old, changed: ["mode"]), extended],
+            ["modified a [mode extended]"]),
+        Case(
+            "attributes twice",
+            [
+                event(.attributes, "a", before: old, changed: ["mode"]),
+                event(.attributes, "a", before: old, changed: ["uid", "mode"]),
+            ], ["attributes a [mode uid]"]),
+        Case("modified, then deleted", [extended, event(.deleted, "a", before: old)], ["deleted a"]),
+        Case(
+            "deleted, then created", [event(.deleted, "a", before: old), event(.created, "a", file: 2, size: 3)],
+            ["modified a replaced [extended]"]),
+        Case(
+            "deleted, created, deleted",
+            [event(.deleted, "a"), event(.created, "a", file: 2), event(.deleted, "a", file: 2)], ["deleted a"]),
+    ]
+
+    static let moves = [
+        Case("moved", [moved], ["moved b from a"]),
+        Case("moved twice", [moved, event(.moved, "c", from: "b", before: old)], ["moved c from a"]),
+        Case("moved there and back", [moved, event(.moved, "a", from: "b", before: old)], []),
+        Case(
+            "modified, moved there and back", [extended, moved, event(.moved, "a", from: "b", before: old)],
+            ["modified a [extended]"]),
+        Case("moved, then deleted", [moved, event(.deleted, "b", before: old)], ["deleted a"]),
+        Case(
+            "moved onto another, then deleted",
+            [event(.moved, "b", from: "a", before: old, replaced: true), event(.deleted, "b", before: old)],
+            ["deleted a", "deleted b"]),
+        Case("created, then moved", [event(.created, "a"), moved], ["created b"]),
+        Case(
+            "created, then moved onto another",
+            [event(.created, "a"), event(.moved, "b", from: "a", before: old, replaced: true)],
+            ["modified b replaced [overwritten]"]),
+        Case("modified, then moved", [extended, moved], ["moved b from a [extended]"]),
+        Case(
+            "moved, then modified", [moved, event(.modified, "b", size: 2, before: old, changed: ["extended"])],
+            ["moved b from a [extended]"]),
+        Case(
+            "moved, then another in the old place", [moved, event(.created, "a", file: 2)],
+            ["modified a replaced [overwritten]", "created b"]),
+        Case(
+            "two that change places",
+            [
+                event(.moved, "t", from: "a", file: 1, before: .sample(file: 1, size: 1)),
+                event(.moved, "a", from: "b", file: 2, before: .sample(file: 2, size: 1)),
+                event(.moved, "b", from: "t", file: 1, before: .sample(file: 1, size: 1)),
+            ], ["modified a replaced [overwritten]", "modified b replaced [overwritten]"]),
+    ]
+
+    static let orders = [
+        Case(
+            "the order is that of first becoming dirty",
+            [event(.created, "b"), event(.created, "a"), event(.modified, "b", before: old), event(.created, "c")],
+            ["created b", "created a", "created c"]),
+        Case("arriving, then created", [event(.arriving, "a"), event(.created, "a")], ["created a"]),
+        Case("arriving, and gone", [event(.arriving, "a")], ["arriving a"]),
+        Case(
+            "opened twice", [event(.opened, "a"), event(.closed, "a"), event(.opened, "a")], ["opened a", "closed a"]),
+        Case(
+            "a listing among paths",
+            [
+                event(.created, "a"), event(.scanBegan, "/in"), event(.created, "b"), event(.scanEnded, "/in"),
+                event(.created, "c"), event(.modified, "a", before: old),
+            ], ["created a", "scan_begin /in", "created b", "scan_end /in", "created c"]),
+        Case(
+            "listings that nobody saw",
+            [
+                event(.scanBegan, "/in"), event(.created, "a"), event(.scanEnded, "/in"), event(.scanBegan, "/in"),
+                event(.created, "b"), event(.scanEnded, "/in"),
+            ], ["created a", "scan_begin /in", "created b", "scan_end /in"]),
+        Case(
+            "a root that comes and goes", [event(.rootGone, "/in"), event(.rootBack, "/in"), event(.rootGone, "/in")],
+            ["root_back /in", "root_gone /in"]),
+    ]
+
+    @Test(arguments: contents + moves + orders)
+    func merged(_ example: Case) {
+        var conflation = Conflation(mask: [.differences, .lifecycle, .raw, .arriving])
+        for event in example.events { conflation.add(event) }
+        #expect(conflation.takeAll().map(Self.text) == example.told)
+        #expect(conflation.isEmpty)
+        #expect(conflation.takeFirst() == nil)
+    }
+
+    @Test func `who does not ask for modified is told of a replacement by the word that came`() {
+        var conflation = Conflation(mask: [.created, .deleted])
+        conflation.add(Self.event(.deleted, "a", before: Self.old))
+        conflation.add(Self.event(.created, "a", file: 2))
+        #expect(conflation.takeAll().map(\.kind) == [.created])
+    }
+
+    @Test func `a path that was taken is known by what was told of it`() {
+        var conflation = Conflation(mask: .differences)
+        conflation.add(Self.moved)
+        conflation.add(Self.event(.created, "a", file: 2))
+        #expect(conflation.takeFirst().map(Self.text) == "modified a replaced [overwritten]")
+        // The consumer knows the new `a` by now; when that goes, it was not moved to `b`.
+        conflation.add(Self.event(.deleted, "a", file: 2))
+        #expect(conflation.takeAll().map(Self.text) == ["created b", "deleted a"])
+    }
+
+    @Test func `memory is bounded by the number of paths`() {
+        var conflation = Conflation(mask: [.differences, .lifecycle])
+        for round in 0..<10_000 {
+            let path = PathBytes("/in/\(round % 10)")
+            conflation.add(Self.event(.created, path, file: UInt64(round)))
+            conflation.add(Self.event(.scanBegan, "/in"))
+            conflation.add(Self.event(.scanEnded, "/in"))
+            if round % 3 == 0 { conflation.add(Self.event(.deleted, path)) }
+            guard conflation.count <= 12, conflation.places <= 200 else {
+                Issue.record("\(conflation.count) events in \(conflation.places) places")
+                return
+            }
+        }
+    }
+
+    // MARK: The mirror
+
+    /// A tree of a few names, what happens to it, and the events that are told of it.
+    private struct Model {
+        var files: [PathBytes: Snapshot] = [:]
+        var next: UInt64 = 1
+        let names: [PathBytes] = ["a", "b", "c", "d", "e"]
+
+        mutating func step(_ random: inout SeededGenerator) -> FileEvent? {
+            let path = names[Int.random(in: 0..<names.count, using: &random)]
+            let there = files[path]
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0, 1:
+                next += 1
+                files[path] = .sample(file: next, size: next)
+                return ConflationTests.event(
+                    there == nil ? .created : .modified, path, file: next, size: next, before: there,
+                    replaced: there != nil, changed: there == nil ? [] : ["extended"])
+            case 2:
+                guard var file = there else { return nil }
+                file.size += 1
+                files[path] = file
+                return told(.modified, path, file, before: there, changed: ["extended"])
+            case 3:
+                guard var file = there else { return nil }
+                file.mode = file.mode == 0o600 ? 0o644 : 0o600
+                files[path] = file
+                return told(.attributes, path, file, before: there, changed: ["mode"])
+            case 4:
+                guard let file = there else { return nil }
+                files[path] = nil
+                return told(.deleted, path, file)
+            default:
+                let target = names[Int.random(in: 0..<names.count, using: &random)]
+                guard let file = there, target != path else { return nil }
+                let isReplaced = files[target] != nil
+                files[path] = nil
+                files[target] = file
+                var event = told(.moved, target, file, before: file)
+                event.from = path
+                event.isReplaced = isReplaced
+                return event
+            }
+        }
+
+        private func told(
+            _ kind: EventKind, _ path: PathBytes, _ file: Snapshot, before: Snapshot? = nil, changed: [String] = []
+        ) -> FileEvent {
+            FileEvent(
+                kind: kind, path: path, root: "/in", snapshot: file, before: before, changed: changed,
+                time: Timestamp(seconds: 1, nanoseconds: 0))
+        }
+    }
+
+    /// What a consumer knows by events alone; whatever contradicts it is a fault.
+    private struct Mirror {
+        var files: [PathBytes: Snapshot] = [:]
+        var faults: [String] = []
+
+        mutating func take(_ event: FileEvent) {
+            let there = files[event.path]
+            let line = ConflationTests.text(event)
+            switch event.kind {
+            case .created:
+                if there != nil { faults.append("\(line): it is there") }
+                files[event.path] = event.snapshot
+            case .modified, .attributes:
+                if there == nil { faults.append("\(line): it is not there") }
+                if let there, (there.identity != event.snapshot.identity) != event.isReplaced {
+                    faults.append("\(line): replaced or not")
+                }
+                files[event.path] = event.snapshot
+            case .deleted:
+                if there == nil { faults.append("\(line): it is not there") }
+                files[event.path] = nil
+            case .moved:
+                guard let from = event.from, let file = files[from] else {
+                    faults.append("\(line): what was moved is not there")
+                    return
+                }
+                if file.identity != event.snapshot.identity { faults.append("\(line): another file") }
+                if (there != nil) != event.isReplaced { faults.append("\(line): replaced or not") }
+                files[from] = nil
+                files[event.path] = event.snapshot
+            default: break
+            }
+        }
+    }
+
+    @Test(arguments: 1...300)
+    func `who takes rarely ends with the same mirror as who takes each event`(_ seed: Int) {
+        var random = SeededGenerator(seed: UInt64(seed))
+        var model = Model()
+        var prompt = Mirror()
+        var slow = Mirror()
+        var conflation = Conflation(mask: .differences)
+        for step in 0..<600 {
+            if let event = model.step(&random) {
+                prompt.take(event)
+                conflation.add(event)
+            }
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0:
+                for event in conflation.takeAll() { slow.take(event) }
+                if slow.files != model.files { Issue.record("seed \(seed), step \(step)") }
+            case 1...3: if let event = conflation.takeFirst() { slow.take(event) }
+            default: break
+            }
+            if conflation.count > model.names.count { Issue.record("seed \(seed), step \(step)") }
+        }
+        for event in conflation.takeAll() { slow.take(event) }
+        #expect(prompt.files == model.files && prompt.faults == [])
+        #expect(slow.files == model.files, "seed \(seed)")
+        #expect(slow.faults == [], "seed \(seed)")
+    }
+}

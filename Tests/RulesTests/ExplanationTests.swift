@@ -1,0 +1,115 @@
+import FileEvents
+import FileWatching
+import Globbing
+import Rules
+import Settling
+import TestKit
+import Testing
+
+/// What a rule does with a path, from what was seen of the disk.
+struct ExplanationTests {
+    /// A disk of which only the named paths are told apart; all else is an empty folder.
+    struct Disk: Sendable {
+        var path = DiskProbe.Sight.present(.sample())
+        var writers = DiskProbe.Holders.nobody
+        var locks = DiskProbe.Holders.nobody
+        var folders: [PathBytes: DiskProbe.Sight] = [:]
+        var polled: [PathBytes: PollingReason] = [:]
+
+        var sights: Explanation.Sights {
+            let (folders, polled) = (folders, polled)
+            let look: @Sendable (PathBytes) -> DiskProbe.Sight = {
+                folders[$0] ?? .present(.sample(type: .directory))
+            }
+            return Explanation.Sights(
+                path: path, writers: writers, locks: locks, folder: look, root: look, polling: { polled[$0] })
+        }
+    }
+
+    private static func rule(_ change: (inout Rule) -> Void = { _ in }) throws -> Rule {
+        var rule = Rule(
+            name: "r", place: SourcePlace(file: "rules.yaml", line: 2, column: 5),
+            filter: PathFilter(globs: [try Glob("/in/**")]), actions: [])
+        change(&rule)
+        return rule
+    }
+
+    private static func verdict(
+        _ path: PathBytes = "/in/x/a.txt", _ disk: Disk = Disk(), isEnabled: Bool = true,
+        _ change: (inout Rule) -> Void = { _ in }
+    ) throws -> Explanation.Verdict {
+        Explanation(try rule(change), isEnabled: isEnabled, path: path, sights: disk.sights).verdict
+    }
+
+    private static let taken = Explanation.Verdict.taken(Explanation.Place(root: "/in", relative: "x/a.txt"))
+
+    @Test func `a path of the right name is taken, whether it is there or not`() throws {
+        #expect(try Self.verdict() == Self.taken)
+        #expect(try Self.verdict("/in/x/a.txt", Disk(path: .absent)) == Self.taken)
+    }
+
+    @Test func `the name is the first thing in the way`() throws {
+        let disk = Disk(path: .present(.sample(type: .directory)), folders: ["/in": .absent])
+        let verdict = try Self.verdict("/out/a", disk, isEnabled: false)
+        let refusal = PathFilter.Refusal(glob: try Glob("/in/**"), reason: .outside)
+        #expect(verdict == .left(.name(refusal)))
+    }
+
+    @Test func `then the disk, and then the rule itself`() throws {
+        let link = DiskProbe.Sight.present(.sample(type: .symlink))
+        var disk = Disk(path: .present(.sample(type: .directory)), folders: ["/in": .absent, "/in/x": link])
+        func verdict() throws -> Explanation.Verdict {
+            try Self.verdict("/in/x/a.txt", disk, isEnabled: false) { $0.events = [.rootGone] }
+        }
+        #expect(try verdict() == .left(.rootMissing("/in")))
+        disk.folders["/in"] = .present(.sample())
+        #expect(try verdict() == .left(.rootNotFolder("/in", .file)))
+        disk.folders["/in"] = nil
+        #expect(try verdict() == .left(.belowLink("/in/x")))
+        disk.folders["/in/x"] = nil
+        #expect(try verdict() == .left(.type(.directory)))
+        disk.path = .unreadable(errno: 13)
+        #expect(try verdict() == .left(.unreadable(errno: 13)))
+        disk.path = .absent
+        #expect(try verdict() == .left(.noEvents))
+        #expect(try Self.verdict("/in/x/a.txt", disk, isEnabled: false) == .left(.disabled))
+        #expect(try Self.verdict("/in/x/a.txt", disk) == Self.taken)
+    }
+
+    @Test func `a path in a folder that is one unit is told of as that folder`() throws {
+        let verdict = try Self.verdict("/in/drop/x/a.txt") { rule in
+            rule.filter.globs = (try? Glob("/in/*")).map { [$0] } ?? []
+            rule.filter.isTree = true
+            rule.types = [.directory]
+        }
+        let place = Explanation.Place(root: "/in", relative: "drop/x/a.txt", unit: "/in/drop")
+        #expect(verdict == .taken(place))
+    }
+
+    @Test func `a root is polled when the rule or a file system on the way asks for it`() throws {
+        func polling(_ disk: Disk, _ backend: Backend) throws -> PollingReason? {
+            let rule = try Self.rule { $0.backend = backend }
+            return Explanation(rule, isEnabled: true, path: "/in/x/a", sights: disk.sights).polling
+        }
+        let remote = Disk(polled: ["/in/x": .fileSystem("nfs")])
+        #expect(try polling(Disk(), .auto) == nil)
+        #expect(try polling(remote, .auto) == .fileSystem("nfs"))
+        #expect(try polling(remote, .inotify) == nil)
+        #expect(try polling(Disk(), .poll) == .asked)
+        #expect(try polling(Disk(polled: ["/in/x/a": .fileSystem("nfs"), "/": .fileSystem("nfs")]), .auto) == nil)
+    }
+
+    @Test func `writers and locks hold a path back when the rule waits for them`() throws {
+        func holds(_ disk: Disk, _ change: (inout Rule) -> Void = { _ in }) throws -> [Explanation.Hold] {
+            Explanation(try Self.rule(change), isEnabled: true, path: "/in/a", sights: disk.sights).holds
+        }
+        let busy = Disk(writers: .somebody, locks: .somebody)
+        #expect(try holds(Disk()) == [])
+        #expect(try holds(busy) == [.writer])
+        #expect(try holds(busy) { $0.settle.locks = .wait } == [.writer, .lock])
+        #expect(try holds(busy) { $0.settle.writers = .ignore } == [])
+        #expect(try holds(Disk(writers: .unknown)) == [.unknown])
+        #expect(try holds(Disk(writers: .unknown)) { $0.settle.stable = SettlePolicy.Rounds() } == [])
+        #expect(try holds(Disk(path: .absent, writers: .somebody)) == [])
+    }
+}
