@@ -374,7 +374,11 @@ package final class MemoryJournal: Journal {
                 state.counts.succeeded += 1
             case .ended(.skipped, _): state.counts.skipped += 1
             case .ended: state.counts.dead += 1
-            case .returned(let now): state.takeBack(job, due: now)
+            case .returned(let now):
+                // Its action has not begun, so that nothing of it has to be told as undone.
+                var unbegun = job
+                unbegun.attempt -= 1
+                state.takeBack(unbegun, due: now)
             case .again(let due, let outcome, let counts):
                 state.putBack(job, outcome, due: due, counts: counts)
             }

@@ -131,6 +131,16 @@ struct MemoryJournalTests {
         #expect(job.event.path == "/in/c")
     }
 
+    @Test func `of a move whose action found nothing, and a deletion, the old name's deletion is left`() throws {
+        accept(Self.job("1", .moved, "/in/b", from: "/in/a", .sample()))
+        let running = try #require(lease().first)
+        accept(Self.job("2", .deleted, "/in/b", .sample()))
+        _ = journal.record(running, .returned(at: start), [])
+        let left = lease(limit: 9)
+        #expect(left.map(\.event.kind) == [.deleted])
+        #expect(left.map(\.event.path) == ["/in/a"])
+    }
+
     @Test func `what differs adds up, and so does a replacement`() throws {
         var first = Self.job("1", .modified, .sample(size: 1), before: .sample(size: 0))
         first.event.changed = ["extended"]
