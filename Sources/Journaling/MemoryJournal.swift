@@ -249,7 +249,13 @@ package final class MemoryJournal: Journal {
                 takeBackMove(job.event, of: job.rule)
             } else {
                 // A newer job would do the work of both, and the ledger know its file already.
-                apply([LedgerEntry(view: job.rule, path: job.event.path, snapshot: job.event.before)])
+                var before = job.event.before
+                if before == nil, job.event.kind != .created {
+                    // Something was told of before, nobody says what: whatever is there now is another file.
+                    before = job.event.snapshot
+                    before?.identity = Snapshot.unseen.identity
+                }
+                apply([LedgerEntry(view: job.rule, path: job.event.path, snapshot: before)])
             }
         }
 

@@ -141,6 +141,17 @@ struct MemoryJournalTests {
         #expect(left.map(\.event.path) == ["/in/a"])
     }
 
+    @Test func `what a new file has replaced stays known when its job is returned`() throws {
+        accept(Self.job("1", .created, "/in/t", .sample(file: 2)))
+        var move = Self.job("2", .moved, "/in/a", from: "/in/t", .sample(file: 2), before: .sample(file: 2))
+        move.event.isReplaced = true
+        accept(move)
+        let running = try #require(lease(limit: 9).first)
+        _ = journal.record(running, .returned(at: start), [])
+        let known = try #require(journal.snapshot(view: "r", path: "/in/a"))
+        #expect(!known.hasSameContent(as: .sample(file: 2)))
+    }
+
     @Test func `what differs adds up, and so does a replacement`() throws {
         var first = Self.job("1", .modified, .sample(size: 1), before: .sample(size: 0))
         first.event.changed = ["extended"]
