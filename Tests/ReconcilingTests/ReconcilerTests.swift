@@ -1,3 +1,4 @@
+import CTestKit
 import FileEvents
 import FileWatching
 import Glibc
@@ -68,6 +69,24 @@ struct ReconcilerTests {
             desk.take([("a", [.vanished, .polled])], origin: .poll)
             desk.wait()
             #expect(desk.doubted.count == 1)
+        }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "to become a user who may not enter a folder, the test must be root"))
+    func `S44 a name that can't be looked at is not moved away from while the file has several`() throws {
+        try withTempTree { tree in
+            _ = tree.root.withCString { chmod($0, 0o755) }
+            var desk = try Desk(tree.root)
+            TestFile.write(tree.path("closed/a"), "x")
+            desk.take([("closed/a", written)])
+            desk.wait()
+            #expect(link(tree.path("closed/a").description, tree.path("b").description) == 0)
+            _ = tree.path("closed").withCString { chmod($0, 0) }
+            ctk_access_files_as(65534)
+            desk.take([("b", [.appeared])])
+            desk.wait()
+            ctk_access_files_as(0)
+            #expect(desk.words() == ["created closed/a", "created b"])
         }
     }
 
