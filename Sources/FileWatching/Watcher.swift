@@ -92,8 +92,8 @@ package final class Watcher: Sendable {
 
     /// Hints the paths once more, when all that is polled has been looked at anew.
     ///
-    /// For paths that were there when somebody looked after polling had missed
-    /// them: if they go before the next poll, polling finds no difference.
+    /// For paths that were there when somebody looked, but perhaps not at the last
+    /// poll: if they go before the next one, polling finds no difference.
     package func hintAgain(_ paths: [PathBytes]) {
         if !paths.isEmpty { control.doubt(paths) }
     }

@@ -88,7 +88,7 @@ package struct Reconciler: ~Copyable {
         /// In the order in which they became certain; the view is an index.
         package var events: [(view: Int, event: FileEvent)] = []
         package var entries: [LedgerEntry] = []
-        /// Paths that are there though a look had missed them: the watcher may not know of them yet.
+        /// Paths that are there as a poll may not have seen them: if they go before the next, it finds no difference.
         package var doubted: [PathBytes] = []
 
         package var isEmpty: Bool { events.isEmpty && entries.isEmpty }

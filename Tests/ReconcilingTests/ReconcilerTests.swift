@@ -58,15 +58,15 @@ struct ReconcilerTests {
         }
     }
 
-    @Test func `S55 a path that polling missed and that is there is to be hinted again`() throws {
+    @Test func `S55 a polled path that is told is to be hinted again, once`() throws {
         try withTempTree { tree in
             var desk = try Desk(tree.root, types: [.symlink])
             #expect(symlink("nowhere", tree.path("a").description) == 0)
-            desk.take([("a", [.vanished, .polled])], origin: .poll)
+            desk.take([("a", [.appeared, .polled])], origin: .poll)
             desk.wait()
             #expect(desk.words() == ["created a"])
             #expect(desk.doubted == [tree.path("a")])
-            desk.take([("a", [.vanished, .polled])], origin: .poll)
+            desk.take([("a", .polled)], origin: .poll)
             desk.wait()
             #expect(desk.doubted.count == 1)
         }
