@@ -88,6 +88,8 @@ package struct Reconciler: ~Copyable {
         /// In the order in which they became certain; the view is an index.
         package var events: [(view: Int, event: FileEvent)] = []
         package var entries: [LedgerEntry] = []
+        /// Paths that are there though a look had missed them: the watcher may not know of them yet.
+        package var doubted: [PathBytes] = []
 
         package var isEmpty: Bool { events.isEmpty && entries.isEmpty }
     }
