@@ -71,7 +71,7 @@ package struct Reconciler: ~Copyable {
         mutating func merge(_ later: Note) {
             signs.formUnion(later.signs)
             if later.origin == .live { origin = .live }
-            if rare != nil || later.rare != nil { rare = Rare(nil, scan, linked ?? later.linked) }
+            if rare != nil || later.rare != nil { rare = Rare(nil, scan ?? later.scan, linked ?? later.linked) }
             wasFound = wasFound || later.wasFound
             hasArrived = hasArrived || later.hasArrived
         }
@@ -256,8 +256,29 @@ package struct Reconciler: ~Copyable {
             && !policy.isTree && !settler.contains(key)
         let asked = policy.quiet(isPolled: note.signs.contains(.polled) || isPolled(key.path))
         let quiet = isComplete ? min(asked, Self.moment) : asked
-        if !settler.contains(key) { scans.begin(note.scan) }
-        settler.add(key, note: note, quiet: quiet, longest: policy.maximumWait, at: now) { $0.merge(note) }
+        let keepsScan = countForScan(key, note, quiet: quiet, at: now)
+        settler.add(key, note: note, quiet: quiet, longest: policy.maximumWait, at: now) { kept in
+            kept.merge(note)
+            if !keepsScan { kept.scan = nil }
+        }
+    }
+
+    /// Makes a listing wait for what it found, whether it was dirty before or not.
+    ///
+    /// - Returns: False when the listing is not to wait any longer: the path is touched again after its quiet time, so
+    ///   it may never rest.
+    private mutating func countForScan(
+        _ key: Key, _ note: Note, quiet: Duration, at now: ContinuousClock.Instant
+    ) -> Bool {
+        guard !scans.isEmpty else { return true }
+        let kept = settler.waiting(key)
+        guard let scan = kept?.note.scan else {
+            scans.begin(note.scan)
+            return true
+        }
+        guard note.scan == nil, let since = kept?.since, since + quiet <= now else { return true }
+        scans.end(scan)
+        return false
     }
 
     func isPolled(_ path: PathBytes) -> Bool {

@@ -83,7 +83,7 @@ struct EventPrinter: Sendable {
         case .watchLimit(let sysctl, let limit, let needed, let polled):
             say(
                 "warning",
-                "\(sysctl) is \(limit), and \(needed) are needed; \(Reporter.count(polled, "folder")) will be polled instead",
+                "\(sysctl) is \(limit), and \(Reporter.needed(needed)); \(Reporter.count(polled, "folder")) will be polled instead",
                 help: "raise it: sysctl \(sysctl)=\(needed)")
         case .unreadable(let path, let errno):
             say("error", "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")

@@ -70,7 +70,7 @@ struct Reporter: Sendable {
         case .limited(let shortage):
             say(
                 .warning,
-                "\(shortage.limit.name) is \(shortage.limit.value), and \(shortage.needed) are needed; "
+                "\(shortage.limit.name) is \(shortage.limit.value), and \(Self.needed(shortage.needed)); "
                     + "\(Self.count(shortage.polled, "folder")) will be polled instead",
                 help: "raise it: sysctl \(shortage.limit.name)=\(shortage.needed)")
         case .failure(let error): say(.error, "\(Display.text(error.description))", help: error.help)
@@ -111,6 +111,8 @@ struct Reporter: Sendable {
     static func count(_ number: some BinaryInteger, _ noun: String) -> String {
         "\(number) \(noun)\(number == 1 ? "" : "s")"
     }
+
+    static func needed(_ number: Int) -> String { "\(number) \(number == 1 ? "is" : "are") needed" }
 
     static func json(_ object: [String: JSONValue]) -> String {
         let encoder = JSONEncoder()

@@ -269,6 +269,39 @@ struct ReconcilerTests {
         }
     }
 
+    @Test func `S28 a rescan ends after what was dirty before it`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, mask: [.differences, .scanBegan, .scanEnded])
+            TestFile.write(tree.path("a"), "1")
+            desk.take([("a", .written)])
+            desk.wait()
+            #expect(desk.words() == ["created a"])
+            #expect(unlink(tree.path("a").description) == 0)
+            desk.take([("a", .vanished)])
+            desk.take(reports: [.listing(tree.root, .rescan), .listed(tree.root, .rescan)])
+            desk.wait()
+            #expect(desk.words() == ["scan_begin .", "deleted a", "scan_end ."])
+        }
+    }
+
+    @Test func `S28 a rescan does not wait for a file that never rests`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, mask: [.differences, .scanBegan, .scanEnded])
+            TestFile.write(tree.path("log"), "1")
+            desk.take(
+                [("log", .listed)], origin: .rescan,
+                reports: [.listing(tree.root, .rescan), .listed(tree.root, .rescan)])
+            desk.wait(.milliseconds(60))
+            desk.take([("log", .written)])
+            #expect(desk.words() == ["scan_begin ."])
+            desk.wait(.milliseconds(60))
+            desk.take([("log", .written)])
+            #expect(desk.words() == ["scan_end ."])
+            desk.wait()
+            #expect(desk.words() == ["created log"])
+        }
+    }
+
     @Test func `S32 a file is told at first sight and when it is complete`() throws {
         try withTempTree { tree in
             var desk = try Desk(tree.root, mask: [.created, .modified, .arriving])
