@@ -27,7 +27,12 @@ extension Reconciler {
             if case .unreadable = verdict {} else if !unreadable.isEmpty { unreadable.remove(key.path.parent) }
             switch verdict {
             case .finished(let snapshot, let isForced):
+                let accepted = turn.entries.count
                 accept(key, snapshot, entry.note)
+                let wasMissed = entry.note.signs.contains(.vanished)
+                if wasMissed, !entry.note.signs.isDisjoint(with: [.polled, .listed]), turn.entries.count > accepted {
+                    turn.doubted.append(key.path)
+                }
                 // What is told before it rests has to be looked at again.
                 if isForced { add(key, Note(signs: .written, origin: entry.note.origin), at: now) }
             // What went may have become something that settled just now: look at those first.

@@ -57,6 +57,20 @@ struct ReconcilerTests {
         }
     }
 
+    @Test func `S55 a path that polling missed and that is there is to be hinted again`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, types: [.symlink])
+            #expect(symlink("nowhere", tree.path("a").description) == 0)
+            desk.take([("a", [.vanished, .polled])], origin: .poll)
+            desk.wait()
+            #expect(desk.words() == ["created a"])
+            #expect(desk.doubted == [tree.path("a")])
+            desk.take([("a", [.vanished, .polled])], origin: .poll)
+            desk.wait()
+            #expect(desk.doubted.count == 1)
+        }
+    }
+
     @Test func `S05 a file that comes or goes by a move is complete at once, and says so`() throws {
         try withTempTree { tree in
             let inside = tree.path("in")
@@ -65,6 +79,7 @@ struct ReconcilerTests {
             var desk = try Desk(inside)
             #expect(rename(tree.path("out").description, inside.appending("a").description) == 0)
             desk.take([("a", [.appeared, .moved])])
+            desk.wait(.milliseconds(60))
             let arrived = desk.events()
             #expect(arrived.map(\.kind) == [.created])
             #expect(arrived.first?.isByMove == true)
