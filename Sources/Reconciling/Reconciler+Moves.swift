@@ -61,6 +61,7 @@ extension Reconciler {
         snapshot.delivered = move.before.delivered
         set(view, move.from, nil)
         set(view, path, snapshot)
+        if let replaced, replaced.type != .directory { addOtherNames(match, path, replaced.identity, note) }
         if view.mask.contains(.moved) {
             var event = event(.moved, match.root, path, snapshot, note.origin)
             event.from = move.from

@@ -141,8 +141,8 @@ extension Reconciler {
         }
         if max(snapshot.links, before.links) > 1, snapshot.type != .directory {
             addOtherNames(match, path, snapshot.identity, note)
-            if difference.isReplaced { addOtherNames(match, path, before.identity, note) }
         }
+        if difference.isReplaced, before.type != .directory { addOtherNames(match, path, before.identity, note) }
         var event = event(.modified, match.root, path, snapshot, note.origin)
         event.before = before
         event.isReplaced = difference.isReplaced
@@ -202,7 +202,8 @@ extension Reconciler {
             guard let before = known(views[match.view], key.path), isInSight(key.path, before, root: match.root) else {
                 continue
             }
-            if before.links > 1, before.type != .directory { addOtherNames(match, key.path, before.identity, note) }
+            // Whatever count is known: a link may have been made and not been looked at by this name.
+            if before.type != .directory { addOtherNames(match, key.path, before.identity, note) }
             tellDeleted(match, key.path, before, note)
         }
     }

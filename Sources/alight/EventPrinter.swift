@@ -8,8 +8,8 @@ import PluginProtocol
 struct EventPrinter: Sendable {
     let isJSON: Bool
 
-    /// Writes one line; false when nobody reads it.
-    func write(_ event: FileEvent) -> Bool {
+    /// Writes one line.
+    func write(_ event: FileEvent) -> Output.Written {
         Output.standard.write(isJSON ? Self.json(event) : Self.line(event, hasColor: Output.standard.hasColor))
     }
 
@@ -92,6 +92,13 @@ struct EventPrinter: Sendable {
             say("warning", "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
         case .failure(let error): say(error)
         }
+    }
+
+    /// Says that the events can't be written any more.
+    func sayUnwritten(_ errno: Int32) {
+        say(
+            "error", "cannot write to standard output: \(String(cString: strerror(errno)))",
+            help: "make room where it goes, or send it elsewhere")
     }
 
     private func say(_ level: String?, _ message: String, help: String? = nil) {

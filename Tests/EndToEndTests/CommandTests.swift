@@ -94,7 +94,7 @@ struct CommandTests {
             TestFile.write(tree.path("rules.yaml"), Self.rules)
             TestFile.makeFolder(tree.path("in"))
             let program = Self.start(tree)
-            #expect(program.error.contains("ready: watching 1 folders for 1 rules\n"))
+            #expect(program.error.contains("ready: watching 1 folder for 1 rule\n"))
             TestFile.write(tree.path("in/a\u{1B}[31m\nb"), "x")
             #expect(Deadline.wait { program.lines.count == 1 })
             let line = program.output

@@ -433,6 +433,49 @@ struct ReconcilerTests {
         }
     }
 
+    @Test(arguments: [true, false])
+    func `S38 the text of a rotated file goes on where it ended`(_ isSeen: Bool) throws {
+        try withTempTree { tree in
+            let policy = SettlePolicy(quiet: .milliseconds(100), writers: .ignore)
+            var desk = try Desk(tree.root, mask: [.created, .modified], settle: policy, tail: 1_000)
+            TestFile.write(tree.path("log"), "one\n")
+            desk.take([("log", written)])
+            desk.wait()
+            _ = desk.events()
+            TestFile.write(tree.path("log"), Array("two\n".utf8), appending: true)
+            #expect(rename(tree.path("log").description, tree.path("log.1").description) == 0)
+            if isSeen {
+                desk.take([("log", [.vanished, .moved]), ("log.1", [.appeared, .moved])])
+            } else {
+                desk.take([("log.1", .listed)], origin: .rescan)
+            }
+            desk.wait()
+            desk.wait()
+            let texts = desk.events().compactMap(\.tail)
+            #expect(texts == [TailText(offset: 4, bytes: Array("two\n".utf8))])
+        }
+    }
+
+    @Test func `S04 a move that only a listing finds is followed by what was written`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, mask: [.modified, .moved])
+            TestFile.write(tree.path("a"), "1")
+            TestFile.write(tree.path("x"), "1")
+            desk.take([("a", written), ("x", written)])
+            desk.wait()
+            _ = desk.words()
+            for (from, to) in [("a", "b"), ("b", "x")] {
+                #expect(rename(tree.path(from).description, tree.path(to).description) == 0)
+                TestFile.write(tree.path(to), Array("2".utf8), appending: true)
+                desk.take(
+                    [(to, .listed)], origin: .rescan,
+                    reports: [.listing(tree.root, .rescan), .listed(tree.root, .rescan)])
+                desk.wait()
+                #expect(desk.words() == ["moved \(to)", "modified \(to)"])
+            }
+        }
+    }
+
     @Test func `S51 an overflow is told once, and what was missed after it`() throws {
         try withTempTree { tree in
             var desk = try Desk(tree.root, mask: [.differences, .overflow])
