@@ -27,7 +27,11 @@ extension Reconciler {
             if case .unreadable = verdict {} else if !unreadable.isEmpty { unreadable.remove(key.path.parent) }
             switch verdict {
             case .finished(let snapshot, let isForced):
+                let accepted = turn.entries.count
                 accept(key, snapshot, entry.note)
+                let isSeenLate = entry.note.signs.contains(.polled) || isPolled(key.path)
+                let wasMissed = entry.note.signs.isSuperset(of: [.vanished, .listed])
+                if isSeenLate || wasMissed, turn.entries.count > accepted { turn.doubted.append(key.path) }
                 // What is told before it rests has to be looked at again.
                 if isForced { add(key, Note(signs: .written, origin: entry.note.origin), at: now) }
             // What went may have become something that settled just now: look at those first.
@@ -95,6 +99,7 @@ extension Reconciler {
         event.isByMove = event.kind == .created && note.signs.isSuperset(of: [.appeared, .moved])
         if snapshot.links > 1, snapshot.type != .directory {
             addOtherNames(match, path, snapshot.identity, note)
+            doubtNames(match, key, snapshot, note)
             event.sameAs = ledger.paths(view: view.name, identity: snapshot.identity).filter { other in
                 guard other != path, case .present(let there) = DiskProbe.look(at: other) else { return false }
                 return there.identity == snapshot.identity
@@ -137,6 +142,7 @@ extension Reconciler {
         }
         if max(snapshot.links, before.links) > 1, snapshot.type != .directory {
             addOtherNames(match, path, snapshot.identity, note)
+            doubtNames(match, key, snapshot, note)
         }
         if difference.isReplaced, before.type != .directory { addOtherNames(match, path, before.identity, note) }
         var event = event(.modified, match.root, path, snapshot, note.origin)
@@ -190,6 +196,17 @@ extension Reconciler {
             let key = Key(path: other, policy: policyOfView[match.view])
             otherNames.append((key, Note(signs: signs, origin: note.origin)))
         }
+    }
+
+    /// Looks once more at a file that has more names than are known.
+    ///
+    /// Another name may be gone before anyone has seen of which file it was, and
+    /// nothing tells of that here.
+    private mutating func doubtNames(_ match: Match, _ key: Key, _ snapshot: Snapshot, _ note: Note) {
+        var names = Set(ledger.paths(view: views[match.view].name, identity: snapshot.identity))
+        names.insert(key.path)
+        guard names.count < snapshot.links else { return }
+        otherNames.append((key, Note(signs: .attributes, origin: note.origin)))
     }
 
     private mutating func acceptGone(_ key: Key, _ note: Note) {
