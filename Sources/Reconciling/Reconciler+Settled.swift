@@ -49,6 +49,7 @@ extension Reconciler {
         for (key, note) in gone { acceptGone(key, note) }
         for (key, note) in otherNames { add(key, note, at: now) }
         otherNames = []
+        if settler.count == 0 { carried = [:] }
         tellEndedScans()
         let taken = turn
         turn = Turn()
@@ -91,7 +92,7 @@ extension Reconciler {
         let view = views[match.view]
         let path = key.path
         if let move = move(view, to: path, snapshot) {
-            tellMoved(match, move, path, snapshot, replacing: nil, note)
+            acceptMoved(match, key, move, snapshot, replacing: nil, note)
             return
         }
         let wasThere = note.wasFound && !note.signs.contains(.appeared) && !view.tellsExisting
@@ -106,7 +107,8 @@ extension Reconciler {
             }.sorted()
         }
         // A file that is new is followed from its beginning, one that was there from its end.
-        follow(match, key, &event, from: wasThere ? snapshot.size : 0, isReset: false, note)
+        let begin = carried.removeValue(forKey: snapshot.identity) ?? (wasThere ? snapshot.size : 0)
+        follow(match, key, &event, from: begin, isReset: false, note)
         set(view, path, event.snapshot)
         tell(match.view, event)
     }
@@ -137,7 +139,7 @@ extension Reconciler {
             return
         }
         if difference.isReplaced, let move = move(view, to: path, snapshot) {
-            tellMoved(match, move, path, snapshot, replacing: before, note)
+            acceptMoved(match, key, move, snapshot, replacing: before, note)
             return
         }
         if max(snapshot.links, before.links) > 1, snapshot.type != .directory {
@@ -168,6 +170,24 @@ extension Reconciler {
         event.kind = .attributes
         event.changed = difference.attributes
         tell(match.view, event)
+    }
+
+    /// Tells of a file that has settled under another name, and then of what was written to it.
+    private mutating func acceptMoved(
+        _ match: Match, _ key: Key, _ move: Move, _ snapshot: Snapshot, replacing replaced: Snapshot?, _ note: Note
+    ) {
+        let view = views[match.view]
+        tellMoved(match, move, key.path, snapshot, replacing: replaced, note)
+        guard !move.before.hasSameContent(as: snapshot) else { return }
+        if view.mask.contains(.moved) {
+            var note = note
+            note.signs.insert(.written)
+            acceptChange(match, key, move.before, snapshot, note)
+        } else if view.tailBytes != nil, var arrival = turn.events.last?.event, arrival.path == key.path {
+            follow(match, key, &arrival, from: move.before.delivered ?? 0, isReset: false, note)
+            turn.events[turn.events.count - 1].event = arrival
+            set(view, key.path, arrival.snapshot)
+        }
     }
 
     /// Reads what was added to a file that is followed, and notes how far.
