@@ -82,9 +82,10 @@ extension WatchLoop {
         if event.has(.modify) { signs.insert(.written) }
         if event.has(.closeWrite) { signs.insert(.closed) }
         if event.has(.attrib) { signs.insert(.attributes) }
-        // One write is three events in a row.
-        if !event.isFolder, let last = recent, last.folder == folder, last.isAbout(event.name, hints[last.hint].path) {
-            hints[last.hint].signs.formUnion(signs.union(Self.bareSigns(event)))
+        // One write is two events or more, and seldom the only one.
+        let place = event.isFolder ? nil : recent.place(of: event.name, in: folder)
+        if let place, let known = recent.hint(at: place, named: event.name, among: hints) {
+            hints[known].signs.formUnion(signs.union(Self.bareSigns(event)))
             return
         }
         if lastPrefix?.folder != folder { lastPrefix = (folder, Self.prefix(tree.path(of: folder))) }
@@ -97,7 +98,7 @@ extension WatchLoop {
         }
         if signs.isEmpty { return }
         if scope.takes(path) || signs.contains(.subtree) {
-            recent = event.isFolder ? nil : RecentFile(folder: folder, hint: hints.count)
+            if let place { recent.set(hints.count, at: place) }
             hints.append(Hint(path: path, signs: signs, origin: .live))
         }
     }
