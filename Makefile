@@ -5,7 +5,7 @@ SWIFT ?= swift
 BUILD_NEEDS = libssl-dev libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
 # The protocol's bash example reads its answer with jq.
-TEST_NEEDS = $(RUN_NEEDS) jq
+TEST_NEEDS = $(RUN_NEEDS) bindfs jq
 
 # How long `make soak` goes on.
 MINUTES ?= 60

@@ -124,7 +124,9 @@ let package = Package(
                 "CAlightLinux", "FileEvents", "Globbing", "Handling", "PluginProtocol", "Rules", "Settling", "TestKit",
                 "alight-launch", logging,
             ]),
-        tests("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling", "TestKit"]),
+        tests(
+            "Reconciling",
+            ["CTestKit", "FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling", "TestKit"]),
         tests("Settling", ["FileEvents", "Settling", "TestKit"]),
     ],
     swiftLanguageModes: [.v6]

@@ -129,7 +129,9 @@ package final class Engine: Sendable {
             if state.phase == .running {
                 reconciler.take(batch, at: now)
                 for watching in batch.reports where state.fault == nil { take(watching, &state) }
-                dispatcher.note(accept(reconciler.takeSettled(at: now), at: now), at: now)
+                let turn = reconciler.takeSettled(at: now)
+                watcher.hintAgain(turn.doubted)
+                dispatcher.note(accept(turn, at: now), at: now)
             } else {
                 late += batch.hints
             }

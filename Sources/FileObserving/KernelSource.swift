@@ -31,6 +31,11 @@ enum Source: Sendable {
         }
     }
 
+    /// Has paths hinted again that polling may not know of; a source of hints of another kind knows what it tells.
+    func hintAgain(_ paths: [PathBytes]) {
+        if case .kernel(let watcher) = self { watcher.hintAgain(paths) }
+    }
+
     /// Gives everything back; blocks until the watcher's thread has ended.
     func stop() {
         switch self {

@@ -39,9 +39,12 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
         case .invalidGlob(_, _, _, let help): help
         case .notFolder: "name the folder, and the file in the globs"
         case .missingRoot: "make the folder, or wait for it with missing: .wait"
-        case .refused(_, let errno):
-            errno == EACCES
-                ? "let this program's user read and enter the folder" : "look at the folder and its file system"
+        case .refused(let path, let errno):
+            switch errno {
+            case EACCES: "let this program's user read and enter the folder"
+            case ENAMETOOLONG: "shorten the path: it has \(path.bytes.count) bytes, and may have \(PATH_MAX - 1)"
+            default: "look at the folder and its file system"
+            }
         case .noDescriptor: "raise the limit of open files (ulimit -n)"
         case .noThread: "raise the limit of processes (ulimit -u)"
         }

@@ -77,6 +77,7 @@ struct ObservationLoop: ~Copyable {
 
     private mutating func commit(_ turn: Reconciler.Turn) {
         ledger.apply(turn.entries)
+        source.hintAgain(turn.doubted)
         for (_, event) in turn.events {
             switch event.kind {
             case .scanBegan: openScans.insert(event.path)

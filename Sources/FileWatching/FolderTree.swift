@@ -63,6 +63,8 @@ struct FolderTree {
     private(set) var count = 0
     /// How many of them have no watch for want of one.
     private(set) var shortCount = 0
+    /// How many of them could not be watched or listed.
+    private(set) var failedCount = 0
     /// How many watches are held.
     var watchCount: Int { firstOfWatch.count }
 
@@ -165,12 +167,16 @@ struct FolderTree {
     }
 
     mutating func insert(_ flags: Flags, of folder: ID) {
-        if flags.contains(.short), !records[Int(folder.index)].flags.contains(.short) { shortCount += 1 }
+        let added = flags.subtracting(records[Int(folder.index)].flags)
+        if added.contains(.short) { shortCount += 1 }
+        if added.contains(.failed) { failedCount += 1 }
         records[Int(folder.index)].flags.formUnion(flags)
     }
 
     mutating func remove(_ flags: Flags, of folder: ID) {
-        if flags.contains(.short), records[Int(folder.index)].flags.contains(.short) { shortCount -= 1 }
+        let removed = flags.intersection(records[Int(folder.index)].flags)
+        if removed.contains(.short) { shortCount -= 1 }
+        if removed.contains(.failed) { failedCount -= 1 }
         records[Int(folder.index)].flags.subtract(flags)
     }
 
@@ -224,6 +230,7 @@ struct FolderTree {
             let flags = records[Int(index)].flags
             if !flags.isDisjoint(with: [.polled, .short]) { forgotten.polled.append(id(index)) }
             if flags.contains(.short) { shortCount -= 1 }
+            if flags.contains(.failed) { failedCount -= 1 }
             if !records[Int(index)].isRoot { removeSlot(index) }
             forgottenNames += Int(records[Int(index)].nameLength)
             records[Int(index)].generation &+= 1
@@ -233,6 +240,22 @@ struct FolderTree {
         }
         if forgottenNames > 4096, forgottenNames > names.count / 2 { packNames() }
         return forgotten
+    }
+
+    /// The folder and those below it that could not be watched or listed.
+    func failed(in folder: ID) -> [ID] {
+        guard failedCount > 0 else { return [] }
+        var found: [ID] = []
+        var stack = [folder.index]
+        while let index = stack.popLast() {
+            if records[Int(index)].flags.contains(.failed) { found.append(id(index)) }
+            var child = records[Int(index)].firstChild
+            while child >= 0 {
+                stack.append(child)
+                child = records[Int(child)].next
+            }
+        }
+        return found
     }
 
     /// Begins a listing of the folder anew: none of its sub-folders has been seen.

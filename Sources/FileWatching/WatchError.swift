@@ -22,8 +22,12 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
     package var help: String {
         switch self {
         case .notFolder: "a rule for one file names the file itself; its folder is what is watched"
-        case .refused(_, let errno):
-            errno == EACCES ? "let Alight's user read and enter the folder" : "look at the folder and its file system"
+        case .refused(let path, let errno):
+            switch errno {
+            case EACCES: "let Alight's user read and enter the folder"
+            case ENAMETOOLONG: "shorten the path: it has \(path.bytes.count) bytes, and may have \(PATH_MAX - 1)"
+            default: "look at the folder and its file system"
+            }
         }
     }
 }

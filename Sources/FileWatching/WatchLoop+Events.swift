@@ -47,7 +47,7 @@ extension WatchLoop {
             } else {
                 // What is told of it comes from the folder around it.
                 lookAgain(around: folder)
-                forget(folder)
+                lose(folder)
             }
         }
     }
@@ -118,23 +118,26 @@ extension WatchLoop {
         let child = tree.child(of: folder, named: event.name)
         if isVanishing {
             // Its watches would tell wrong paths, or none.
-            if let child { forget(child) }
+            if let child { lose(child) }
             // When two folders were exchanged, another one has the name already.
             var status = cal_stat()
-            guard path.withCString({ cal_stat_path($0, &status) }) == 0,
-                status.mode & UInt32(S_IFMT) == UInt32(S_IFDIR)
-            else { return }
-            visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
+            switch path.withCString({ cal_stat_path($0, &status) }) {
+            case 0 where status.mode & UInt32(S_IFMT) != UInt32(S_IFDIR), ENOENT, ENOTDIR: return
+            default: visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
+            }
         } else if isAppearing {
             // A listing may have come across it before; what is watched already has been listed, or will be.
             if let child, let watch = tree.watch(of: child), watch == inotify?.add(path, mask, followingLink: false) {
                 return
             }
-            if let child { forget(child) }
+            if let child { lose(child) }
             visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
-        } else if event.has(.attrib), child.map({ tree.flags(of: $0).contains(.failed) }) ?? true {
-            // It may be readable now.
-            visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
+        } else if event.has(.attrib) {
+            if let child {
+                retry(child)
+            } else {
+                visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
+            }
         }
     }
 }

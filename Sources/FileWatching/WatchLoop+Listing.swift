@@ -118,7 +118,7 @@ extension WatchLoop {
         var memory = listing.memory
         memory?.seal()
         if listing.isComparison, let memory { tell(memory, since: polled[folder] ?? PolledFolder(), listing) }
-        for child in tree.unseen(below: folder) { forget(child) }
+        for child in tree.unseen(below: folder) { lose(child) }
         if tree.flags(of: folder).isDisjoint(with: [.polled, .short]) {
             polled[folder] = nil
         } else {
@@ -183,6 +183,16 @@ extension WatchLoop {
 
     // MARK: Failures
 
+    /// Has folders listed that could not be, since this one or one below it may be readable now.
+    ///
+    /// A folder that is watched already keeps its watch when it is closed to the
+    /// program, and those that are made in it then fail for its sake.
+    func retry(_ folder: FolderTree.ID, origin: EventOrigin = .live) {
+        // A polled folder is looked at again in any case.
+        if tree.isRoot(folder), tree.flags(of: folder).contains(.polled) { return }
+        for failed in tree.failed(in: folder) { visits.append(Visit(folder: failed, origin: origin)) }
+    }
+
     /// A folder can't be watched or listed now.
     private func refuse(_ visit: Visit, _ path: PathBytes, errno: Int32, isTour: Bool) {
         if [EMFILE, ENFILE, ENOMEM].contains(errno) { postpone(visit, isTour: isTour) }
@@ -202,7 +212,7 @@ extension WatchLoop {
                 roots[root].isLost = true
                 suspects.insert(root)
             } else {
-                forget(folder)
+                lose(folder)
             }
             return
         }

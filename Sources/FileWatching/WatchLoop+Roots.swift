@@ -67,10 +67,7 @@ extension WatchLoop {
             let isSame = root.presence == .present && root.identity == identity && !root.isLost
             if isSame, cause == .event || cause == .unmounted || cause == .mounted {
                 roots[index].physical = physical
-                // It may be readable now.
-                if let folder = root.folder, tree.flags(of: folder).contains(.failed) {
-                    visits.append(Visit(folder: folder, origin: .live))
-                }
+                if let folder = root.folder { retry(folder) }
                 return
             }
             if !isSame { replace(index, by: (identity, physical), because: cause) }
@@ -235,10 +232,22 @@ extension WatchLoop {
     }
 
     /// Forgets a folder and all below it.
-    func forget(_ folder: FolderTree.ID, keepingItself: Bool = false) {
+    ///
+    /// - Parameters:
+    ///   - folder: The folder.
+    ///   - keepingItself: Whether only what is below it is forgotten.
+    /// - Returns: Whether some of it was polled, so that the kernel has not told of all that went there.
+    @discardableResult func forget(_ folder: FolderTree.ID, keepingItself: Bool = false) -> Bool {
         let forgotten = tree.forget(folder, keepingItself: keepingItself)
         for watch in forgotten.watches { release(watch) }
         for folder in forgotten.polled { polled[folder] = nil }
+        return !forgotten.polled.isEmpty
+    }
+
+    /// Forgets a folder that is gone from its place, and has what nobody told of looked at.
+    func lose(_ folder: FolderTree.ID) {
+        let path = tree.path(of: folder)
+        if forget(folder) { hints.append(Hint(path: path, signs: .subtree, origin: .live)) }
     }
 
     // MARK: Mounts

@@ -122,6 +122,7 @@ final class WatchLoop {
             if descriptors[0].revents != 0 {
                 control.clear()
                 if control.takeRescan() { rescan.isWanted = true }
+                doubt(control.takeDoubted())
             }
             if descriptors[1].revents != 0 { drain() }
             if descriptors[2].revents != 0 { compareMounts() }

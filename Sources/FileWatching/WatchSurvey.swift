@@ -9,8 +9,6 @@ package struct WatchSurvey: Sendable {
     package private(set) var isComplete = true
     /// The folders at which polling begins, and why.
     package private(set) var polled: [(folder: PathBytes, reason: PollingReason)] = []
-    /// Roots that do not exist.
-    package private(set) var missing: [PathBytes] = []
     /// The limit of watches that holds here.
     package let limit = InotifyLimit.watches
     /// How many watches the user's programs hold now; nil when that can't be told.
@@ -40,10 +38,7 @@ package struct WatchSurvey: Sendable {
                     guard seen.insert(folder).inserted else { continue }
                 }
                 var error: Int32 = 0
-                guard let reader = FolderReader(folder, followingLink: folder == path, error: &error) else {
-                    if folder == path, error == ENOENT || error == ENOTDIR { missing.append(path) }
-                    continue
-                }
+                guard let reader = FolderReader(folder, followingLink: folder == path, error: &error) else { continue }
                 defer { reader.close() }
                 if reader.device != device, !backends.contains(.inotify), let name = reader.untoldFileSystem {
                     polled.append((folder, .fileSystem(name)))

@@ -1,5 +1,5 @@
 import CAlightLinux
-import FileEvents
+package import FileEvents
 import Glibc
 import Synchronization
 
@@ -19,6 +19,7 @@ package final class Watcher: Sendable {
     final class Control: Sendable {
         private let stopRequested = Atomic<Bool>(false)
         private let rescanRequested = Atomic<Bool>(false)
+        private let doubted = Mutex<[PathBytes]>([])
         let descriptor: Int32
 
         init() throws(WatchError) {
@@ -38,6 +39,19 @@ package final class Watcher: Sendable {
         func rescan() {
             rescanRequested.store(true, ordering: .releasing)
             wake()
+        }
+
+        func doubt(_ paths: [PathBytes]) {
+            doubted.withLock { $0 += paths }
+            wake()
+        }
+
+        func takeDoubted() -> [PathBytes] {
+            doubted.withLock { doubted in
+                let taken = doubted
+                doubted = []
+                return taken
+            }
         }
 
         func takeRescan() -> Bool { rescanRequested.exchange(false, ordering: .acquiringAndReleasing) }
@@ -75,6 +89,14 @@ package final class Watcher: Sendable {
 
     /// Lists all roots again and hints everything found; ends with the report `rescanned`.
     package func rescan() { control.rescan() }
+
+    /// Hints the paths once more, when all that is polled has been looked at anew.
+    ///
+    /// For paths that were there when somebody looked, but perhaps not at the last
+    /// poll: if they go before the next one, polling finds no difference.
+    package func hintAgain(_ paths: [PathBytes]) {
+        if !paths.isEmpty { control.doubt(paths) }
+    }
 
     /// Ends the thread and waits for it.
     ///

@@ -249,7 +249,13 @@ package final class MemoryJournal: Journal {
                 takeBackMove(job.event, of: job.rule)
             } else {
                 // A newer job would do the work of both, and the ledger know its file already.
-                apply([LedgerEntry(view: job.rule, path: job.event.path, snapshot: job.event.before)])
+                var before = job.event.before
+                if before == nil, job.event.kind != .created {
+                    // Something was told of before, nobody says what: whatever is there now is another file.
+                    before = job.event.snapshot
+                    before?.identity = Snapshot.unseen.identity
+                }
+                apply([LedgerEntry(view: job.rule, path: job.event.path, snapshot: before)])
             }
         }
 
@@ -374,7 +380,11 @@ package final class MemoryJournal: Journal {
                 state.counts.succeeded += 1
             case .ended(.skipped, _): state.counts.skipped += 1
             case .ended: state.counts.dead += 1
-            case .returned(let now): state.takeBack(job, due: now)
+            case .returned(let now):
+                // Its action has not begun, so that nothing of it has to be told as undone.
+                var unbegun = job
+                unbegun.attempt -= 1
+                state.takeBack(unbegun, due: now)
             case .again(let due, let outcome, let counts):
                 state.putBack(job, outcome, due: due, counts: counts)
             }

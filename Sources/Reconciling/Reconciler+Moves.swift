@@ -16,8 +16,12 @@ extension Reconciler {
         for from in ledger.paths(view: view.name, identity: snapshot.identity) where from != path {
             guard let before = known(view, from), before.identity == snapshot.identity else { continue }
             // Another name of the file is a hard link, unless it is gone or names another file now.
-            if case .present(let there) = DiskProbe.look(at: from), there.identity == snapshot.identity { continue }
-            return Move(from: from, before: before)
+            switch DiskProbe.look(at: from) {
+            case .present(let there) where there.identity == snapshot.identity: continue
+            // It may be there. A file with one name has that here.
+            case .unreadable where snapshot.links > 1 && snapshot.type != .directory: continue
+            default: return Move(from: from, before: before)
+            }
         }
         return nil
     }
@@ -57,6 +61,7 @@ extension Reconciler {
         snapshot.delivered = move.before.delivered
         set(view, move.from, nil)
         set(view, path, snapshot)
+        if let replaced, replaced.type != .directory { addOtherNames(match, path, replaced.identity, note) }
         if view.mask.contains(.moved) {
             var event = event(.moved, match.root, path, snapshot, note.origin)
             event.from = move.from

@@ -28,6 +28,8 @@ extension Reconciler {
             tellLifecycle(.rootBack, at: root, origin: .live)
         case .unmounted(let folder):
             away.insert(folder)
+            // What is there instead may be told by the kernel.
+            polled = polled.filter { !$0.isInside(folder) }
             for root in roots where root.isInside(folder) || folder.isInside(root) {
                 tellLifecycle(.unmounted, at: root, origin: .live)
             }

@@ -27,7 +27,11 @@ extension Reconciler {
             if case .unreadable = verdict {} else if !unreadable.isEmpty { unreadable.remove(key.path.parent) }
             switch verdict {
             case .finished(let snapshot, let isForced):
+                let accepted = turn.entries.count
                 accept(key, snapshot, entry.note)
+                let isSeenLate = entry.note.signs.contains(.polled) || isPolled(key.path)
+                let wasMissed = entry.note.signs.isSuperset(of: [.vanished, .listed])
+                if isSeenLate || wasMissed, turn.entries.count > accepted { turn.doubted.append(key.path) }
                 // What is told before it rests has to be looked at again.
                 if isForced { add(key, Note(signs: .written, origin: entry.note.origin), at: now) }
             // What went may have become something that settled just now: look at those first.
@@ -137,8 +141,8 @@ extension Reconciler {
         }
         if max(snapshot.links, before.links) > 1, snapshot.type != .directory {
             addOtherNames(match, path, snapshot.identity, note)
-            if difference.isReplaced { addOtherNames(match, path, before.identity, note) }
         }
+        if difference.isReplaced, before.type != .directory { addOtherNames(match, path, before.identity, note) }
         var event = event(.modified, match.root, path, snapshot, note.origin)
         event.before = before
         event.isReplaced = difference.isReplaced
@@ -198,7 +202,8 @@ extension Reconciler {
             guard let before = known(views[match.view], key.path), isInSight(key.path, before, root: match.root) else {
                 continue
             }
-            if before.links > 1, before.type != .directory { addOtherNames(match, key.path, before.identity, note) }
+            // Whatever count is known: a link may have been made and not been looked at by this name.
+            if before.type != .directory { addOtherNames(match, key.path, before.identity, note) }
             tellDeleted(match, key.path, before, note)
         }
     }

@@ -71,7 +71,7 @@ package struct Reconciler: ~Copyable {
         mutating func merge(_ later: Note) {
             signs.formUnion(later.signs)
             if later.origin == .live { origin = .live }
-            if rare != nil || later.rare != nil { rare = Rare(nil, scan, linked ?? later.linked) }
+            if rare != nil || later.rare != nil { rare = Rare(nil, scan ?? later.scan, linked ?? later.linked) }
             wasFound = wasFound || later.wasFound
             hasArrived = hasArrived || later.hasArrived
         }
@@ -88,6 +88,8 @@ package struct Reconciler: ~Copyable {
         /// In the order in which they became certain; the view is an index.
         package var events: [(view: Int, event: FileEvent)] = []
         package var entries: [LedgerEntry] = []
+        /// Paths that are there as a poll may not have seen them: if they go before the next, it finds no difference.
+        package var doubted: [PathBytes] = []
 
         package var isEmpty: Bool { events.isEmpty && entries.isEmpty }
     }
@@ -130,6 +132,8 @@ package struct Reconciler: ~Copyable {
     /// Folders in which something could not be looked at, which has been said.
     var unreadable: Set<PathBytes> = []
 
+    /// How long a file rests that was complete when it came.
+    static let moment = Duration.milliseconds(50)
     /// After so long a file that is still being written to is worth a warning.
     static let patience = Duration.seconds(600)
     /// A file that changed so shortly before the start may still be in the making.
@@ -245,13 +249,36 @@ package struct Reconciler: ~Copyable {
     /// The one way into the settler: restarts the quiet time of a key, and merges what is known of it.
     mutating func add(_ key: Key, _ note: Note, at now: ContinuousClock.Instant) {
         let policy = policies[key.policy]
-        // A complete file that was renamed into place has nothing to be waited for; its proof still comes.
+        // A complete file that was renamed into place has nothing to be waited for; its proof still comes, and a
+        // moment for the action that may have renamed it to say so.
         let isComplete =
             note.signs.isSuperset(of: [.appeared, .moved]) && note.signs.isDisjoint(with: [.written, .listed])
             && !policy.isTree && !settler.contains(key)
-        let quiet = isComplete ? .zero : policy.quiet(isPolled: note.signs.contains(.polled) || isPolled(key.path))
-        if !settler.contains(key) { scans.begin(note.scan) }
-        settler.add(key, note: note, quiet: quiet, longest: policy.maximumWait, at: now) { $0.merge(note) }
+        let asked = policy.quiet(isPolled: note.signs.contains(.polled) || isPolled(key.path))
+        let quiet = isComplete ? min(asked, Self.moment) : asked
+        let keepsScan = countForScan(key, note, quiet: quiet, at: now)
+        settler.add(key, note: note, quiet: quiet, longest: policy.maximumWait, at: now) { kept in
+            kept.merge(note)
+            if !keepsScan { kept.scan = nil }
+        }
+    }
+
+    /// Makes a listing wait for what it found, whether it was dirty before or not.
+    ///
+    /// - Returns: False when the listing is not to wait any longer: the path is touched again after its quiet time, so
+    ///   it may never rest.
+    private mutating func countForScan(
+        _ key: Key, _ note: Note, quiet: Duration, at now: ContinuousClock.Instant
+    ) -> Bool {
+        guard !scans.isEmpty else { return true }
+        let kept = settler.waiting(key)
+        guard let scan = kept?.note.scan else {
+            scans.begin(note.scan)
+            return true
+        }
+        guard note.scan == nil, let since = kept?.since, since + quiet <= now else { return true }
+        scans.end(scan)
+        return false
     }
 
     func isPolled(_ path: PathBytes) -> Bool {

@@ -14,6 +14,8 @@ struct ScanTable {
     private var scans: [Int: Scan] = [:]
     private var next = 0
 
+    var isEmpty: Bool { scans.isEmpty }
+
     /// Notes a listing of a root; one that goes on for the same root is taken up by it.
     ///
     /// - Returns: Whether it is a new one.

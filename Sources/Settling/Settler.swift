@@ -46,6 +46,9 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     /// What is known of a key that waits; nil when it does not.
     package func note(_ key: Key) -> Note? { waiting[key]?.note }
 
+    /// The same, with the time since when it waits.
+    package func waiting(_ key: Key) -> Waiting? { waiting[key] }
+
     /// The keys that wait, in no order.
     package var keys: [Key] { Array(waiting.keys) }
 

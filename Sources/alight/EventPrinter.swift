@@ -8,8 +8,8 @@ import PluginProtocol
 struct EventPrinter: Sendable {
     let isJSON: Bool
 
-    /// Writes one line; false when nobody reads it.
-    func write(_ event: FileEvent) -> Bool {
+    /// Writes one line.
+    func write(_ event: FileEvent) -> Output.Written {
         Output.standard.write(isJSON ? Self.json(event) : Self.line(event, hasColor: Output.standard.hasColor))
     }
 
@@ -83,7 +83,7 @@ struct EventPrinter: Sendable {
         case .watchLimit(let sysctl, let limit, let needed, let polled):
             say(
                 "warning",
-                "\(sysctl) is \(limit), and \(needed) are needed; \(Reporter.count(polled, "folder")) will be polled instead",
+                "\(sysctl) is \(limit), and \(Reporter.needed(needed)); \(Reporter.count(polled, "folder")) will be polled instead",
                 help: "raise it: sysctl \(sysctl)=\(needed)")
         case .unreadable(let path, let errno):
             say("error", "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")
@@ -92,6 +92,13 @@ struct EventPrinter: Sendable {
             say("warning", "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
         case .failure(let error): say(error)
         }
+    }
+
+    /// Says that the events can't be written any more.
+    func sayUnwritten(_ errno: Int32) {
+        say(
+            "error", "cannot write to standard output: \(String(cString: strerror(errno)))",
+            help: "make room where it goes, or send it elsewhere")
     }
 
     private func say(_ level: String?, _ message: String, help: String? = nil) {

@@ -18,29 +18,38 @@ struct Output: Sendable {
     /// Whether a person reads it, with colours wanted.
     var hasColor: Bool { isatty(descriptor) == 1 && getenv("NO_COLOR") == nil }
 
+    /// What became of a text.
+    enum Written: Sendable, Hashable {
+        case whole
+        /// The rest was dropped, since nothing reads it any more, or not in time for the end.
+        case unread
+        case failed(errno: Int32)
+    }
+
     /// Writes the text and a newline; a reader that has gone is not an error.
     ///
     /// A reader that is there and does not read, a paused terminal say, is waited for until ``hurry()``.
     ///
     /// - Parameter text: One line, or several.
-    /// - Returns: Whether all of it was written.
+    /// - Returns: Whether all of it was written, or why not.
     @discardableResult
-    func write(_ text: String) -> Bool {
+    func write(_ text: String) -> Written {
         var bytes = Array(text.utf8)
         bytes.append(UInt8(ascii: "\n"))
         return turn.lock.withLock { _ in
             var written = 0
             while written < bytes.count {
-                guard waitForRoom() else { return false }
+                guard waitForRoom() else { return .unread }
                 let step = bytes.withUnsafeBytes {
                     Glibc.write(
                         descriptor, $0.baseAddress.map { $0 + written }, min(bytes.count - written, Self.pipeRoom))
                 }
-                if step < 0, errno == EINTR || errno == EAGAIN { continue }
-                guard step > 0 else { return false }
+                let error = errno
+                if step < 0, error == EINTR || error == EAGAIN { continue }
+                guard step > 0 else { return step == 0 || error == EPIPE ? .unread : .failed(errno: error) }
                 written += step
             }
-            return true
+            return .whole
         }
     }
 
@@ -79,7 +88,7 @@ struct Output: Sendable {
 
 /// Text made safe to show on a terminal.
 enum Display {
-    /// The path with control characters as `\n` or `\x1b`, and bytes that are not UTF-8 as `\xe9`.
+    /// The path with control characters as `\n` or `\u{1b}`, and bytes that are not UTF-8 as U+FFFD.
     ///
     /// File names come from anyone: a name must not be able to move the cursor or forge a line of the log.
     static func path(_ path: PathBytes) -> String { text(path.bytes) }

@@ -19,7 +19,7 @@ struct Reporter: Sendable {
     func report(_ report: EngineReport) {
         switch report {
         case .ready(let folders, let rules):
-            say(.notice, "ready: watching \(folders) folders for \(rules) rules")
+            say(.notice, "ready: watching \(Self.count(folders, "folder")) for \(Self.count(rules, "rule"))")
         case .attempt(let attempt): self.attempt(attempt)
         case .batch(let attempts): batch(attempts)
         case .braked(let rule, let path, let limit, let pause):
@@ -70,7 +70,7 @@ struct Reporter: Sendable {
         case .limited(let shortage):
             say(
                 .warning,
-                "\(shortage.limit.name) is \(shortage.limit.value), and \(shortage.needed) are needed; "
+                "\(shortage.limit.name) is \(shortage.limit.value), and \(Self.needed(shortage.needed)); "
                     + "\(Self.count(shortage.polled, "folder")) will be polled instead",
                 help: "raise it: sysctl \(shortage.limit.name)=\(shortage.needed)")
         case .failure(let error): say(.error, "\(Display.text(error.description))", help: error.help)
@@ -111,6 +111,8 @@ struct Reporter: Sendable {
     static func count(_ number: some BinaryInteger, _ noun: String) -> String {
         "\(number) \(noun)\(number == 1 ? "" : "s")"
     }
+
+    static func needed(_ number: Int) -> String { "\(number) \(number == 1 ? "is" : "are") needed" }
 
     static func json(_ object: [String: JSONValue]) -> String {
         let encoder = JSONEncoder()
@@ -235,7 +237,8 @@ struct Reporter: Sendable {
         let milliseconds = milliseconds(duration)
         if milliseconds < 1000 { return "\(Int(milliseconds.rounded())) ms" }
         if milliseconds < 60_000 { return "\((milliseconds / 100).rounded() / 10) s" }
-        return "\(Int(milliseconds / 60_000)) min \(Int(milliseconds / 1000) % 60) s"
+        let (minutes, seconds) = (Int(milliseconds / 60_000), Int(milliseconds / 1000) % 60)
+        return seconds == 0 ? "\(minutes) min" : "\(minutes) min \(seconds) s"
     }
 
     /// The local time of day.

@@ -4,10 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/fsuid.h>
 #include <unistd.h>
 
 int ctk_exchange(const char *one, const char *other) {
     return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0 ? 0 : errno;
+}
+
+void ctk_access_files_as(unsigned int user) {
+    setfsuid(user);
 }
 
 int ctk_open_unnamed(const char *folder, unsigned int mode) {

@@ -152,6 +152,19 @@ struct WatchCommandTests {
         }
     }
 
+    @Test func `it fails when what it tells can't be written`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/a"), "1")
+            let shell = RunningProgram(
+                "/bin/sh", ["-c", "\(Places.alight) watch --existing in >/dev/full"], in: tree.root,
+                output: tree.path("shell"))
+            #expect(shell.wait() == 1)
+            #expect(
+                shell.error.contains("error: cannot write to standard output: No space left on device"),
+                "\(shell.error)")
+        }
+    }
+
     private static let mistakes: [([String], Int32, String)] = [
         ([], 2, "Missing expected argument"), (["in", "--settle", "5x"], 2, "unknown unit 'x'"),
         (["in", "--events", "created,crated"], 2, "unknown event 'crated' in --events; write 'created'"),

@@ -109,6 +109,20 @@ struct EventTests {
     }
 
     @Test(.enabled(if: Machine.isRoot, "to become a user who may not read something, the test must be root"))
+    func `S44: a folder made below one that is closed meanwhile is listed when that is readable`() {
+        withTempTree { tree in
+            let root = tree.path("in")
+            let hints = Machine.asNobody(tree, [], root) { TestFile.makeFolder(root.appending("outer/inner")) }
+            let outer = root.appending("outer")
+            _ = outer.withCString { chmod($0, 0) }
+            TestFile.write(outer.appending("inner/new/file"), "x")
+            #expect(hints.wait(for: "report failure cannot watch '\(outer)/inner/new'", ""))
+            _ = outer.withCString { chmod($0, 0o755) }
+            #expect(hints.wait(for: "hint live ", " \(outer)/inner/new/file"))
+        }
+    }
+
+    @Test(.enabled(if: Machine.isRoot, "to become a user who may not read something, the test must be root"))
     func `S44: an unreadable root is told once, and listed when it is readable`() {
         withTempTree { tree in
             let root = tree.path("in")

@@ -76,6 +76,24 @@ struct LimitTests {
         }
     }
 
+    @Test func `S52: what went with a folder that has no watch is looked at`() {
+        withTempTree { tree in
+            let root = tree.path("in")
+            for name in ["gone", "made anew"] { TestFile.write(root.appending("\(name)/deep/file"), "x") }
+            // One is free for the root, after the three on the way to it.
+            let hints = Self.start(["\(root)"], tree, watches: 4)
+            #expect(Self.shortage(hints) == "report limited user.max_inotify_watches=4 needed=8 polled=4")
+            for name in ["gone", "made anew"] { TestFile.removeTree(root.appending(name)) }
+            TestFile.makeFolder(root.appending("made anew"))
+            for name in ["gone", "made anew"] {
+                #expect(
+                    hints.wait { lines in
+                        lines.contains { $0.contains("subtree") && $0.hasSuffix(" \(root)/\(name)") }
+                    })
+            }
+        }
+    }
+
     @Test func `S52: without an instance everything is polled, also a root that is missing`() {
         withTempTree { tree in
             let (root, later) = (tree.path("in"), tree.path("later/deep"))

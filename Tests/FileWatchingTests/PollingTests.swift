@@ -45,6 +45,17 @@ struct PollingTests {
         }
     }
 
+    @Test func `S55: a path that was seen between two looks is hinted again after the next`() throws {
+        try withTempTree { tree in
+            let root = tree.path("in")
+            TestFile.write(root.appending("sub/file"), "x")
+            let watched = try Self.watch(root)
+            let path = root.appending("sub/came and went")
+            watched.hintAgain([path])
+            #expect(watched.wait { $0.hints[path] == .polled })
+        }
+    }
+
     @Test func `S55: what did not change is not told`() throws {
         try withTempTree { tree in
             let root = tree.path("in")

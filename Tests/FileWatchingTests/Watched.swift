@@ -44,6 +44,7 @@ final class Watched {
     }
     func stop() { watcher.stop() }
     func rescan() { watcher.rescan() }
+    func hintAgain(_ paths: [PathBytes]) { watcher.hintAgain(paths) }
 }
 
 /// `watch-hints` in a process of its own; see there for its lines.

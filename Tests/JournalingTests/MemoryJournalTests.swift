@@ -131,6 +131,27 @@ struct MemoryJournalTests {
         #expect(job.event.path == "/in/c")
     }
 
+    @Test func `of a move whose action found nothing, and a deletion, the old name's deletion is left`() throws {
+        accept(Self.job("1", .moved, "/in/b", from: "/in/a", .sample()))
+        let running = try #require(lease().first)
+        accept(Self.job("2", .deleted, "/in/b", .sample()))
+        _ = journal.record(running, .returned(at: start), [])
+        let left = lease(limit: 9)
+        #expect(left.map(\.event.kind) == [.deleted])
+        #expect(left.map(\.event.path) == ["/in/a"])
+    }
+
+    @Test func `what a new file has replaced stays known when its job is returned`() throws {
+        accept(Self.job("1", .created, "/in/t", .sample(file: 2)))
+        var move = Self.job("2", .moved, "/in/a", from: "/in/t", .sample(file: 2), before: .sample(file: 2))
+        move.event.isReplaced = true
+        accept(move)
+        let running = try #require(lease(limit: 9).first)
+        _ = journal.record(running, .returned(at: start), [])
+        let known = try #require(journal.snapshot(view: "r", path: "/in/a"))
+        #expect(!known.hasSameContent(as: .sample(file: 2)))
+    }
+
     @Test func `what differs adds up, and so does a replacement`() throws {
         var first = Self.job("1", .modified, .sample(size: 1), before: .sample(size: 0))
         first.event.changed = ["extended"]

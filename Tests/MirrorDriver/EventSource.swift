@@ -20,7 +20,12 @@ enum EventSource: String, CaseIterable {
 
     private static func rules(_ mode: Mode) -> String {
         let paths = Universe.roots.map { "\"tree/\($0)/**\"" }.joined(separator: ", ")
-        let backend = mode == .poll ? "\n    backend: poll\n    poll: 200ms" : ""
+        let backend =
+            switch mode {
+            case .poll: "\n    backend: poll\n    poll: 200ms"
+            case .limit: "\n    poll: 200ms"
+            case .plain, .overflow, .unreadable: ""
+            }
         return """
             rules:
               - name: mirror

@@ -208,5 +208,27 @@ class PluginExampleTests(DocumentationTestCase):
                         json.loads(text)
 
 
+class Behaviours(unittest.TestCase):
+    """The table of behaviours names tests that there are, and all scenarios that are named after one."""
+
+    def test_the_table_is_true(self):
+        rows = re.findall(r"^\| (S\d\d) \| [^|]+ \| ([^|]+) \|$", read("docs/events.md"), re.M)
+        sources = "".join(read(os.path.relpath(path, CHECKOUT))
+                          for path in glob.glob(os.path.join(CHECKOUT, "Tests/**/*.swift"), recursive=True))
+        folder = os.path.join(CHECKOUT, "Tests/EndToEndTests/Scenarios")
+        scenarios = {name.removesuffix(".scenario") for name in os.listdir(folder)}
+        named = set()
+        for number, names in rows:
+            for name in re.findall(r"`([^`]+)`", names):
+                with self.subTest(number=number, name=name):
+                    if name in scenarios:
+                        self.assertTrue(name.startswith(number))
+                        named.add(name)
+                    else:
+                        self.assertIn(f"`{number} {name}`", sources)
+        self.assertGreater(len(rows), 50)
+        self.assertEqual(named, {name for name in scenarios if re.match(r"S\d\d-", name)})
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -38,6 +38,7 @@ struct Desk: ~Copyable {
     private var reconciler: Reconciler
     private var now = ContinuousClock.now
     private(set) var told: [FileEvent] = []
+    private(set) var doubted: [PathBytes] = []
 
     init(
         _ root: PathBytes, _ pattern: String = "**", mask: EventMask = .differences, types: Set<FileType> = [.file],
@@ -86,6 +87,7 @@ struct Desk: ~Copyable {
         let turn = reconciler.takeSettled(at: now)
         ledger.apply(turn.entries)
         told += turn.events.map(\.event)
+        doubted += turn.doubted
     }
 
     /// Removes and returns what was told, as `kind name`.

@@ -1,3 +1,4 @@
+import CTestKit
 import FileEvents
 import FileWatching
 import Glibc
@@ -57,6 +58,38 @@ struct ReconcilerTests {
         }
     }
 
+    @Test func `S55 a polled path that is told is to be hinted again, once`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, types: [.symlink])
+            #expect(symlink("nowhere", tree.path("a").description) == 0)
+            desk.take([("a", [.appeared, .polled])], origin: .poll)
+            desk.wait()
+            #expect(desk.words() == ["created a"])
+            #expect(desk.doubted == [tree.path("a")])
+            desk.take([("a", .polled)], origin: .poll)
+            desk.wait()
+            #expect(desk.doubted.count == 1)
+        }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "to become a user who may not enter a folder, the test must be root"))
+    func `S44 a name that can't be looked at is not moved away from while the file has several`() throws {
+        try withTempTree { tree in
+            _ = tree.root.withCString { chmod($0, 0o755) }
+            var desk = try Desk(tree.root)
+            TestFile.write(tree.path("closed/a"), "x")
+            desk.take([("closed/a", written)])
+            desk.wait()
+            #expect(link(tree.path("closed/a").description, tree.path("b").description) == 0)
+            _ = tree.path("closed").withCString { chmod($0, 0) }
+            ctk_access_files_as(65534)
+            desk.take([("b", [.appeared])])
+            desk.wait()
+            ctk_access_files_as(0)
+            #expect(desk.words() == ["created closed/a", "created b"])
+        }
+    }
+
     @Test func `S05 a file that comes or goes by a move is complete at once, and says so`() throws {
         try withTempTree { tree in
             let inside = tree.path("in")
@@ -65,6 +98,7 @@ struct ReconcilerTests {
             var desk = try Desk(inside)
             #expect(rename(tree.path("out").description, inside.appending("a").description) == 0)
             desk.take([("a", [.appeared, .moved])])
+            desk.wait(.milliseconds(60))
             let arrived = desk.events()
             #expect(arrived.map(\.kind) == [.created])
             #expect(arrived.first?.isByMove == true)
@@ -235,6 +269,39 @@ struct ReconcilerTests {
         }
     }
 
+    @Test func `S28 a rescan ends after what was dirty before it`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, mask: [.differences, .scanBegan, .scanEnded])
+            TestFile.write(tree.path("a"), "1")
+            desk.take([("a", .written)])
+            desk.wait()
+            #expect(desk.words() == ["created a"])
+            #expect(unlink(tree.path("a").description) == 0)
+            desk.take([("a", .vanished)])
+            desk.take(reports: [.listing(tree.root, .rescan), .listed(tree.root, .rescan)])
+            desk.wait()
+            #expect(desk.words() == ["scan_begin .", "deleted a", "scan_end ."])
+        }
+    }
+
+    @Test func `S28 a rescan does not wait for a file that never rests`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, mask: [.differences, .scanBegan, .scanEnded])
+            TestFile.write(tree.path("log"), "1")
+            desk.take(
+                [("log", .listed)], origin: .rescan,
+                reports: [.listing(tree.root, .rescan), .listed(tree.root, .rescan)])
+            desk.wait(.milliseconds(60))
+            desk.take([("log", .written)])
+            #expect(desk.words() == ["scan_begin ."])
+            desk.wait(.milliseconds(60))
+            desk.take([("log", .written)])
+            #expect(desk.words() == ["scan_end ."])
+            desk.wait()
+            #expect(desk.words() == ["created log"])
+        }
+    }
+
     @Test func `S32 a file is told at first sight and when it is complete`() throws {
         try withTempTree { tree in
             var desk = try Desk(tree.root, mask: [.created, .modified, .arriving])
@@ -363,6 +430,49 @@ struct ReconcilerTests {
             #expect(isQuiet)
             desk.finish("log")
             #expect(desk.events().first?.tail == TailText(offset: 4, bytes: Array("two\n".utf8)))
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `S38 the text of a rotated file goes on where it ended`(_ isSeen: Bool) throws {
+        try withTempTree { tree in
+            let policy = SettlePolicy(quiet: .milliseconds(100), writers: .ignore)
+            var desk = try Desk(tree.root, mask: [.created, .modified], settle: policy, tail: 1_000)
+            TestFile.write(tree.path("log"), "one\n")
+            desk.take([("log", written)])
+            desk.wait()
+            _ = desk.events()
+            TestFile.write(tree.path("log"), Array("two\n".utf8), appending: true)
+            #expect(rename(tree.path("log").description, tree.path("log.1").description) == 0)
+            if isSeen {
+                desk.take([("log", [.vanished, .moved]), ("log.1", [.appeared, .moved])])
+            } else {
+                desk.take([("log.1", .listed)], origin: .rescan)
+            }
+            desk.wait()
+            desk.wait()
+            let texts = desk.events().compactMap(\.tail)
+            #expect(texts == [TailText(offset: 4, bytes: Array("two\n".utf8))])
+        }
+    }
+
+    @Test func `S04 a move that only a listing finds is followed by what was written`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, mask: [.modified, .moved])
+            TestFile.write(tree.path("a"), "1")
+            TestFile.write(tree.path("x"), "1")
+            desk.take([("a", written), ("x", written)])
+            desk.wait()
+            _ = desk.words()
+            for (from, to) in [("a", "b"), ("b", "x")] {
+                #expect(rename(tree.path(from).description, tree.path(to).description) == 0)
+                TestFile.write(tree.path(to), Array("2".utf8), appending: true)
+                desk.take(
+                    [(to, .listed)], origin: .rescan,
+                    reports: [.listing(tree.root, .rescan), .listed(tree.root, .rescan)])
+                desk.wait()
+                #expect(desk.words() == ["moved \(to)", "modified \(to)"])
+            }
         }
     }
 

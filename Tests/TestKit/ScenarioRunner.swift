@@ -91,6 +91,9 @@ package final class ScenarioRunner {
         case "mounts":
             hasMounts = true
             prefix += ["unshare", "-m", "--propagation", "private"]
+        case "first":
+            if isOrdinary { own(folder, withAll: true) }
+            try shell(line.text(1))
         case "sh":
             if program == nil { try start([]) }
             try shell(line.text(1))
@@ -140,6 +143,10 @@ package final class ScenarioRunner {
             switch line.text(1) {
             case "root": if isOrdinary || geteuid() != 0 { return "it needs root" }
             case "ordinary": if !isOrdinary && geteuid() == 0 { return "it means nothing to root" }
+            case "fuse":
+                if !TestFile.exists("/dev/fuse") || runCommand(["sh", "-c", "command -v bindfs"], in: "/") != 0 {
+                    return "there is no FUSE here, or no bindfs"
+                }
             case "namespaces":
                 let words = (isOrdinary ? asOrdinaryUser : []) + ["unshare", "-Ur", "true"]
                 if runCommand(words, in: "/") != 0 { return "there are no user namespaces here" }

@@ -1,3 +1,5 @@
+import FileEvents
+
 /// When which folder or root is looked at again.
 ///
 /// Those of one interval wait in line, since each is put at the end with the
@@ -8,6 +10,8 @@ struct PollSchedule {
         case folder(FolderTree.ID)
         /// Whether the root is there, and is the same.
         case root(Int)
+        /// Paths to be hinted, when all that waits in the line has had its turn so many times.
+        case paths([PathBytes], after: Int, every: Duration)
     }
 
     private struct Line {

@@ -47,6 +47,10 @@ extension WatchLoop {
 
     func poll(_ subject: PollSchedule.Subject) {
         switch subject {
+        case .paths(let paths, let turns, let interval) where turns > 1:
+            schedule.add(.paths(paths, after: turns - 1, every: interval), every: interval, after: .now)
+        case .paths(let paths, _, _):
+            hints += paths.map { Hint(path: $0, signs: .polled, origin: .poll) }
         case .root(let index):
             roots[index].isScheduled = false
             if inotify == nil { openInotify() }
@@ -82,6 +86,19 @@ extension WatchLoop {
             isComparison: true, signs: [], memory: PolledFolder())
     }
 
+    /// Hints paths again when the folders around them have been looked at.
+    ///
+    /// A folder that is being looked at now joins its line behind them, so they
+    /// wait for a second turn.
+    func doubt(_ paths: [PathBytes]) {
+        let doubted = Dictionary(grouping: paths) { path in
+            roots.filter { path.isInside($0.path) }.map(\.interval).max()
+        }
+        for case (let interval?, let paths) in doubted {
+            schedule.add(.paths(paths, after: 2, every: interval), every: interval, after: .now)
+        }
+    }
+
     /// Tells what differs from the last look.
     func tell(_ memory: PolledFolder, since earlier: PolledFolder, _ listing: Listing) {
         memory.changes(since: earlier) { name, isFolder, change in
@@ -106,8 +123,8 @@ extension WatchLoop {
             }
             if isFolder, signs.contains(.appeared), isEntered(path, listing.root) {
                 visits.append(Visit(folder: tree.enter(listing.folder, named: name), origin: .poll))
-            } else if change == .attributes, let child, tree.flags(of: child).contains(.failed) {
-                visits.append(Visit(folder: child, origin: .poll))
+            } else if change == .attributes, let child {
+                retry(child, origin: .poll)
             }
             if scope.takes(path) || signs.contains(.subtree) {
                 hints.append(Hint(path: path, signs: signs, origin: .poll))

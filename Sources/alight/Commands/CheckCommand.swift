@@ -29,7 +29,7 @@ struct CheckCommand: ParsableCommand {
                     switch DiskProbe.look(at: root) {
                     case .present(let snapshot) where snapshot.type == .file: " (it is a file: a run would stop)"
                     case .present: ""
-                    case .absent: " (it does not exist yet, and is waited for)"
+                    case .absent: " (it does not exist; \(Self.consequence(of: rule.missing)))"
                     case .unreadable: " (it can't be looked at)"
                     }
                 Output.standard.write("    \(Display.text(glob.pattern)), watched from \(Display.path(root))\(state)")
@@ -60,8 +60,14 @@ struct CheckCommand: ParsableCommand {
                 }
             Output.standard.write("polled: '\(Display.path(folder))', \(cause)")
         }
-        for root in survey.missing {
-            Output.standard.write("missing: '\(Display.path(root))' does not exist yet, and is waited for")
+    }
+
+    /// What a run does about a root that does not exist.
+    private static func consequence(of missing: Rule.Missing) -> String {
+        switch missing {
+        case .wait: "a run waits for it"
+        case .fail: "a run would stop"
+        case .create: "a run makes it"
         }
     }
 

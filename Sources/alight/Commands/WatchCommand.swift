@@ -163,7 +163,15 @@ struct WatchCommand: ParsableCommand {
         Task {
             do throws(ObservationError) {
                 for try await batch in observer.batches {
-                    for event in batch where !printer.write(event) { Output.standard.exit(.done) }
+                    for event in batch {
+                        switch printer.write(event) {
+                        case .whole: continue
+                        case .unread: Output.standard.exit(.done)
+                        case .failed(let errno):
+                            printer.sayUnwritten(errno)
+                            Output.standard.exit(.runtimeError)
+                        }
+                    }
                 }
             } catch {
                 printer.say(error)

@@ -5,6 +5,9 @@
 /// Lets two existing paths change places (renameat2 with RENAME_EXCHANGE); 0, or the errno.
 int ctk_exchange(const char *one, const char *other);
 
+/// Lets the rights of another user decide what this thread may do with files; as root only.
+void ctk_access_files_as(unsigned int user);
+
 /// Opens a file without a name in the folder (O_TMPFILE), for writing; a descriptor, or a negative errno.
 int ctk_open_unnamed(const char *folder, unsigned int mode);
 
