@@ -32,6 +32,11 @@ extension WatchLoop {
         if event.has([.create, .movedTo, .movedFrom, .delete, .attrib]) {
             suspects.formUnion(ways.roots(event.watch, event.name))
         }
+        // Nearly always, and then no list of them has to be made.
+        if let folder = tree.onlyFolder(of: event.watch) {
+            handle(event, in: folder)
+            return
+        }
         // With a folder mounted inside of itself, one may go while another is looked at.
         for folder in tree.folders(of: event.watch) where tree.contains(folder) { handle(event, in: folder) }
     }
