@@ -46,6 +46,7 @@ extension Reconciler {
                 if !isSame { set(view, path, move.before) }
             } else {
                 // The old name is gone for certain; the new one is told when its content is finished.
+                if let delivered = move.before.delivered { carried[snapshot.identity] = delivered }
                 tellDeleted(match, move.from, move.before, Note(signs: [.vanished, .moved], origin: origin))
             }
         }

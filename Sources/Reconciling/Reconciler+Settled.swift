@@ -49,6 +49,7 @@ extension Reconciler {
         for (key, note) in gone { acceptGone(key, note) }
         for (key, note) in otherNames { add(key, note, at: now) }
         otherNames = []
+        if settler.count == 0 { carried = [:] }
         tellEndedScans()
         let taken = turn
         turn = Turn()
@@ -91,7 +92,7 @@ extension Reconciler {
         let view = views[match.view]
         let path = key.path
         if let move = move(view, to: path, snapshot) {
-            tellMoved(match, move, path, snapshot, replacing: nil, note)
+            acceptMoved(match, key, move, snapshot, replacing: nil, note)
             return
         }
         let wasThere = note.wasFound && !note.signs.contains(.appeared) && !view.tellsExisting
@@ -99,13 +100,15 @@ extension Reconciler {
         event.isByMove = event.kind == .created && note.signs.isSuperset(of: [.appeared, .moved])
         if snapshot.links > 1, snapshot.type != .directory {
             addOtherNames(match, path, snapshot.identity, note)
+            doubtNames(match, key, snapshot, note)
             event.sameAs = ledger.paths(view: view.name, identity: snapshot.identity).filter { other in
                 guard other != path, case .present(let there) = DiskProbe.look(at: other) else { return false }
                 return there.identity == snapshot.identity
             }.sorted()
         }
         // A file that is new is followed from its beginning, one that was there from its end.
-        follow(match, key, &event, from: wasThere ? snapshot.size : 0, isReset: false, note)
+        let begin = carried.removeValue(forKey: snapshot.identity) ?? (wasThere ? snapshot.size : 0)
+        follow(match, key, &event, from: begin, isReset: false, note)
         set(view, path, event.snapshot)
         tell(match.view, event)
     }
@@ -136,11 +139,12 @@ extension Reconciler {
             return
         }
         if difference.isReplaced, let move = move(view, to: path, snapshot) {
-            tellMoved(match, move, path, snapshot, replacing: before, note)
+            acceptMoved(match, key, move, snapshot, replacing: before, note)
             return
         }
         if max(snapshot.links, before.links) > 1, snapshot.type != .directory {
             addOtherNames(match, path, snapshot.identity, note)
+            doubtNames(match, key, snapshot, note)
         }
         if difference.isReplaced, before.type != .directory { addOtherNames(match, path, before.identity, note) }
         var event = event(.modified, match.root, path, snapshot, note.origin)
@@ -166,6 +170,24 @@ extension Reconciler {
         event.kind = .attributes
         event.changed = difference.attributes
         tell(match.view, event)
+    }
+
+    /// Tells of a file that has settled under another name, and then of what was written to it.
+    private mutating func acceptMoved(
+        _ match: Match, _ key: Key, _ move: Move, _ snapshot: Snapshot, replacing replaced: Snapshot?, _ note: Note
+    ) {
+        let view = views[match.view]
+        tellMoved(match, move, key.path, snapshot, replacing: replaced, note)
+        guard !move.before.hasSameContent(as: snapshot) else { return }
+        if view.mask.contains(.moved) {
+            var note = note
+            note.signs.insert(.written)
+            acceptChange(match, key, move.before, snapshot, note)
+        } else if view.tailBytes != nil, var arrival = turn.events.last?.event, arrival.path == key.path {
+            follow(match, key, &arrival, from: move.before.delivered ?? 0, isReset: false, note)
+            turn.events[turn.events.count - 1].event = arrival
+            set(view, key.path, arrival.snapshot)
+        }
     }
 
     /// Reads what was added to a file that is followed, and notes how far.
@@ -194,6 +216,17 @@ extension Reconciler {
             let key = Key(path: other, policy: policyOfView[match.view])
             otherNames.append((key, Note(signs: signs, origin: note.origin)))
         }
+    }
+
+    /// Looks once more at a file that has more names than are known.
+    ///
+    /// Another name may be gone before anyone has seen of which file it was, and
+    /// nothing tells of that here.
+    private mutating func doubtNames(_ match: Match, _ key: Key, _ snapshot: Snapshot, _ note: Note) {
+        var names = Set(ledger.paths(view: views[match.view].name, identity: snapshot.identity))
+        names.insert(key.path)
+        guard names.count < snapshot.links else { return }
+        otherNames.append((key, Note(signs: .attributes, origin: note.origin)))
     }
 
     private mutating func acceptGone(_ key: Key, _ note: Note) {

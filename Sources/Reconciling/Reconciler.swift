@@ -125,6 +125,8 @@ package struct Reconciler: ~Copyable {
     var polled: Set<PathBytes> = []
     /// Places whose file system was unmounted, and is not there again.
     var away: Set<PathBytes> = []
+    /// How much has been delivered of files that were renamed, and have not settled under their new names.
+    var carried: [FileIdentity: UInt64] = [:]
     /// The roots that are there, or were when somebody looked last.
     var rootsSeen: Set<PathBytes> = []
     /// Whether the first listing still goes on.

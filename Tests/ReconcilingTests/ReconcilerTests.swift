@@ -175,6 +175,24 @@ struct ReconcilerTests {
         }
     }
 
+    @Test func `S07 the count of names is right, though the other came and went unseen`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root)
+            TestFile.write(tree.path("a"), "x")
+            #expect(link(tree.path("a").description, tree.path("b").description) == 0)
+            desk.take([("a", written)])
+            desk.wait()
+            #expect(desk.words() == ["created a"])
+            #expect(unlink(tree.path("b").description) == 0)
+            desk.take([("b", [.appeared, .vanished])])
+            desk.wait()
+            desk.wait()
+            let events = desk.events()
+            #expect(events.map(\.kind) == [.attributes])
+            #expect(events.first?.changed == ["nlink"])
+        }
+    }
+
     @Test func `S17 a folder that left the tree takes with it what was known`() throws {
         try withTempTree { tree in
             let inside = tree.path("in")
