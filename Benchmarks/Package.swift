@@ -4,11 +4,15 @@ import PackageDescription
 // Beside the package of the program, so that nobody who only uses that builds this.
 let package = Package(
     name: "benchmarks",
+    dependencies: [.package(name: "alight", path: "..")],
     targets: [
         // What plain inotify can do: the measure of each figure.
         .executableTarget(name: "reference"),
         // Makes the changes, and tells how long it took until they were seen.
         .executableTarget(name: "load"),
+        // What the library tells a Swift program, as lines.
+        .executableTarget(
+            name: "observer", dependencies: [.product(name: "FileObserving", package: "alight")]),
     ],
     cLanguageStandard: .gnu17
 )

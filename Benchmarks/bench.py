@@ -162,6 +162,20 @@ class Bench:
             file.write(rules.replace("%s", folder))
         return Program([self.options.alight, "run", path], output)
 
+    def watch(self, folder, output=subprocess.DEVNULL):
+        return Program([self.options.alight, "watch", "--settle", "0", folder], output)
+
+    def observer(self, folder, output=subprocess.DEVNULL):
+        return Program([self.options.observer, folder], output)
+
+    def subjects(self):
+        """What watches a folder, by the name that its figures have: rules, the command, a program with the library."""
+        return {
+            "": lambda folder, output=subprocess.DEVNULL: self.alight(folder, LINES, output),
+            ", `alight watch`": self.watch,
+            ", the library": self.observer,
+        }
+
     def reference(self, folder, mode="lines", output=subprocess.DEVNULL):
         return Program([self.options.reference, mode, folder], output)
 
@@ -227,16 +241,19 @@ class Bench:
                     finally:
                         program.stop()
 
-                alight, least, looking = self.turns(
-                    lambda: run(lambda: self.alight(folder)),
+                starts = list(self.subjects().values())
+                measured = self.turns(
                     lambda: run(lambda: self.reference(folder)),
-                    lambda: run(lambda: self.reference(folder, "stat")))
+                    lambda: run(lambda: self.reference(folder, "stat")),
+                    *[lambda start=start: run(lambda: start(folder)) for start in starts])
+                least, looking = ([wall for wall, _ in runs] for runs in measured[:2])
                 name = "set-up, %s folders, %s files, %s, %s" % (grouped(folders), grouped(folders * 2), age, place)
-                walls = [[wall for wall, _ in runs] for runs in (alight, least, looking)]
-                processors = [[processor for _, processor in runs] for runs in (alight, least, looking)]
-                self.compare(name, walls[0], walls[1], "<= 1.5 x", most=1.5)
-                self.compare("  against C that looks at each file", walls[0], walls[2])
-                self.compare("  processor time, against C that looks at each file", processors[0], processors[2])
+                for subject, runs in zip(self.subjects(), measured[2:]):
+                    walls = [wall for wall, _ in runs]
+                    self.compare(name + subject, walls, least, "<= 1.5 x", most=1.5)
+                    self.compare("  against C that looks at each file", walls, looking)
+                    self.compare("  processor time, against C that looks at each file",
+                                 [processor for _, processor in runs], [processor for _, processor in measured[1]])
 
     def compare(self, name, alight, reference, budget=None, most=None, scale=1000, unit="ms"):
         self.tell(
@@ -291,12 +308,14 @@ class Bench:
             with self.folder() as folder:
                 return self.heard(lambda output: start(folder, output), "latency", folder, count, 2000)[0]
 
-        alight, reference = self.turns(
-            lambda: run(lambda folder, output: self.alight(folder, LINES, output)),
-            lambda: run(lambda folder, output: self.reference(folder, "lines", output)))
-        for index, (name, most) in enumerate([("p50", 2), ("p99", None)]):
-            self.compare("close to line of `log`, settle 0, " + name, [run[index] for run in alight],
-                         [run[index] for run in reference], "<= 2 x" if most else None, most=most, scale=1e-3, unit="us")
+        reference, *measured = self.turns(
+            lambda: run(lambda folder, output: self.reference(folder, "lines", output)),
+            *[lambda start=start: run(start) for start in self.subjects().values()])
+        for subject, runs in zip(self.subjects(), measured):
+            for index, (name, most) in enumerate([("p50", 2), ("p99", None)]):
+                self.compare("close to line, settle 0, " + name + subject, [run[index] for run in runs],
+                             [run[index] for run in reference], "<= 2 x" if most else None, most=most, scale=1e-3,
+                             unit="us")
 
     def memory(self):
         """Resident memory for each folder, and for each file that settles."""
@@ -315,9 +334,10 @@ class Bench:
         def each(start):
             return (resident(start, folders) - resident(start, 1)) / folders
 
-        alight, reference = each(self.alight), each(self.reference)
-        self.tell("resident for each of %s folders" % grouped(folders), "bytes", alight, reference, "<= 250", most=250,
-                  on="figure")
+        reference = each(self.reference)
+        for subject, start in self.subjects().items():
+            self.tell("resident for each of %s folders%s" % (grouped(folders), subject), "bytes", each(start), reference,
+                      "<= 250", most=250, on="figure")
 
         count = self.size(100_000, 20_000)
         with self.folder() as folder:
@@ -354,8 +374,10 @@ class Bench:
                 finally:
                     program.stop()
 
-        alight, reference = run(self.alight), run(self.reference)
-        self.tell("wake-ups in %d idle seconds" % seconds, "", alight, reference, "0", most=0, on="figure")
+        reference = run(self.reference)
+        for subject, start in self.subjects().items():
+            self.tell("wake-ups in %d idle seconds%s" % (seconds, subject), "", run(start), reference, "0", most=0,
+                      on="figure")
 
     def drop(self):
         """A drop into one folder: each file told, and told once."""
@@ -367,15 +389,16 @@ class Bench:
                     lambda output: start(folder, output), "drop", folder, count, 3000)
                 return numbers[0] / 1e9, count - numbers[1], numbers[2], program.overflows()
 
-        alight, reference = self.turns(
-            lambda: run(lambda folder, output: self.alight(folder, LINES, output)),
-            lambda: run(lambda folder, output: self.reference(folder, "lines", output)))
-        self.compare("drop of 20,000 files, until all are told", [run[0] for run in alight], [run[0] for run in reference])
-        self.tell("  of them lost, over all runs", "", sum(run[1] for run in alight), sum(run[1] for run in reference), "0",
-                  most=0, on="figure")
-        self.tell("  of them told twice", "", sum(run[2] for run in alight), sum(run[2] for run in reference), "0",
-                  most=0, on="figure")
-        self.tell("  overflows meanwhile", "", sum(run[3] for run in alight), sum(run[3] for run in reference))
+        reference, *measured = self.turns(
+            lambda: run(lambda folder, output: self.reference(folder, "lines", output)),
+            *[lambda start=start: run(start) for start in self.subjects().values()])
+        for subject, runs in zip(self.subjects(), measured):
+            seconds, lost, twice, overflows = zip(*runs)
+            self.compare("drop of 20,000 files, until all are told" + subject, seconds, [run[0] for run in reference])
+            self.tell("  of them lost, over all runs", "", sum(lost), sum(run[1] for run in reference), "0", most=0,
+                      on="figure")
+            self.tell("  of them told twice", "", sum(twice), sum(run[2] for run in reference), "0", most=0, on="figure")
+            self.tell("  overflows meanwhile", "", sum(overflows), sum(run[3] for run in reference))
 
     def million(self):
         """A tree of a million files: starts, stays small, and can be stopped in the middle."""
@@ -464,9 +487,10 @@ def main():
     built = os.path.join(HERE, ".build", "release")
     parser.add_argument("--alight", default=os.path.join(HERE, "..", ".build", "release", "alight"))
     parser.add_argument("--reference", default=os.path.join(built, "reference"))
+    parser.add_argument("--observer", default=os.path.join(built, "observer"))
     parser.add_argument("--load", default=os.path.join(built, "load"))
     options = parser.parse_args()
-    for program in (options.alight, options.reference, options.load):
+    for program in (options.alight, options.observer, options.reference, options.load):
         if not os.access(program, os.X_OK):
             sys.exit("error: there is no program '%s'\n    help: make bench builds it" % program)
     chosen = options.only.split(",") if options.only else [name for name in SCENARIOS if name != "million" or options.full]

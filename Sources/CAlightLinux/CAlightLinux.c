@@ -76,17 +76,24 @@ static int open_to_probe(int directory, const char *path) {
 
 int cal_probe_writers(const char *path) { return cal_probe_entry_writers(AT_FDCWD, path); }
 
+// The kernel tells of a close a few microseconds before it takes effect: asked
+// so often, a file that is being closed by another processor is closed by then.
+enum { tries = 16 };
+
+static int take_lease(int fd) {
+    for (int round = 1;; round++) {
+        if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0) return 0;
+        if (errno != EAGAIN || round == tries) return errno;
+    }
+}
+
 int cal_probe_entry_writers(int directory, const char *name) {
     int fd = open_to_probe(directory, name);
     if (fd < 0) return errno;
     // A writer that opens while the lease is held makes the kernel signal the
     // holder, and SIGIO would end the program. SIGURG is ignored by default.
-    int result = 0;
-    if (fcntl(fd, F_SETSIG, SIGURG) != 0 || fcntl(fd, F_SETLEASE, F_RDLCK) != 0) {
-        result = errno;
-    } else {
-        fcntl(fd, F_SETLEASE, F_UNLCK);
-    }
+    int result = fcntl(fd, F_SETSIG, SIGURG) == 0 ? take_lease(fd) : errno;
+    if (result == 0) fcntl(fd, F_SETLEASE, F_UNLCK);
     close(fd);
     return result;
 }

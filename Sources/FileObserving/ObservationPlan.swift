@@ -99,6 +99,7 @@ struct ObservationPlan: Sendable {
         return WatchScope(
             roots: roots.map { WatchRoot(path: $0, backend: backend, interval: interval) },
             isRaw: !options.events.isDisjoint(with: .raw),
+            hintsFoundFolders: options.types.contains(.directory),
             reaches: { [filter] in filter.reaches(below: $0.bytes) },
             takes: { [filter] in filter.root(taking: $0.bytes) != nil || !filter.trees(holding: $0.bytes).isEmpty })
     }

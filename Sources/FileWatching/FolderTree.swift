@@ -106,6 +106,12 @@ struct FolderTree {
         return found
     }
 
+    /// The folder that alone has this watch; nil when several have it, or none.
+    func onlyFolder(of watch: WatchDescriptor) -> ID? {
+        guard let index = firstOfWatch[watch], records[Int(index)].sharing < 0 else { return nil }
+        return id(index)
+    }
+
     func path(of folder: ID) -> PathBytes {
         var length = 0
         var index = folder.index

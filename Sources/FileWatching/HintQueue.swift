@@ -9,12 +9,41 @@ import Synchronization
 /// nevertheless. Paths come out in the order in which they first became dirty.
 package final class HintQueue: Sendable {
     private struct State {
+        /// Where in `hints` a path is, once that has been asked.
         var places: [PathBytes: Int] = [:]
+        /// Whether all hints are those of the first listing, which finds each path once: nothing has to be merged.
+        var isListing = true
         var hints: [Hint] = []
         var reports: [WatchReport] = []
         var whenRoom: (@Sendable () -> Void)?
 
         var isEmpty: Bool { hints.isEmpty && reports.isEmpty }
+
+        mutating func add(_ added: [Hint]) {
+            if isListing {
+                if added.allSatisfy({ $0.origin == .scan && $0.signs == .listed }) {
+                    hints += added
+                    return
+                }
+                isListing = false
+                places.reserveCapacity(hints.count + added.count)
+                let waiting = hints
+                hints = []
+                merge(waiting)
+            }
+            merge(added)
+        }
+
+        private mutating func merge(_ added: [Hint]) {
+            for hint in added {
+                let next = hints.count
+                let place = Self.settle(&places[hint.path, default: next])
+                if place < next { hints[place].merge(hint) } else { hints.append(hint) }
+            }
+        }
+
+        /// Makes a default value the dictionary's own, with one look into it.
+        private static func settle(_ place: inout Int) -> Int { place }
     }
 
     /// All that has gathered since the last `take`.
@@ -51,20 +80,12 @@ package final class HintQueue: Sendable {
         guard !hints.isEmpty || !reports.isEmpty else { return }
         let wasEmpty = state.withLock { state in
             let wasEmpty = state.isEmpty
-            if state.hints.isEmpty { state.places.reserveCapacity(hints.count) }
-            for hint in hints {
-                let next = state.hints.count
-                let place = Self.settle(&state.places[hint.path, default: next])
-                if place < next { state.hints[place].merge(hint) } else { state.hints.append(hint) }
-            }
+            state.add(hints)
             state.reports += reports
             return wasEmpty
         }
         if wasEmpty { wake() }
     }
-
-    /// Makes a default value the dictionary's own, with one look into it.
-    private static func settle(_ place: inout Int) -> Int { place }
 
     /// Removes and returns everything.
     package func take() -> Batch {

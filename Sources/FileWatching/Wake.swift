@@ -8,31 +8,29 @@ import Synchronization
 /// A counter that poll(2) waits for: unlike a semaphore's, its time-out does not
 /// follow a clock that is set.
 package final class Wake: Sendable {
-    private struct State {
-        var descriptor: Int32
-        var isSignalled = false
-    }
-
-    private let state: Mutex<State>
+    private let descriptor: Int32
+    /// Held while the descriptor is written to, so that nobody closes it meanwhile.
+    private let isOpen = Mutex(true)
+    /// Whether the counter has been counted up, or is about to be, since the sleeper looked.
+    private let isSignalled = Atomic(false)
 
     /// Opens the counter.
     ///
     /// - Throws: When there is no descriptor to be had.
     package init() throws(WatchError) {
-        let descriptor = cal_eventfd()
+        descriptor = cal_eventfd()
         guard descriptor >= 0 else { throw .refused("eventfd", errno: -descriptor) }
-        state = Mutex(State(descriptor: descriptor))
     }
 
     deinit { close() }
 
     /// Ends the sleep; many calls before the sleeper looks are one.
     package func signal() {
-        state.withLock { state in
-            guard !state.isSignalled, state.descriptor >= 0 else { return }
-            state.isSignalled = true
+        guard !isSignalled.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        isOpen.withLock { isOpen in
+            guard isOpen else { return }
             var one: UInt64 = 1
-            _ = write(state.descriptor, &one, 8)
+            _ = write(descriptor, &one, 8)
         }
     }
 
@@ -45,25 +43,25 @@ package final class Wake: Sendable {
             let (seconds, attoseconds) = ContinuousClock.now.duration(to: deadline).components
             rest = max(0, min(seconds, 1 << 30) * 1_000_000_000 + attoseconds / 1_000_000_000)
         }
-        let descriptor = state.withLock { $0.descriptor }
-        guard descriptor >= 0 else { return }
         var waited = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         _ = cal_poll(&waited, 1, rest)
-        state.withLock { state in
-            guard state.isSignalled else { return }
-            state.isSignalled = false
+        // No lock: whoever signals may still hold it, and would be waited for.
+        if waited.revents != 0 {
             var count: UInt64 = 0
-            _ = read(state.descriptor, &count, 8)
+            _ = read(descriptor, &count, 8)
         }
+        // After the read, so that a signal that comes now counts up again; what one that came before is about is there
+        // for the sleeper to see, who looks after this.
+        _ = isSignalled.exchange(false, ordering: .acquiringAndReleasing)
     }
 
     /// Gives the descriptor back; later signals do nothing.
     ///
     /// Only the thread that sleeps may call it, or nobody does any more.
     package func close() {
-        state.withLock { state in
-            if state.descriptor >= 0 { Glibc.close(state.descriptor) }
-            state.descriptor = -1
+        isOpen.withLock { isOpen in
+            if isOpen { Glibc.close(descriptor) }
+            isOpen = false
         }
     }
 }

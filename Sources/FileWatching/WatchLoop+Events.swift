@@ -32,6 +32,11 @@ extension WatchLoop {
         if event.has([.create, .movedTo, .movedFrom, .delete, .attrib]) {
             suspects.formUnion(ways.roots(event.watch, event.name))
         }
+        // Nearly always, and then no list of them has to be made.
+        if let folder = tree.onlyFolder(of: event.watch) {
+            handle(event, in: folder)
+            return
+        }
         // With a folder mounted inside of itself, one may go while another is looked at.
         for folder in tree.folders(of: event.watch) where tree.contains(folder) { handle(event, in: folder) }
     }
@@ -82,9 +87,10 @@ extension WatchLoop {
         if event.has(.modify) { signs.insert(.written) }
         if event.has(.closeWrite) { signs.insert(.closed) }
         if event.has(.attrib) { signs.insert(.attributes) }
-        // One write is three events in a row.
-        if !event.isFolder, let last = recent, last.folder == folder, last.isAbout(event.name, hints[last.hint].path) {
-            hints[last.hint].signs.formUnion(signs.union(Self.bareSigns(event)))
+        // One write is two events or more, and seldom the only one.
+        let place = event.isFolder ? nil : recent.place(of: event.name, in: folder)
+        if let place, let known = recent.hint(at: place, named: event.name, among: hints) {
+            hints[known].signs.formUnion(signs.union(Self.bareSigns(event)))
             return
         }
         if lastPrefix?.folder != folder { lastPrefix = (folder, Self.prefix(tree.path(of: folder))) }
@@ -97,7 +103,7 @@ extension WatchLoop {
         }
         if signs.isEmpty { return }
         if scope.takes(path) || signs.contains(.subtree) {
-            recent = event.isFolder ? nil : RecentFile(folder: folder, hint: hints.count)
+            if let place { recent.set(hints.count, at: place) }
             hints.append(Hint(path: path, signs: signs, origin: .live))
         }
     }

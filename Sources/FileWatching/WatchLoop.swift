@@ -69,25 +69,9 @@ final class WatchLoop {
 
     var hints: [Hint] = []
     var reports: [WatchReport] = []
-    /// The file of the last hint: its next event, nearly always about the same file, needs no path.
-    var recent: RecentFile?
+    var recent = RecentFiles()
     /// The path of the folder that the last event was about, with a slash at the end; events come in runs.
     var lastPrefix: (folder: FolderTree.ID, bytes: [UInt8])?
-
-    /// A file that there is a hint of in `hints`.
-    struct RecentFile {
-        var folder: FolderTree.ID
-        var hint: Int
-
-        /// Whether the hint's path, which is in the folder, ends in this name.
-        func isAbout(_ name: UnsafeRawBufferPointer, _ path: PathBytes) -> Bool {
-            path.bytes.withUnsafeBytes { bytes in
-                let start = bytes.count - name.count
-                guard start > 0, bytes[start - 1] == .slash else { return false }
-                return bytes[start...].elementsEqual(name)
-            }
-        }
-    }
 
     /// What is being done about changes that may have been missed.
     struct Rescan {
@@ -147,7 +131,7 @@ final class WatchLoop {
             if !isFull { list() }
             queue.add(hints, reports: reports)
             hints.removeAll(keepingCapacity: hints.count < 4096)
-            recent = nil
+            recent.removeAll()
             reports.removeAll()
             isFull = queue.isFull
         }

@@ -30,14 +30,24 @@ package struct LedgerTree {
         static func == (left: Place, right: Place) -> Bool { left.folder === right.folder && left.name == right.name }
     }
 
-    /// The folder that was looked up last: the next path is nearly always in the same one.
-    private final class Recent {
+    /// The way that was walked last: the next path nearly always shares most of it.
+    private final class Way {
         var path: [UInt8] = []
-        var folder: Folder?
+        /// The folders along the path, each with where its name ends there.
+        var folders: [(end: Int, folder: Folder)] = []
+
+        /// Keeps what leads to another path, too.
+        func keepCommon(with other: UnsafeBufferPointer<UInt8>) {
+            var common = 0
+            while common < min(path.count, other.count), path[common] == other[common] { common += 1 }
+            while let last = folders.last, last.end > common || last.end < other.count && other[last.end] != .slash {
+                folders.removeLast()
+            }
+        }
     }
 
     private let root = Folder("", in: nil)
-    private let recent = Recent()
+    private let way = Way()
     private var places: [FileIdentity: Place] = [:]
     /// The further names of files that have several.
     private var links: [FileIdentity: [Place]] = [:]
@@ -88,27 +98,31 @@ package struct LedgerTree {
     // MARK: Folders
 
     private func folder(holding path: PathBytes, makingIt: Bool = false) -> Folder? {
-        let parent = path.bytes[..<(path.bytes.lastIndex(of: .slash) ?? 0)]
-        if let folder = recent.folder, recent.path.elementsEqual(parent) { return folder }
-        guard let folder = folder(parent, makingIt: makingIt) else { return nil }
-        recent.path = Array(parent)
-        recent.folder = folder
-        return folder
+        folder(path.bytes[..<(path.bytes.lastIndex(of: .slash) ?? 0)], makingIt: makingIt)
     }
 
     private func folder(_ path: ArraySlice<UInt8>, makingIt: Bool = false) -> Folder? {
-        var folder = root
-        for name in path.split(separator: .slash).lazy.map({ PathBytes($0) }) {
-            if let next = folder.folders[name] {
-                folder = next
-            } else {
-                guard makingIt else { return nil }
-                let next = Folder(name, in: folder)
-                folder.folders[name] = next
-                folder = next
+        path.withUnsafeBufferPointer { path in
+            way.keepCommon(with: path)
+            var (end, folder) = way.folders.last ?? (0, root)
+            way.path.replaceSubrange(end..., with: path[end...])
+            while end < path.count {
+                let start = path[end] == .slash ? end + 1 : end
+                end = path[start...].firstIndex(of: .slash) ?? path.count
+                if start == end { continue }
+                let name = PathBytes(path[start..<end])
+                if let next = folder.folders[name] {
+                    folder = next
+                } else {
+                    guard makingIt else { return nil }
+                    let next = Folder(name, in: folder)
+                    folder.folders[name] = next
+                    folder = next
+                }
+                way.folders.append((end, folder))
             }
+            return folder
         }
-        return folder
     }
 
     /// Drops folders that hold nothing any more.
@@ -116,7 +130,7 @@ package struct LedgerTree {
         var folder = folder
         while folder.entries.isEmpty, folder.folders.isEmpty, let parent = folder.parent {
             parent.folders[folder.name] = nil
-            recent.folder = nil
+            way.folders = []
             folder = parent
         }
     }

@@ -63,11 +63,11 @@ package enum FinishedProbe {
     /// What two samples have to show where the writers can't be asked for.
     private static let instead = SettlePolicy.Rounds(every: .seconds(1), rounds: 1)
 
-    /// The pause before the next look at a file that is still open for writing: 1 ms, doubling up to 1 s.
+    /// The pause before the next look at a file that is still open for writing: 0.1 ms, doubling up to 1 s.
     ///
     /// It starts small because the kernel tells of a close a moment before it takes effect.
     package static func pause(round: Int) -> Duration {
-        .milliseconds(1 << min(round, 10))
+        min(.microseconds(100 << min(round, 14)), .seconds(1))
     }
 
     /// The pause before the next walk through a folder with a writer below: 1 s, doubling up to 16 s.

@@ -50,7 +50,11 @@ struct FolderTreeTests {
             #expect(tree.contains(folder))
             #expect(tree.path(of: folder) == path)
             #expect(tree.watch(of: folder) == watches[path])
-            if let watch = watches[path] { #expect(tree.folders(of: watch).contains(folder)) }
+            if let watch = watches[path] {
+                let sharing = tree.folders(of: watch)
+                #expect(sharing.contains(folder))
+                #expect(tree.onlyFolder(of: watch) == (sharing.count == 1 ? folder : nil))
+            }
         }
     }
 

@@ -176,6 +176,22 @@ struct WatcherTests {
 }
 
 struct HintQueueTests {
+    @Test func `what a listing found merges with what the kernel tells of it, before and after`() {
+        let listed = ["/in/a", "/in/b"].map { Hint(path: $0, signs: .listed, origin: .scan) }
+        let queue = HintQueue {}
+        queue.add(listed)
+        queue.add([Hint(path: "/in/b", signs: .written, origin: .live)])
+        queue.add([Hint(path: "/in/c", signs: .appeared, origin: .live)])
+        queue.add([Hint(path: "/in/c", signs: .listed, origin: .scan)])
+        #expect(
+            queue.take().hints == [
+                Hint(path: "/in/a", signs: .listed, origin: .scan),
+                Hint(path: "/in/b", signs: [.listed, .written], origin: .live),
+                Hint(path: "/in/c", signs: [.listed, .appeared], origin: .live),
+            ])
+        #expect(queue.take().hints.isEmpty)
+    }
+
     @Test func `hints of one path merge and keep their first place`() {
         let wakes = Mutex(0)
         let queue = HintQueue { wakes.withLock { $0 += 1 } }

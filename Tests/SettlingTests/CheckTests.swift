@@ -23,7 +23,7 @@ struct CheckTests {
         withTempTree { tree in
             let path = tree.path("a")
             let writer = path.withCString { open($0, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644) }
-            #expect(check(path, SettlePolicy()) == .wait(.milliseconds(1), sample: nil))
+            #expect(check(path, SettlePolicy()) == .wait(.microseconds(100), sample: nil))
             #expect(isFinished(check(path, SettlePolicy(writers: .ignore))))
             #expect(
                 isFinished(check(path, SettlePolicy(maximumWait: .seconds(1)), waited: .seconds(1)), isForced: true))
@@ -39,7 +39,7 @@ struct CheckTests {
             let holder = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
             #expect(flock(holder, LOCK_EX) == 0)
             #expect(Deadline.wait { isFinished(check(path, SettlePolicy())) })
-            #expect(check(path, SettlePolicy(locks: .wait)) == .wait(.milliseconds(1), sample: nil))
+            #expect(check(path, SettlePolicy(locks: .wait)) == .wait(.microseconds(100), sample: nil))
             close(holder)
             #expect(Deadline.wait { isFinished(check(path, SettlePolicy(locks: .wait))) })
         }
@@ -59,7 +59,7 @@ struct CheckTests {
                 })
             let writer = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
             defer { close(writer) }
-            #expect(check(path, SettlePolicy(), isPolled: true) == .wait(.milliseconds(1), sample: nil))
+            #expect(check(path, SettlePolicy(), isPolled: true) == .wait(.microseconds(100), sample: nil))
         }
     }
 

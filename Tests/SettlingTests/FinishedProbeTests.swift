@@ -51,16 +51,16 @@ struct FinishedProbeTests {
 
     @Test func `a writer is waited for, with growing pauses up to about a second`() {
         var pauses: [Duration] = []
-        for round in 0..<14 {
+        for round in 0..<18 {
             guard case .wait(let pause, nil) = judge(.present(.file()), writers: .somebody, round: round) else {
                 Issue.record("round \(round) does not wait")
                 continue
             }
             pauses.append(pause)
         }
-        #expect(pauses.first == .milliseconds(1))
+        #expect(pauses.first == .microseconds(100))
         #expect(pauses == pauses.sorted())
-        #expect(pauses.last == .milliseconds(1024))
+        #expect(pauses.last == .seconds(1))
     }
 
     @Test func `where nobody can tell, two equal samples decide`() {
@@ -98,7 +98,7 @@ struct FinishedProbeTests {
         let sample = FinishedProbe.Sample(.file())
         #expect(
             judge(.present(.file()), writers: .somebody, policy: policy, sample: sample)
-                == .wait(.milliseconds(1), sample: nil))
+                == .wait(.microseconds(100), sample: nil))
     }
 
     @Test func `S55 a polled file needs two rounds, whoever writes`() {
@@ -119,7 +119,7 @@ struct FinishedProbeTests {
         let policy = SettlePolicy(locks: .wait)
         #expect(
             judge(.present(.file()), writers: .nobody, locks: .somebody, policy: policy, round: 3)
-                == .wait(.milliseconds(8), sample: nil))
+                == .wait(.microseconds(800), sample: nil))
         #expect(
             judge(.present(.file()), writers: .nobody, locks: .nobody, policy: policy)
                 == .finished(.file(), isForced: false))
@@ -133,7 +133,7 @@ struct FinishedProbeTests {
         func verdict(_ writers: DiskProbe.Holders, waited: Duration, round: Int = 12) -> FinishedProbe.Verdict {
             judge(.present(.file()), writers: writers, policy: policy, round: round, waited: waited)
         }
-        #expect(verdict(.somebody, waited: .seconds(5)) == .wait(.milliseconds(1024), sample: nil))
+        #expect(verdict(.somebody, waited: .seconds(5)) == .wait(.microseconds(409_600), sample: nil))
         #expect(verdict(.somebody, waited: .milliseconds(9_900)) == .wait(.milliseconds(100), sample: nil))
         #expect(verdict(.somebody, waited: .seconds(10)) == .finished(.file(), isForced: true))
         #expect(verdict(.unknown, waited: .seconds(11)) == .finished(.file(), isForced: true))

@@ -57,6 +57,8 @@ struct InotifyEvent {
 /// Closed by `deinit`.
 final class InotifyInstance {
     let descriptor: Int32
+    /// The header, a name of NAME_MAX bytes and its NUL.
+    private static let longestEvent = MemoryLayout<inotify_event>.size + 256
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 8)
 
     /// Opens an instance; sets `error` to the errno when there is none to be had.
@@ -90,7 +92,7 @@ final class InotifyInstance {
     /// The kernel answers with IN_IGNORED, unless the folder is gone already.
     func remove(_ watch: WatchDescriptor) { inotify_rm_watch(descriptor, watch) }
 
-    /// Reads what is in the queue, up to the size of the buffer; false when there was nothing.
+    /// Reads what is in the queue, up to the size of the buffer; whether there may be more.
     func read(_ body: (InotifyEvent) -> Void) -> Bool {
         let count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
         guard count > 0 else { return false }
@@ -107,6 +109,7 @@ final class InotifyInstance {
             body(InotifyEvent(watch: event.wd, mask: InotifyMask(rawValue: event.mask), name: name))
             offset = end
         }
-        return true
+        // Only what the next event has no room in was filled by the kernel.
+        return count > buffer.count - Self.longestEvent
     }
 }

@@ -1,0 +1,53 @@
+import FileEvents
+
+/// The files that the present turn has hints of: a further event about one of them needs no path.
+///
+/// Files that are written by turns give an event for each write, and what a hint
+/// costs is mostly its path. A file that another one has pushed out of its place
+/// gets a second hint, which the queue merges.
+struct RecentFiles {
+    private struct Entry {
+        var folder: FolderTree.ID?
+        var hint: Int32 = 0
+        var turn: UInt32 = 0
+    }
+
+    /// Where a file is, or would be.
+    struct Place {
+        fileprivate var index: Int
+        fileprivate var folder: FolderTree.ID
+    }
+
+    private var entries = [Entry](repeating: Entry(), count: 4096)
+    private var turn: UInt32 = 1
+
+    func place(of name: UnsafeRawBufferPointer, in folder: FolderTree.ID) -> Place {
+        var hasher = Hasher()
+        hasher.combine(folder)
+        hasher.combine(bytes: name)
+        return Place(index: hasher.finalize() & (entries.count - 1), folder: folder)
+    }
+
+    /// The index of the hint about the file of that name; nil when there is none, or it is not known any more.
+    func hint(at place: Place, named name: UnsafeRawBufferPointer, among hints: [Hint]) -> Int? {
+        let entry = entries[place.index]
+        guard entry.turn == turn, entry.folder == place.folder else { return nil }
+        // In the same folder, so that the name alone decides.
+        let isSame = hints[Int(entry.hint)].path.bytes.withUnsafeBytes { bytes in
+            let start = bytes.count - name.count
+            guard start > 0, bytes[start - 1] == .slash else { return false }
+            return bytes[start...].elementsEqual(name)
+        }
+        return isSame ? Int(entry.hint) : nil
+    }
+
+    mutating func set(_ hint: Int, at place: Place) {
+        entries[place.index] = Entry(folder: place.folder, hint: Int32(hint), turn: turn)
+    }
+
+    /// Forgets all, since the hints have been given away.
+    mutating func removeAll() {
+        turn &+= 1
+        if turn == 0 { self = RecentFiles() }
+    }
+}
