@@ -21,7 +21,12 @@ enum EventSource: String, CaseIterable {
             TestFile.write(folder.appending("rules.yaml"), Self.rules(mode))
             return ["run", "rules.yaml", "--log-format", "json"]
         case .watch:
-            let backend = mode == .poll ? ["--backend", "poll", "--poll", "200ms"] : []
+            let backend =
+                switch mode {
+                case .poll: ["--backend", "poll", "--poll", "200ms"]
+                case .limit: ["--poll", "200ms"]
+                case .plain, .overflow, .slow, .unreadable: [] as [String]
+                }
             return ["watch", "--json", "--existing", "--hidden", "--settle", "60ms"] + backend
                 + Universe.roots.map { "tree/\($0)" }
         }
@@ -33,7 +38,7 @@ enum EventSource: String, CaseIterable {
             switch mode {
             case .poll: "\n    backend: poll\n    poll: 200ms"
             case .limit: "\n    poll: 200ms"
-            case .plain, .overflow, .unreadable: ""
+            case .plain, .overflow, .slow, .unreadable: ""
             }
         return """
             rules:
