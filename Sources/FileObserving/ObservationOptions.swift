@@ -83,14 +83,16 @@ public struct ObservationOptions: Sendable {
 
     /// Whether what is there already is told: `scan_begin`, then `created` with the origin `scan`, then `scan_end`.
     public var existing = false
+    /// What becomes of a root that does not exist when the observation begins.
     public var missing = MissingRoot.wait
     /// What was known at the end of an earlier observation: what changed since is told with the origin `scan`.
     public var resuming: ObservationSnapshot?
 
     // MARK: How
 
+    /// How the roots are watched: where the kernel does not tell of everything, ``ObservationBackend/auto`` polls.
     public var backend = ObservationBackend.auto
-    /// How long to rest between two looks, where a root is polled.
+    /// How long to rest between two looks, where a root is polled; at least 10 ms.
     public var pollInterval = Duration.seconds(10)
     /// Called with what is worth knowing about the watching itself, on the observer's thread.
     ///

@@ -229,7 +229,7 @@ final class WatchLoop {
         if !isReady {
             isReady = true
             tellShortage(at: now)
-            reports.append(.ready(folders: tree.count))
+            reports.append(.ready(folders: tree.count - tree.failedCount))
         }
         if rescan.isRunning {
             rescan.isRunning = false

@@ -11,14 +11,22 @@ enum ExitStatus: Int32 {
     /// With `--once`: some jobs failed.
     case someFailed = 5
 
+    private var meaning: String {
+        switch self {
+        case .done: "done"
+        case .runtimeError: "runtime error"
+        case .usage: "wrong usage"
+        case .rulesInvalid: "rules invalid"
+        case .nothingMatched: "nothing matched (--once, explain)"
+        case .someFailed: "some jobs failed (--once)"
+        }
+    }
+
     /// The table for help texts.
-    static let table = """
-        EXIT STATUS
-          0  done
-          1  runtime error
-          2  wrong usage
-          3  rules invalid
-          4  nothing matched (--once, explain)
-          5  some jobs failed (--once)
-        """
+    static let table = table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed])
+
+    /// The table for a command that ends with these alone.
+    static func table(of statuses: [ExitStatus]) -> String {
+        "EXIT STATUS" + statuses.map { "\n  \($0.rawValue)  \($0.meaning)" }.joined()
+    }
 }

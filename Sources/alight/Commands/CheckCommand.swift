@@ -12,7 +12,7 @@ struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
         abstract: "Load the rules, and say what is wrong with them or what they would watch.",
-        discussion: ExitStatus.table)
+        discussion: ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid]))
 
     @OptionGroup var rules: RulesOptions
 

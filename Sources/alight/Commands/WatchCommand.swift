@@ -17,7 +17,7 @@ struct WatchCommand: ParsableCommand {
               alight watch ~/Downloads
               alight watch --json --events created 'in/**/*.jpg' | while read -r event; do …; done
 
-            \(ExitStatus.table)
+            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Argument(
