@@ -49,7 +49,7 @@ bench:
 	$(SWIFT) build --configuration release --package-path Benchmarks
 	Benchmarks/bench.py $(BENCH)
 
-## bench-quick: the same, smaller, in under 2 minutes
+## bench-quick: the same, smaller, in some 3 minutes
 bench-quick: BENCH += --quick
 bench-quick: bench
 

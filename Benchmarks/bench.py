@@ -2,7 +2,7 @@
 """Measures the built program beside a small C program that does the least that is possible.
 
     Benchmarks/bench.py                    all scenarios, some 10 minutes
-    Benchmarks/bench.py --quick            smaller trees and fewer runs, under 2 minutes
+    Benchmarks/bench.py --quick            smaller trees and fewer runs, some 3 minutes
     Benchmarks/bench.py --full             also a tree of a million files
     Benchmarks/bench.py --only storm,drop  these scenarios
     Benchmarks/bench.py --json FILE        writes the figures there, too
