@@ -173,7 +173,8 @@ extension Reconciler {
 
     /// Makes everything dirty that is known in the folder and is not there as it was.
     mutating func compareKnown(
-        inside folder: PathBytes, scan: Int?, origin: EventOrigin, at now: ContinuousClock.Instant
+        inside folder: PathBytes, signs: Hint.Signs = [], scan: Int?, origin: EventOrigin,
+        at now: ContinuousClock.Instant
     ) {
         for index in views.indices {
             var differing: [PathBytes] = []
@@ -186,7 +187,7 @@ extension Reconciler {
                 differing.append(path)
             }
             for path in differing {
-                var note = Note(signs: [.vanished, .listed], origin: origin)
+                var note = Note(signs: signs.union([.vanished, .listed]), origin: origin)
                 note.scan = scan
                 add(Key(path: path, policy: policyOfView[index]), note, at: now)
             }

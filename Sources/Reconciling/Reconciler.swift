@@ -205,7 +205,8 @@ package struct Reconciler: ~Copyable {
     private mutating func add(_ hint: Hint, at now: ContinuousClock.Instant) {
         var hint = hint
         if hint.signs.contains(.subtree) {
-            compareKnown(inside: hint.path, scan: nil, origin: .rescan, at: now)
+            let signs = hint.signs.intersection([.moved, .polled])
+            compareKnown(inside: hint.path, signs: signs, scan: nil, origin: hint.origin, at: now)
         }
         tellRaw(hint)
         hint.signs.subtract(.bare)
