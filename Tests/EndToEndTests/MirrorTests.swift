@@ -38,13 +38,12 @@ import Testing
         Play("poll", seed: 2, operations: 3000),
         Play("unreadable", seed: 1, operations: 3000),
         Play("unreadable", seed: 2, operations: 3000),
-        Play("plain", of: "watch", seed: 4, operations: 4000),
-        Play("overflow", of: "watch", seed: 3, operations: 3000),
-        Play("limit", of: "watch", seed: 4, operations: 2000),
-        Play("poll", of: "watch", seed: 3, operations: 2000),
-        Play("slow", of: "watch", seed: 1, operations: 4000),
-        Play("slow", of: "watch", seed: 2, operations: 4000),
-        Play("unreadable", of: "watch", seed: 4, operations: 2000),
+        Play("plain", of: "watch", seed: 4, operations: 1500),
+        Play("overflow", of: "watch", seed: 3, operations: 1500),
+        Play("limit", of: "watch", seed: 4, operations: 1500),
+        Play("poll", of: "watch", seed: 3, operations: 1500),
+        Play("slow", of: "watch", seed: 1, operations: 1500),
+        Play("unreadable", of: "watch", seed: 4, operations: 1500),
     ]
 
     @Test(arguments: plays)
