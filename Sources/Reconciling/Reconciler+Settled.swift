@@ -64,7 +64,7 @@ extension Reconciler {
         // Of a folder with many files one is enough to be told of.
         if unreadable.insert(key.path.parent).inserted { remark(.unreadable(key.path, errno: errno)) }
         guard isPatient else { return }
-        settler.putBack(key, entry, until: now + .seconds(1 << min(entry.rounds, 6)))
+        settler.putBack(key, entry, until: now + .seconds(1 << min(entry.rounds, 3)))
     }
 
     private mutating func accept(_ key: Key, _ snapshot: Snapshot, _ note: Note) {
