@@ -19,7 +19,8 @@ struct Observer {
             default: break
             }
         }
-        for try await batch in try FileObserver(roots: [PathBytes(CommandLine.arguments[1])], options: options).batches {
+        for try await batch in try FileObserver(roots: [PathBytes(CommandLine.arguments[1])], options: options).batches
+        {
             for event in batch {
                 guard print(event.path.bytes, to: STDOUT_FILENO) else { return }
             }
