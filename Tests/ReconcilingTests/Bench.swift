@@ -1,5 +1,6 @@
 import FileEvents
 import FileWatching
+import Glibc
 import Globbing
 import Reconciling
 import Settling
@@ -98,6 +99,19 @@ struct Desk: ~Copyable {
         }
         told = []
         return words
+    }
+
+    /// Lets time go by until something is told.
+    ///
+    /// A program that another test starts at this moment has a copy of every
+    /// descriptor until it has become itself, and so may be a writer for once.
+    mutating func wordsInTheEnd() -> [String] {
+        for _ in 0..<2_000 {
+            wait(.seconds(20))
+            if !told.isEmpty { return words() }
+            usleep(5_000)
+        }
+        return []
     }
 
     mutating func events() -> [FileEvent] {
