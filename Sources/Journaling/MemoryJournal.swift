@@ -158,6 +158,14 @@ package final class MemoryJournal: Journal {
             return events
         }
 
+        /// Leaves out deletions of old names that have another file by now, of which was told already.
+        private func withoutStale(_ events: [FileEvent], for job: Job, coming: Set<PathBytes> = []) -> [FileEvent] {
+            events.filter { event in
+                event.kind != .deleted || event.path == job.event.path || coming.contains(event.path)
+                    || ledger[job.rule]?[event.path] == nil
+            }
+        }
+
         /// The pending jobs that tell of the job's paths, and of the paths that those tell of, oldest first.
         ///
         /// What an action has begun with is told as far as anyone knows, and takes
@@ -179,7 +187,7 @@ package final class MemoryJournal: Journal {
         }
 
         /// Takes a new job, merged with what is pending of its file and of its path.
-        mutating func take(_ job: Job, due: ContinuousClock.Instant) {
+        mutating func take(_ job: Job, due: ContinuousClock.Instant, coming: Set<PathBytes>) {
             let older = related(to: job)
             guard !older.isEmpty else {
                 enqueue(job, due: due)
@@ -192,7 +200,7 @@ package final class MemoryJournal: Journal {
                 enqueue(job, due: due)
                 return
             }
-            let events = Self.conflated(older + [job])
+            let events = withoutStale(Self.conflated(older + [job]), for: job, coming: coming)
             let isUntouched = waiting.map { $0.attempt == 0 && $0.steps.isEmpty } ?? true
             if older.count == 1, var waiting, isUntouched || MemoryJournal.leavesProgress(waiting, job.event),
                 events.count == 1, let event = events.first, event.path == waiting.event.path,
@@ -209,7 +217,7 @@ package final class MemoryJournal: Journal {
 
         /// Lets newer jobs do the work of one that was not done.
         private mutating func serve(_ job: Job, with newer: [Job], due: ContinuousClock.Instant) {
-            let events = Self.conflated([job] + newer)
+            let events = withoutStale(Self.conflated([job] + newer), for: job)
             if newer.count == 1, var waiting = newer.first, events.count == 1, let event = events.first,
                 event.path == waiting.event.path, event.from == waiting.event.from
             {
@@ -320,13 +328,14 @@ package final class MemoryJournal: Journal {
     package func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant) {
         state.withLock { state in
             state.apply(entries)
+            let coming = Set(jobs.map(\.event.path))
             for job in jobs {
                 guard EventMask.differences.contains(EventMask(job.event.kind)) else {
                     // It tells of a moment, not of a difference: nothing newer does its work.
                     state.enqueue(job, due: now)
                     continue
                 }
-                state.take(job, due: now)
+                state.take(job, due: now, coming: coming)
             }
         }
     }

@@ -109,6 +109,17 @@ struct MemoryJournalTests {
         #expect(left.map(\.event.path) == ["/in/a"])
     }
 
+    @Test func `an old name that has another file by now is not deleted`() throws {
+        accept(Self.job("1", .moved, "/in/b", from: "/in/a", .sample()))
+        let running = try #require(lease().first)
+        _ = again(running, after: .seconds(5))
+        accept(Self.job("2", .created, "/in/a", .sample(file: 2)))
+        let told = try #require(lease().first)
+        end(told)
+        accept(Self.job("3", .deleted, "/in/b", .sample()))
+        #expect(!lease(limit: 9, after: .seconds(9)).contains { $0.event.path == "/in/a" })
+    }
+
     @Test func `a new file that takes the place of a known one is no new name`() throws {
         accept(Self.job("1", .created, "/in/t", .sample(file: 2)))
         var move = Self.job("2", .moved, "/in/a", from: "/in/t", .sample(file: 2), before: .sample(file: 2))
