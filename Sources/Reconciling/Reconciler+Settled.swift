@@ -35,6 +35,9 @@ extension Reconciler {
                 // What is told before it rests has to be looked at again.
                 if isForced { add(key, Note(signs: .written, origin: entry.note.origin), at: now) }
             // What went may have become something that settled just now: look at those first.
+            case .gone where entry.rounds == 0 && entry.note.signs.isDisjoint(with: [.vanished, .listed]):
+                // Nobody has said so yet: what is about to be said may be that it has another name.
+                settler.putBack(key, entry, until: now + Self.moment)
             case .gone: gone.append((key, entry.note))
             case .unreadable(let errno): putBackUnreadable(key, entry, errno, at: now)
             case .wait(let pause, let sample):

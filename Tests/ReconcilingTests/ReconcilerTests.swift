@@ -523,6 +523,22 @@ struct ReconcilerTests {
         }
     }
 
+    @Test func `S04 a file that settles while it is renamed is moved all the same`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root)
+            TestFile.write(tree.path("a"), "x")
+            desk.take([("a", written)])
+            desk.wait()
+            #expect(desk.words() == ["created a"])
+            desk.take([("a", [.closed])])
+            #expect(rename(tree.path("a").description, tree.path("b").description) == 0)
+            desk.wait()
+            desk.take([("a", [.vanished, .moved]), ("b", [.appeared, .moved])])
+            desk.wait()
+            #expect(desk.words() == ["moved b"])
+        }
+    }
+
     @Test func `S51 an overflow is told once, and what was missed after it`() throws {
         try withTempTree { tree in
             var desk = try Desk(tree.root, mask: [.differences, .overflow])
