@@ -82,6 +82,12 @@ extension Reconciler {
             arrival.changed = Difference(before: replaced, after: snapshot, mayBeWritten: true).content
         }
         arrival.isByMove = true
+        let isFollowed = view.tailBytes != nil && view.mask.takes(arrival.kind, changed: arrival.changed)
+        if isFollowed, !move.before.hasSameContent(as: snapshot) {
+            let key = Key(path: path, policy: policyOfView[match.view])
+            follow(match, key, &arrival, from: move.before.delivered ?? 0, isReset: false, note)
+            set(view, path, arrival.snapshot)
+        }
         tell(match.view, arrival)
     }
 }

@@ -179,22 +179,15 @@ extension Reconciler {
     private mutating func acceptMoved(
         _ match: Match, _ key: Key, _ move: Move, _ snapshot: Snapshot, replacing replaced: Snapshot?, _ note: Note
     ) {
-        let view = views[match.view]
         tellMoved(match, move, key.path, snapshot, replacing: replaced, note)
-        guard !move.before.hasSameContent(as: snapshot) else { return }
-        if view.mask.contains(.moved) {
-            var note = note
-            note.signs.insert(.written)
-            acceptChange(match, key, move.before, snapshot, note)
-        } else if view.tailBytes != nil, var arrival = turn.events.last?.event, arrival.path == key.path {
-            follow(match, key, &arrival, from: move.before.delivered ?? 0, isReset: false, note)
-            turn.events[turn.events.count - 1].event = arrival
-            set(view, key.path, arrival.snapshot)
-        }
+        guard views[match.view].mask.contains(.moved), !move.before.hasSameContent(as: snapshot) else { return }
+        var note = note
+        note.signs.insert(.written)
+        acceptChange(match, key, move.before, snapshot, note)
     }
 
     /// Reads what was added to a file that is followed, and notes how far.
-    private mutating func follow(
+    mutating func follow(
         _ match: Match, _ key: Key, _ event: inout FileEvent, from offset: UInt64, isReset: Bool, _ note: Note
     ) {
         let view = views[match.view]

@@ -2,6 +2,7 @@ import CTestKit
 import FileEvents
 import FileWatching
 import Glibc
+import Globbing
 import Reconciling
 import Settling
 import TestKit
@@ -500,6 +501,45 @@ struct ReconcilerTests {
             desk.wait()
             let texts = desk.events().compactMap(\.tail)
             #expect(texts == [TailText(offset: 4, bytes: Array("two\n".utf8))])
+        }
+    }
+
+    @Test func `S38 text of a renamed file is kept for a view that was not told of the name`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let policy = SettlePolicy(quiet: .milliseconds(100), writers: .ignore)
+            let filter = PathFilter(globs: [try Glob(root.appending("*").bytes)])
+            let views = [("names", [.created, .modified]), ("texts", .modified)].map { (name, mask: EventMask) in
+                View(name: name, filter: filter, mask: mask, settle: policy, tailBytes: 1_000)
+            }
+            let ledger = TestLedger()
+            var reconciler = Reconciler(views: views, ledger: ledger, isPatient: true) { _ in }
+            var now = ContinuousClock.now
+            var told: [String] = []
+            func hint(_ name: String, _ signs: Hint.Signs) -> HintQueue.Batch {
+                HintQueue.Batch(hints: [Hint(path: root.appending(name), signs: signs, origin: .live)], reports: [])
+            }
+            TestFile.write(tree.path("log"), "one\n")
+            let listed = Hint(path: tree.path("log"), signs: .listed, origin: .scan)
+            let start: [WatchReport] = [.listing(root, .scan), .listed(root, .scan), .ready(folders: 1)]
+            reconciler.take(HintQueue.Batch(hints: [listed], reports: start), at: now)
+            ledger.apply(reconciler.takeSettled(at: now).entries)
+            TestFile.write(tree.path("log"), Array("two\n".utf8), appending: true)
+            #expect(rename(tree.path("log").description, tree.path("log.1").description) == 0)
+            for step in [hint("log.1", .listed), hint("log.1", .written)] {
+                if step.hints.first?.signs == .written {
+                    TestFile.write(tree.path("log.1"), Array("three\n".utf8), appending: true)
+                }
+                reconciler.take(step, at: now)
+                now += .milliseconds(150)
+                let turn = reconciler.takeSettled(at: now)
+                ledger.apply(turn.entries)
+                told += turn.events.map { view, event in
+                    let text = event.tail.map { String(decoding: $0.bytes, as: UTF8.self) } ?? ""
+                    return "\(views[view].name) \(event.kind.rawValue) \(text)"
+                }
+            }
+            #expect(told == ["names created two\n", "names modified three\n", "texts modified two\nthree\n"])
         }
     }
 
