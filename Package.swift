@@ -19,6 +19,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String
 }
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
@@ -32,6 +33,7 @@ let package = Package(
         .library(name: "RawInotify", targets: ["RawInotify"]),
     ],
     dependencies: [
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -61,7 +63,9 @@ let package = Package(
 
         // Layer 4: events for Swift programs; rules from YAML, jobs kept, actions done.
         layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
-        layer("Journaling", ["FileEvents", "PluginProtocol", "Reconciling", "Rules", heap]),
+        layer(
+            "Journaling",
+            ["CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", grdb, heap]),
         layer(
             "RuleLoading",
             ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),
@@ -111,7 +115,9 @@ let package = Package(
             swiftSettings: strict),
         tests("RawInotify", ["FileEvents", "RawInotify", "TestKit", "watch-raw"]),
         tests("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
-        tests("Journaling", ["FileEvents", "Journaling", "PluginProtocol", "Reconciling", "Rules", "TestKit"]),
+        tests(
+            "Journaling",
+            ["FileEvents", "Globbing", "Journaling", "PluginProtocol", "Reconciling", "Rules", "TestKit", grdb]),
         tests(
             "Engine",
             [

@@ -20,6 +20,8 @@ package struct Outcome: Sendable, Hashable {
     package var values: [String: JSONValue]
     /// What a program wrote to its log: the first and the last 64 KiB.
     package var log = ""
+    /// How the program ended, and what it was asked; nil for built-in actions.
+    package var process: ProcessFacts?
     /// Whether the attempt was cut off by a stop, and so does not count.
     package var isInterrupted = false
 
@@ -40,5 +42,21 @@ package struct Outcome: Sendable, Hashable {
         var outcome = Outcome(.retry, message, code: "interrupted")
         outcome.isInterrupted = true
         return outcome
+    }
+}
+
+/// What is kept of a program that was run for an attempt.
+package struct ProcessFacts: Sendable, Hashable {
+    /// The exit status; nil if it did not exit by itself.
+    package var status: Int32?
+    /// The signal that ended it.
+    package var signal: Int32?
+    /// The request on its standard input, JSON, with the values of secret parameters left out.
+    package var request: String
+
+    package init(status: Int32? = nil, signal: Int32? = nil, request: String) {
+        self.status = status
+        self.signal = signal
+        self.request = request
     }
 }

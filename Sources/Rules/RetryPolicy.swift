@@ -5,6 +5,15 @@ package struct RetryPolicy: Sendable, Hashable {
     /// The pause after the first attempt; it doubles each time.
     package var delay: Duration
     package var maximumDelay: Duration
+    /// Which failures are worth another attempt.
+    package var on: Failures = .any
+
+    package enum Failures: String, Sendable, Hashable, CaseIterable {
+        /// Also an unknown exit status, a death by signal and a time-out, if the action is idempotent.
+        case any
+        /// Only what the action itself calls temporary.
+        case temporary
+    }
 
     package init(attempts: Int = 5, delay: Duration = .seconds(10), maximumDelay: Duration = .seconds(900)) {
         self.attempts = attempts

@@ -20,6 +20,18 @@ package struct Rule: Sendable {
         case report, ignore
     }
 
+    /// What becomes of a newer event of a path whose action runs.
+    package enum WhileBusy: String, Sendable, Hashable, CaseIterable {
+        /// Every event is run for, one after another.
+        case queue
+        /// One more run, with the newest facts.
+        case coalesce
+        /// None: what happened meanwhile is taken as known.
+        case drop
+        /// The running action is ended, and run again with the newest facts.
+        case restart
+    }
+
     /// How a file that grows is followed.
     package struct Tail: Sendable, Hashable {
         /// Most bytes in one event; the rest follows.
@@ -75,6 +87,15 @@ package struct Rule: Sendable {
     /// Most jobs of this rule at once.
     package var concurrency: Int
     package var retry: RetryPolicy
+    package var whileBusy: WhileBusy = .coalesce
+    /// The least time between the ends and beginnings of two runs for one path.
+    package var cooldown: Duration = .zero
+    /// Run once when a job becomes a dead letter; empty for nothing.
+    package var onFailure: [Action] = []
+    /// Whether what happened while Alight did not run is told at the start.
+    package var catchUp = true
+    /// Names that the rule had before: what is known under them is the rule's.
+    package var formerly: [String] = []
 
     package init(
         name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil, filter: PathFilter,
