@@ -42,6 +42,7 @@ struct Attempt: Sendable {
         var rule: String
         /// In the order of the jobs.
         var parts: [Part]
+        var started: Timestamp
         var duration: Duration
     }
 
@@ -57,6 +58,7 @@ struct Attempt: Sendable {
 
     func run() -> Result {
         let start = ContinuousClock.now
+        let started = DiskProbe.now()
         var parts = jobs.map(Part.init)
         for index in parts.indices {
             if let early = lookAgain(parts[index].job) ?? compareContent(&parts[index].job) { parts[index].end(early) }
@@ -66,7 +68,8 @@ struct Attempt: Sendable {
         for index in begun {
             if case .outcome(let outcome) = parts[index].ending { noteOwnWrites(outcome, &parts[index]) }
         }
-        return Result(rule: rule.name, parts: parts, duration: ContinuousClock.now - start)
+        return Result(
+            rule: rule.name, parts: parts, started: started, duration: ContinuousClock.now - start)
     }
 
     // MARK: Before

@@ -25,6 +25,8 @@ struct Dispatcher: ~Copyable {
     /// What the rules gather that take several events at once.
     private var windows: [String: BatchWindow]
     private var brake = Brake()
+    /// Attempts whose leases are not committed yet.
+    private var prepared: [Attempt] = []
 
     init(
         ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, perform: @escaping Attempt.Perform,
@@ -44,7 +46,8 @@ struct Dispatcher: ~Copyable {
         ) { first, _ in first }
     }
 
-    var running: Int { lanes.count }
+    /// Attempts whose actions have begun.
+    var running: Int { lanes.count - prepared.count }
 
     /// When `fill` has something to do that it could not do at the time of the last turn, at the latest.
     func nextDeadline(after last: ContinuousClock.Instant) -> ContinuousClock.Instant? {
@@ -57,7 +60,9 @@ struct Dispatcher: ~Copyable {
         for job in jobs { windows[job.rule]?.note(job.event.path, at: now) }
     }
 
-    /// Starts as many due jobs as there is room for, the rules taking turns.
+    /// Leases as many due jobs as there is room for, the rules taking turns.
+    ///
+    /// Their actions begin with ``launch()``, when the journal has kept the leases.
     ///
     /// - Parameters:
     ///   - now: The present.
@@ -78,13 +83,21 @@ struct Dispatcher: ~Copyable {
                 let jobs = journal.lease(rule: name, limit: limit, busy: busy, now: now)
                 if jobs.count < limit { windows[name]?.close() }
                 guard !jobs.isEmpty else { continue }
-                start(jobs, rule, at: now)
+                prepare(jobs, rule, at: now)
                 isProgress = true
             }
         }
     }
 
-    private mutating func start(_ jobs: [Job], _ rule: Rule, at now: ContinuousClock.Instant) {
+    /// Begins the attempts that were prepared.
+    mutating func launch() {
+        for attempt in prepared {
+            pool.submit { [mailbox, attempt] in mailbox.post(.ended(attempt.run())) }
+        }
+        prepared = []
+    }
+
+    private mutating func prepare(_ jobs: [Job], _ rule: Rule, at now: ContinuousClock.Instant) {
         lanes.start(jobs)
         var attempt = Attempt(jobs: jobs, rule: rule, perform: perform, stop: stop, log: log)
         for job in jobs {
@@ -107,7 +120,7 @@ struct Dispatcher: ~Copyable {
                 report(.braked(rule: rule.name, path: path, limit: limit, pause: Brake.period))
             }
         }
-        pool.submit { [mailbox, attempt] in mailbox.post(.ended(attempt.run())) }
+        prepared.append(attempt)
     }
 
     /// Records an attempt; the result are the jobs whose paths have to settle again.
@@ -123,7 +136,7 @@ struct Dispatcher: ~Copyable {
         for part in result.parts {
             let job = part.job
             guard case .outcome(let outcome) = part.ending else {
-                _ = journal.record(job, .returned(at: now), [])
+                _ = journal.record(job, nil, .returned(at: now), [])
                 // Of a move the old name is left to be told, which no job of the new name does.
                 if job.event.kind == .moved || !journal.hasPending(view: job.rule, path: job.event.path) {
                     returned.append(job)
@@ -131,7 +144,9 @@ struct Dispatcher: ~Copyable {
                 continue
             }
             let (disposition, state, pause) = Self.disposition(of: outcome, job, rule, random: random, at: now)
-            _ = journal.record(job, disposition, part.ownWrites)
+            let attempt = AttemptRecord(
+                number: job.attempt, started: result.started, duration: result.duration, outcome: outcome)
+            _ = journal.record(job, attempt, disposition, part.ownWrites)
             changes[rule.name, default: [:]][job.event.path] = part.change
             reports.append(
                 AttemptReport(

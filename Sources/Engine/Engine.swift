@@ -5,6 +5,7 @@ package import Journaling
 package import Logging
 import Reconciling
 package import Rules
+import Settling
 
 /// Turns files into finished jobs: watches, settles, decides, dispatches, remembers.
 ///
@@ -136,11 +137,12 @@ package final class Engine: Sendable {
                 late += batch.hints
             }
             if state.phase == .draining, let limit = state.limit, limit <= now { begin(.ending, &state, now) }
-            if state.phase != .ending {
+            if state.phase != .ending, state.journalFault == nil {
                 // Nobody waits for more where nothing more is waited for.
                 let isLast = options.isOnce && state.isReady && reconciler.isEmpty
                 dispatcher.fill(at: now, isGathering: state.phase == .running && !isLast)
             }
+            keep(&dispatcher, &state, at: now)
             if isDone(state, isSettled: reconciler.isEmpty, running: dispatcher.running, now) { break }
         }
         // What the kernel told until now, and nobody looked at.
@@ -160,7 +162,13 @@ package final class Engine: Sendable {
         /// When the present phase ends by itself.
         var limit: ContinuousClock.Instant?
         var fault: WatchError?
+        /// Why the journal keeps nothing at present, and when to try again.
+        var journalFault: JournalFault?
+        var journalRetry: ContinuousClock.Instant?
     }
+
+    /// How long to wait before the journal is tried again.
+    private static let journalPause = Duration.seconds(1)
 
     private func begin(_ phase: Phase, _ state: inout RunState, _ now: ContinuousClock.Instant) {
         guard phase.rawValue > state.phase.rawValue else { return }
@@ -185,7 +193,25 @@ package final class Engine: Sendable {
     ) -> ContinuousClock.Instant? {
         let settled = state.phase == .running ? settled : nil
         let due = journal.nextDue(after: last)
-        return [settled, gathered, due, state.limit].compactMap(\.self).min()
+        return [settled, gathered, due, state.limit, state.journalRetry].compactMap(\.self).min()
+    }
+
+    /// Has the journal keep what the turn brought, and begins what was leased.
+    ///
+    /// While it can't be kept nothing more is begun. What was accepted and what
+    /// has ended waits in memory; should the program die, the next start finds it again.
+    private func keep(_ dispatcher: inout Dispatcher, _ state: inout RunState, at now: ContinuousClock.Instant) {
+        if let retry = state.journalRetry, retry > now { return }
+        guard let fault = journal.commit(at: DiskProbe.now()) else {
+            if state.journalFault != nil { report(.journal(nil)) }
+            (state.journalFault, state.journalRetry) = (nil, nil)
+            dispatcher.launch()
+            return
+        }
+        if state.journalFault != fault { report(.journal(fault)) }
+        state.journalFault = fault
+        state.journalRetry = now + Self.journalPause
+        if !fault.mayPass { begin(.ending, &state, now) }
     }
 
     /// Makes jobs of what has become certain, and commits them with what they rest on.
@@ -240,6 +266,6 @@ package final class Engine: Sendable {
         let counts = journal.counts
         return EngineSummary(
             succeeded: counts.succeeded, skipped: counts.skipped, dead: counts.dead, unfinished: counts.open,
-            unsettled: unsettled, isForced: state.isForced, fault: state.fault)
+            unsettled: unsettled, isForced: state.isForced, fault: state.fault, journalFault: state.journalFault)
     }
 }

@@ -1,5 +1,6 @@
 package import FileEvents
 package import FileWatching
+package import Journaling
 package import Reconciling
 package import Rules
 
@@ -17,6 +18,8 @@ package enum EngineReport: Sendable {
     case watching(WatchReport)
     /// Something about a path that can't be told yet.
     case remark(Reconciler.Remark)
+    /// The journal can't be read or written; nil when it can be again.
+    case journal(JournalFault?)
     /// The stop was asked for: so many jobs are finished first.
     case draining(jobs: Int)
 }
@@ -55,4 +58,6 @@ package struct EngineSummary: Sendable {
     package var isForced: Bool
     /// Why the engine could not go on.
     package var fault: WatchError?
+    /// Why the journal did not keep what was done last.
+    package var journalFault: JournalFault?
 }

@@ -6,9 +6,44 @@ package import Rules
 ///
 /// Its ledger has a view for each rule, by the rule's name. The journal is the
 /// queue: an event is accepted when its jobs and the ledger's new snapshots are
-/// committed together, and finished when its outcome is. The engine calls from
-/// one thread; every call returns when it is committed.
+/// committed together, and finished when its outcome is.
+///
+/// The engine calls from one thread. What a call changes is seen by the next one
+/// at once, and is kept for good by ``commit(at:)``: once in each of the engine's
+/// turns, for all that was accepted, leased and recorded in it. No action begins
+/// before the commit of its lease.
 package protocol Journal: Ledger, Sendable {
+    // MARK: Life
+
+    /// Tells which rules run from now on, and what is known of each.
+    ///
+    /// Called once, before all else. Former names of a rule are forgotten: what was
+    /// known under them, and their open jobs, are the rule's now.
+    func begin(_ rules: [RuleRecord], at now: Timestamp) -> [String: RuleStart]
+
+    /// Notes that all that the roots of the rules held at the start has been compared, or taken as known.
+    func noteStarted(at now: Timestamp)
+
+    /// The mount points that files of the rules lay below, when somebody noted them last.
+    var mounts: [MountRecord] { get }
+
+    /// Notes through which mount points the rules' roots are seen.
+    func noteMounts(_ mounts: [MountRecord])
+
+    /// Keeps everything that was accepted, leased and recorded since the last commit, in one transaction.
+    ///
+    /// - Returns: Nil when it is kept. A fault that may pass leaves everything to
+    ///   the next call, which tries again; nothing is forgotten meanwhile.
+    func commit(at now: Timestamp) -> JournalFault?
+
+    /// What other processes have asked for since the last call: done for the jobs, and returned for files.
+    ///
+    /// Jobs that are to be tried again are pending afterwards, as if they were
+    /// new; those that are to be discarded are gone.
+    ///
+    /// - Returns: The files that a rule is to be run for by hand, with the ids that their jobs are to have.
+    func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest]
+
     // MARK: Queue
 
     /// Commits jobs together with the snapshots that they rest on.
@@ -40,8 +75,15 @@ package protocol Journal: Ledger, Sendable {
     /// delivered, stays as it is known. The checksum in the event of a job that has
     /// succeeded is noted as that of the content handled last.
     ///
+    /// - Parameters:
+    ///   - job: The job as it was leased, with the steps that have succeeded since.
+    ///   - attempt: What is kept of the attempt; nil when the action did not begin.
+    ///   - disposition: What becomes of the job.
+    ///   - ownWrites: The snapshots that the action left.
     /// - Returns: The paths whose pending jobs were dropped.
-    func record(_ job: Job, _ disposition: Disposition, _ ownWrites: [LedgerEntry]) -> [PathBytes]
+    func record(
+        _ job: Job, _ attempt: AttemptRecord?, _ disposition: Disposition, _ ownWrites: [LedgerEntry]
+    ) -> [PathBytes]
 
     /// When the first pending job that is not due yet becomes due.
     func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant?

@@ -375,7 +375,23 @@ package final class MemoryJournal: Journal {
         }
     }
 
-    package func record(_ job: Job, _ disposition: Disposition, _ ownWrites: [LedgerEntry]) -> [PathBytes] {
+    package func begin(_ rules: [RuleRecord], at now: Timestamp) -> [String: RuleStart] {
+        Dictionary(rules.map { ($0.name, .fresh) }) { first, _ in first }
+    }
+
+    package func noteStarted(at now: Timestamp) {}
+
+    package var mounts: [MountRecord] { [] }
+
+    package func noteMounts(_ mounts: [MountRecord]) {}
+
+    package func commit(at now: Timestamp) -> JournalFault? { nil }
+
+    package func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest] { [] }
+
+    package func record(
+        _ job: Job, _ attempt: AttemptRecord?, _ disposition: Disposition, _ ownWrites: [LedgerEntry]
+    ) -> [PathBytes] {
         state.withLock { state in
             guard state.jobs.removeValue(forKey: job.id) != nil else { preconditionFailure("a record without a lease") }
             state.counts.running -= 1

@@ -3,6 +3,7 @@ import FileEvents
 import FileWatching
 import Foundation
 import Glibc
+import Journaling
 import PluginProtocol
 import Reconciling
 import Rules
@@ -36,6 +37,11 @@ struct Reporter: Sendable {
             say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
         case .remark(.unreadable(let path, let errno)):
             say(.error, "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")
+        case .journal(let fault?):
+            say(
+                .error, Display.text(fault.description) + (fault.mayPass ? "; no action is begun until it can be" : ""),
+                help: fault.help)
+        case .journal(nil): say(.notice, "the journal is written again")
         case .draining(let jobs):
             say(
                 .notice,

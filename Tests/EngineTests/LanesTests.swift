@@ -58,7 +58,7 @@ struct LanesTests {
         {
             lanes.start([job])
             lanes.end(job.id)
-            _ = journal.record(job, .ended(.succeeded, Outcome(.succeeded)), [])
+            _ = journal.record(job, nil, .ended(.succeeded, Outcome(.succeeded)), [])
             order.append(job.rule)
         }
         #expect(order.count == 1_002)

@@ -111,13 +111,13 @@ struct JournalModelTests {
                 let newer = model.place(entry.rule, entry.path)
                 switch Int.random(in: 0..<5, using: &generator) {
                 case 0:
-                    _ = journal.record(job, .ended(.succeeded, Outcome(.succeeded)), [])
+                    _ = journal.record(job, nil, .ended(.succeeded, Outcome(.succeeded)), [])
                     model.ended.succeeded += 1
                 case 1:
-                    _ = journal.record(job, .ended(.dead, Outcome(.failed)), [])
+                    _ = journal.record(job, nil, .ended(.dead, Outcome(.failed)), [])
                     model.ended.dead += 1
                 case 2:
-                    _ = journal.record(job, .returned(at: now), [])
+                    _ = journal.record(job, nil, .returned(at: now), [])
                     if let newer {
                         model.pending[newer].kind = entry.kind
                     } else {
@@ -126,7 +126,7 @@ struct JournalModelTests {
                 case let pick:
                     let counts = pick == 3
                     let due = now + .milliseconds(Int.random(in: 0...5, using: &generator))
-                    _ = journal.record(job, .again(at: due, Outcome(.retry), counts: counts), [])
+                    _ = journal.record(job, nil, .again(at: due, Outcome(.retry), counts: counts), [])
                     if let newer {
                         model.pending[newer].kind = entry.kind
                     } else {

@@ -27,10 +27,10 @@ struct KeptFactsTests {
 
     func lease(_ limit: Int = 1) -> [Job] { journal.lease(rule: "r", limit: limit, busy: [], now: start) }
 
-    func again(_ job: Job) { _ = journal.record(job, .again(at: start, Outcome(.retry), counts: true), []) }
+    func again(_ job: Job) { _ = journal.record(job, nil, .again(at: start, Outcome(.retry), counts: true), []) }
 
     func succeed(_ job: Job, _ ownWrites: [LedgerEntry] = []) {
-        _ = journal.record(job, .ended(.succeeded, Outcome(.succeeded)), ownWrites)
+        _ = journal.record(job, nil, .ended(.succeeded, Outcome(.succeeded)), ownWrites)
     }
 
     @Test func `S38 an event that joins another keeps the text of it`() throws {

@@ -33,7 +33,7 @@ struct MemoryJournalTests {
 
     @discardableResult
     func end(_ job: Job, _ state: JobState = .succeeded, _ ownWrites: [LedgerEntry] = []) -> [PathBytes] {
-        journal.record(job, .ended(state, Outcome(.succeeded)), ownWrites)
+        journal.record(job, nil, .ended(state, Outcome(.succeeded)), ownWrites)
     }
 
     func again(
@@ -41,7 +41,7 @@ struct MemoryJournalTests {
         _ ownWrites: [LedgerEntry] = []
     ) -> [PathBytes] {
         let outcome = interrupted ? Outcome.interrupted("x") : Outcome(.retry, "not now")
-        return journal.record(job, .again(at: start + after, outcome, counts: counts), ownWrites)
+        return journal.record(job, nil, .again(at: start + after, outcome, counts: counts), ownWrites)
     }
 
     // MARK: Accepting
@@ -135,7 +135,7 @@ struct MemoryJournalTests {
         accept(Self.job("1", .moved, "/in/b", from: "/in/a", .sample()))
         let running = try #require(lease().first)
         accept(Self.job("2", .moved, "/in/c", from: "/in/b", .sample()))
-        _ = journal.record(running, .returned(at: start), [])
+        _ = journal.record(running, nil, .returned(at: start), [])
         let job = try #require(lease(limit: 9).first)
         #expect(job.event.kind == .moved)
         #expect(job.event.from == "/in/a")
@@ -146,7 +146,7 @@ struct MemoryJournalTests {
         accept(Self.job("1", .moved, "/in/b", from: "/in/a", .sample()))
         let running = try #require(lease().first)
         accept(Self.job("2", .deleted, "/in/b", .sample()))
-        _ = journal.record(running, .returned(at: start), [])
+        _ = journal.record(running, nil, .returned(at: start), [])
         let left = lease(limit: 9)
         #expect(left.map(\.event.kind) == [.deleted])
         #expect(left.map(\.event.path) == ["/in/a"])
@@ -158,7 +158,7 @@ struct MemoryJournalTests {
         move.event.isReplaced = true
         accept(move)
         let running = try #require(lease(limit: 9).first)
-        _ = journal.record(running, .returned(at: start), [])
+        _ = journal.record(running, nil, .returned(at: start), [])
         let known = try #require(journal.snapshot(view: "r", path: "/in/a"))
         #expect(!known.hasSameContent(as: .sample(file: 2)))
     }
@@ -176,7 +176,7 @@ struct MemoryJournalTests {
         third.event.isReplaced = true
         accept(third)
         accept(Self.job("4", .attributes, .sample(file: 2, size: 4), before: .sample(file: 2, size: 4)))
-        _ = journal.record(job, .ended(.succeeded, Outcome(.succeeded)), [])
+        _ = journal.record(job, nil, .ended(.succeeded, Outcome(.succeeded)), [])
         job = try #require(lease().first)
         #expect(job.event.kind == .modified)
         #expect(job.event.isReplaced)
@@ -281,13 +281,13 @@ struct MemoryJournalTests {
         accept(Self.job("1"))
         #expect(journal.snapshot(view: "r", path: "/in/a") == .sample())
         let new = try #require(lease().first)
-        _ = journal.record(new, .returned(at: start), [])
+        _ = journal.record(new, nil, .returned(at: start), [])
         #expect(journal.snapshot(view: "r", path: "/in/a") == nil)
         #expect(journal.counts.open == 0)
 
         accept(Self.job("2", .modified, .sample(size: 6), before: .sample()))
         let changed = try #require(lease().first)
-        _ = journal.record(changed, .returned(at: start), [])
+        _ = journal.record(changed, nil, .returned(at: start), [])
         #expect(journal.snapshot(view: "r", path: "/in/a") == .sample())
     }
 
@@ -296,7 +296,7 @@ struct MemoryJournalTests {
         accept(Self.job("1", .created, .sample(size: 1)))
         let returned = try #require(lease().first)
         accept(Self.job("2", .modified, .sample(size: 2), before: .sample(size: 1)))
-        _ = journal.record(returned, .returned(at: start), [])
+        _ = journal.record(returned, nil, .returned(at: start), [])
         #expect(journal.snapshot(view: "r", path: "/in/a") == .sample(size: 2))
         #expect(journal.counts.pending == 1)
         let job = try #require(lease().first)

@@ -78,7 +78,9 @@ struct RunCommand: ParsableCommand {
     }
 
     private func status(_ summary: EngineSummary) -> ExitStatus {
-        if summary.fault != nil || (summary.isForced && summary.unfinished > 0) { return .runtimeError }
+        if summary.fault != nil || summary.journalFault != nil || (summary.isForced && summary.unfinished > 0) {
+            return .runtimeError
+        }
         guard once else { return .done }
         if summary.dead > 0 { return .someFailed }
         return summary.succeeded + summary.skipped + summary.unfinished == 0 ? .nothingMatched : .done

@@ -1,0 +1,18 @@
+package import FileEvents
+package import Rules
+
+/// What is kept of one attempt at a job.
+package struct AttemptRecord: Sendable, Hashable {
+    /// Counts from 1.
+    package var number: Int
+    package var started: Timestamp
+    package var duration: Duration
+    package var outcome: Outcome
+
+    package init(number: Int, started: Timestamp, duration: Duration, outcome: Outcome) {
+        self.number = number
+        self.started = started
+        self.duration = duration
+        self.outcome = outcome
+    }
+}
