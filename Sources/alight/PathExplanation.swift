@@ -324,11 +324,3 @@ extension PathFilter.Refusal {
         return object
     }
 }
-
-extension [String: JSONValue] {
-    /// Adds a path as text, and exactly if it is not UTF-8.
-    fileprivate mutating func add(_ name: String, _ path: PathBytes) {
-        self[name] = .string(path.description)
-        if path.text == nil { self["\(name)_base64"] = .string(Data(path.bytes).base64EncodedString()) }
-    }
-}

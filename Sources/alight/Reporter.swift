@@ -120,10 +120,14 @@ struct Reporter: Sendable {
 
     static func needed(_ number: Int) -> String { "\(number) \(number == 1 ? "is" : "are") needed" }
 
-    static func json(_ object: [String: JSONValue]) -> String {
+    static func json(_ object: [String: JSONValue]) -> String { json(.object(object), isPretty: false) }
+
+    /// The value as JSON: in one line, or laid out for people, members in the order of their names.
+    static func json(_ value: JSONValue, isPretty: Bool) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(JSONValue.object(object)) else {
+        if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
+        guard let data = try? encoder.encode(value) else {
             preconditionFailure("a value without infinities is always JSON")
         }
         return String(decoding: data, as: UTF8.self)
@@ -174,7 +178,7 @@ struct Reporter: Sendable {
         report.state == .dead ? "failed" : report.outcome.ending.rawValue
     }
 
-    private static func colored(_ word: String, _ state: JobState) -> String {
+    static func colored(_ word: String, _ state: JobState) -> String {
         let color =
             switch state {
             case .succeeded: "32"
