@@ -43,13 +43,14 @@ struct Desk: ~Copyable {
 
     init(
         _ root: PathBytes, _ pattern: String = "**", mask: EventMask = .differences, types: Set<FileType> = [.file],
-        settle: SettlePolicy = SettlePolicy(quiet: .milliseconds(100)), existing: Bool = false, tail: Int? = nil,
+        settle: SettlePolicy = SettlePolicy(quiet: .milliseconds(100)), beginning: Beginning = .silent,
+        tail: Int? = nil,
         isReady: Bool = true
     ) throws {
         self.root = root
         let filter = PathFilter(globs: [try Glob(root.appending(pattern).bytes)], isTree: settle.isTree)
         let view = View(
-            name: "v", filter: filter, types: types, mask: mask, settle: settle, tellsExisting: existing,
+            name: "v", filter: filter, types: types, mask: mask, settle: settle, beginning: beginning,
             tailBytes: tail)
         reconciler = Reconciler(views: [view], ledger: ledger, isPatient: true) { _ in }
         if isReady { take(reports: [.listing(root, .scan), .listed(root, .scan), .ready(folders: 1)]) }
