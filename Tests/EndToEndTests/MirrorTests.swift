@@ -67,7 +67,7 @@ import Testing
     ) {
         let driver = RunningProgram(
             Places.products.appending("mirror-driver"), arguments, in: tree.root, output: tree.path("driver"))
-        return (driver.wait(within: .seconds(300)), driver)
+        return (driver.wait(within: .seconds(600)), driver)
     }
 
     @Test func `an event that is lost is noticed, and told with what led to it`() {

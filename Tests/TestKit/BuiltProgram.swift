@@ -56,7 +56,9 @@ package final class RunningProgram {
         var envp: [UnsafeMutablePointer<CChar>?] = values.map { strdup("\($0)=\($1)") } + [nil]
         defer { for pointer in argv + envp { free(pointer) } }
         var pid = pid_t()
-        let error = posix_spawn(&pid, "/usr/bin/env", &actions, &attributes, &argv, &envp)
+        let error = Descriptors.whileNoneIsWritten {
+            posix_spawn(&pid, "/usr/bin/env", &actions, &attributes, &argv, &envp)
+        }
         precondition(error == 0, "cannot start \(executable): errno \(error)")
         self.pid = pid
     }
@@ -90,7 +92,7 @@ package final class RunningProgram {
     }
 
     /// Waits for its end; nil when it does not come in time.
-    package func wait(within limit: Duration = .seconds(30)) -> Int32? {
+    package func wait(within limit: Duration = .seconds(120)) -> Int32? {
         Deadline.poll(within: limit) { exitStatus() }
     }
 }
