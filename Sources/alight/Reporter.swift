@@ -69,14 +69,7 @@ struct Reporter: Sendable {
             say(.warning, "the file system of '\(Display.path(folder))' was unmounted; nothing counts as deleted")
         case .mounted(let folder): say(.notice, "a file system was mounted at '\(Display.path(folder))'")
         case .polling(let folder, let reason, let interval):
-            let cause =
-                switch reason {
-                case .asked: "as the rule asks"
-                case .fileSystem(let name): "as the kernel does not tell of all changes on \(name)"
-                }
-            say(
-                .notice,
-                "polling '\(Display.path(folder))' every \(Self.seconds(interval)), \(cause)")
+            say(.notice, "polling '\(Display.path(folder))' every \(Self.seconds(interval)), \(reason.text)")
         case .limited(let shortage):
             say(
                 .warning,

@@ -49,6 +49,8 @@ package final class RunningProgram {
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
 
         var values = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.description]
+        // As root the journal would be everybody's.
+        values["XDG_STATE_HOME"] = folder.appending(".state").description
         values.merge(environment) { _, new in new }
         // env(1) enters the folder and becomes the program: Swift does not see posix_spawn's own way.
         let words = ["/usr/bin/env", "-C", folder.description, executable.description] + arguments
