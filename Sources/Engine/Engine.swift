@@ -101,8 +101,8 @@ package final class Engine: Sendable {
             isPatient: !options.isOnce
         ) { [report] in report(.remark($0)) }
         var dispatcher = Dispatcher(
-            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, perform: perform,
-            stop: stopSignal, log: log, report: report)
+            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
+            perform: perform, stop: stopSignal, log: log, report: report)
         var state = RunState()
         var now = ContinuousClock.now
         var late: [Hint] = []
@@ -132,7 +132,8 @@ package final class Engine: Sendable {
                 for watching in batch.reports where state.fault == nil { take(watching, &state) }
                 let turn = reconciler.takeSettled(at: now)
                 watcher.hintAgain(turn.doubted)
-                dispatcher.note(accept(turn, at: now), at: now)
+                let accepted = accept(turn, &dispatcher, at: now)
+                dispatcher.note(accepted, at: now)
             } else {
                 late += batch.hints
             }
@@ -215,13 +216,16 @@ package final class Engine: Sendable {
     }
 
     /// Makes jobs of what has become certain, and commits them with what they rest on.
-    private func accept(_ turn: Reconciler.Turn, at now: ContinuousClock.Instant) -> [Job] {
+    private func accept(
+        _ turn: Reconciler.Turn, _ dispatcher: inout Dispatcher, at now: ContinuousClock.Instant
+    ) -> [Job] {
         guard !turn.isEmpty else { return [] }
-        let jobs = turn.events.map { view, event in
-            Job(
-                id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event,
-                mask: ruleset.rules[view].events)
-        }
+        let jobs = dispatcher.admit(
+            turn.events.map { view, event in
+                Job(
+                    id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event,
+                    mask: ruleset.rules[view].events)
+            })
         journal.accept(jobs, turn.entries, now: now)
         return jobs
     }
