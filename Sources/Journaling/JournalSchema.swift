@@ -53,6 +53,7 @@ enum JournalSchema {
             state TEXT NOT NULL,
             attempt INTEGER NOT NULL,
             is_interrupted INTEGER NOT NULL,
+            is_alone INTEGER NOT NULL,
             position INTEGER NOT NULL,
             created INTEGER NOT NULL,
             due INTEGER,
