@@ -172,9 +172,9 @@ struct Attempt: Sendable {
     /// The names under which the rule would see an output: its own, and the one below the root that links lead to.
     private func names(of output: PathBytes) -> Set<PathBytes> {
         var names: Set<PathBytes> = [output]
-        if let folder = output.parent.resolved {
+        if let folder = DiskProbe.resolve(output.parent) {
             for root in Set(rule.globs.map { PathBytes($0.root) }) {
-                guard let realRoot = root.resolved, let relative = folder.relative(to: realRoot) else { continue }
+                guard let realRoot = DiskProbe.resolve(root), let relative = folder.relative(to: realRoot) else { continue }
                 let seen = relative.isEmpty ? root : root.appending(relative)
                 names.insert(seen.appending(output.lastComponent))
             }
