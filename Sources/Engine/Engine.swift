@@ -106,9 +106,9 @@ package final class Engine: Sendable {
             views: ruleset.views(beginning: journal, isOnce: options.isOnce), ledger: journal,
             isPatient: !options.isOnce
         ) { [report] in report(.remark($0)) }
-        let away = journal.mounts.filter(\.isAway).map(\.point)
-        reconciler.noteAway(away)
-        journal.noteMounts(MountRecord.present(for: ruleset.roots).filter { !away.contains($0.point) })
+        let away = journal.mounts.filter(\.isAway)
+        reconciler.noteAway(away.map(\.point))
+        noteMounts(keeping: away)
         var dispatcher = Dispatcher(
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
             perform: perform, stop: stopSignal, log: log, report: report)
@@ -139,7 +139,7 @@ package final class Engine: Sendable {
                 }
             }
             if batch.reports.contains(where: \.isOfMount) {
-                journal.noteMounts(MountRecord.present(for: ruleset.roots))
+                noteMounts(keeping: journal.mounts.filter(\.isAway))
             }
             if state.phase == .running {
                 reconciler.take(batch.leaving(options.ignored), at: now)
@@ -248,6 +248,12 @@ package final class Engine: Sendable {
             })
         journal.accept(jobs, turn.entries, now: now)
         return jobs
+    }
+
+    /// Notes through which mount points the roots are seen now, beside those where another file system is awaited.
+    private func noteMounts(keeping away: [MountRecord]) {
+        let points = Set(away.map(\.point))
+        journal.noteMounts(away + MountRecord.present(for: ruleset.roots).filter { !points.contains($0.point) })
     }
 
     /// Takes up what was asked for through the journal.
