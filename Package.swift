@@ -20,6 +20,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency], exclude: [String
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
@@ -65,7 +66,7 @@ let package = Package(
         layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
         layer(
             "Journaling",
-            ["CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", grdb, heap]),
+            ["CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", grdb, heap, sqlite]),
         layer(
             "RuleLoading",
             ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),

@@ -33,13 +33,7 @@ final class MemoryLedger: Ledger {
     func paths(view: String, identity: FileIdentity) -> [PathBytes] { tree.paths(of: identity) }
 
     func visit(view: String, inside folder: PathBytes, _ body: (PathBytes, Snapshot) -> Void) {
-        if folder.bytes != [.slash], let snapshot = tree[folder] { body(folder, snapshot) }
-        var rest = [folder]
-        while let folder = rest.popLast() {
-            let listing = tree.list(folder)
-            for (path, snapshot) in listing.entries { body(path, snapshot) }
-            rest += listing.folders
-        }
+        tree.visit(inside: folder, body)
     }
 
     func hasPending(view: String, path: PathBytes) -> Bool { false }

@@ -86,13 +86,18 @@ package struct LedgerTree {
         return [place.path] + (links[identity] ?? []).map(\.path)
     }
 
-    /// What is known directly in the folder, and the folders in it that hold something.
-    package func list(_ path: PathBytes) -> (entries: [(path: PathBytes, snapshot: Snapshot)], folders: [PathBytes]) {
-        guard let folder = folder(path.bytes[...]) else { return ([], []) }
-        return (
-            folder.entries.map { (path.appending($0.key.bytes), $0.value) },
-            folder.folders.keys.map { path.appending($0.bytes) }
-        )
+    /// Calls the closure for all that is known in the folder, at any depth, and for the folder itself.
+    ///
+    /// The order is that of nothing. The closure must not change the tree.
+    package func visit(inside path: PathBytes, _ body: (PathBytes, Snapshot) -> Void) {
+        // What is known of `/` lies in the folder itself, under a name without a letter.
+        if path.bytes != [.slash], let snapshot = self[path] { body(path, snapshot) }
+        guard let folder = folder(path.bytes[...]) else { return }
+        var rest = [(path, folder)]
+        while let (path, folder) = rest.popLast() {
+            for (name, snapshot) in folder.entries { body(path.appending(name.bytes), snapshot) }
+            for (name, folder) in folder.folders { rest.append((path.appending(name.bytes), folder)) }
+        }
     }
 
     // MARK: Folders

@@ -7,8 +7,10 @@ import TestKit
 import Testing
 
 /// What the journal must not lose: text that was added, what a look at a path does not give, and moments.
+@Suite(.onEachJournal)
 struct KeptFactsTests {
-    let journal = MemoryJournal()
+    let place = TestJournal()
+    var journal: any Journal { place.journal }
     let start = ContinuousClock.now
 
     func job(

@@ -16,13 +16,7 @@ final class TestLedger: Ledger {
     func paths(view: String, identity: FileIdentity) -> [PathBytes] { trees[view]?.paths(of: identity) ?? [] }
 
     func visit(view: String, inside folder: PathBytes, _ body: (PathBytes, Snapshot) -> Void) {
-        if let snapshot = snapshot(view: view, path: folder) { body(folder, snapshot) }
-        var rest = [folder]
-        while let folder = rest.popLast() {
-            guard let listing = trees[view]?.list(folder) else { return }
-            for (path, snapshot) in listing.entries { body(path, snapshot) }
-            rest += listing.folders
-        }
+        trees[view]?.visit(inside: folder, body)
     }
 
     func hasPending(view: String, path: PathBytes) -> Bool { pending.contains(path) }

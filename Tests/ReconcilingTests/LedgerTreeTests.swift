@@ -33,8 +33,9 @@ struct LedgerTreeTests {
                 tree.set(path, nil)
                 table[path] = nil
             default:
-                let inside = table.keys.filter { $0.parent == path }
-                #expect(Set(tree.list(path).entries.map(\.path)) == Set(inside))
+                var visited: [PathBytes] = []
+                tree.visit(inside: path) { path, _ in visited.append(path) }
+                #expect(visited.sorted() == table.keys.filter { $0.isInside(path) }.sorted())
             }
             #expect(tree.count == table.count)
             let identity = snapshot(step).identity

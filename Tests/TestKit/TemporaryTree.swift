@@ -5,11 +5,7 @@ package import Glibc
 package struct TemporaryTree: ~Copyable {
     package let root: PathBytes
 
-    package init() {
-        var template = Array("/tmp/alight-test-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
-        root = PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
-    }
+    package init() { root = TestFile.makeTemporaryFolder() }
 
     deinit { TestFile.removeTree(root) }
 
@@ -24,6 +20,13 @@ package func withTempTree<Result>(_ body: (borrowing TemporaryTree) throws -> Re
 
 /// What tests do to files, by exact bytes and without Foundation's opinions.
 package enum TestFile {
+    /// Makes a folder that nobody else has; whoever asks for it removes it.
+    package static func makeTemporaryFolder() -> PathBytes {
+        var template = Array("/tmp/alight-test-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
+        return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
+    }
+
     /// Makes the folder and those above it.
     package static func makeFolder(_ path: PathBytes) {
         if path.withCString({ mkdir($0, 0o755) }) == 0 || errno == EEXIST { return }

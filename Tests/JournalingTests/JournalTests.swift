@@ -6,8 +6,10 @@ import Rules
 import TestKit
 import Testing
 
-struct MemoryJournalTests {
-    let journal = MemoryJournal()
+@Suite(.onEachJournal)
+struct JournalTests {
+    let place = TestJournal()
+    var journal: any Journal { place.journal }
     let start = ContinuousClock.now
 
     static func job(
@@ -533,7 +535,7 @@ struct MemoryJournalTests {
     }
 }
 
-extension MemoryJournal {
+extension Journal {
     /// The paths that the rule `r` knows in the folder.
     fileprivate func known(inside folder: PathBytes) -> [PathBytes] {
         var paths: [PathBytes] = []

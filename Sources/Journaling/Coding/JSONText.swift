@@ -1,0 +1,145 @@
+import FileEvents
+import PluginProtocol
+
+/// JSON that is written by appending, for what is written for every job.
+struct JSONText {
+    private(set) var bytes: [UInt8] = []
+    private var isFirst = true
+
+    init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
+
+    // MARK: Structure
+
+    /// Writes an object whose members the closure writes.
+    mutating func object(_ body: (inout JSONText) -> Void) { nest("{", "}", body) }
+
+    /// Writes an array whose elements the closure writes, each after ``element()``.
+    mutating func array(_ body: (inout JSONText) -> Void) { nest("[", "]", body) }
+
+    private mutating func nest(_ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONText) -> Void) {
+        bytes.append(UInt8(ascii: open))
+        isFirst = true
+        body(&self)
+        bytes.append(UInt8(ascii: close))
+        isFirst = false
+    }
+
+    /// Begins a member of an object; its value is what is written next.
+    ///
+    /// - Parameter name: Needs no escapes.
+    mutating func key(_ name: StaticString) {
+        element()
+        bytes.append(UInt8(ascii: "\""))
+        name.withUTF8Buffer { bytes.append(contentsOf: $0) }
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    /// Begins an element of an array.
+    mutating func element() {
+        if !isFirst { bytes.append(UInt8(ascii: ",")) }
+        isFirst = false
+    }
+
+    // MARK: Values
+
+    mutating func raw(_ text: StaticString) { text.withUTF8Buffer { bytes.append(contentsOf: $0) } }
+
+    mutating func number(_ number: Int64) {
+        if number < 0 { bytes.append(UInt8(ascii: "-")) }
+        var rest = number.magnitude
+        let start = bytes.count
+        repeat {
+            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10))
+            rest /= 10
+        } while rest > 0
+        bytes[start...].reverse()
+    }
+
+    mutating func string(_ text: String) {
+        var text = text
+        text.withUTF8 { string(utf8: $0) }
+    }
+
+    /// Writes text that is known to be UTF-8.
+    private mutating func string(utf8: UnsafeBufferPointer<UInt8>) {
+        bytes.append(UInt8(ascii: "\""))
+        for byte in utf8 {
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+                bytes.append(UInt8(ascii: "\\"))
+                bytes.append(byte)
+            case UInt8(ascii: "\n"): raw("\\n")
+            case 0..<0x20:
+                raw("\\u00")
+                bytes.append(Self.hexadecimal(byte >> 4))
+                bytes.append(Self.hexadecimal(byte & 15))
+            default: bytes.append(byte)
+            }
+        }
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Writes text, or bytes that are not UTF-8 as `{"base64":"…"}`.
+    mutating func text(_ content: [UInt8]) {
+        content.withUnsafeBufferPointer { buffer in
+            if buffer.allSatisfy({ $0 < 0x80 }) || String(validating: buffer, as: UTF8.self) != nil {
+                string(utf8: buffer)
+            } else {
+                object { json in
+                    json.key("base64")
+                    json.base64(content)
+                }
+            }
+        }
+    }
+
+    /// Writes bytes as text in base64.
+    mutating func base64(_ content: [UInt8]) {
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(contentsOf: Base64.encoded(content))
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    /// Writes the seconds since 1970 and the nanoseconds after them.
+    mutating func time(_ time: Timestamp) {
+        array { json in
+            json.element()
+            json.number(time.seconds)
+            json.element()
+            json.number(Int64(time.nanoseconds))
+        }
+    }
+
+    mutating func value(_ value: JSONValue) {
+        switch value {
+        case .null: raw("null")
+        case .bool(let bool): if bool { raw("true") } else { raw("false") }
+        case .integer(let integer): number(integer)
+        case .number(let number):
+            // JSON has no word for what is no number.
+            if number.isFinite { bytes.append(contentsOf: "\(number)".utf8) } else { raw("null") }
+        case .string(let text): string(text)
+        case .array(let elements):
+            array { json in
+                for each in elements {
+                    json.element()
+                    json.value(each)
+                }
+            }
+        case .object(let members):
+            object { json in
+                for (name, each) in members.sorted(by: { $0.key < $1.key }) {
+                    json.element()
+                    json.string(name)
+                    json.bytes.append(UInt8(ascii: ":"))
+                    json.value(each)
+                }
+            }
+        }
+    }
+
+    private static func hexadecimal(_ digit: UInt8) -> UInt8 {
+        digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+    }
+}

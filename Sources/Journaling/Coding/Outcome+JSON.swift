@@ -1,0 +1,133 @@
+import FileEvents
+import PluginProtocol
+import Rules
+
+// The text in the columns `steps` and `previous` of a job.
+extension Outcome {
+    func write(to json: inout JSONText) {
+        json.object { json in
+            json.key("outcome")
+            json.string(ending.rawValue)
+            json.key("message")
+            json.string(message)
+            if let code {
+                json.key("code")
+                json.string(code)
+            }
+            if let retryAfter {
+                let (seconds, attoseconds) = retryAfter.components
+                json.key("retry_after")
+                json.array { json in
+                    json.element()
+                    json.number(seconds)
+                    json.element()
+                    json.number(attoseconds)
+                }
+            }
+            if !outputs.isEmpty {
+                json.key("outputs")
+                json.array { json in
+                    for path in outputs {
+                        json.element()
+                        json.text(path.bytes)
+                    }
+                }
+            }
+            if !values.isEmpty {
+                json.key("values")
+                json.value(.object(values))
+            }
+            if !log.isEmpty {
+                json.key("log")
+                json.string(log)
+            }
+            if let process {
+                json.key("process")
+                process.write(to: &json)
+            }
+            json.flag("interrupted", isInterrupted)
+        }
+    }
+
+    init?(_ json: JSONValue) {
+        guard let ending = json.text("outcome").flatMap(Ending.init) else { return nil }
+        self.init(
+            ending, json.text("message") ?? "", code: json.text("code"),
+            outputs: json["outputs"]?.array?.compactMap { $0.bytes.map(PathBytes.init) } ?? [],
+            values: json["values"]?.object ?? [:])
+        if let parts = json["retry_after"]?.array, parts.count == 2, case .integer(let seconds) = parts[0],
+            case .integer(let attoseconds) = parts[1]
+        {
+            retryAfter = Duration(secondsComponent: seconds, attosecondsComponent: attoseconds)
+        }
+        log = json.text("log") ?? ""
+        process = json["process"].flatMap(ProcessFacts.init)
+        isInterrupted = json.isSet("interrupted")
+    }
+
+    /// The steps as one text; nil when there is none.
+    static func text(of steps: [Outcome]) -> [UInt8]? {
+        guard !steps.isEmpty else { return nil }
+        var json = JSONText(capacity: 256)
+        json.array { json in
+            for step in steps {
+                json.element()
+                step.write(to: &json)
+            }
+        }
+        return json.bytes
+    }
+
+    /// The steps in such a text; nil when it is something else.
+    static func steps(in json: JSONValue) -> [Outcome]? {
+        guard let elements = json.array else { return nil }
+        let steps = elements.compactMap(Outcome.init)
+        return steps.count == elements.count ? steps : nil
+    }
+}
+
+extension ProcessFacts {
+    fileprivate func write(to json: inout JSONText) {
+        json.object { json in
+            if let status {
+                json.key("status")
+                json.number(Int64(status))
+            }
+            if let signal {
+                json.key("signal")
+                json.number(Int64(signal))
+            }
+            json.key("request")
+            json.string(request)
+        }
+    }
+
+    fileprivate init?(_ json: JSONValue) {
+        guard let request = json.text("request") else { return nil }
+        self.init(
+            status: json.integer("status").flatMap { Int32(exactly: $0) },
+            signal: json.integer("signal").flatMap { Int32(exactly: $0) }, request: request)
+    }
+}
+
+extension PreviousAttempt {
+    var jsonText: [UInt8] {
+        var json = JSONText(capacity: 128)
+        json.object { json in
+            json.key("attempt")
+            json.number(Int64(attempt))
+            json.key("outcome")
+            json.string(outcome)
+            if let message {
+                json.key("message")
+                json.string(message)
+            }
+        }
+        return json.bytes
+    }
+
+    init?(_ json: JSONValue) {
+        guard let attempt = json.integer("attempt"), let outcome = json.text("outcome") else { return nil }
+        self.init(attempt: Int(attempt), outcome: outcome, message: json.text("message"))
+    }
+}

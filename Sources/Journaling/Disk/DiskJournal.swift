@@ -1,0 +1,145 @@
+package import FileEvents
+import GRDB
+package import Reconciling
+package import Rules
+import Synchronization
+
+/// A journal in a file, which outlives the program.
+///
+/// What is accepted, leased and recorded gathers in memory until ``commit(at:)``
+/// writes it in one transaction. The jobs that are not finished are held in memory
+/// as well as in the file; of the ledger only what has changed since the last commit.
+///
+/// One process at a time has it for its own. Others may read the file, and write
+/// requests into it.
+package final class DiskJournal: Journal {
+    /// Nothing of it is used but under the lock: not the statements either, which are not for several threads.
+    private struct Guarded: @unchecked Sendable {
+        /// Nil after ``DiskJournal/close(at:)``.
+        var state: DiskState?
+    }
+
+    private let guarded: Mutex<Guarded>
+    private let clock: @Sendable () -> ContinuousClock.Instant
+
+    /// Opens the file, or makes it with its folder, and takes in what an earlier run has left.
+    ///
+    /// - Parameters:
+    ///   - path: Where the file lies.
+    ///   - now: The present.
+    ///   - clock: The clock by which jobs are due; tests have their own.
+    /// - Throws: When it can't be used; nothing of it has been changed then.
+    package init(
+        at path: PathBytes, now: Timestamp, clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) throws(JournalError) {
+        try JournalFile.makeFolder(of: path)
+        let lock = try JournalLock(of: path)
+        try JournalFile.prepare(path)
+        let state: DiskState
+        do {
+            let connection = try JournalFile.open(path)
+            state = try DiskState(path, lock: lock, connection: connection, clocks: ClockPair(now, clock()))
+        } catch {
+            throw JournalError(error, at: path)
+        }
+        guarded = Mutex(Guarded(state: state))
+        self.clock = clock
+    }
+
+    /// Commits what is left, notes the clean stop, and lets others have the file.
+    ///
+    /// - Returns: Nil when it is kept; else the file is left as the last commit made it.
+    @discardableResult
+    package func close(at now: Timestamp) -> JournalFault? {
+        guarded.withLock { guarded in
+            let fault = guarded.state?.stop(ClockPair(now, clock()))
+            guarded.state = nil
+            return fault
+        }
+    }
+
+    /// How many jobs were running when the run before was cut off.
+    package var interrupted: Int { guarded.withLock { $0.state?.interrupted ?? 0 } }
+
+    // MARK: Life
+
+    package func begin(_ rules: [RuleRecord], at now: Timestamp) -> [String: RuleStart] {
+        guarded.withLock { $0.state?.begin(rules, at: now) ?? [:] }
+    }
+
+    package func noteStarted(at now: Timestamp) { guarded.withLock { $0.state?.rules.noteStarted() } }
+
+    package var mounts: [MountRecord] { guarded.withLock { $0.state?.mounts.records ?? [] } }
+
+    package func noteMounts(_ mounts: [MountRecord]) { guarded.withLock { $0.state?.mounts.note(mounts) } }
+
+    package func commit(at now: Timestamp) -> JournalFault? {
+        guarded.withLock { $0.state?.commit(ClockPair(now, clock())) }
+    }
+
+    package func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest] {
+        guarded.withLock { $0.state?.takeRequests(at: now) ?? [] }
+    }
+
+    // MARK: Ledger
+
+    package func snapshot(view: String, path: PathBytes) -> Snapshot? {
+        guarded.withLock { $0.state?.queue.files.known(view, path) }
+    }
+
+    package func paths(view: String, identity: FileIdentity) -> [PathBytes] {
+        guarded.withLock { $0.state?.queue.files.paths(view, of: identity) ?? [] }
+    }
+
+    package func visit(view: String, inside folder: PathBytes, _ body: (PathBytes, Snapshot) -> Void) {
+        // Part by part, so that a million files are never in memory, nor the lock held while somebody looks at the disk.
+        var last: PathBytes?
+        while true {
+            let (part, changed) = guarded.withLock { guarded -> ([(path: PathBytes, Snapshot)], Set<PathBytes>) in
+                guard let files = guarded.state?.queue.files else { return ([], []) }
+                let part = files.part(view, inside: folder, after: last)
+                return (part, Set(part.lazy.map(\.path).filter { files.isChanged(view, $0) }))
+            }
+            guard let end = part.last else { break }
+            for (path, snapshot) in part where path != folder && !changed.contains(path) { body(path, snapshot) }
+            last = end.path
+        }
+        let changed = guarded.withLock { $0.state?.queue.files.changes[view]?.entries ?? [:] }
+        for case (let path, .some(let snapshot)) in changed where path != folder && path.isInside(folder) {
+            body(path, snapshot)
+        }
+        if let snapshot = snapshot(view: view, path: folder) { body(folder, snapshot) }
+    }
+
+    package func hasPending(view: String, path: PathBytes) -> Bool {
+        guarded.withLock { $0.state?.queue.hasPending(view, path) ?? false }
+    }
+
+    // MARK: Queue
+
+    package func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant) {
+        guarded.withLock { $0.state?.queue.accept(jobs, entries, now: now) }
+    }
+
+    package func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
+        guarded.withLock { $0.state?.queue.lease(rule: rule, limit: limit, busy: busy, now: now) ?? [] }
+    }
+
+    package func record(
+        _ job: Job, _ attempt: AttemptRecord?, _ disposition: Disposition, _ ownWrites: [LedgerEntry]
+    ) -> [PathBytes] {
+        guarded.withLock { $0.state?.queue.record(job, attempt, disposition, ownWrites) ?? [] }
+    }
+
+    package func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        guarded.withLock { $0.state?.queue.nextDue(after: now) }
+    }
+
+    package func resting(at now: ContinuousClock.Instant) -> Int {
+        guarded.withLock { $0.state?.queue.resting(at: now) ?? 0 }
+    }
+
+    package var pendingRules: Set<String> { guarded.withLock { Set(($0.state?.queue.lanes ?? [:]).keys) } }
+
+    package var counts: JobCounts { guarded.withLock { $0.state?.queue.counts ?? JobCounts() } }
+}

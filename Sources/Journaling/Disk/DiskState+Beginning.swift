@@ -1,0 +1,35 @@
+import FileEvents
+import Rules
+
+extension DiskState {
+    /// Takes in the rules that run, and gives them the jobs that are theirs.
+    mutating func begin(_ records: [RuleRecord], at now: Timestamp) -> [String: RuleStart] {
+        let (starts, renamed) = rules.begin(records, now: now.columnValue, kept: kept)
+        for (from, to) in renamed { queue.rename(from, to: to) }
+        queue.setAside(except: Set(records.map(\.name)))
+        queue.files.rules = rules.ids
+        mounts.look()
+        mapDevices()
+        return starts
+    }
+
+    /// Lets files be known by the numbers that their devices have now.
+    private mutating func mapDevices() {
+        let devices = mounts.devices
+        guard !devices.isEmpty else { return }
+        queue.files.devices = devices
+        queue.mapEvents { event in
+            let isMapped = event.snapshot.identity.map(devices)
+            return event.before?.identity.map(devices) ?? false || isMapped
+        }
+    }
+}
+
+extension FileIdentity {
+    /// Exchanges the device; false if it keeps its number.
+    fileprivate mutating func map(_ devices: [Int64: Int64]) -> Bool {
+        guard let device = devices[device] else { return false }
+        self = FileIdentity(device: device, inode: inode, birth: birth)
+        return true
+    }
+}

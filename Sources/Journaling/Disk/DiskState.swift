@@ -1,0 +1,183 @@
+import FileEvents
+import GRDB
+import PluginProtocol
+import Reconciling
+import Rules
+
+/// All that a journal on disk holds; it belongs to whoever holds the journal's lock.
+struct DiskState {
+    let path: PathBytes
+    private let lock: JournalLock
+    var queue: JobQueue<DiskLedger>
+    let jobs: JobTable
+    let history: HistoryPruning
+    let requests: RequestTable
+    var rules: RuleBook
+    var mounts: MountBook
+    /// The number of this run, counted from 1.
+    let run: Int64
+    /// When something was committed last, before this run.
+    let kept: Int64
+    /// How many jobs were running when the run before was cut off.
+    private(set) var interrupted = 0
+    /// Why nothing of the journal can be relied on any more.
+    private var fault: JournalFault?
+    /// Whether a clean stop is to be noted.
+    private var isStopping = false
+    private let fact: SQLStatement
+    /// Last, so that it is there while the statements go.
+    private let connection: DatabaseQueue
+
+    /// Opens the file, and takes in what an earlier run has left.
+    init(_ path: PathBytes, lock: JournalLock, connection: DatabaseQueue, clocks: ClockPair) throws {
+        self.path = path
+        self.lock = lock
+        self.connection = connection
+        let parts = try connection.writeWithoutTransaction { database in
+            let facts = try Self.facts(database)
+            let run = (facts["run"] ?? 0) + 1
+            return try Parts(
+                ledger: DiskLedger(database, run: run), jobs: JobTable(database), history: HistoryPruning(database),
+                requests: RequestTable(database), rules: RuleBook(database), mounts: MountBook(database),
+                fact: SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database),
+                run: run, kept: facts["kept"] ?? clocks.wall)
+        }
+        queue = JobQueue(parts.ledger)
+        queue.files.rules = parts.rules.ids
+        queue.changes = JobChanges()
+        jobs = parts.jobs
+        history = parts.history
+        requests = parts.requests
+        rules = parts.rules
+        mounts = parts.mounts
+        fact = parts.fact
+        run = parts.run
+        kept = parts.kept
+        try restoreJobs(clocks)
+        try write(clocks)
+    }
+
+    private struct Parts {
+        var ledger: DiskLedger
+        var jobs: JobTable
+        var history: HistoryPruning
+        var requests: RequestTable
+        var rules: RuleBook
+        var mounts: MountBook
+        var fact: SQLStatement
+        var run: Int64
+        var kept: Int64
+    }
+
+    private static func facts(_ database: Database) throws -> [String: Int64] {
+        var facts: [String: Int64] = [:]
+        try SQLStatement("SELECT name, value FROM facts", in: database).each { facts[$0.text(0)] = $0.integer(1) }
+        return facts
+    }
+
+    /// Takes the open jobs in; those that were running have been cut off, and are pending again.
+    private mutating func restoreJobs(_ clocks: ClockPair) throws {
+        let rows = try jobs.openJobs()
+        for row in rows where row.state == .pending {
+            queue.insert(
+                row.job, due: row.due.map { clocks.instant(of: $0) } ?? clocks.instant, sequence: row.position)
+        }
+        for row in rows where row.state == .running {
+            interrupted += 1
+            let started = row.due ?? kept
+            let attempt = AttemptRecord(
+                number: row.job.attempt, started: Timestamp(columnValue: started),
+                duration: .nanoseconds(max(0, kept.subtractingReportingOverflow(started).partialValue)),
+                outcome: .interrupted("Alight ended while the action ran"))
+            queue.restoreInterrupted(row.job, attempt, sequence: row.position, due: clocks.instant)
+        }
+    }
+
+    // MARK: Committing
+
+    /// Whether there is something to be written.
+    private var isChanged: Bool {
+        queue.changes?.isEmpty == false || !queue.files.changes.isEmpty || rules.isChanged || mounts.hasChanges
+            || requests.hasTaken || isStopping
+    }
+
+    /// Writes everything since the last commit; a fault leaves it to the next one.
+    mutating func commit(_ clocks: ClockPair) -> JournalFault? {
+        if fault == nil, let error = queue.files.fault { note(error, isReading: true) }
+        if let fault { return fault }
+        guard isChanged else { return nil }
+        do {
+            try write(clocks)
+            return nil
+        } catch {
+            let fault = JournalFault(error, at: path)
+            if !fault.mayPass { self.fault = fault }
+            return fault
+        }
+    }
+
+    /// Notes that something can't be read, after which nothing is true any more.
+    mutating func note(_ error: any Error, isReading: Bool) {
+        if fault == nil { fault = JournalFault(error, at: path, isReading: isReading) }
+    }
+
+    private mutating func write(_ clocks: ClockPair) throws {
+        let changes = queue.changes ?? JobChanges()
+        var ended = 0
+        try connection.writeWithoutTransaction { database in
+            try database.inTransaction(.immediate) {
+                ended = 0
+                if rules.isChanged { try rules.write(database) }
+                if mounts.hasChanges { try mounts.write(database, run: run) }
+                try queue.files.write()
+                for id in changes.order {
+                    guard let change = changes.jobs[id] else { continue }
+                    switch change.fate {
+                    case .open:
+                        let (job, place) = queue.open(id)
+                        try jobs.write(job, change, due: place?.due, position: place?.sequence, clocks)
+                    case .ended(let end):
+                        try jobs.write(end, change, at: clocks.wall)
+                        ended += 1
+                    case .gone: try jobs.delete(id)
+                    }
+                }
+                for (id, attempt) in changes.attempts {
+                    if case .gone = changes.jobs[id]?.fate { continue }
+                    try jobs.write(attempt, of: id)
+                }
+                try requests.deleteTaken()
+                try note("run", run)
+                try note("kept", clocks.wall)
+                try note("is_clean", isStopping ? 1 : 0)
+                try history.prune(database, ended: ended, at: clocks.wall)
+                return .commit
+            }
+        }
+        queue.changes = JobChanges()
+        queue.files.noteCommitted()
+        queue.files.devices = [:]
+        rules.noteCommitted()
+        mounts.noteCommitted()
+        requests.noteCommitted()
+        history.noteCommitted()
+    }
+
+    private func note(_ name: String, _ value: Int64) throws {
+        try fact.run {
+            $0.bind(name)
+            $0.bind(value)
+        }
+    }
+
+    // MARK: Stopping
+
+    /// Commits what is left, notes the clean stop, and empties the log into the file.
+    mutating func stop(_ clocks: ClockPair) -> JournalFault? {
+        isStopping = true
+        if let fault = commit(clocks) { return fault }
+        // It is only tidier: the next start reads the log as well.
+        try? connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        return nil
+    }
+}

@@ -1,0 +1,161 @@
+import FileEvents
+import GRDB
+import PluginProtocol
+import Rules
+
+/// The rows of jobs and of attempts at them.
+///
+/// Whoever holds the journal's lock may use it.
+final class JobTable {
+    /// A job as its row has it.
+    struct Row {
+        var job: Job
+        var state: JobState
+        var position: UInt64
+        /// When a pending job is due; when a running one was leased.
+        var due: Int64?
+    }
+
+    private let upsert: SQLStatement
+    private let update: SQLStatement
+    private let delete: SQLStatement
+    private let attempt: SQLStatement
+    private let open: SQLStatement
+    private let byID: SQLStatement
+
+    private static let columns =
+        "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps"
+
+    init(_ database: Database) throws {
+        upsert = try SQLStatement(
+            """
+            INSERT INTO jobs (id, state, attempt, is_interrupted, position, due, ended, previous, steps, message, code,
+                rule, path, event, facts, mask, created)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET
+                state = excluded.state, attempt = excluded.attempt, is_interrupted = excluded.is_interrupted,
+                position = excluded.position, due = excluded.due, ended = excluded.ended,
+                previous = excluded.previous, steps = excluded.steps, message = excluded.message,
+                code = excluded.code, rule = excluded.rule, path = excluded.path, event = excluded.event,
+                facts = excluded.facts, mask = excluded.mask
+            """, in: database)
+        update = try SQLStatement(
+            """
+            UPDATE jobs SET state = ?2, attempt = ?3, is_interrupted = ?4, position = coalesce(?5, position),
+                due = ?6, ended = ?7, previous = ?8, steps = ?9, message = ?10, code = ?11 WHERE id = ?1
+            """, in: database)
+        delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
+        attempt = try SQLStatement(
+            """
+            INSERT OR REPLACE INTO attempts
+                (job, started, number, duration, outcome, message, code, status, signal, log, request)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, in: database)
+        open = try SQLStatement(
+            "SELECT \(Self.columns) FROM jobs WHERE state IN ('pending', 'running')", in: database)
+        byID = try SQLStatement("SELECT \(Self.columns) FROM jobs WHERE id = ?", in: database)
+    }
+
+    // MARK: Reading
+
+    /// The jobs that are not finished, in the order in which they came.
+    func openJobs() throws -> [Row] {
+        var rows: [Row] = []
+        try open.each { rows.append(try Self.row($0)) }
+        return rows.sorted { $0.position < $1.position }
+    }
+
+    func job(_ id: JobID) throws -> Row? {
+        try byID.first {
+            $0.bind(id.description)
+        } _: {
+            try Self.row($0)
+        }
+    }
+
+    private static func row(_ row: SQLStatement) throws -> Row {
+        guard let event = row.utf8(2).flatMap(JSONParser.value(of:)).flatMap(FileEvent.init),
+            let state = JobState(rawValue: row.text(4))
+        else { throw UnreadableRow(table: "jobs") }
+        var job = Job(
+            id: JobID(row.text(0)), rule: row.text(1), event: event,
+            mask: EventMask(rawValue: UInt32(truncatingIfNeeded: row.integer(3))))
+        job.attempt = Int(row.integer(5))
+        job.isInterrupted = row.integer(6) != 0
+        job.previous = row.utf8(9).flatMap(JSONParser.value(of:)).flatMap(PreviousAttempt.init)
+        if let text = row.utf8(10) {
+            guard let steps = JSONParser.value(of: text).flatMap(Outcome.steps(in:)) else {
+                throw UnreadableRow(table: "jobs")
+            }
+            job.steps = steps
+        }
+        return Row(
+            job: job, state: state, position: UInt64(bitPattern: row.integer(7)), due: row.optionalInteger(8))
+    }
+
+    // MARK: Writing
+
+    /// Writes a job that is pending or running.
+    func write(
+        _ job: Job, _ change: JobChanges.Change, due: ContinuousClock.Instant?, position: UInt64?, _ clocks: ClockPair
+    ) throws {
+        // A running job has been leased since the last commit, or it would not be written.
+        try write(
+            job, change, state: due == nil ? .running : .pending, position: position,
+            due: due.map { clocks.columnValue(of: $0) } ?? clocks.wall)
+    }
+
+    func write(_ end: JobChanges.End, _ change: JobChanges.Change, at now: Int64) throws {
+        try write(end.job, change, state: end.state, ended: now, message: end.message, code: end.code)
+    }
+
+    private func write(
+        _ job: Job, _ change: JobChanges.Change, state: JobState, position: UInt64? = nil, due: Int64? = nil,
+        ended: Int64? = nil, message: String? = nil, code: String? = nil
+    ) throws {
+        let position = (change.position ?? position).map { Int64(bitPattern: $0) }
+        // Nobody goes on with what is done.
+        let steps = state == .succeeded || state == .skipped ? nil : Outcome.text(of: job.steps)
+        try (change.hasFacts ? upsert : update).run { row in
+            row.bind(job.id.description)
+            row.bind(state.rawValue)
+            row.bind(Int64(job.attempt))
+            row.bind(job.isInterrupted)
+            row.bind(change.hasFacts ? position ?? 0 : position)
+            row.bind(due)
+            row.bind(ended)
+            row.bind(utf8: job.previous?.jsonText)
+            row.bind(utf8: steps)
+            row.bind(message)
+            row.bind(code)
+            guard change.hasFacts else { return }
+            row.bind(job.rule)
+            row.bind(blob: job.event.path.bytes)
+            row.bind(job.event.kind.rawValue)
+            var json = JSONText(capacity: 1024)
+            job.event.write(to: &json)
+            row.bind(utf8: json.bytes)
+            row.bind(Int64(job.mask.rawValue))
+            row.bind(job.event.time.columnValue)
+        }
+    }
+
+    func delete(_ id: JobID) throws { try delete.run { $0.bind(id.description) } }
+
+    func write(_ record: AttemptRecord, of job: JobID) throws {
+        let outcome = record.outcome
+        try attempt.run { row in
+            row.bind(job.description)
+            row.bind(record.started.columnValue)
+            row.bind(Int64(record.number))
+            row.bind(record.duration.columnValue)
+            row.bind(outcome.isInterrupted ? "interrupted" : outcome.ending.rawValue)
+            row.bind(outcome.message)
+            row.bind(outcome.code)
+            row.bind(outcome.process?.status.map(Int64.init))
+            row.bind(outcome.process?.signal.map(Int64.init))
+            row.bind(outcome.log.isEmpty ? nil : outcome.log)
+            row.bind(outcome.process?.request)
+        }
+    }
+}

@@ -1,0 +1,125 @@
+package import FileEvents
+import GRDB
+import Glibc
+
+/// Why a journal can't be opened.
+///
+/// Nothing has been changed then. `description` is the sentence for people, `help` the way out.
+package enum JournalError: Error, Sendable, Hashable {
+    /// Another Alight has it; nil when its number can't be read.
+    case held(PathBytes, pid: Int32?)
+    /// The folder can't be made.
+    case noFolder(PathBytes, errno: Int32)
+    /// The file, or the one beside it that is locked, can't be made or opened.
+    case noAccess(PathBytes, errno: Int32)
+    case isFolder(PathBytes)
+    /// It is no SQLite file.
+    case notJournal(PathBytes)
+    /// It is an SQLite file of another program.
+    case foreign(PathBytes)
+    case damaged(PathBytes, String)
+    case newer(PathBytes, version: Int, known: Int)
+    case full(PathBytes)
+    case busy(PathBytes)
+    /// SQLite says something else.
+    case failed(PathBytes, String)
+
+    init(_ error: any Error, at path: PathBytes) {
+        if let error = error as? JournalError {
+            self = error
+            return
+        }
+        guard let error = error as? DatabaseError else {
+            self = .damaged(path, JournalFault.detail(of: error))
+            return
+        }
+        switch error.resultCode {
+        case .SQLITE_CORRUPT: self = .damaged(path, JournalFault.detail(of: error))
+        case .SQLITE_NOTADB: self = .notJournal(path)
+        case .SQLITE_FULL: self = .full(path)
+        case .SQLITE_BUSY, .SQLITE_LOCKED: self = .busy(path)
+        case .SQLITE_READONLY: self = .noAccess(path, errno: EROFS)
+        case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH: self = .noAccess(path, errno: EACCES)
+        default: self = .failed(path, JournalFault.detail(of: error))
+        }
+    }
+}
+
+extension JournalError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .held(let path, let pid):
+            let who = pid.map { "process \($0)" } ?? "another process"
+            return "the journal '\(path)' is in use by another Alight (\(who))"
+        case .noFolder(let path, let errno): return "the folder '\(path)' can't be made: \(Self.text(errno))"
+        case .noAccess(let path, let errno): return "the journal '\(path)' can't be written: \(Self.text(errno))"
+        case .isFolder(let path): return "the journal '\(path)' is a folder"
+        case .notJournal(let path): return "'\(path)' is no journal, nor any other SQLite file"
+        case .foreign(let path): return "'\(path)' is an SQLite file of another program, not a journal"
+        case .damaged(let path, let detail): return "the journal '\(path)' is damaged: \(detail)"
+        case .newer(let path, let version, let known):
+            return "the journal '\(path)' has version \(version), of a newer Alight; this one knows up to \(known)"
+        case .full(let path): return "the journal '\(path)' can't be written: the disk is full"
+        case .busy(let path): return "the journal '\(path)' is locked by another program"
+        case .failed(let path, let detail): return "the journal '\(path)' can't be opened: \(detail)"
+        }
+    }
+
+    package var help: String {
+        switch self {
+        case .held: "stop that one first, or name another file with '--journal'"
+        case .noFolder, .noAccess, .isFolder, .notJournal, .foreign:
+            "name a file with '--journal' that this user may write, or ':memory:' to keep nothing"
+        case .damaged(let path, _):
+            "nothing was changed; save what is left of it with sqlite3 '\(path)' .recover, as docs/journal.md says, "
+                + "or name another file with '--journal'"
+        case .newer: "run the newer Alight, or name another file with '--journal'"
+        case .full: "make room on the disk, or name a file on another one with '--journal'"
+        case .busy: "end the program that has it open, or name another file with '--journal'"
+        case .failed: "name another file with '--journal'"
+        }
+    }
+
+    private static func text(_ errno: Int32) -> String { String(cString: strerror(errno)) }
+}
+
+extension JournalFault {
+    /// Why something that the journal holds could not be kept, or not be read.
+    init(_ error: any Error, at path: PathBytes, isReading: Bool = false) {
+        let code = (error as? DatabaseError)?.resultCode
+        let isDamaged = code == nil || code == .SQLITE_CORRUPT || code == .SQLITE_NOTADB
+        let mayPass = !isDamaged && !isReading && code != .SQLITE_CONSTRAINT && code != .SQLITE_MISUSE
+        let detail = code == .SQLITE_FULL ? "the disk is full" : Self.detail(of: error)
+        let help: String
+        switch code {
+        case .SQLITE_FULL: help = "make room on the disk; nothing more is begun until it can be written again"
+        case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
+            help = "make the file and its folder writable; nothing more is begun until then"
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            help = "end the program that has it locked; nothing more is begun until then"
+        default:
+            help =
+                isDamaged
+                ? "stop Alight, and save what is left with sqlite3 '\(path)' .recover, as docs/journal.md says"
+                : "look at the disk that holds it" + (mayPass ? "; nothing more is begun until it can be written" : "")
+        }
+        self.init(
+            mayPass: mayPass,
+            description: isDamaged
+                ? "the journal '\(path)' is damaged: \(detail)"
+                : "the journal '\(path)' can't be \(isReading ? "read" : "written"): \(detail)",
+            help: help)
+    }
+
+    /// The fault in words, on one line.
+    static func detail(of error: any Error) -> String {
+        switch error {
+        case let error as DatabaseError:
+            let text = error.message ?? "SQLite error"
+            return
+                "\(text.split(separator: "\n").joined(separator: "; ")) (SQLite \(error.extendedResultCode.rawValue))"
+        case let error as UnreadableRow: return "a row of the table '\(error.table)' makes no sense"
+        default: return "\(error)"
+        }
+    }
+}

@@ -1,0 +1,167 @@
+import FileEvents
+import GRDB
+import Glibc
+
+/// The file of a journal before it is used: found or made, judged, and opened.
+enum JournalFile {
+    /// Up to this size the whole file is checked at each start: it takes some milliseconds.
+    private static let smallSize = 8 << 20
+    /// Up to this size it is checked when the last run was cut off: it takes about a second.
+    private static let checkedSize = 256 << 20
+
+    // MARK: Before SQLite sees it
+
+    /// Makes the folder, and those above it, for this user alone.
+    static func makeFolder(of path: PathBytes) throws(JournalError) {
+        let folder = path.parent
+        var status = stat()
+        if folder.withCString({ stat($0, &status) }) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else { throw .noFolder(folder, errno: ENOTDIR) }
+            return
+        }
+        if errno == ENOENT, folder.parent != folder { try makeFolder(of: folder) }
+        guard folder.withCString({ mkdir($0, 0o700) }) == 0 || errno == EEXIST else {
+            throw .noFolder(folder, errno: errno)
+        }
+    }
+
+    /// Makes the file if there is none, and refuses what is no journal by the look of its first bytes.
+    static func prepare(_ path: PathBytes) throws(JournalError) {
+        var status = stat()
+        if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFREG {
+            throw status.st_mode & S_IFMT == S_IFDIR ? .isFolder(path) : .notJournal(path)
+        }
+        let descriptor = path.withCString { Glibc.open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600) }
+        guard descriptor >= 0 else {
+            if errno == EISDIR { throw .isFolder(path) }
+            throw errno == ENOSPC || errno == EDQUOT ? .full(path) : .noAccess(path, errno: errno)
+        }
+        defer { close(descriptor) }
+        guard fstat(descriptor, &status) == 0 else { throw .noAccess(path, errno: errno) }
+        var log = stat()
+        let hasLog = PathBytes(path.bytes + Array("-wal".utf8)).withCString { stat($0, &log) } == 0 && log.st_size > 0
+        if status.st_size == 0 {
+            // SQLite would take the file for new, and delete the log.
+            if hasLog { throw .damaged(path, "it is empty, but its log '\(path)-wal' is not") }
+            return
+        }
+        try judge(descriptor, Int(status.st_size), hasLog: hasLog, path)
+    }
+
+    private static func judge(
+        _ descriptor: Int32, _ size: Int, hasLog: Bool, _ path: PathBytes
+    ) throws(JournalError) {
+        var header = [UInt8](repeating: 0, count: 100)
+        let count = pread(descriptor, &header, header.count, 0)
+        guard count >= 0 else { throw .noAccess(path, errno: errno) }
+        guard count == header.count, header.starts(with: Array("SQLite format 3\0".utf8)) else {
+            throw .notJournal(path)
+        }
+        func number(_ offset: Int, _ length: Int) -> Int {
+            header[offset..<(offset + length)].reduce(0) { $0 << 8 | Int($1) }
+        }
+        let application = number(68, 4)
+        guard application == Int(JournalSchema.application) || application == 0 else { throw .foreign(path) }
+        let version = number(60, 4)
+        if application != 0, version > JournalSchema.migrations.count {
+            throw .newer(path, version: version, known: JournalSchema.migrations.count)
+        }
+        // The log may hold the pages that are missing, and an older header may not count them.
+        let pageSize = number(16, 2) == 1 ? 65_536 : number(16, 2)
+        if !hasLog, number(24, 4) == number(92, 4), number(28, 4) * pageSize > size {
+            throw .damaged(path, "it has \(size) bytes of \(number(28, 4) * pageSize)")
+        }
+    }
+
+    // MARK: SQLite
+
+    /// Opens the file, and refuses it if it is not a sound journal of a known version.
+    static func open(_ path: PathBytes) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.label = "alight-journal"
+        configuration.busyMode = .timeout(5)
+        configuration.prepareDatabase { database in
+            // Deleted content need not be overwritten, which would double what is written.
+            try database.execute(
+                sql: """
+                    PRAGMA secure_delete = OFF;
+                    PRAGMA synchronous = NORMAL;
+                    PRAGMA cache_size = -16384;
+                    PRAGMA journal_size_limit = 16777216;
+                    """)
+        }
+        let queue = try DatabaseQueue(path: name(of: path), configuration: configuration)
+        try queue.writeWithoutTransaction { database in
+            try judge(database, path)
+            try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
+            let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL")
+            guard mode == "wal" else {
+                throw JournalError.failed(
+                    path, "the file system has no memory that processes share (mode '\(mode ?? "")')")
+            }
+            try migrate(database)
+        }
+        return queue
+    }
+
+    /// The name by which SQLite finds the file, whatever bytes it has.
+    private static func name(of path: PathBytes) -> String {
+        if let text = path.text, !text.hasPrefix("file:"), text != ":memory:" { return text }
+        let digits = Array("0123456789ABCDEF")
+        let isPlain: (UInt8) -> Bool = { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"):
+                true
+            default: false
+            }
+        }
+        return path.bytes.reduce(into: "file:") { name, byte in
+            if isPlain(byte) {
+                name.append(Character(Unicode.Scalar(byte)))
+            } else {
+                name.append("%")
+                name.append(digits[Int(byte >> 4)])
+                name.append(digits[Int(byte & 15)])
+            }
+        }
+    }
+
+    private static func judge(_ database: Database, _ path: PathBytes) throws {
+        let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
+        let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+        let tables = try Set(String.fetchAll(database, sql: "SELECT name FROM sqlite_master WHERE type = 'table'"))
+        if application == 0, version == 0, tables.isEmpty { return }
+        guard application == JournalSchema.application else { throw JournalError.foreign(path) }
+        guard version <= JournalSchema.migrations.count else {
+            throw JournalError.newer(path, version: version, known: JournalSchema.migrations.count)
+        }
+        for table in ["attempts", "facts", "jobs", "ledger", "mounts", "requests", "rules"] {
+            guard tables.contains(table) else { throw JournalError.damaged(path, "the table '\(table)' is missing") }
+        }
+        let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
+        let size = try pages * (Int.fetchOne(database, sql: "PRAGMA page_size") ?? 0)
+        let wasClean = try Bool.fetchOne(database, sql: "SELECT value FROM facts WHERE name = 'is_clean'") ?? false
+        guard size <= (wasClean ? smallSize : checkedSize) else { return }
+        let found = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? ""
+        guard found == "ok" else {
+            let lines = found.split(separator: "\n").filter { !$0.hasPrefix("***") }
+            throw JournalError.damaged(path, lines.first.map(String.init) ?? found)
+        }
+    }
+
+    private static func migrate(_ database: Database) throws {
+        let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+        for (number, migration) in JournalSchema.migrations.enumerated().dropFirst(version) {
+            try database.inTransaction(.immediate) {
+                try database.execute(sql: migration)
+                try database.execute(
+                    sql: """
+                        PRAGMA application_id = \(JournalSchema.application);
+                        PRAGMA user_version = \(number + 1);
+                        """)
+                return .commit
+            }
+        }
+    }
+}

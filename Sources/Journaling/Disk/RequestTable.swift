@@ -1,0 +1,84 @@
+import FileEvents
+import GRDB
+import Rules
+
+/// What other processes ask for, in the order in which they did.
+///
+/// Whoever holds the journal's lock may use it.
+final class RequestTable {
+    enum Request {
+        case retry(JobID)
+        case discard(JobID)
+        case apply(JobRequest)
+    }
+
+    private let select: SQLStatement
+    private let delete: SQLStatement
+    /// The last request that was taken.
+    private var taken: Int64 = 0
+    private var deleted: Int64 = 0
+
+    init(_ database: Database) throws {
+        select = try SQLStatement(
+            "SELECT id, verb, job, rule, path FROM requests WHERE id > ? ORDER BY id", in: database)
+        delete = try SQLStatement("DELETE FROM requests WHERE id <= ?", in: database)
+    }
+
+    /// Whether requests have been taken that are still in the table.
+    var hasTaken: Bool { taken > deleted }
+
+    func take() throws -> [Request] {
+        var requests: [Request] = []
+        try select.each {
+            $0.bind(taken)
+        } _: { row in
+            taken = row.integer(0)
+            let job = JobID(row.text(2))
+            switch row.text(1) {
+            case "retry": requests.append(.retry(job))
+            case "discard": requests.append(.discard(job))
+            case "apply":
+                guard let rule = row.optionalText(3), let path = row.optionalBlob(4) else { return }
+                requests.append(.apply(JobRequest(id: job, rule: rule, path: PathBytes(path))))
+            // Of a newer version; nobody waits for it to be understood.
+            default: return
+            }
+        }
+        return requests
+    }
+
+    func deleteTaken() throws {
+        guard hasTaken else { return }
+        try delete.run { $0.bind(taken) }
+    }
+
+    func noteCommitted() { deleted = taken }
+}
+
+extension DiskState {
+    /// Does what is asked for jobs, and returns what is asked for files.
+    mutating func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest] {
+        var files: [JobRequest] = []
+        do {
+            for request in try requests.take() {
+                switch request {
+                case .retry(let id):
+                    if !queue.hasten(id, due: now), let job = try dead(id) { queue.revive(job, due: now) }
+                case .discard(let id):
+                    if !queue.discard(id), try dead(id) != nil { queue.changes?.noteGone(id) }
+                case .apply(let request): files.append(request)
+                }
+            }
+        } catch {
+            note(error, isReading: true)
+        }
+        return files
+    }
+
+    /// A job that will not be tried again by itself.
+    private func dead(_ id: JobID) throws -> Job? {
+        // What has become of it since the last commit counts, not its row.
+        guard queue.changes?.jobs[id] == nil, let row = try jobs.job(id), row.state == .dead else { return nil }
+        return row.job
+    }
+}

@@ -1,0 +1,153 @@
+import GRDB
+import GRDBSQLite
+
+/// A prepared statement that is bound and read column by column, without arrays or copies of rows.
+///
+/// GRDB prepares it, and its connection is the journal's. Whoever holds the
+/// journal's lock may use it; nobody else does.
+final class SQLStatement {
+    private let statement: Statement
+    private var parameter: Int32 = 0
+    /// SQLite's word for: copy what is bound, at once.
+    private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+
+    init(_ sql: String, in database: Database) throws { statement = try database.makeStatement(sql: sql) }
+
+    private var handle: OpaquePointer { statement.sqliteStatement }
+
+    // MARK: Binding, one parameter after the other
+
+    func bind(_ number: Int64) {
+        parameter += 1
+        sqlite3_bind_int64(handle, parameter, number)
+    }
+
+    func bind(_ number: Int64?) {
+        if let number { bind(number) } else { bindNull() }
+    }
+
+    func bind(_ flag: Bool) { bind(flag ? 1 : 0) }
+
+    func bindNull() {
+        parameter += 1
+        sqlite3_bind_null(handle, parameter)
+    }
+
+    func bind(_ text: String) {
+        parameter += 1
+        var text = text
+        text.withUTF8 { utf8 in
+            utf8.withMemoryRebound(to: CChar.self) { characters in
+                // No address stands for NULL, not for the empty text.
+                _ = sqlite3_bind_text(
+                    handle, parameter, characters.baseAddress ?? Self.nothing, Int32(characters.count), Self.copied)
+            }
+        }
+    }
+
+    func bind(_ text: String?) {
+        if let text { bind(text) } else { bindNull() }
+    }
+
+    /// Binds the UTF-8 of a text.
+    func bind(utf8: [UInt8]?) {
+        guard let utf8 else {
+            bindNull()
+            return
+        }
+        parameter += 1
+        utf8.withUnsafeBufferPointer { buffer in
+            buffer.withMemoryRebound(to: CChar.self) { characters in
+                _ = sqlite3_bind_text(
+                    handle, parameter, characters.baseAddress ?? Self.nothing, Int32(characters.count), Self.copied)
+            }
+        }
+    }
+
+    func bind(blob: [UInt8]?) {
+        guard let blob else {
+            bindNull()
+            return
+        }
+        parameter += 1
+        if blob.isEmpty {
+            sqlite3_bind_zeroblob(handle, parameter, 0)
+        } else {
+            _ = blob.withUnsafeBytes {
+                sqlite3_bind_blob(handle, parameter, $0.baseAddress, Int32($0.count), Self.copied)
+            }
+        }
+    }
+
+    private nonisolated(unsafe) static let nothing: UnsafePointer<CChar> = {
+        // Never freed, and never written to again.
+        let empty = UnsafeMutablePointer<CChar>.allocate(capacity: 1)
+        empty.initialize(to: 0)
+        return UnsafePointer(empty)
+    }()
+
+    // MARK: Running
+
+    /// Goes to the next row; false when there is none.
+    func step() throws -> Bool {
+        switch sqlite3_step(handle) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        case let code:
+            let message = String(cString: sqlite3_errmsg(sqlite3_db_handle(handle)))
+            throw DatabaseError(resultCode: ResultCode(rawValue: code), message: message)
+        }
+    }
+
+    /// Makes it ready to be bound anew; what it had locked is free.
+    func reset() {
+        sqlite3_reset(handle)
+        parameter = 0
+    }
+
+    /// Binds by the closure, runs to the end, and is ready to be bound anew.
+    func run(_ bind: (SQLStatement) -> Void = { _ in }) throws {
+        defer { reset() }
+        bind(self)
+        while try step() {}
+    }
+
+    /// Binds by the closure, and reads the first row by another; nil when there is none.
+    func first<Result>(_ bind: (SQLStatement) -> Void, _ read: (SQLStatement) throws -> Result) throws -> Result? {
+        defer { reset() }
+        bind(self)
+        return try step() ? read(self) : nil
+    }
+
+    /// Binds by the closure, and calls another for each row.
+    func each(_ bind: (SQLStatement) -> Void, _ read: (SQLStatement) throws -> Void) throws {
+        defer { reset() }
+        bind(self)
+        while try step() { try read(self) }
+    }
+
+    /// Calls the closure for each row.
+    func each(_ read: (SQLStatement) throws -> Void) throws { try each({ _ in }, read) }
+
+    // MARK: Reading
+
+    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+
+    func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+
+    func blob(_ column: Int32) -> [UInt8] {
+        guard let start = sqlite3_column_blob(handle, column) else { return [] }
+        return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
+    }
+
+    func optionalBlob(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : blob(column) }
+
+    /// The UTF-8 of a text; nil for NULL.
+    func utf8(_ column: Int32) -> [UInt8]? { optionalBlob(column) }
+
+    func text(_ column: Int32) -> String { String(decoding: blob(column), as: UTF8.self) }
+
+    func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
+}

@@ -1,0 +1,244 @@
+import FileEvents
+import PluginProtocol
+import Reconciling
+import Rules
+
+// How events of one file become one job, when nobody has taken the older of them.
+extension JobQueue {
+    /// Takes a new job, merged with what is pending of its file and of its path.
+    ///
+    /// - Parameters:
+    ///   - job: The job.
+    ///   - due: When it is due.
+    ///   - isComing: Whether a path is told of by another job that was accepted with this one.
+    mutating func take(_ job: Job, due: ContinuousClock.Instant, isComing: (PathBytes) -> Bool) {
+        let older = related(to: job)
+        guard !older.isEmpty else {
+            enqueue(job, due: due)
+            return
+        }
+        let waiting = pending(job.rule, job.event.path)
+        if let waiting, waiting.event.tail != nil, job.event.kind == .deleted {
+            // The text is still to be told, and a deletion has no place for it.
+            lanes[waiting.rule]?.forget(waiting)
+            enqueue(job, due: due)
+            return
+        }
+        let events = conflated(older + [job], for: job, isComing: isComing)
+        let isTouched = waiting?.isTouched ?? false
+        if older.count == 1, let waiting, !isTouched || waiting.keepsProgress(with: job.event),
+            let event = events.first, events.count == 1, waiting.tells(like: event)
+        {
+            update(waiting, event)
+            return
+        }
+        // What rests after an attempt says nothing of the file as it is now.
+        let superseded = isTouched ? waiting : nil
+        if let superseded { remove(superseded) }
+        let heir = replace(older.filter { $0.id != superseded?.id }, by: events, like: job, due: due)
+        if let superseded {
+            count(.skipped)
+            noteSuperseded(superseded, by: heir)
+        }
+    }
+
+    /// Puts a job back that has to come again, or lets a newer one do its work.
+    mutating func putBack(
+        _ job: Job, _ outcome: Outcome, due: ContinuousClock.Instant, counts: Bool, hasFacts: Bool
+    ) {
+        var job = job
+        job.previous = PreviousAttempt(
+            attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+        job.isInterrupted = outcome.isInterrupted
+        if !counts { job.attempt -= 1 }
+        guard job.isDifference, job.event.tail == nil else {
+            // What it tells, nothing newer does.
+            enqueue(job, due: due, hasFacts: hasFacts)
+            return
+        }
+        let newer = related(to: job)
+        if newer.isEmpty {
+            enqueue(job, due: due, hasFacts: hasFacts)
+        } else if newer.count == 1, let waiting = newer.first, waiting.event.path == job.event.path,
+            job.keepsProgress(with: waiting.event)
+        {
+            drop(waiting)
+            job.event = conflated([job, waiting]).first ?? job.event
+            enqueue(job, due: due)
+        } else {
+            let heir = serve(job, with: newer, due: firstDue(of: newer) ?? due)
+            noteSuperseded(job, by: heir)
+        }
+    }
+
+    /// Takes back a job whose file was not any more what the job rests on.
+    mutating func takeBack(_ job: Job, due: ContinuousClock.Instant) {
+        let newer = related(to: job)
+        var heir: JobID?
+        if !newer.isEmpty {
+            heir = serve(job, with: newer, due: due)
+        } else if job.event.kind == .moved {
+            takeBackMove(job.event, of: job.rule)
+        } else {
+            // A newer job would do the work of both, and the ledger know its file already.
+            var before = job.event.before
+            if before == nil, job.event.kind != .created {
+                // Something was told of before, nobody says what: whatever is there now is another file.
+                before = job.event.snapshot
+                before?.identity = Snapshot.unseen.identity
+            }
+            files.set(job.rule, job.event.path, before)
+        }
+        if job.isTouched || job.previous != nil {
+            let message = "the file changed before the action began, and settles again"
+            noteSuperseded(job, by: heir, orElse: (message, "changed"))
+        } else if heir != job.id {
+            changes?.noteGone(job.id)
+        }
+    }
+
+    /// Makes the ledger forget a move whose new name was gone before anything was done for it.
+    private mutating func takeBackMove(_ event: FileEvent, of rule: String) {
+        if let from = event.from, files.known(rule, from) == nil { files.set(rule, from, event.before) }
+        guard !event.isReplaced, lanes[rule]?.byPath[event.path] == nil,
+            files.known(rule, event.path)?.identity == event.snapshot.identity
+        else { return }
+        files.set(rule, event.path, nil)
+    }
+
+    /// Lets newer jobs do the work of one that was not done; the result is the one that does it.
+    mutating func serve(_ job: Job, with newer: [Job], due: ContinuousClock.Instant) -> JobID? {
+        let events = conflated([job] + newer, for: job)
+        let heir: JobID?
+        if newer.count == 1, let waiting = newer.first, let event = events.first, events.count == 1,
+            waiting.tells(like: event)
+        {
+            update(waiting, event)
+            heir = waiting.id
+        } else {
+            heir = replace(newer, by: events, like: job, due: due)
+        }
+        // Whoever does the work next finds what the attempt that was cut off left.
+        if job.isInterrupted, let heir { jobs[heir]?.isInterrupted = true }
+        return heir
+    }
+
+    /// Puts events in the place of pending jobs.
+    ///
+    /// The event at the model's path is the model's job; the others take the ids that become free.
+    ///
+    /// - Returns: The job of the model's path, or the first.
+    private mutating func replace(
+        _ pending: [Job], by events: [FileEvent], like model: Job, due: ContinuousClock.Instant
+    ) -> JobID? {
+        for job in pending { drop(job) }
+        var free = pending.map(\.id)
+        var heir: JobID?
+        for event in events {
+            var id = model.id
+            if event.path != model.event.path {
+                let same = pending.first { $0.event.path == event.path && free.contains($0.id) }?.id
+                id = same ?? free.last ?? JobID(now: event.time)
+                free.removeAll { $0 == id }
+            }
+            enqueue(Job(id: id, rule: model.rule, event: event, mask: model.mask), due: due)
+            if heir == nil || event.path == model.event.path { heir = id }
+        }
+        return heir
+    }
+
+    /// Notes in the history that a job ends without having done its work.
+    private mutating func noteSuperseded(
+        _ job: Job, by heir: JobID?,
+        orElse other: (message: String, code: String) = ("what came since leaves nothing to be done", "superseded")
+    ) {
+        // Under its own id it goes on.
+        guard changes != nil, heir != job.id else { return }
+        if let heir {
+            noteEnd(job, .skipped, "job \(heir) does its work, with newer facts of the file", "superseded")
+        } else {
+            noteEnd(job, .skipped, other.message, other.code)
+        }
+    }
+
+    // MARK: What is left to be told
+
+    /// What is left to be told of events that nobody has been told of, in the order in which they came.
+    ///
+    /// A deletion is told even if nothing was told before, when an action has
+    /// begun with what it ends: nobody knows how far it came. Deletions of old names
+    /// that have another file by now, of which was told already, are left out.
+    ///
+    /// - Parameters:
+    ///   - jobs: The jobs, oldest first.
+    ///   - job: The job whose own path is told of in any case; nil for the newest.
+    ///   - isComing: Whether a path is still to be told of by another job.
+    /// - Returns: The events.
+    func conflated(_ jobs: [Job], for job: Job? = nil, isComing: (PathBytes) -> Bool = { _ in false }) -> [FileEvent] {
+        guard let newest = jobs.last else { return [] }
+        let job = job ?? newest
+        var conflation = Conflation(mask: newest.mask, roots: [newest.event.root])
+        for job in jobs { conflation.add(job.event) }
+        var events = conflation.takeAll()
+        if newest.event.kind == .deleted, jobs.dropLast().contains(where: { $0.attempt > 0 }),
+            !events.contains(where: { $0.path == newest.event.path })
+        {
+            events.append(newest.event)
+        }
+        // The newest is that of a followed file, whose text goes on where that of the others ended.
+        let tail = jobs.map(\.event.tail).reduce(nil) { TailText.joined($0, $1) }
+        if let tail, let place = events.firstIndex(where: { $0.path == newest.event.path }) {
+            events[place].tail = tail
+        }
+        return events.filter { event in
+            event.kind != .deleted || event.path == job.event.path || isComing(event.path)
+                || files.known(job.rule, event.path) == nil
+        }
+    }
+
+    /// The pending jobs that tell of the job's paths, and of the paths that those tell of, oldest first.
+    ///
+    /// What an action has begun with is told as far as anyone knows, and takes
+    /// part only at the job's own path.
+    func related(to job: Job) -> [Job] {
+        guard let lane = lanes[job.rule] else { return [] }
+        var found: [JobID: Job] = [:]
+        var paths = [job.event.path, job.event.from].compactMap(\.self)
+        while let path = paths.popLast() {
+            for id in [lane.byPath[path], lane.byFormer[path]].compactMap(\.self) where found[id] == nil {
+                guard let other = jobs[id], other.attempt == 0 || other.event.path == job.event.path else {
+                    continue
+                }
+                found[id] = other
+                paths += [other.event.path, other.event.from].compactMap(\.self)
+            }
+        }
+        return found.values.sorted { places[$0.id]?.sequence ?? 0 < places[$1.id]?.sequence ?? 0 }
+    }
+
+    /// When the first of them is due.
+    private func firstDue(of jobs: [Job]) -> ContinuousClock.Instant? {
+        jobs.compactMap { places[$0.id]?.due }.min()
+    }
+}
+
+extension Job {
+    /// Whether the event tells of the job's own paths.
+    fileprivate func tells(like event: FileEvent) -> Bool {
+        event.path == self.event.path && event.from == self.event.from
+    }
+}
+
+extension TailText {
+    /// The text of two events of one path, the older one first.
+    ///
+    /// The reconciler reads nothing more while text waits, so that there is hardly ever a second one.
+    fileprivate static func joined(_ older: TailText?, _ newer: TailText?) -> TailText? {
+        guard let older, let newer else { return older ?? newer }
+        var joined = older
+        joined.bytes += newer.bytes
+        joined.isReset = older.isReset || newer.isReset
+        joined.remaining = newer.remaining
+        return joined
+    }
+}

@@ -1,0 +1,112 @@
+import FileEvents
+import PluginProtocol
+import Rules
+
+// What a queue does that goes on where an earlier run ended, and what people ask of single jobs.
+extension JobQueue {
+    /// Takes in a job that was running when the earlier run died.
+    ///
+    /// It is due at once, and its next attempt knows that this one was cut off;
+    /// or a newer job of its path does its work. So the pending ones come first.
+    mutating func restoreInterrupted(
+        _ job: Job, _ attempt: AttemptRecord, sequence: UInt64, due: ContinuousClock.Instant
+    ) {
+        changes?.note(attempt, of: job.id)
+        var job = job
+        job.previous = PreviousAttempt(
+            attempt: job.attempt, outcome: attempt.outcome.ending.rawValue, message: attempt.outcome.message)
+        job.isInterrupted = true
+        let newer = job.isDifference && job.event.tail == nil ? related(to: job) : []
+        if newer.isEmpty {
+            insert(job, due: due, sequence: sequence)
+            changes?.noteOpen(job.id, hasFacts: false, position: sequence)
+        } else {
+            putBack(job, attempt.outcome, due: due, counts: true, hasFacts: false)
+        }
+    }
+
+    /// Gives the jobs of a rule to another.
+    mutating func rename(_ old: String, to new: String) {
+        for (place, var job) in pendingJobs(of: old) {
+            remove(job)
+            job.rule = new
+            insert(job, due: place.due, sequence: place.sequence)
+        }
+        lanes[old] = nil
+    }
+
+    /// Lets the jobs of all other rules wait, out of sight, until their rules are there again.
+    mutating func setAside(except rules: Set<String>) {
+        for rule in lanes.keys where !rules.contains(rule) {
+            for (place, job) in pendingJobs(of: rule) {
+                remove(job)
+                aside[job.id] = (job, place)
+            }
+            lanes[rule] = nil
+        }
+    }
+
+    /// Changes the events of all pending jobs, when their files are known by other numbers.
+    mutating func mapEvents(_ transform: (inout FileEvent) -> Bool) {
+        for (id, job) in jobs {
+            var event = job.event
+            guard transform(&event) else { continue }
+            jobs[id]?.event = event
+            changes?.noteOpen(id, hasFacts: true)
+        }
+    }
+
+    private func pendingJobs(of rule: String) -> [(JobPlace, Job)] {
+        jobs.values.filter { $0.rule == rule }
+            .compactMap { job in places[job.id].map { ($0, job) } }
+            .sorted { $0.0.sequence < $1.0.sequence }
+    }
+
+    // MARK: Requests
+
+    /// Makes a dead job pending again, as if it were new; its steps are kept.
+    mutating func revive(_ job: Job, due: ContinuousClock.Instant) {
+        var job = job
+        job.attempt = 0
+        job.isInterrupted = false
+        let newer = job.isDifference && job.event.tail == nil ? related(to: job) : []
+        if newer.isEmpty {
+            enqueue(job, due: due, hasFacts: false)
+        } else {
+            let heir = serve(job, with: newer, due: due)
+            if let heir, heir != job.id {
+                noteEnd(job, .skipped, "job \(heir) does its work, with newer facts of the file", "superseded")
+            } else if heir == nil {
+                noteEnd(job, .skipped, "what came since leaves nothing to be done", "superseded")
+            }
+        }
+    }
+
+    /// Makes a pending job due at once, as if it were new; false if it is not pending.
+    mutating func hasten(_ id: JobID, due: ContinuousClock.Instant) -> Bool {
+        if let (job, place) = aside[id] {
+            aside[id]?.0.attempt = 0
+            aside[id]?.1.due = min(place.due, due)
+            changes?.noteOpen(job.id, hasFacts: false)
+            return true
+        }
+        guard var job = jobs[id], places[id] != nil else { return false }
+        remove(job)
+        job.attempt = 0
+        enqueue(job, due: due, hasFacts: false)
+        return true
+    }
+
+    /// Ends a pending job without doing its work; false if it is not pending.
+    mutating func discard(_ id: JobID) -> Bool {
+        if let (job, _) = aside.removeValue(forKey: id) {
+            noteEnd(job, .skipped, "discarded", "discarded")
+            return true
+        }
+        guard let job = jobs[id], places[id] != nil else { return false }
+        remove(job)
+        count(.skipped)
+        noteEnd(job, .skipped, "discarded", "discarded")
+        return true
+    }
+}

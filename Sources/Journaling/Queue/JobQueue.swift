@@ -1,0 +1,224 @@
+import FileEvents
+import HeapModule
+import PluginProtocol
+import Reconciling
+import Rules
+
+/// The jobs that are not finished, in lanes by rule, over what is known of files.
+///
+/// It is the whole logic of a journal, and keeps nothing for good. A journal that
+/// does sets ``changes``, and writes down what gathers there.
+struct JobQueue<Files: KnownFiles> {
+    var files: Files
+    private(set) var counts = JobCounts()
+    /// What has become of jobs since it was set last; nil when nobody asks.
+    var changes: JobChanges?
+
+    var lanes: [String: JobLane] = [:]
+    /// Pending and running jobs.
+    var jobs: [JobID: Job] = [:]
+    /// When the pending jobs are due, and the order in which they came.
+    var places: [JobID: JobPlace] = [:]
+    /// Pending jobs of rules that do not run.
+    var aside: [JobID: (Job, JobPlace)] = [:]
+    /// The rules and paths of running jobs.
+    private var running: [String: Set<PathBytes>] = [:]
+    private var sequence: UInt64 = 0
+
+    init(_ files: Files) { self.files = files }
+
+    // MARK: Accepting
+
+    mutating func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant) {
+        for entry in entries { files.set(entry) }
+        lazy var paths = Set(jobs.map(\.event.path))
+        for job in jobs {
+            if job.isDifference {
+                take(job, due: now) { paths.contains($0) }
+            } else {
+                // It tells of a moment, not of a difference: nothing newer does its work.
+                enqueue(job, due: now)
+            }
+        }
+    }
+
+    // MARK: Leasing
+
+    mutating func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
+        guard limit > 0, var lane = lanes.removeValue(forKey: rule) else { return [] }
+        var taken: [Job] = []
+        var passed: [JobPlace] = []
+        var busy = busy
+        lane.wake(at: now)
+        while taken.count < limit, let place = lane.ready.popMin() {
+            // A place that is not the job's any more was left behind.
+            guard var job = jobs[place.job], places[place.job] == place else { continue }
+            guard busy.insert(job.event.path).inserted else {
+                passed.append(place)
+                continue
+            }
+            job.attempt += 1
+            jobs[job.id] = job
+            places[job.id] = nil
+            lane.forget(job)
+            running[rule, default: []].insert(job.event.path)
+            changes?.noteOpen(job.id, hasFacts: false)
+            taken.append(job)
+        }
+        for place in passed { lane.ready.insert(place) }
+        if !lane.ready.isEmpty || !lane.resting.isEmpty { lanes[rule] = lane }
+        counts.pending -= taken.count
+        counts.running += taken.count
+        return taken
+    }
+
+    // MARK: Recording
+
+    mutating func record(
+        _ job: Job, _ attempt: AttemptRecord?, _ disposition: Disposition, _ ownWrites: [LedgerEntry]
+    ) -> [PathBytes] {
+        guard let leased = jobs.removeValue(forKey: job.id) else { preconditionFailure("a record without a lease") }
+        let hasFacts = changes != nil && leased.event != job.event
+        counts.running -= 1
+        running[job.rule]?.remove(job.event.path)
+        if let attempt { changes?.note(attempt, of: job.id) }
+        for entry in ownWrites { setOwn(entry) }
+        // Before the job is put back: it rests on its own writes too, and must not be taken for their echo.
+        let dropped = ownWrites.compactMap { dropPending($0) }
+        switch disposition {
+        case .ended(let state, let outcome):
+            if state == .succeeded { noteHandled(job) }
+            count(state)
+            noteEnd(job, state, outcome.message, outcome.code, hasFacts: hasFacts)
+        case .returned(let now):
+            // Its action has not begun, so that nothing of it has to be told as undone.
+            var unbegun = job
+            unbegun.attempt -= 1
+            takeBack(unbegun, due: now)
+        case .again(let due, let outcome, let counts):
+            putBack(job, outcome, due: due, counts: counts, hasFacts: hasFacts)
+        }
+        return dropped
+    }
+
+    /// Sets what an action itself has left, and keeps of what is known that which a look at the path does not give.
+    private mutating func setOwn(_ entry: LedgerEntry) {
+        var snapshot = entry.snapshot
+        if let known = files.known(entry.view, entry.path) {
+            if let delivered = known.delivered { snapshot?.delivered = delivered }
+            if snapshot?.digest == nil { snapshot?.digest = known.digest }
+            if snapshot?.extended == nil { snapshot?.extended = known.extended }
+        }
+        files.set(entry.view, entry.path, snapshot)
+    }
+
+    /// Notes the checksum of the content that was handled, if the path still has it.
+    private mutating func noteHandled(_ job: Job) {
+        let event = job.event
+        guard event.kind == .created || event.kind == .modified, event.snapshot.type == .file,
+            let digest = event.snapshot.digest, var known = files.known(job.rule, event.path),
+            known.hasSameContent(as: event.snapshot)
+        else { return }
+        known.digest = digest
+        files.set(job.rule, event.path, known)
+    }
+
+    /// Drops the pending job that tells of nothing but this entry.
+    private mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
+        guard let job = pending(entry.view, entry.path), job.attempt == 0, job.event.tail == nil else { return nil }
+        if let snapshot = entry.snapshot {
+            guard job.event.kind != .deleted, job.event.snapshot.hasSameContent(as: snapshot) else { return nil }
+        } else {
+            guard job.event.kind == .deleted else { return nil }
+        }
+        drop(job)
+        return entry.path
+    }
+
+    // MARK: Pending jobs
+
+    /// The pending job of a path, which a newer event joins.
+    func pending(_ rule: String, _ path: PathBytes) -> Job? { lanes[rule]?.byPath[path].flatMap { jobs[$0] } }
+
+    mutating func enqueue(_ job: Job, due: ContinuousClock.Instant, hasFacts: Bool = true) {
+        sequence += 1
+        insert(job, due: due, sequence: sequence)
+        changes?.noteOpen(job.id, hasFacts: hasFacts, position: sequence)
+    }
+
+    /// Gives a pending job the place that it had in an earlier run.
+    mutating func insert(_ job: Job, due: ContinuousClock.Instant, sequence: UInt64) {
+        self.sequence = max(self.sequence, sequence)
+        let place = JobPlace(due: due, sequence: sequence, job: job.id)
+        jobs[job.id] = job
+        places[job.id] = place
+        lanes[job.rule, default: JobLane()].insert(job, at: place)
+        counts.pending += 1
+    }
+
+    /// Sets the event that a pending job is to be run for.
+    mutating func update(_ job: Job, _ event: FileEvent) {
+        var job = job
+        job.event = event
+        jobs[job.id] = job
+        changes?.noteOpen(job.id, hasFacts: true)
+    }
+
+    /// Takes a pending job out of the queue; its place in the heap is found empty later.
+    mutating func remove(_ job: Job) {
+        lanes[job.rule]?.forget(job)
+        jobs[job.id] = nil
+        places[job.id] = nil
+        counts.pending -= 1
+    }
+
+    /// Removes a pending job whose work others do, or nobody.
+    mutating func drop(_ job: Job) {
+        remove(job)
+        changes?.noteGone(job.id)
+    }
+
+    mutating func count(_ state: JobState) {
+        switch state {
+        case .succeeded: counts.succeeded += 1
+        case .skipped: counts.skipped += 1
+        default: counts.dead += 1
+        }
+    }
+
+    mutating func noteEnd(
+        _ job: Job, _ state: JobState, _ message: String, _ code: String?, hasFacts: Bool = false
+    ) {
+        changes?.noteEnd(JobChanges.End(job: job, state: state, message: message, code: code), hasFacts: hasFacts)
+    }
+
+    // MARK: Looking
+
+    /// A job that is not finished; without a place while it runs.
+    func open(_ id: JobID) -> (Job, JobPlace?) {
+        if let aside = aside[id] { return aside }
+        guard let job = jobs[id] else { preconditionFailure("an open job that is not in the queue") }
+        return (job, places[id])
+    }
+
+    func hasPending(_ rule: String, _ path: PathBytes) -> Bool {
+        lanes[rule]?.byPath[path] != nil || running[rule]?.contains(path) == true
+    }
+
+    mutating func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        for rule in lanes.keys {
+            lanes[rule]?.wake(at: now)
+            // A job that was dropped leaves its place behind.
+            while let first = lanes[rule]?.resting.min, places[first.job] != first {
+                lanes[rule]?.resting.removeMin()
+            }
+        }
+        return lanes.values.compactMap(\.resting.min?.due).min()
+    }
+
+    func resting(at now: ContinuousClock.Instant) -> Int {
+        lanes.values.reduce(0) { sum, lane in
+            sum + lane.resting.unordered.count { $0.due > now && places[$0.job] == $0 }
+        }
+    }
+}
