@@ -97,12 +97,17 @@ let package = Package(
         // Tests.
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
         .target(name: "CTestKit", path: "Tests/CTestKit"),
+        // Journals with rows that a test puts in.
+        .target(
+            name: "JournalFixtures", dependencies: ["FileEvents", "Journaling", "Rules", grdb],
+            path: "Tests/JournalFixtures", swiftSettings: strict),
         // Works on files at random, and compares what the program tells with what is there.
         .executableTarget(
             name: "mirror-driver", dependencies: ["CAlightLinux", "CTestKit", "FileEvents", "TestKit"],
             path: "Tests/MirrorDriver", swiftSettings: strict),
         tests(
-            "EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch", "mirror-driver"],
+            "EndToEnd",
+            ["FileEvents", "JournalFixtures", "TestKit", "alight", "alight-launch", "mirror-driver"],
             exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
         tests("FileObserving", ["FileEvents", "FileObserving", "RawInotify", "TestKit"]),
@@ -118,7 +123,10 @@ let package = Package(
         tests("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
         tests(
             "Journaling",
-            ["FileEvents", "Globbing", "Journaling", "PluginProtocol", "Reconciling", "Rules", "TestKit", grdb]),
+            [
+                "FileEvents", "Globbing", "JournalFixtures", "Journaling", "PluginProtocol", "Reconciling", "Rules",
+                "TestKit", grdb,
+            ]),
         tests(
             "Engine",
             [

@@ -40,8 +40,6 @@ struct JournalOptions: ParsableArguments {
         if path.bytes.last == .slash {
             throw ValidationError("'--journal \(Display.path(path))' is a folder; name a file")
         }
-        // SQLite takes its file's name as UTF-8.
-        if path.text == nil { throw ValidationError("'--journal \(Display.path(path))' is not UTF-8") }
         let isAbsolute = path.bytes.first == .slash
         return .file((isAbsolute ? path : ProgramSurroundings.currentFolder.appending(path.bytes)).normalized)
     }

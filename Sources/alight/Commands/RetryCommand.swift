@@ -6,10 +6,10 @@ import Rules
 struct RetryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry",
-        abstract: "Try dead letters again, as if they were new.",
+        abstract: "Try dead letters again as if they were new, or jobs that wait for their next attempt.",
         discussion: """
-            A running Alight takes them up at once, else the next one does. The other jobs are tried again when one \
-            of them can't be.
+            A running Alight takes them up at once, else the next one does. A job that is pending is named by its id, \
+            and is due at once. Where one of several jobs can't be tried again, the others are all the same.
 
               alight retry 01JD8Z3T1WQ2V7N0C5M4K9R6XB
               alight retry --rule scans
@@ -28,7 +28,7 @@ struct RetryCommand: ParsableCommand {
     func run() throws {
         try chosen.ask(
             ChosenJobs.Wish(
-                states: [.dead], refusal: "only dead letters are tried again", done: "will be tried again",
+                states: [.dead, .pending], refusal: "only dead letters and pending jobs are tried again", done: "will be tried again",
                 request: { .retry($0) }),
             journal)
     }
