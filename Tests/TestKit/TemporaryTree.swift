@@ -6,9 +6,7 @@ package struct TemporaryTree: ~Copyable {
     package let root: PathBytes
 
     package init() {
-        var template = Array("/tmp/alight-test-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
-        root = PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
+        root = TestFile.makeFreshFolder("test")
     }
 
     deinit { TestFile.removeTree(root) }
@@ -24,6 +22,13 @@ package func withTempTree<Result>(_ body: (borrowing TemporaryTree) throws -> Re
 
 /// What tests do to files, by exact bytes and without Foundation's opinions.
 package enum TestFile {
+    /// Makes a folder for temporary files that is nobody else's.
+    package static func makeFreshFolder(_ word: String) -> PathBytes {
+        var template = Array("/tmp/alight-\(word)-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
+        return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
+    }
+
     /// Makes the folder and those above it.
     package static func makeFolder(_ path: PathBytes) {
         if path.withCString({ mkdir($0, 0o755) }) == 0 || errno == EEXIST { return }
