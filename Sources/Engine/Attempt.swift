@@ -287,15 +287,6 @@ extension Snapshot {
     }
 }
 
-extension PathBytes {
-    /// The path without symbolic links; nil when there is nothing of that name.
-    fileprivate var resolved: PathBytes? {
-        guard let path = withCString({ realpath($0, nil) }) else { return nil }
-        defer { free(path) }
-        return PathBytes(UnsafeBufferPointer(start: path, count: strlen(path)).map { UInt8(bitPattern: $0) })
-    }
-}
-
 extension Action {
     /// Whether the file may be gone afterwards because of it.
     fileprivate var mayRemoveInput: Bool { isProgram || !["log", "copy", "index"].contains(name) }

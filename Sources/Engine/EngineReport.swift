@@ -18,6 +18,8 @@ package enum EngineReport: Sendable {
     case watching(WatchReport)
     /// Something about a path that can't be told yet.
     case remark(Reconciler.Remark)
+    /// A file that a person wants a rule to be run for, and there is no such rule.
+    case refused(rule: String, path: PathBytes)
     /// The journal can't be read or written; nil when it can be again.
     case journal(JournalFault?)
     /// The stop was asked for: so many jobs are finished first.

@@ -98,7 +98,7 @@ extension Reconciler {
             acceptMoved(match, key, move, snapshot, replacing: nil, note)
             return
         }
-        let wasThere = note.wasFound && !note.signs.contains(.appeared) && !view.tellsExisting
+        let wasThere = note.wasFound && !note.signs.contains(.appeared) && !view.tellsFound(snapshot)
         var event = event(wasThere ? .modified : .created, match.root, path, snapshot, note.origin)
         event.isByMove = event.kind == .created && note.signs.isSuperset(of: [.appeared, .moved])
         if snapshot.links > 1, snapshot.type != .directory {
@@ -243,7 +243,7 @@ extension Reconciler {
     /// seen through another mount than the one that is there now is hidden by it,
     /// or went with its own; only when that one's file system is here again, it
     /// can be missed.
-    private func isInSight(_ path: PathBytes, _ before: Snapshot, root: PathBytes) -> Bool {
+    func isInSight(_ path: PathBytes, _ before: Snapshot, root: PathBytes) -> Bool {
         guard case .present(let there) = DiskProbe.look(at: root) else { return false }
         var folder = path.parent
         var present = there
@@ -254,11 +254,15 @@ extension Reconciler {
             }
             folder = folder.parent
         }
-        guard before.mount != 0, present.mount != 0, before.mount != present.mount else { return true }
         let isSameDevice =
             present.identity.deviceMajor == before.identity.deviceMajor
             && present.identity.deviceMinor == before.identity.deviceMinor
-        return isSameDevice && !MountTable.isMounted(before.mount) && !away.contains { path.isInside($0) }
+        guard before.mount != 0, present.mount != 0 else {
+            // Known of an earlier run, whose mounts had other numbers.
+            return isSameDevice || !away.contains { path.isInside($0) }
+        }
+        guard before.mount != present.mount else { return true }
+        return isSameDevice && !away.contains { path.isInside($0) } && !MountTable.isMounted(before.mount)
     }
 
     mutating func tellDeleted(_ match: Match, _ path: PathBytes, _ before: Snapshot, _ note: Note) {

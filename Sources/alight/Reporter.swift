@@ -37,6 +37,10 @@ struct Reporter: Sendable {
             say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
         case .remark(.unreadable(let path, let errno)):
             say(.error, "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")
+        case .refused(let rule, let path):
+            say(
+                .warning, "asked to run for '\(Display.path(path))', but there is no such rule",
+                help: "name one of the rules that 'alight check' lists", facts: ["rule": rule])
         case .journal(let fault?):
             say(
                 .error, Display.text(fault.description) + (fault.mayPass ? "; no action is begun until it can be" : ""),
