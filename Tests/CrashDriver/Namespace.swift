@@ -1,3 +1,4 @@
+import FileEvents
 import Glibc
 import TestKit
 

@@ -5,9 +5,9 @@ import Glibc
 package enum SmallDisk {
     /// Why there can be none here; nil when there can.
     package static let problem: String? = {
-        let words = words(on: "/mnt", options: "size=1m") + ["true"]
+        let attempt = SmallDisk.words(on: "/mnt", options: "size=1m") + ["true"]
         let program = withTempTree { tree in
-            RunningProgram("/usr/bin/env", words, in: "/", output: tree.path("try")).wait()
+            RunningProgram("/usr/bin/env", attempt, in: "/", output: tree.path("try")).wait()
         }
         return program == 0 ? nil : "no file system can be mounted, not even in a user namespace"
     }()
