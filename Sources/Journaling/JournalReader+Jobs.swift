@@ -9,7 +9,9 @@ extension JournalReader {
 
     /// The jobs that the query asks for, the newest first.
     ///
+    /// - Parameter query: Which jobs.
     /// - Returns: The jobs, and whether there are more than the query's limit.
+    /// - Throws: When the journal can't be read.
     package func jobs(_ query: JournalQuery) throws(JournalFault) -> (jobs: [JobEntry], hasMore: Bool) {
         let (condition, arguments) = Self.condition(query)
         return try read { database in
@@ -42,6 +44,8 @@ extension JournalReader {
     /// - Parameters:
     ///   - prefix: In capitals; ids have digits and capital letters alone.
     ///   - limit: Most jobs.
+    /// - Returns: The jobs.
+    /// - Throws: When the journal can't be read.
     package func jobs(beginningWith prefix: String, limit: Int) throws(JournalFault) -> [JobEntry] {
         try read { database in
             let sql = "SELECT \(Self.columns) FROM jobs WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"

@@ -75,7 +75,6 @@ extension Reconciler {
 
     /// Passes on that the path was opened, read or closed, to views that ask for it.
     mutating func tellRaw(_ hint: Hint) {
-        if hint.signs.isDisjoint(with: .bare) { return }
         let kinds: [(sign: Hint.Signs, kind: EventKind)] = [
             (.opened, .opened), (.accessed, .accessed), (.closedUnwritten, .closed),
         ]

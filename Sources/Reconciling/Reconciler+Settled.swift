@@ -21,23 +21,23 @@ extension Reconciler {
             }
             let policy = policies[key.policy]
             let waited = now - entry.since
+            let isSeenLate = entry.note.signs.contains(.polled) || isPolled(key.path)
             let verdict = FinishedProbe.check(
-                key.path, policy: policy, isPolled: entry.note.signs.contains(.polled) || isPolled(key.path),
+                key.path, policy: policy, isPolled: isSeenLate,
                 sample: entry.note.sample, round: entry.rounds, waited: waited)
             if case .unreadable = verdict {} else if !unreadable.isEmpty { unreadable.remove(key.path.parent) }
             switch verdict {
             case .finished(let snapshot, let isForced):
                 let accepted = turn.entries.count
                 accept(key, snapshot, entry.note)
-                let isSeenLate = entry.note.signs.contains(.polled) || isPolled(key.path)
                 let wasMissed = entry.note.signs.isSuperset(of: [.vanished, .listed])
                 if isSeenLate || wasMissed, turn.entries.count > accepted { turn.doubted.append(key.path) }
                 // What is told before it rests has to be looked at again.
                 if isForced { add(key, Note(signs: .written, origin: entry.note.origin), at: now) }
-            // What went may have become something that settled just now: look at those first.
             case .gone where entry.rounds == 0 && entry.note.signs.isDisjoint(with: [.vanished, .listed]):
                 // Nobody has said so yet: what is about to be said may be that it has another name.
                 settler.putBack(key, entry, until: now + Self.moment)
+            // What went may have become something that settled just now: look at those first.
             case .gone: gone.append((key, entry.note))
             case .unreadable(let errno): putBackUnreadable(key, entry, errno, at: now)
             case .wait(let pause, let sample):

@@ -127,13 +127,7 @@ extension Explanation.Hold {
 
 extension Explanation {
     fileprivate var watching: String {
-        let interval = Self.shown(rule.pollInterval)
-        return switch polling {
-        case nil: "by inotify"
-        case .asked: "by polling every \(interval), as the rule asks"
-        case .fileSystem(let name):
-            "by polling every \(interval), as the kernel does not tell of all changes on \(name)"
-        }
+        polling.map { "by polling every \(Self.shown(rule.pollInterval)), \($0.text)" } ?? "by inotify"
     }
 
     fileprivate var settling: String {

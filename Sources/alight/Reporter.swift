@@ -69,14 +69,7 @@ struct Reporter: Sendable {
             say(.warning, "the file system of '\(Display.path(folder))' was unmounted; nothing counts as deleted")
         case .mounted(let folder): say(.notice, "a file system was mounted at '\(Display.path(folder))'")
         case .polling(let folder, let reason, let interval):
-            let cause =
-                switch reason {
-                case .asked: "as the rule asks"
-                case .fileSystem(let name): "as the kernel does not tell of all changes on \(name)"
-                }
-            say(
-                .notice,
-                "polling '\(Display.path(folder))' every \(Self.seconds(interval)), \(cause)")
+            say(.notice, "polling '\(Display.path(folder))' every \(Self.seconds(interval)), \(reason.text)")
         case .limited(let shortage):
             say(
                 .warning,
@@ -107,15 +100,23 @@ struct Reporter: Sendable {
     }
 
     /// Says what was left undone.
-    func end(_ summary: EngineSummary) {
+    ///
+    /// - Parameters:
+    ///   - summary: How it ended.
+    ///   - isKept: Whether the next start goes on with what is left.
+    func end(_ summary: EngineSummary, isKept: Bool) {
+        let level = isKept ? Level.notice : .warning
         if let fault = summary.fault { say(.error, Display.text(fault.description), help: fault.help) }
         if !summary.unsettled.isEmpty {
             let paths = summary.unsettled.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
             let more = summary.unsettled.count > 5 ? ", …" : ""
             let noun = summary.unsettled.count == 1 ? "path was" : "paths were"
-            say(.warning, "\(summary.unsettled.count) \(noun) still settling, and not handled: \(paths)\(more)")
+            let then = isKept ? "left to the next start" : "not handled"
+            say(level, "\(summary.unsettled.count) \(noun) still settling, and \(then): \(paths)\(more)")
         }
-        if summary.unfinished > 0 { say(.warning, "not finished: \(Self.count(summary.unfinished, "job"))") }
+        guard summary.unfinished > 0 else { return }
+        let jobs = Self.count(summary.unfinished, "job")
+        say(level, isKept ? "left to the next start: \(jobs)" : "not finished: \(jobs)")
     }
 
     static func count(_ number: some BinaryInteger, _ noun: String) -> String {

@@ -74,8 +74,9 @@ struct JournalDiskTests {
             let words =
                 SmallDisk.words(on: tree.path("disk"), options: "size=600k") + ["sh", "-c", script]
             let program = RunningProgram("/usr/bin/env", words, in: tree.root, output: tree.path("two"))
+            let root = tree.root
             func text(_ name: String) -> String {
-                String(decoding: TestFile.read(tree.path(name)) ?? [], as: UTF8.self)
+                String(decoding: TestFile.read(root.appending(name)) ?? [], as: UTF8.self)
             }
             #expect(Deadline.wait { text("one.err").contains("ready: watching") }, "\(program.error)")
             SmallDisk.fill(Self.disk(tree, program))

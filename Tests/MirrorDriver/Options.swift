@@ -27,7 +27,7 @@ struct Options {
     /// Operations between two quiet points, of all processes together.
     var every = 1000
     /// How long no event may come while the mirror is not equal, in seconds.
-    var patience = 20
+    var patience = 60
     /// One event in so many is not taken into the mirror; 0 is none.
     var losing = 0
     var alight: PathBytes?
@@ -54,7 +54,7 @@ struct Options {
           --source      what tells the events: run, with a rule that logs them, or watch; run
           --every       operations between two comparisons; 1000
           --without     leaves out operations, by the words of the log (exchange, link, mmap, ...)
-          --patience    how long no event may come while the mirror is not equal; 20
+          --patience    how long no event may come while the mirror is not equal; 60
           --lose        leaves one event in N out of the mirror, to see that it is noticed; 0, none
           --alight      the program; the one beside this one
           --folder      a folder that does not exist yet, to work in; one below /tmp. It stays when something differs

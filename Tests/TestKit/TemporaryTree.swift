@@ -44,10 +44,12 @@ package enum TestFile {
     package static func write(_ path: PathBytes, _ bytes: [UInt8], appending: Bool = false, mode: mode_t = 0o644) {
         makeFolder(path.parent)
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | (appending ? O_APPEND : O_TRUNC)
-        let descriptor = path.withCString { open($0, flags, mode) }
-        precondition(descriptor >= 0, "cannot write \(path): errno \(errno)")
-        put(descriptor, bytes)
-        close(descriptor)
+        Descriptors.write {
+            let descriptor = path.withCString { open($0, flags, mode) }
+            precondition(descriptor >= 0, "cannot write \(path): errno \(errno)")
+            put(descriptor, bytes)
+            close(descriptor)
+        }
     }
 
     package static func put(_ descriptor: Int32, _ bytes: [UInt8]) {

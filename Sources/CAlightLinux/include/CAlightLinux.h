@@ -35,9 +35,6 @@ int64_t cal_read_entries(int folder, void *buffer, size_t size);
 /// The type of the file system that holds the open file, as statfs(2) numbers it; 0, or the errno.
 int cal_file_system(int fd, uint64_t *type);
 
-/// The type of the file system that holds the open file, as statfs(2) numbers it; 0, or the errno.
-int cal_file_system(int fd, uint64_t *type);
-
 /// Whether a process can still write to the regular file at `path`: 0 when a
 /// read lease could be taken (and was dropped at once), so nobody has it open
 /// for writing or mapped writable; EAGAIN when somebody has; another errno when

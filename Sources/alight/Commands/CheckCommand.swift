@@ -53,12 +53,7 @@ struct CheckCommand: ParsableCommand {
         line += "(\(survey.limit.name)\(survey.used.map { "; \(Self.grouped($0)) in use" } ?? ""))"
         Output.standard.write(line)
         for (folder, reason) in survey.polled {
-            let cause =
-                switch reason {
-                case .asked: "as the rule asks"
-                case .fileSystem(let name): "as the kernel does not tell of all changes on \(name)"
-                }
-            Output.standard.write("polled: '\(Display.path(folder))', \(cause)")
+            Output.standard.write("polled: '\(Display.path(folder))', \(reason.text)")
         }
     }
 

@@ -55,6 +55,8 @@ struct RunCommand: ParsableCommand {
         let isSteerable = Signals.forEach { number in
             if number == SIGUSR1 {
                 engine.rescan()
+            } else if number == SIGUSR2 {
+                engine.takeRequests()
             } else if stops.next() == 1 {
                 engine.stop()
             } else {
@@ -73,7 +75,7 @@ struct RunCommand: ParsableCommand {
             reporter.say(.error, Display.text(error.description), help: error.help)
             throw Exit(.runtimeError)
         }
-        reporter.end(summary)
+        reporter.end(summary, isKept: false)
         throw Exit(status(summary))
     }
 
