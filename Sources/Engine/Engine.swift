@@ -110,8 +110,8 @@ package final class Engine: Sendable {
         reconciler.noteAway(away)
         journal.noteMounts(MountRecord.present(for: ruleset.roots).filter { !away.contains($0.point) })
         var dispatcher = Dispatcher(
-            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, perform: perform,
-            stop: stopSignal, log: log, report: report)
+            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
+            perform: perform, stop: stopSignal, log: log, report: report)
         var state = RunState()
         var now = ContinuousClock.now
         var late: [Hint] = []
@@ -146,7 +146,8 @@ package final class Engine: Sendable {
                 for watching in batch.reports where state.fault == nil { take(watching, &state) }
                 let turn = reconciler.takeSettled(at: now)
                 watcher.hintAgain(turn.doubted)
-                dispatcher.note(accept(turn, at: now), at: now)
+                let accepted = accept(turn, &dispatcher, at: now)
+                dispatcher.note(accepted, at: now)
                 if state.isReady, !state.hasStarted {
                     journal.noteStarted(at: DiskProbe.now())
                     state.hasStarted = true
@@ -235,13 +236,16 @@ package final class Engine: Sendable {
     }
 
     /// Makes jobs of what has become certain, and commits them with what they rest on.
-    private func accept(_ turn: Reconciler.Turn, at now: ContinuousClock.Instant) -> [Job] {
+    private func accept(
+        _ turn: Reconciler.Turn, _ dispatcher: inout Dispatcher, at now: ContinuousClock.Instant
+    ) -> [Job] {
         guard !turn.isEmpty else { return [] }
-        let jobs = turn.events.map { view, event in
-            Job(
-                id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event,
-                mask: ruleset.rules[view].events)
-        }
+        let jobs = dispatcher.admit(
+            turn.events.map { view, event in
+                Job(
+                    id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event,
+                    mask: ruleset.rules[view].events)
+            })
         journal.accept(jobs, turn.entries, now: now)
         return jobs
     }

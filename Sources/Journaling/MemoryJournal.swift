@@ -53,6 +53,8 @@ package final class MemoryJournal: Journal {
         var jobs: [JobID: Job] = [:]
         /// When the pending jobs are due, and the order in which they came.
         var places: [JobID: Place] = [:]
+        /// The open jobs that are run for themselves, by rule and path; of each path only the first can be leased.
+        var lines: [String: [PathBytes: [JobID]]] = [:]
         /// The rules and paths of running jobs.
         var running: [String: Set<PathBytes>] = [:]
         var counts = JobCounts()
@@ -95,7 +97,9 @@ package final class MemoryJournal: Journal {
             let place = Place(due: due, sequence: sequence, job: job.id)
             places[job.id] = place
             lanes[job.rule, default: Lane()].resting.insert(place)
-            if job.event.tail != nil, lanes[job.rule]?.byPath[job.event.path] != nil {
+            if job.isAlone {
+                // Nothing joins it.
+            } else if job.event.tail != nil, lanes[job.rule]?.byPath[job.event.path] != nil {
                 // It stands beside a newer one, which goes on to take in what comes.
             } else if EventMask.differences.contains(EventMask(job.event.kind)) {
                 lanes[job.rule]?.byPath[job.event.path] = job.id
@@ -104,13 +108,41 @@ package final class MemoryJournal: Journal {
             counts.pending += 1
         }
 
+        /// Takes a job that waits until the older ones of its rule and path have ended.
+        mutating func lineUp(_ job: Job, due: ContinuousClock.Instant) {
+            lines[job.rule, default: [:]][job.event.path, default: []].append(job.id)
+            if lines[job.rule]?[job.event.path]?.count == 1 {
+                enqueue(job, due: due)
+            } else {
+                sequence += 1
+                jobs[job.id] = job
+                places[job.id] = Place(due: due, sequence: sequence, job: job.id)
+                counts.pending += 1
+            }
+        }
+
+        /// Lets the next job have its turn when one has ended that is run for itself.
+        mutating func leaveLine(_ job: Job) {
+            guard job.isAlone, var line = lines[job.rule]?[job.event.path] else { return }
+            let wasFirst = line.first == job.id
+            line.removeAll { $0 == job.id }
+            lines[job.rule]?[job.event.path] = line.isEmpty ? nil : line
+            guard wasFirst, let next = line.first, let place = places[next] else { return }
+            lanes[job.rule, default: Lane()].resting.insert(place)
+        }
+
         mutating func putBack(_ job: Job, _ outcome: Outcome, due: ContinuousClock.Instant, counts: Bool) {
             var job = job
             job.previous = PreviousAttempt(
                 attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
             job.isInterrupted = outcome.isInterrupted
             if !counts { job.attempt -= 1 }
-            guard EventMask.differences.contains(EventMask(job.event.kind)), job.event.tail == nil else {
+            putBack(job, due: due)
+        }
+
+        mutating func putBack(_ job: Job, due: ContinuousClock.Instant) {
+            var job = job
+            guard EventMask.differences.contains(EventMask(job.event.kind)), job.event.tail == nil, !job.isAlone else {
                 // What it tells, nothing newer does.
                 enqueue(job, due: due)
                 return
@@ -283,13 +315,17 @@ package final class MemoryJournal: Journal {
 
         /// Drops the pending job that tells of nothing but this entry.
         mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
-            guard let job = pending(entry.view, entry.path), job.attempt == 0, job.event.tail == nil else { return nil }
+            let newest = lines[entry.view]?[entry.path]?.last.flatMap { places[$0] == nil ? nil : jobs[$0] }
+            guard let job = newest ?? pending(entry.view, entry.path), job.attempt == 0, job.event.tail == nil else {
+                return nil
+            }
             if let snapshot = entry.snapshot {
                 guard job.event.kind != .deleted, job.event.snapshot.hasSameContent(as: snapshot) else { return nil }
             } else {
                 guard job.event.kind == .deleted else { return nil }
             }
             forget(job)
+            leaveLine(job)
             return entry.path
         }
 
@@ -333,6 +369,10 @@ package final class MemoryJournal: Journal {
                 guard EventMask.differences.contains(EventMask(job.event.kind)) else {
                     // It tells of a moment, not of a difference: nothing newer does its work.
                     state.enqueue(job, due: now)
+                    continue
+                }
+                guard !job.isAlone else {
+                    state.lineUp(job, due: now)
                     continue
                 }
                 state.take(job, due: now, coming: coming)
@@ -412,14 +452,22 @@ package final class MemoryJournal: Journal {
                 state.takeBack(unbegun, due: now)
             case .again(let due, let outcome, let counts):
                 state.putBack(job, outcome, due: due, counts: counts)
+                return dropped
+            case .early(let due):
+                var unbegun = job
+                unbegun.attempt -= 1
+                state.putBack(unbegun, due: due)
+                return dropped
             }
+            state.leaveLine(job)
             return dropped
         }
     }
 
     package func hasPending(view: String, path: PathBytes) -> Bool {
         state.withLock { state in
-            state.lanes[view]?.byPath[path] != nil || state.running[view]?.contains(path) == true
+            state.lanes[view]?.byPath[path] != nil || state.lines[view]?[path] != nil
+                || state.running[view]?.contains(path) == true
         }
     }
 
