@@ -29,7 +29,7 @@ struct CrashDriver {
     }
 
     private static func play(_ options: Options) {
-        let folder = options.folder ?? TestFile.makeFreshFolder("crash")
+        let folder = options.folder ?? TestFile.makeTemporaryFolder("crash")
         do throws(Play.Failure) {
             var play = try Play(options, in: folder)
             print(try play.run())

@@ -9,7 +9,7 @@ enum Namespace {
 
     /// Becomes the same program in a namespace of its own.
     static func enter(_ words: [String]) {
-        let folder = TestFile.makeFreshFolder("disk")
+        let folder = TestFile.makeTemporaryFolder("disk")
         let own = Places.products.appending("crash-driver").description
         // The folder is removed outside: inside it is busy.
         let arguments =

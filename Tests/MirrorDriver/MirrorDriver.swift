@@ -33,7 +33,7 @@ struct MirrorDriver {
     }
 
     private static func play(_ options: Options) {
-        let folder = options.folder ?? TestFile.makeFreshFolder("mirror")
+        let folder = options.folder ?? TestFile.makeTemporaryFolder("mirror")
         do throws(Driver.Failure) {
             var driver = Driver(options, in: folder)
             print(try driver.run())

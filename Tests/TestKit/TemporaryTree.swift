@@ -5,9 +5,7 @@ package import Glibc
 package struct TemporaryTree: ~Copyable {
     package let root: PathBytes
 
-    package init() {
-        root = TestFile.makeFreshFolder("test")
-    }
+    package init() { root = TestFile.makeTemporaryFolder() }
 
     deinit { TestFile.removeTree(root) }
 
@@ -22,8 +20,8 @@ package func withTempTree<Result>(_ body: (borrowing TemporaryTree) throws -> Re
 
 /// What tests do to files, by exact bytes and without Foundation's opinions.
 package enum TestFile {
-    /// Makes a folder for temporary files that is nobody else's.
-    package static func makeFreshFolder(_ word: String) -> PathBytes {
+    /// Makes a folder that nobody else has; whoever asks for it removes it.
+    package static func makeTemporaryFolder(_ word: String = "test") -> PathBytes {
         var template = Array("/tmp/alight-\(word)-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
         return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
