@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 int ctk_exchange(const char *one, const char *other) {
@@ -25,6 +26,10 @@ int ctk_link_descriptor(int fd, const char *path) {
     // AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH.
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     return linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+}
+
+void ctk_become_subreaper(void) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 int ctk_read_content(const char *path, struct ctk_content *content) {

@@ -16,6 +16,8 @@ struct JournalLook {
 
     var jobs: [Job] = []
     var integrity: [String] = []
+    /// Whether all rules know what there was when they began.
+    var isComplete = false
 
     /// Reads the journal where it lies; meanwhile Alight may write it.
     init(_ path: PathBytes) throws {
@@ -32,6 +34,7 @@ struct JournalLook {
                     id: row["id"], rule: row["rule"], path: PathBytes(row["path"] as Data), state: row["state"],
                     attempt: row["attempt"], isInterrupted: row["is_interrupted"])
             }
+            isComplete = try Bool.fetchOne(database, sql: "SELECT min(is_complete) FROM rules") ?? false
             integrity = try String.fetchAll(database, sql: "PRAGMA integrity_check")
         }
     }

@@ -16,6 +16,8 @@ struct Play: ~Copyable {
     private(set) var life = 0
     private var kills = 0
     private var stops = 0
+    /// How long something that the program had started lived on after a kill, at most.
+    private var lingering = Duration.zero
     private var workers: [RunningProgram] = []
     private var hasBeenReady = false
     private var before: [PathBytes: Run.Content] = [:]
@@ -32,6 +34,7 @@ struct Play: ~Copyable {
         self.folder = folder
         journal = (options.journalFolder ?? folder.appending("state")).appending("journal.db")
         random = SeededGenerator(seed: options.seed, parts: 10)
+        Descendants.adopt()
         TestFile.makeFolder(folder)
         guard TestFile.names(in: folder).isEmpty else { throw Failure(text: "'\(folder)' is not an empty folder") }
         for name in ["hot", "outside", "copies", "kept", "log", "state"] { TestFile.makeFolder(folder.appending(name)) }
@@ -148,6 +151,7 @@ struct Play: ~Copyable {
         program.signal(SIGKILL)
         let status = program.wait(within: Self.limit)
         mark("kill")
+        try awaitDescendants(program)
         // A stop that was quicker than the kill has ended it with 0.
         guard ended == nil || ended == 0, status == 137 || status == 0 else {
             throw failure("alight ended by itself with \(status ?? -1)", program)
@@ -176,6 +180,23 @@ struct Play: ~Copyable {
         }
     }
 
+    /// Waits until what the program had started is gone as well: this process is its parent now.
+    ///
+    /// So each run belongs to one life. What began a moment before may still have
+    /// been on its way, for the launcher has to be told, and to get a turn.
+    private mutating func awaitDescendants(_ program: RunningProgram) throws(Failure) {
+        let start = ContinuousClock.now
+        let own = Set(workers.map(\.pid) + [program.pid])
+        var left: [pid_t] = []
+        let areGone = Deadline.wait(within: .seconds(5)) {
+            left = Descendants.children().filter { !own.contains($0) }
+            for process in left { waitpid(process, nil, WNOHANG) }
+            return left.isEmpty
+        }
+        guard areGone else { throw failure("processes \(left) live on after alight was killed", program) }
+        lingering = max(lingering, ContinuousClock.now - start)
+    }
+
     /// Asks it to stop, and takes nothing but a good end.
     private mutating func stop(_ program: RunningProgram) throws(Failure) {
         if let disk = options.journalFolder { SmallDisk.empty(disk) }
@@ -184,6 +205,7 @@ struct Play: ~Copyable {
         guard let status = program.wait(within: Self.limit), status == 0 else {
             throw failure("alight did not end with 0", program)
         }
+        try awaitDescendants(program)
         stops += 1
     }
 
@@ -193,8 +215,13 @@ struct Play: ~Copyable {
         }
         guard isReady, program.exitStatus() == nil else { throw failure("alight did not get ready", program) }
         if !hasBeenReady {
+            if !tellsWhatIsThere {
+                guard Deadline.wait(until: { (try? JournalLook(journal).isComplete) ?? false }) else {
+                    throw failure("alight did not get to know what is there", program)
+                }
+                startWorkers()
+            }
             hasBeenReady = true
-            if !tellsWhatIsThere { startWorkers() }
         }
     }
 
@@ -287,7 +314,8 @@ struct Play: ~Copyable {
         return """
             \(options.title): \(kills) kills and \(stops) stops during \(operations.count) operations of \
             \(options.processes) processes; \(log.runs.count) runs, \(tree.count) files at the end; again after an \
-            interruption \(repeats.interrupted), after a failure \(repeats.retried), forgotten \(repeats.forgotten)
+            interruption \(repeats.interrupted), after a failure \(repeats.retried), forgotten \(repeats.forgotten); \
+            what it had started lived on for up to \(Int(lingering / .milliseconds(1))) ms
             """
     }
 

@@ -23,6 +23,9 @@ enum PlayRules {
         Recorded(name: "steps", folder: "", isDeep: false),
     ]
     /// The rule that is told everything, one after the other.
+    ///
+    /// Who removes a file while a program works on it is not known; so this rule is
+    /// told of what may be its program's own doing, too.
     static let mirror = "mirror"
     /// The rule of files that nobody changes.
     static let silent = "silent"
@@ -41,6 +44,7 @@ enum PlayRules {
         return """
             defaults:
               settle: 60ms
+              retry: { attempts: 30, delay: 1s }
             rules:
               - name: record
                 path: hot/**
@@ -51,6 +55,7 @@ enum PlayRules {
                 path: hot/**
                 events: [created, modified, moved, deleted]
                 existing: \(tellsWhatIsThere ? "process" : "ignore")
+                own_writes: report
                 action: \(exec())
               - name: copies
                 path: hot/**
@@ -64,6 +69,7 @@ enum PlayRules {
               - name: failing
                 path: hot/d/**
                 existing: process
+                retry: { attempts: 30, delay: 200ms }
                 action: \(exec(5, failing: 3))
               - name: batch
                 path: hot/a/**

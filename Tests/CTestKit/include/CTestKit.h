@@ -17,6 +17,9 @@ int ctk_open_unnamed(const char *folder, unsigned int mode);
 /// Gives the file behind a descriptor a name; 0, or the errno.
 int ctk_link_descriptor(int fd, const char *path);
 
+/// Makes this process the parent of all whose own parent dies, as long as they descend from it.
+void ctk_become_subreaper(void);
+
 /// What a file holds, for a program that only compares.
 struct ctk_content {
     uint64_t size;
