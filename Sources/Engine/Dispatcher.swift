@@ -38,7 +38,9 @@ struct Dispatcher: ~Copyable {
     /// Attempts whose leases are not committed yet.
     private var prepared: [Attempt] = []
 
-    /// - Parameter isPatient: Whether a rule whose attempts all fail is slowed down until one succeeds.
+    /// Makes a dispatcher that runs nothing.
+    ///
+    /// Patient, it slows a rule down whose attempts all fail, until one succeeds.
     init(
         ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, isPatient: Bool,
         perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger, report: @escaping (EngineReport) -> Void

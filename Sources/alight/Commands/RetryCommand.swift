@@ -28,7 +28,8 @@ struct RetryCommand: ParsableCommand {
     func run() throws {
         try chosen.ask(
             ChosenJobs.Wish(
-                states: [.dead, .pending], refusal: "only dead letters and pending jobs are tried again", done: "will be tried again",
+                states: [.dead, .pending], refusal: "only dead letters and pending jobs are tried again",
+                done: "will be tried again",
                 request: { .retry($0) }),
             journal)
     }
