@@ -118,7 +118,10 @@ let package = Package(
         tests("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
         tests(
             "Journaling",
-            ["FileEvents", "Globbing", "Journaling", "PluginProtocol", "Reconciling", "Rules", "TestKit", grdb]),
+            [
+                "CAlightLinux", "FileEvents", "Globbing", "Journaling", "PluginProtocol", "Reconciling", "Rules",
+                "Settling", "TestKit", grdb,
+            ], exclude: ["Golden"]),
         tests(
             "Engine",
             [
