@@ -97,12 +97,25 @@ let package = Package(
         // Tests.
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
         .target(name: "CTestKit", path: "Tests/CTestKit"),
+        // Journals with rows that a test puts in.
+        .target(
+            name: "JournalFixtures", dependencies: ["FileEvents", "Journaling", "Rules", grdb],
+            path: "Tests/JournalFixtures", swiftSettings: strict),
         // Works on files at random, and compares what the program tells with what is there.
         .executableTarget(
             name: "mirror-driver", dependencies: ["CAlightLinux", "CTestKit", "FileEvents", "TestKit"],
             path: "Tests/MirrorDriver", swiftSettings: strict),
+        // Kills the program while files change, and compares what was done with what is there.
+        .executableTarget(name: "crash-recorder", dependencies: ["CTestKit"], path: "Tests/CrashRecorder"),
+        .executableTarget(
+            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "TestKit", grdb], path: "Tests/CrashDriver",
+            swiftSettings: strict),
         tests(
-            "EndToEnd", ["FileEvents", "TestKit", "alight", "alight-launch", "mirror-driver"],
+            "EndToEnd",
+            [
+                "FileEvents", "JournalFixtures", "TestKit", "alight", "alight-launch", "crash-driver",
+                "crash-recorder", "mirror-driver",
+            ],
             exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
         tests("FileObserving", ["FileEvents", "FileObserving", "RawInotify", "TestKit"]),
@@ -119,7 +132,7 @@ let package = Package(
         tests(
             "Journaling",
             [
-                "CAlightLinux", "FileEvents", "Globbing", "Journaling", "PluginProtocol", "Reconciling", "Rules",
+                "FileEvents", "Globbing", "JournalFixtures", "Journaling", "PluginProtocol", "Reconciling", "Rules",
                 "Settling", "TestKit", grdb,
             ], exclude: ["Golden"]),
         tests(

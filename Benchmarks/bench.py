@@ -130,6 +130,7 @@ class Bench:
     def __init__(self, options):
         self.options = options
         self.figures = []
+        self.journals = 0
         self.work = tempfile.mkdtemp(prefix="alight-bench-", dir=options.root)
 
     # -- parts
@@ -160,7 +161,9 @@ class Bench:
         path = os.path.join(self.work, "rules.yaml")
         with open(path, "w") as file:
             file.write(rules.replace("%s", folder))
-        return Program([self.options.alight, "run", path], output)
+        self.journals += 1
+        journal = os.path.join(self.work, "journal-%d.db" % self.journals)
+        return Program([self.options.alight, "run", "--journal", journal, path], output)
 
     def watch(self, folder, output=subprocess.DEVNULL):
         return Program([self.options.alight, "watch", "--settle", "0", folder], output)

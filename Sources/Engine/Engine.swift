@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 import FileWatching
 package import Handling
 package import Journaling
@@ -23,10 +23,13 @@ package final class Engine: Sendable {
         package var jobs: Int
         /// Handle what is there, then end.
         package var isOnce: Bool
+        /// Paths of which nothing is told, nor of those that begin with one and a hyphen: the journal's own files.
+        package var ignored: [PathBytes]
 
-        package init(jobs: Int, isOnce: Bool = false) {
+        package init(jobs: Int, isOnce: Bool = false, ignored: [PathBytes] = []) {
             self.jobs = jobs
             self.isOnce = isOnce
+            self.ignored = ignored
         }
     }
 
@@ -80,6 +83,9 @@ package final class Engine: Sendable {
     /// Compares everything with the ledger again.
     package func rescan() { mailbox.post(.rescan) }
 
+    /// Looks for what other processes have asked for through the journal.
+    package func takeRequests() { mailbox.post(.requests) }
+
     /// Runs until stopped, or with `isOnce` until everything is handled.
     ///
     /// Blocks; call it once.
@@ -97,15 +103,19 @@ package final class Engine: Sendable {
         defer { watcher.stop() }
 
         var reconciler = Reconciler(
-            views: ruleset.rules.map { View($0, isOnce: options.isOnce) }, ledger: journal,
+            views: ruleset.views(beginning: journal, isOnce: options.isOnce), ledger: journal,
             isPatient: !options.isOnce
         ) { [report] in report(.remark($0)) }
+        let away = journal.mounts.filter(\.isAway)
+        reconciler.noteAway(away.map(\.point))
+        noteMounts(keeping: away)
         var dispatcher = Dispatcher(
-            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, perform: perform,
-            stop: stopSignal, log: log, report: report)
+            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
+            perform: perform, stop: stopSignal, log: log, report: report)
         var state = RunState()
         var now = ContinuousClock.now
         var late: [Hint] = []
+        takeRequests(at: now)
 
         while true {
             let messages = mailbox.take(
@@ -120,6 +130,7 @@ package final class Engine: Sendable {
                     for job in returned { reconciler.addReturned(job.event, view: view, at: now) }
                     for part in result.parts { reconciler.addTaken(part.job.event.path, view: view, at: now) }
                 case .rescan: watcher.rescan()
+                case .requests: takeRequests(at: now)
                 case .stop: begin(.draining, &state, now)
                 case .stopAtOnce:
                     begin(.ending, &state, now)
@@ -127,14 +138,22 @@ package final class Engine: Sendable {
                     state.isForced = true
                 }
             }
+            if batch.reports.contains(where: \.isOfMount) {
+                noteMounts(keeping: journal.mounts.filter(\.isAway))
+            }
             if state.phase == .running {
-                reconciler.take(batch, at: now)
+                reconciler.take(batch.leaving(options.ignored), at: now)
                 for watching in batch.reports where state.fault == nil { take(watching, &state) }
                 let turn = reconciler.takeSettled(at: now)
                 watcher.hintAgain(turn.doubted)
-                dispatcher.note(accept(turn, at: now), at: now)
+                let accepted = accept(turn, &dispatcher, at: now)
+                dispatcher.note(accepted, at: now)
+                if state.isReady, !state.hasStarted {
+                    journal.noteStarted(at: DiskProbe.now())
+                    state.hasStarted = true
+                }
             } else {
-                late += batch.hints
+                late += batch.leaving(options.ignored).hints
             }
             if state.phase == .draining, let limit = state.limit, limit <= now { begin(.ending, &state, now) }
             if state.phase != .ending, state.journalFault == nil {
@@ -147,7 +166,7 @@ package final class Engine: Sendable {
         }
         // What the kernel told until now, and nobody looked at.
         watcher.stop()
-        late += queue.take().hints
+        late += queue.take().leaving(options.ignored).hints
         return summary(state, unsettled: reconciler.unsettled(and: late))
     }
 
@@ -158,6 +177,8 @@ package final class Engine: Sendable {
     private struct RunState {
         var phase = Phase.running
         var isReady = false
+        /// Whether all that was there at the start has been compared.
+        var hasStarted = false
         var isForced = false
         /// When the present phase ends by itself.
         var limit: ContinuousClock.Instant?
@@ -215,15 +236,37 @@ package final class Engine: Sendable {
     }
 
     /// Makes jobs of what has become certain, and commits them with what they rest on.
-    private func accept(_ turn: Reconciler.Turn, at now: ContinuousClock.Instant) -> [Job] {
+    private func accept(
+        _ turn: Reconciler.Turn, _ dispatcher: inout Dispatcher, at now: ContinuousClock.Instant
+    ) -> [Job] {
         guard !turn.isEmpty else { return [] }
-        let jobs = turn.events.map { view, event in
-            Job(
-                id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event,
-                mask: ruleset.rules[view].events)
-        }
+        let jobs = dispatcher.admit(
+            turn.events.map { view, event in
+                Job(
+                    id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event,
+                    mask: ruleset.rules[view].events)
+            })
         journal.accept(jobs, turn.entries, now: now)
         return jobs
+    }
+
+    /// Notes through which mount points the roots are seen now, beside those where another file system is awaited.
+    private func noteMounts(keeping away: [MountRecord]) {
+        let points = Set(away.map(\.point))
+        journal.noteMounts(away + MountRecord.present(for: ruleset.roots).filter { !points.contains($0.point) })
+    }
+
+    /// Takes up what was asked for through the journal.
+    private func takeRequests(at now: ContinuousClock.Instant) {
+        var jobs: [Job] = []
+        for request in journal.takeRequests(at: now) {
+            if let job = ruleset.job(for: request) {
+                jobs.append(job)
+            } else {
+                report(.refused(rule: request.rule, path: request.path))
+            }
+        }
+        if !jobs.isEmpty { journal.accept(jobs, [], now: now) }
     }
 
     private func take(_ watching: WatchReport, _ state: inout RunState) {
@@ -267,5 +310,30 @@ package final class Engine: Sendable {
         return EngineSummary(
             succeeded: counts.succeeded, skipped: counts.skipped, dead: counts.dead, unfinished: counts.open,
             unsettled: unsettled, isForced: state.isForced, fault: state.fault, journalFault: state.journalFault)
+    }
+}
+
+extension HintQueue.Batch {
+    /// The same without hints of files that are Alight's own.
+    fileprivate func leaving(_ files: [PathBytes]) -> Self {
+        guard !files.isEmpty else { return self }
+        var batch = self
+        batch.hints.removeAll { hint in files.contains { hint.path.isPart(of: $0) } }
+        return batch
+    }
+}
+
+extension PathBytes {
+    /// Whether this is the file, or one beside it whose name goes on with a hyphen.
+    fileprivate func isPart(of file: PathBytes) -> Bool {
+        guard bytes.starts(with: file.bytes) else { return false }
+        return bytes.count == file.bytes.count || bytes[file.bytes.count] == UInt8(ascii: "-")
+    }
+}
+
+extension WatchReport {
+    /// Whether a file system came.
+    fileprivate var isOfMount: Bool {
+        if case .mounted = self { true } else { false }
     }
 }

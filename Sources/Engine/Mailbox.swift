@@ -8,6 +8,7 @@ final class Mailbox: Sendable {
         case stop
         case stopAtOnce
         case rescan
+        case requests
     }
 
     private let messages = Mutex<[Message]>([])

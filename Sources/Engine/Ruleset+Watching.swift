@@ -17,10 +17,10 @@ extension Ruleset {
 }
 
 extension View {
-    /// What a rule wants to be told; with `isOnce` also of all that is there.
-    init(_ rule: Rule, isOnce: Bool) {
+    /// What a rule wants to be told.
+    init(_ rule: Rule, beginning: Beginning) {
         self.init(
             name: rule.name, filter: rule.filter, types: rule.types, mask: rule.events, settle: rule.settle,
-            tellsExisting: isOnce || rule.existing == .process, tailBytes: rule.tail?.maximumBytes)
+            beginning: beginning, tailBytes: rule.tail?.maximumBytes)
     }
 }

@@ -22,7 +22,7 @@ struct ObservationLoop: ~Copyable {
         let ledger = MemoryLedger(options.resuming)
         self.ledger = ledger
         reconciler = Reconciler(
-            views: [core.plan.observed], ledger: ledger, isPatient: true, resumes: options.resuming != nil
+            views: [core.plan.observed], ledger: ledger, isPatient: true
         ) { remark in options.notify?(ObservationNotice(remark)) }
     }
 

@@ -115,7 +115,7 @@ struct ObservationPlan: Sendable {
                 },
                 writers: options.waitsForWriters ? .wait : .ignore, locks: options.waitsForLocks ? .wait : .ignore,
                 maximumWait: options.maximumWait.map { max($0, .milliseconds(1)) }, isTree: options.isTree),
-            tellsExisting: options.existing || options.resuming != nil)
+            beginning: options.resuming != nil ? .compared(since: nil) : options.existing ? .told : .silent)
     }
 }
 

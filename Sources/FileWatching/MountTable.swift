@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 import Glibc
 
 /// The mounts of this process, see proc_pid_mountinfo(5).
@@ -27,6 +27,9 @@ package final class MountTable {
     package static func isMounted(_ number: UInt64) -> Bool {
         MountTable()?.mounts.contains { UInt64($0.number) == number } ?? false
     }
+
+    /// Where something is mounted now.
+    package static var points: Set<PathBytes> { Set(MountTable()?.mounts.map(\.point) ?? []) }
 
     /// What came and what went since the last call, outer mounts first.
     func changes() -> (came: [PathBytes], went: [PathBytes]) {

@@ -3,11 +3,11 @@
 /// A column is never given another meaning. A newer version adds a migration to
 /// the list; each begins where the one before it ended, and `user_version` counts
 /// those that are done.
-enum JournalSchema {
+package enum JournalSchema {
     /// `Algt`, which file(1) and SQLite show as `application_id`.
-    static let application: Int32 = 0x416C_6774
+    package static let application: Int32 = 0x416C_6774
 
-    static let migrations: [String] = [
+    package static let migrations: [String] = [
         """
         CREATE TABLE rules (
             id INTEGER PRIMARY KEY,
@@ -53,6 +53,7 @@ enum JournalSchema {
             state TEXT NOT NULL,
             attempt INTEGER NOT NULL,
             is_interrupted INTEGER NOT NULL,
+            is_alone INTEGER NOT NULL DEFAULT 0,
             position INTEGER NOT NULL,
             created INTEGER NOT NULL,
             due INTEGER,

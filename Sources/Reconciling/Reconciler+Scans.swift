@@ -15,10 +15,7 @@ extension Reconciler {
             if scans.add(root, origin) { tellScan(.scanBegan, root, origin) }
         case .listed(let root, let origin):
             let scan = scans.of(root)
-            // A first listing misses nothing, unless something was known before: what is not known yet can't have gone.
-            if origin != .scan || resumes {
-                compareKnown(inside: root, scan: scan, origin: origin == .scan ? .scan : .rescan, at: now)
-            }
+            compareKnown(inside: root, scan: scan, origin: origin == .scan ? .scan : .rescan, at: now)
             if let scan { scans.setListed(scan) }
         case .overflow: tellLifecycle(.overflow, at: nil, origin: .live)
         case .rootMissing(let root, _):
@@ -78,7 +75,6 @@ extension Reconciler {
 
     /// Passes on that the path was opened, read or closed, to views that ask for it.
     mutating func tellRaw(_ hint: Hint) {
-        if hint.signs.isDisjoint(with: .bare) { return }
         let kinds: [(sign: Hint.Signs, kind: EventKind)] = [
             (.opened, .opened), (.accessed, .accessed), (.closedUnwritten, .closed),
         ]
@@ -126,7 +122,7 @@ extension Reconciler {
             if isUnfinished || hint.origin == .live || settler.contains(key) {
                 note.origin = .live
                 add(key, note, at: now)
-            } else if !view.tellsExisting {
+            } else if !view.tellsFound(snapshot) {
                 set(view, hint.path, baseline(of: hint.path, snapshot, for: view))
             } else if hasRested(hint.path, snapshot, view.settle),
                 ledger.paths(view: view.name, identity: snapshot.identity).isEmpty
@@ -138,6 +134,19 @@ extension Reconciler {
                 note.scan = scans.innermost(holding: hint.path)
                 add(key, note, at: now)
             }
+        }
+    }
+
+    /// Takes for known what became of a path while nobody looked.
+    private mutating func renew(_ path: PathBytes, _ view: View) {
+        guard let root = view.filter.root(taking: path.bytes), let before = known(view, path) else { return }
+        switch DiskProbe.look(at: path) {
+        case .present(let snapshot) where view.types.contains(snapshot.type):
+            set(view, path, baseline(of: path, snapshot, for: view))
+        case .present: set(view, path, nil)
+        case .absent:
+            if isInSight(path, before, root: PathBytes(root)) { set(view, path, nil) }
+        case .unreadable: break
         }
     }
 
@@ -176,7 +185,7 @@ extension Reconciler {
         inside folder: PathBytes, signs: Hint.Signs = [], scan: Int?, origin: EventOrigin,
         at now: ContinuousClock.Instant
     ) {
-        for index in views.indices {
+        for index in views.indices where origin != .scan || views[index].hasPast {
             var differing: [PathBytes] = []
             // Of a folder that is one unit with what is below it, its own facts say nothing.
             let isTree = views[index].settle.isTree
@@ -185,6 +194,10 @@ extension Reconciler {
                     return
                 }
                 differing.append(path)
+            }
+            if origin == .scan, views[index].beginning == .renewed {
+                for path in differing { renew(path, views[index]) }
+                continue
             }
             for path in differing {
                 var note = Note(signs: signs.union([.vanished, .listed]), origin: origin)

@@ -21,23 +21,23 @@ extension Reconciler {
             }
             let policy = policies[key.policy]
             let waited = now - entry.since
+            let isSeenLate = entry.note.signs.contains(.polled) || isPolled(key.path)
             let verdict = FinishedProbe.check(
-                key.path, policy: policy, isPolled: entry.note.signs.contains(.polled) || isPolled(key.path),
+                key.path, policy: policy, isPolled: isSeenLate,
                 sample: entry.note.sample, round: entry.rounds, waited: waited)
             if case .unreadable = verdict {} else if !unreadable.isEmpty { unreadable.remove(key.path.parent) }
             switch verdict {
             case .finished(let snapshot, let isForced):
                 let accepted = turn.entries.count
                 accept(key, snapshot, entry.note)
-                let isSeenLate = entry.note.signs.contains(.polled) || isPolled(key.path)
                 let wasMissed = entry.note.signs.isSuperset(of: [.vanished, .listed])
                 if isSeenLate || wasMissed, turn.entries.count > accepted { turn.doubted.append(key.path) }
                 // What is told before it rests has to be looked at again.
                 if isForced { add(key, Note(signs: .written, origin: entry.note.origin), at: now) }
-            // What went may have become something that settled just now: look at those first.
             case .gone where entry.rounds == 0 && entry.note.signs.isDisjoint(with: [.vanished, .listed]):
                 // Nobody has said so yet: what is about to be said may be that it has another name.
                 settler.putBack(key, entry, until: now + Self.moment)
+            // What went may have become something that settled just now: look at those first.
             case .gone: gone.append((key, entry.note))
             case .unreadable(let errno): putBackUnreadable(key, entry, errno, at: now)
             case .wait(let pause, let sample):
@@ -98,7 +98,7 @@ extension Reconciler {
             acceptMoved(match, key, move, snapshot, replacing: nil, note)
             return
         }
-        let wasThere = note.wasFound && !note.signs.contains(.appeared) && !view.tellsExisting
+        let wasThere = note.wasFound && !note.signs.contains(.appeared) && !view.tellsFound(snapshot)
         var event = event(wasThere ? .modified : .created, match.root, path, snapshot, note.origin)
         event.isByMove = event.kind == .created && note.signs.isSuperset(of: [.appeared, .moved])
         if snapshot.links > 1, snapshot.type != .directory {
@@ -122,10 +122,11 @@ extension Reconciler {
         let view = views[match.view]
         let path = key.path
         let isListed = !note.signs.isDisjoint(with: [.listed, .polled])
-        let isClosed = note.signs.contains(.closed) && !note.signs.contains(.attributes)
+        // Whoever sets times gives a sign of it. A sign of writing may still be on its way, and comes too late then.
+        let isTouched = note.signs.contains(.attributes)
         var snapshot = snapshot
         var difference = Difference(
-            before: before, after: snapshot, mayBeWritten: note.signs.contains(.written) || isClosed || isListed)
+            before: before, after: snapshot, mayBeWritten: note.signs.contains(.written) || !isTouched || isListed)
         // Of a file, the content that was handled last is remembered until something else is. It takes no part in the
         // comparison: what the file holds now has not been read.
         if !view.settle.isTree { snapshot.digest = before.digest }
@@ -243,7 +244,7 @@ extension Reconciler {
     /// seen through another mount than the one that is there now is hidden by it,
     /// or went with its own; only when that one's file system is here again, it
     /// can be missed.
-    private func isInSight(_ path: PathBytes, _ before: Snapshot, root: PathBytes) -> Bool {
+    func isInSight(_ path: PathBytes, _ before: Snapshot, root: PathBytes) -> Bool {
         guard case .present(let there) = DiskProbe.look(at: root) else { return false }
         var folder = path.parent
         var present = there
@@ -254,11 +255,15 @@ extension Reconciler {
             }
             folder = folder.parent
         }
-        guard before.mount != 0, present.mount != 0, before.mount != present.mount else { return true }
         let isSameDevice =
             present.identity.deviceMajor == before.identity.deviceMajor
             && present.identity.deviceMinor == before.identity.deviceMinor
-        return isSameDevice && !MountTable.isMounted(before.mount) && !away.contains { path.isInside($0) }
+        guard before.mount != 0, present.mount != 0 else {
+            // Known of an earlier run, whose mounts had other numbers.
+            return isSameDevice || !away.contains { path.isInside($0) }
+        }
+        guard before.mount != present.mount else { return true }
+        return isSameDevice && !away.contains { path.isInside($0) } && !MountTable.isMounted(before.mount)
     }
 
     mutating func tellDeleted(_ match: Match, _ path: PathBytes, _ before: Snapshot, _ note: Note) {

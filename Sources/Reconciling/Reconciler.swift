@@ -110,8 +110,6 @@ package struct Reconciler: ~Copyable {
     let ledger: any Ledger
     /// Whether a path that can't be looked at is tried again, or told of and left.
     let isPatient: Bool
-    /// Whether the ledger is that of an earlier run, so that the first listing is compared with it.
-    let resumes: Bool
     let remark: (Remark) -> Void
 
     var settler = Settler<Key, Note>()
@@ -147,10 +145,9 @@ package struct Reconciler: ~Copyable {
     ///   - views: Who wants to be told what.
     ///   - ledger: What was accepted before.
     ///   - isPatient: Whether a path that can't be looked at is tried again until it can be.
-    ///   - resumes: Whether the ledger is that of an earlier run, with which the first listing is to be compared.
     ///   - remark: Called during the calls of this value.
     package init(
-        views: [View], ledger: any Ledger, isPatient: Bool, resumes: Bool = false, remark: @escaping (Remark) -> Void
+        views: [View], ledger: any Ledger, isPatient: Bool, remark: @escaping (Remark) -> Void
     ) {
         self.views = views
         filters = PathFilterIndex(views.map(\.filter))
@@ -163,9 +160,11 @@ package struct Reconciler: ~Copyable {
         self.policies = policies
         self.ledger = ledger
         self.isPatient = isPatient
-        self.resumes = resumes
         self.remark = remark
     }
+
+    /// Notes mount points through which files are known that can't be seen now, since nothing is mounted there.
+    package mutating func noteAway(_ points: [PathBytes]) { away.formUnion(points) }
 
     /// Whether nothing waits to settle or to be told.
     package var isEmpty: Bool { settler.count == 0 && turn.isEmpty }

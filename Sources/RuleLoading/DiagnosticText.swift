@@ -40,7 +40,7 @@ package enum DiagnosticText {
     }
 
     /// How many columns of a terminal a character takes.
-    private static func columns(of scalar: Unicode.Scalar) -> Int {
+    package static func columns(of scalar: Unicode.Scalar) -> Int {
         switch scalar.properties.generalCategory {
         case .nonspacingMark, .enclosingMark: return 0
         default: return wide.contains { $0.contains(scalar.value) } ? 2 : 1

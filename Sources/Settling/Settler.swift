@@ -44,7 +44,7 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     package func contains(_ key: Key) -> Bool { waiting[key] != nil }
 
     /// What is known of a key that waits; nil when it does not.
-    package func note(_ key: Key) -> Note? { waiting[key]?.note }
+    package func note(_ key: Key) -> Note? { waiting(key)?.note }
 
     /// The same, with the time since when it waits.
     package func waiting(_ key: Key) -> Waiting? { waiting[key] }

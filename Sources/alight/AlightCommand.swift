@@ -15,11 +15,16 @@ struct AlightCommand: ParsableCommand {
               alight run rules/       watch, until Ctrl-C
               alight explain PATH     say which rules take a path, and why the others don't
               alight watch DIR        print what happens, without rules
+              alight jobs             list what was done, and what has failed
+              alight retry --all      try again what has failed
 
             \(ExitStatus.table)
             """,
         version: Version.text,
-        subcommands: [RunCommand.self, CheckCommand.self, ExplainCommand.self, WatchCommand.self])
+        subcommands: [
+            RunCommand.self, CheckCommand.self, ExplainCommand.self, WatchCommand.self, JobsCommand.self,
+            ShowCommand.self, RetryCommand.self, DiscardCommand.self,
+        ])
 
     static func main() {
         Signals.prepare()

@@ -100,6 +100,7 @@ extension PathExplanation {
             if rule.existing == .ignore {
                 facts.append("not told of what is there already when a run starts ('existing: ignore')")
             }
+            facts += rule.runningWords
             return ["\(name) takes it"] + alias + facts.map { "    \($0)" }
         }
     }
@@ -127,13 +128,7 @@ extension Explanation.Hold {
 
 extension Explanation {
     fileprivate var watching: String {
-        let interval = Self.shown(rule.pollInterval)
-        return switch polling {
-        case nil: "by inotify"
-        case .asked: "by polling every \(interval), as the rule asks"
-        case .fileSystem(let name):
-            "by polling every \(interval), as the kernel does not tell of all changes on \(name)"
-        }
+        polling.map { "by polling every \(Self.shown(rule.pollInterval)), \($0.text)" } ?? "by inotify"
     }
 
     fileprivate var settling: String {
@@ -153,7 +148,7 @@ extension Explanation {
     }
 
     /// `500 ms`, `2 s`, `1.5 s`.
-    private static func shown(_ duration: Duration) -> String {
+    static func shown(_ duration: Duration) -> String {
         if duration < .seconds(1) { return "\(Int((duration / .milliseconds(1)).rounded())) ms" }
         let seconds = ((duration / .seconds(1)) * 1_000).rounded() / 1_000
         return seconds == seconds.rounded() ? "\(Int(seconds)) s" : "\(seconds) s"
@@ -283,6 +278,7 @@ extension Explanation {
             ]
         }
         if let longest = rule.settle.maximumWait { object["max_wait_ms"] = .number(longest / .milliseconds(1)) }
+        object.merge(rule.runningMembers) { _, new in new }
         return object
     }
 }
@@ -322,13 +318,5 @@ extension PathFilter.Refusal {
             object.add("part", PathBytes(part))
         }
         return object
-    }
-}
-
-extension [String: JSONValue] {
-    /// Adds a path as text, and exactly if it is not UTF-8.
-    fileprivate mutating func add(_ name: String, _ path: PathBytes) {
-        self[name] = .string(path.description)
-        if path.text == nil { self["\(name)_base64"] = .string(Data(path.bytes).base64EncodedString()) }
     }
 }

@@ -31,12 +31,29 @@ struct Reporter: Sendable {
                 help: "let the action write outside of 'path:', name what it writes in 'outputs:', "
                     + "or leave 'own_writes:' at 'ignore'",
                 facts: ["rule": rule])
+        case .superseded(let rule, let job, let path):
+            say(
+                .notice, "'\(Display.path(path))' changed before its action began; it settles again",
+                facts: ["rule": rule, "job": job.description, "code": "superseded"])
+        case .slowed(let rule, let failures, let cannotStart, let message):
+            let cause = message.isEmpty ? "" : ", the last time: \(Display.text(message))"
+            say(
+                .error,
+                "failed \(failures) times in a row\(cause); one job is tried at a time, after 1 s to 1 min, "
+                    + "until one succeeds",
+                help: cannotStart ? "see that its program is there and can be run" : nil, facts: ["rule": rule])
+        case .recovered(let rule):
+            say(.notice, "a job has succeeded again; all others go on", facts: ["rule": rule])
         case .watching(let watching): self.watching(watching)
         case .remark(.stillWritten(let path, let duration)):
             let minutes = duration.components.seconds / 60
             say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
         case .remark(.unreadable(let path, let errno)):
             say(.error, "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")
+        case .refused(let rule, let path):
+            say(
+                .warning, "asked to run for '\(Display.path(path))', but there is no such rule",
+                help: "name one of the rules that 'alight check' lists", facts: ["rule": rule])
         case .journal(let fault?):
             say(
                 .error, Display.text(fault.description) + (fault.mayPass ? "; no action is begun until it can be" : ""),
@@ -65,14 +82,7 @@ struct Reporter: Sendable {
             say(.warning, "the file system of '\(Display.path(folder))' was unmounted; nothing counts as deleted")
         case .mounted(let folder): say(.notice, "a file system was mounted at '\(Display.path(folder))'")
         case .polling(let folder, let reason, let interval):
-            let cause =
-                switch reason {
-                case .asked: "as the rule asks"
-                case .fileSystem(let name): "as the kernel does not tell of all changes on \(name)"
-                }
-            say(
-                .notice,
-                "polling '\(Display.path(folder))' every \(Self.seconds(interval)), \(cause)")
+            say(.notice, "polling '\(Display.path(folder))' every \(Self.seconds(interval)), \(reason.text)")
         case .limited(let shortage):
             say(
                 .warning,
@@ -103,15 +113,23 @@ struct Reporter: Sendable {
     }
 
     /// Says what was left undone.
-    func end(_ summary: EngineSummary) {
+    ///
+    /// - Parameters:
+    ///   - summary: How it ended.
+    ///   - isKept: Whether the next start goes on with what is left.
+    func end(_ summary: EngineSummary, isKept: Bool) {
+        let level = isKept ? Level.notice : .warning
         if let fault = summary.fault { say(.error, Display.text(fault.description), help: fault.help) }
         if !summary.unsettled.isEmpty {
             let paths = summary.unsettled.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
             let more = summary.unsettled.count > 5 ? ", …" : ""
             let noun = summary.unsettled.count == 1 ? "path was" : "paths were"
-            say(.warning, "\(summary.unsettled.count) \(noun) still settling, and not handled: \(paths)\(more)")
+            let then = isKept ? "left to the next start" : "not handled"
+            say(level, "\(summary.unsettled.count) \(noun) still settling, and \(then): \(paths)\(more)")
         }
-        if summary.unfinished > 0 { say(.warning, "not finished: \(Self.count(summary.unfinished, "job"))") }
+        guard summary.unfinished > 0 else { return }
+        let jobs = Self.count(summary.unfinished, "job")
+        say(level, isKept ? "left to the next start: \(jobs)" : "not finished: \(jobs)")
     }
 
     static func count(_ number: some BinaryInteger, _ noun: String) -> String {
@@ -120,10 +138,14 @@ struct Reporter: Sendable {
 
     static func needed(_ number: Int) -> String { "\(number) \(number == 1 ? "is" : "are") needed" }
 
-    static func json(_ object: [String: JSONValue]) -> String {
+    static func json(_ object: [String: JSONValue]) -> String { json(.object(object), isPretty: false) }
+
+    /// The value as JSON: in one line, or laid out for people, members in the order of their names.
+    static func json(_ value: JSONValue, isPretty: Bool) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(JSONValue.object(object)) else {
+        if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
+        guard let data = try? encoder.encode(value) else {
             preconditionFailure("a value without infinities is always JSON")
         }
         return String(decoding: data, as: UTF8.self)
@@ -174,7 +196,7 @@ struct Reporter: Sendable {
         report.state == .dead ? "failed" : report.outcome.ending.rawValue
     }
 
-    private static func colored(_ word: String, _ state: JobState) -> String {
+    static func colored(_ word: String, _ state: JobState) -> String {
         let color =
             switch state {
             case .succeeded: "32"
@@ -188,10 +210,16 @@ struct Reporter: Sendable {
     /// What becomes of a job that has not succeeded.
     private static func ending(_ report: AttemptReport) -> String {
         switch report.state {
+        case .pending where report.outcome.isInterrupted: return " (this counts as no attempt)"
         case .pending:
             guard let pause = report.pause else { return "" }
+            if report.outcome.ending == .notReady {
+                return " (this counts as no attempt; next in \(seconds(pause)))"
+            }
             return " (attempt \(report.attempt) of \(report.maximumAttempts); next in \(seconds(pause)))"
-        case .dead where report.attempt > 1: return " (given up after \(report.attempt) attempts)"
+        case .dead:
+            let attempts = report.attempt > 1 ? " after \(report.attempt) attempts" : ""
+            return " (dead letter\(attempts); retry with 'alight retry \(report.job)')"
         default: return ""
         }
     }

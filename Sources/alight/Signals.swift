@@ -18,7 +18,7 @@ enum Signals {
     private static var answered: sigset_t {
         var set = sigset_t()
         sigemptyset(&set)
-        for number in [SIGTERM, SIGINT, SIGUSR1] { sigaddset(&set, number) }
+        for number in [SIGTERM, SIGINT, SIGUSR1, SIGUSR2] { sigaddset(&set, number) }
         // nohup(1) ignores it for us; blocked and waited for, it would come all the same.
         if !isIgnored(SIGHUP) { sigaddset(&set, SIGHUP) }
         return set

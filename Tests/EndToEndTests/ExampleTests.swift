@@ -28,7 +28,7 @@ struct ExampleTests {
             #expect(Deadline.wait { program.error.contains("ready: watching") })
             TestFile.copyTree(folder.appending("before"), folder.appending("in"))
 
-            let isDone = Deadline.wait(within: .seconds(40)) {
+            let isDone = Deadline.wait(within: .seconds(120)) {
                 Self.holds(folder.appending("after"), folder) && Self.verifies(folder, tree.path("verify"))
             }
             #expect(isDone, "\(program.output)\(program.error)\(Self.said(tree.path("verify")))")

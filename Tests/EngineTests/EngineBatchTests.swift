@@ -9,7 +9,7 @@ import TestKit
 import Testing
 
 /// Rules that are told of several files at once.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(15)))
 struct EngineBatchTests {
     static func rule(
         _ tree: PathBytes, files: Int = 100, wait: Duration = .milliseconds(300), maximumWait: Duration = .seconds(60),
@@ -27,12 +27,16 @@ struct EngineBatchTests {
 
     static func makeFolder(_ tree: PathBytes) { TestFile.makeFolder(tree.appending("in")) }
 
-    @Test func `S42 what settles together is one run, in order`() {
+    @Test func `S42 what settles together is one run, in order`() async throws {
+        try await Blocking.run { Self.runTogether() }
+    }
+
+    private static func runTogether() {
         withTempTree { tree in
             Self.makeFolder(tree.root)
             let runs = Shared<[[Job]]>([])
             let run = EngineRun(
-                [Self.rule(tree.root, wait: .seconds(1))],
+                [Self.rule(tree.root, wait: .seconds(3))],
                 batched: { _, invocations in
                     runs.change { $0.append(invocations.map(\.job)) }
                     return invocations.map { Outcome(.succeeded, "\($0.job.event.snapshot.size)") }
@@ -83,13 +87,17 @@ struct EngineBatchTests {
         }
     }
 
-    @Test func `S42 each event of a batch has its own outcome, and what failed comes again together`() {
+    @Test func `S42 each event of a batch has its own outcome, and what failed comes again together`() async throws {
+        try await Blocking.run { Self.runWithOutcomes() }
+    }
+
+    private static func runWithOutcomes() {
         withTempTree { tree in
             Self.makeFolder(tree.root)
             let runs = Shared<[[Job]]>([])
             let policy = RetryPolicy(attempts: 3, delay: .milliseconds(50), maximumDelay: .milliseconds(50))
             let run = EngineRun(
-                [Self.rule(tree.root, wait: .seconds(1), retry: policy)],
+                [Self.rule(tree.root, wait: .seconds(3), retry: policy)],
                 batched: { _, invocations in
                     runs.change { $0.append(invocations.map(\.job)) }
                     return invocations.map { invocation in
@@ -159,7 +167,7 @@ struct EngineBatchTests {
             Self.makeFolder(tree.root)
             let runs = Shared<[[Job]]>([])
             let gate = Gate()
-            let rule = Self.rule(tree.root).with { $0.settle.quiet = .milliseconds(400) }
+            let rule = Self.rule(tree.root).with { $0.settle.quiet = .seconds(2) }
             let run = EngineRun(
                 [rule],
                 batched: { _, invocations in

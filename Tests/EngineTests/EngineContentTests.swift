@@ -11,7 +11,7 @@ import TestKit
 import Testing
 
 /// What a rule is told of rewrites, of its own writes, of text that was added, and of its roots.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(15)))
 struct EngineContentTests {
     // MARK: The same content
 

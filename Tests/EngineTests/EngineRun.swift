@@ -147,7 +147,7 @@ final class EngineRun: Sendable {
     func askToStopAtOnce() { engine.withLock { $0 }?.stopAtOnce() }
 
     /// Waits for the end of the engine; nil when it does not come.
-    func end(within limit: Duration = .seconds(20)) -> EngineSummary? {
+    func end(within limit: Duration = .seconds(90)) -> EngineSummary? {
         guard Deadline.wait(within: limit, until: { self.summary != nil }) else { return nil }
         thread.withLock { thread in
             thread?.join()
@@ -190,7 +190,7 @@ final class Gate: Sendable {
     func open() { isOpen.store(true, ordering: .releasing) }
 
     /// Waits for the door, though not for ever.
-    func pass() { _ = Deadline.wait { self.isOpen.load(ordering: .acquiring) } }
+    func pass() { _ = Deadline.wait(within: .seconds(300)) { self.isOpen.load(ordering: .acquiring) } }
 }
 
 /// A value that threads may share.

@@ -281,7 +281,7 @@ func withTemporaryFolder<Result>(_ body: (PathBytes) async throws -> Result) asy
 }
 
 /// Waits for a fact without blocking a thread of Swift's pool; false when it did not come in time.
-func eventually(within limit: Duration = .seconds(20), _ condition: () async -> Bool) async -> Bool {
+func eventually(within limit: Duration = .seconds(120), _ condition: () async -> Bool) async -> Bool {
     let deadline = ContinuousClock.now + limit
     while await !condition() {
         if ContinuousClock.now > deadline { return false }

@@ -66,7 +66,7 @@ struct GlobAgreementTests {
         return [top] + path.indices.dropFirst().filter { path[$0] == 0x2F }.map { Array(path[..<$0]) }
     }
 
-    @Test(.timeLimit(.minutes(2)), arguments: [1, 2, 3, 4] as [UInt64])
+    @Test(.timeLimit(.minutes(15)), arguments: [1, 2, 3, 4] as [UInt64])
     func `it agrees with a recursive matcher`(seed: UInt64) throws {
         var generator = Generator(state: seed)
         var compared = 0

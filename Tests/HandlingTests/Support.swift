@@ -49,7 +49,7 @@ final class TemporaryFolder: Sendable {
 }
 
 /// Waits for a fact; false when it does not come in time.
-func eventually(within limit: Duration = .seconds(20), _ fact: () -> Bool) -> Bool {
+func eventually(within limit: Duration = .seconds(60), _ fact: () -> Bool) -> Bool {
     let deadline = ContinuousClock.now + limit
     while !fact() {
         guard ContinuousClock.now < deadline else { return false }

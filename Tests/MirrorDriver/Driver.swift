@@ -20,7 +20,7 @@ struct Driver: ~Copyable {
     private var reader: RunningProgram?
 
     /// How long a quiet point is waited for, whatever comes.
-    private static let limit = Duration.seconds(90)
+    private static let limit = Duration.seconds(300)
     /// How many folders get a watch where the limit is low.
     private static let watches = 20
 
@@ -275,8 +275,5 @@ struct Driver: ~Copyable {
 }
 
 extension String {
-    var trimmed: String { filter { !$0.isWhitespace } }
-
-    /// The end of a text that may be long.
-    func lastLines(_ count: Int) -> String { split(separator: "\n").suffix(count).joined(separator: "\n") }
+    fileprivate var trimmed: String { filter { !$0.isWhitespace } }
 }

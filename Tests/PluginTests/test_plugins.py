@@ -539,7 +539,7 @@ class ThumbnailTests(PluginTestCase):
             child = self.start(self.request([self.event(path)], self.settings(self.path(b"out", b"noise.png"))))
             time.sleep(chance.uniform(0, 0.25))
             child.send_signal(signal.SIGTERM)
-            child.communicate(timeout=10)
+            child.communicate(timeout=60)
             self.assertIn(child.returncode, (0, -signal.SIGTERM))
             self.assertLessEqual(set(self.all_files()), {b"noise.jpg", b"out/noise.png"})
 
@@ -553,13 +553,13 @@ class ThumbnailTests(PluginTestCase):
         path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
         request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")))
         child = self.start(request, path=os.fsdecode(tools) + ":" + SYSTEM_PATH)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not os.path.exists(pid_file) and time.monotonic() < deadline:
             time.sleep(0.01)
         with open(pid_file, encoding="utf-8") as file:
             stuck = int(file.read())
         child.send_signal(signal.SIGTERM)
-        child.communicate(timeout=10)
+        child.communicate(timeout=60)
         self.assertEqual(child.returncode, -signal.SIGTERM)
         self.assertFalse(os.path.exists(f"/proc/{stuck}"))
         self.assertFalse(os.path.exists(self.path(b"out")))
@@ -830,10 +830,10 @@ class ReindexTests(IndexTestCase):
         time.sleep(0.4)
         child.send_signal(signal.SIGTERM)
         started = time.monotonic()
-        child.communicate(timeout=10)
+        child.communicate(timeout=60)
         connection.close()
         self.assertEqual(child.returncode, -signal.SIGTERM)
-        self.assertLess(time.monotonic() - started, 3)
+        self.assertLess(time.monotonic() - started, load(REINDEX).PATIENCE - 5)
         self.assertEqual(self.rows(), [(path, "word")])
 
     def test_sigterm_at_any_moment_leaves_a_sound_database(self):
@@ -844,7 +844,7 @@ class ReindexTests(IndexTestCase):
             child = self.start(self.request([self.event(path) for path in paths], self.settings()))
             time.sleep(chance.uniform(0, 0.2))
             child.send_signal(signal.SIGTERM)
-            child.communicate(timeout=10)
+            child.communicate(timeout=60)
             self.assertIn(child.returncode, (0, -signal.SIGTERM))
             self.assertIn(len(self.rows()), (1, 20))
         self.assertEqual(os.listdir(os.path.dirname(self.database)), [b"docs.db"])
@@ -913,7 +913,7 @@ class SearchTests(IndexTestCase):
             while piece := os.read(reader, 4096):
                 text += piece
         os.close(reader)
-        self.assertEqual(child.wait(timeout=10), 0)
+        self.assertEqual(child.wait(timeout=60), 0)
         self.assertIn(b"\x1b[1mlighthouse\x1b[0m", text)
         self.assertEqual(text.count(b"\x1b"), 2)
 

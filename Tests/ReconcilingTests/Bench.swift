@@ -29,7 +29,7 @@ final class TestLedger: Ledger {
 /// A reconciler over a real folder, with hints by hand and time that only the test moves.
 struct Desk: ~Copyable {
     let root: PathBytes
-    let ledger = TestLedger()
+    let ledger: TestLedger
     private var reconciler: Reconciler
     private var now = ContinuousClock.now
     private(set) var told: [FileEvent] = []
@@ -37,13 +37,14 @@ struct Desk: ~Copyable {
 
     init(
         _ root: PathBytes, _ pattern: String = "**", mask: EventMask = .differences, types: Set<FileType> = [.file],
-        settle: SettlePolicy = SettlePolicy(quiet: .milliseconds(100)), existing: Bool = false, tail: Int? = nil,
-        isReady: Bool = true
+        settle: SettlePolicy = SettlePolicy(quiet: .milliseconds(100)), beginning: Beginning = .silent,
+        tail: Int? = nil, ledger: TestLedger = TestLedger(), isReady: Bool = true
     ) throws {
         self.root = root
+        self.ledger = ledger
         let filter = PathFilter(globs: [try Glob(root.appending(pattern).bytes)], isTree: settle.isTree)
         let view = View(
-            name: "v", filter: filter, types: types, mask: mask, settle: settle, tellsExisting: existing,
+            name: "v", filter: filter, types: types, mask: mask, settle: settle, beginning: beginning,
             tailBytes: tail)
         reconciler = Reconciler(views: [view], ledger: ledger, isPatient: true) { _ in }
         if isReady { take(reports: [.listing(root, .scan), .listed(root, .scan), .ready(folders: 1)]) }
@@ -64,6 +65,16 @@ struct Desk: ~Copyable {
         reconciler.take(HintQueue.Batch(hints: batch, reports: reports), at: now)
         commit()
     }
+
+    /// Hands over the first listing of a tree that holds these names.
+    mutating func list(_ names: [String]) {
+        take(reports: [.listing(root, .scan)])
+        take(names.map { ($0, .listed) }, origin: .scan)
+        take(reports: [.listed(root, .scan), .ready(folders: 1)])
+    }
+
+    /// Notes mount points where nothing is mounted now.
+    mutating func noteAway(_ points: [PathBytes]) { reconciler.noteAway(points) }
 
     /// Lets time go by, and looks at what is due then.
     mutating func wait(_ duration: Duration = .milliseconds(150)) {

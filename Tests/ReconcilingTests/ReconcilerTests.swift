@@ -31,7 +31,7 @@ struct ReconcilerTests {
             let desk = try Desk(tree.root, isReady: false)
             #expect(desk.unsettled(and: ["a"], origin: .scan) == [])
             #expect(desk.unsettled(and: ["a"], origin: .live) == [tree.path("a")])
-            let asking = try Desk(tree.root, existing: true, isReady: false)
+            let asking = try Desk(tree.root, beginning: .told, isReady: false)
             #expect(asking.unsettled(and: ["a"], origin: .scan) == [tree.path("a")])
         }
     }
@@ -276,7 +276,7 @@ struct ReconcilerTests {
             TestFile.makeFolder(tree.path("d"))
             TestFile.write(tree.path("d/new"), "y")
             let mask: EventMask = [.created, .scanBegan, .scanEnded]
-            var desk = try Desk(tree.root, mask: mask, existing: true, isReady: false)
+            var desk = try Desk(tree.root, mask: mask, beginning: .told, isReady: false)
             desk.take(
                 [("old", .listed), ("d", .listed), ("d/new", .listed)], origin: .scan,
                 reports: [.listing(tree.root, .scan), .listed(tree.root, .scan), .ready(folders: 2)])
@@ -286,7 +286,7 @@ struct ReconcilerTests {
             #expect(words.last == "scan_end .")
             #expect(Set(words.dropFirst().dropLast()) == ["created old", "created d/new"])
             TestFile.makeFolder(tree.path("empty"))
-            var nothing = try Desk(tree.path("empty"), mask: mask, existing: true)
+            var nothing = try Desk(tree.path("empty"), mask: mask, beginning: .told)
             #expect(nothing.words() == ["scan_begin .", "scan_end ."])
             var silent = try Desk(tree.path("empty"), mask: mask)
             #expect(silent.words() == [])
@@ -560,6 +560,31 @@ struct ReconcilerTests {
                 desk.wait()
                 #expect(desk.words() == ["moved \(to)", "modified \(to)"])
             }
+        }
+    }
+
+    @Test func `S04 what is written after a rename is told, though its sign comes after the look`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, mask: [.created, .modified, .deleted])
+            TestFile.write(tree.path("a"), "1")
+            desk.take([("a", written)])
+            desk.wait()
+            #expect(desk.words() == ["created a"])
+            #expect(rename(tree.path("a").description, tree.path("b").description) == 0)
+            desk.take([("a", [.vanished, .moved]), ("b", [.appeared, .moved])])
+            #expect(desk.words() == ["deleted a", "created b"])
+            // As large as before, and later by the clock of the file system.
+            let before = DiskProbe.look(at: tree.path("b"))
+            let isLater = Deadline.wait {
+                TestFile.write(tree.path("b"), "2")
+                return DiskProbe.look(at: tree.path("b")) != before
+            }
+            #expect(isLater)
+            desk.wait()
+            #expect(desk.words() == ["modified b"])
+            desk.take([("b", [.written, .closed])])
+            desk.wait()
+            #expect(desk.words() == [])
         }
     }
 

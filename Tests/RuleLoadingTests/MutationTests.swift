@@ -57,7 +57,7 @@ struct MutationTests {
         return lengths
     }
 
-    @Test(.timeLimit(.minutes(10)), arguments: 0..<10)
+    @Test(.timeLimit(.minutes(15)), arguments: 0..<10)
     func `whatever is in a file, loading ends and points into the file`(seed: Int) {
         let files = TestFile.names(in: Golden.folder).filter { $0.suffix(5).elementsEqual(".yaml".utf8) }
             .compactMap { TestFile.read(Golden.folder.appending($0)) }.filter { $0.count < 2_000 }

@@ -49,6 +49,8 @@ package final class RunningProgram {
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
 
         var values = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.description]
+        // As root the journal would be everybody's.
+        values["XDG_STATE_HOME"] = folder.appending(".state").description
         values.merge(environment) { _, new in new }
         // env(1) enters the folder and becomes the program: Swift does not see posix_spawn's own way.
         let words = ["/usr/bin/env", "-C", folder.description, executable.description] + arguments
@@ -56,7 +58,9 @@ package final class RunningProgram {
         var envp: [UnsafeMutablePointer<CChar>?] = values.map { strdup("\($0)=\($1)") } + [nil]
         defer { for pointer in argv + envp { free(pointer) } }
         var pid = pid_t()
-        let error = posix_spawn(&pid, "/usr/bin/env", &actions, &attributes, &argv, &envp)
+        let error = Descriptors.whileNoneIsWritten {
+            posix_spawn(&pid, "/usr/bin/env", &actions, &attributes, &argv, &envp)
+        }
         precondition(error == 0, "cannot start \(executable): errno \(error)")
         self.pid = pid
     }
@@ -90,7 +94,12 @@ package final class RunningProgram {
     }
 
     /// Waits for its end; nil when it does not come in time.
-    package func wait(within limit: Duration = .seconds(30)) -> Int32? {
+    package func wait(within limit: Duration = .seconds(120)) -> Int32? {
         Deadline.poll(within: limit) { exitStatus() }
     }
+}
+
+extension String {
+    /// The end of a text that may be long.
+    package func lastLines(_ count: Int) -> String { split(separator: "\n").suffix(count).joined(separator: "\n") }
 }

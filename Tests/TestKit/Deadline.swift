@@ -1,12 +1,14 @@
 import Glibc
 
 /// Waits for facts, never for a while.
+///
+/// A deadline is met only by a test that fails, so it is long: a machine may do nothing for some seconds.
 package enum Deadline {
     /// Asks every few milliseconds until the answer is there.
     ///
     /// - Returns: The answer; nil when the deadline has passed without one.
     package static func poll<Answer>(
-        within limit: Duration = .seconds(20), _ question: () throws -> Answer?
+        within limit: Duration = .seconds(60), _ question: () throws -> Answer?
     ) rethrows -> Answer? {
         let deadline = ContinuousClock.now + limit
         while true {
@@ -17,7 +19,7 @@ package enum Deadline {
     }
 
     /// Waits until the condition holds; false when it did not in time.
-    package static func wait(within limit: Duration = .seconds(20), until condition: () throws -> Bool) rethrows -> Bool
+    package static func wait(within limit: Duration = .seconds(60), until condition: () throws -> Bool) rethrows -> Bool
     {
         try poll(within: limit) { try condition() ? true : nil } ?? false
     }

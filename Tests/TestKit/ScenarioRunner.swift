@@ -200,6 +200,7 @@ package final class ScenarioRunner {
     private func signal(_ name: String) throws {
         let numbers = [
             "TERM": SIGTERM, "INT": SIGINT, "KILL": SIGKILL, "USR1": SIGUSR1, "STOP": SIGSTOP, "CONT": SIGCONT,
+            "USR2": SIGUSR2,
         ]
         guard let number = numbers[name] else { throw Failure(description: "unknown signal '\(name)'") }
         program?.signal(number)
@@ -299,13 +300,12 @@ package final class ScenarioRunner {
     /// Without order it may come behind others, which are expected later.
     private func expectEvent(_ line: Scenario.Line, inOrder: Bool) throws {
         let target = path(line, 2)
-        let limit = Duration.seconds(20)
         var wanted: [String: [UInt8]] = [:]
         for place in stride(from: 3, to: line.words.count - 1, by: 2) {
             wanted[line.text(place)] = line.words[place + 1]
         }
         func isWanted(_ seen: Seen) -> Bool { seen.event == line.text(1) && seen.bytes == target }
-        let found = try Deadline.poll(within: limit) { () throws -> Seen? in
+        let found = try Deadline.poll { () throws -> Seen? in
             let lines = program?.lines ?? []
             while taken.remove(consumed) != nil { consumed += 1 }
             for place in lines.indices.dropFirst(consumed) where !taken.contains(place) {

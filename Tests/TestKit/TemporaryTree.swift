@@ -21,8 +21,8 @@ package func withTempTree<Result>(_ body: (borrowing TemporaryTree) throws -> Re
 /// What tests do to files, by exact bytes and without Foundation's opinions.
 package enum TestFile {
     /// Makes a folder that nobody else has; whoever asks for it removes it.
-    package static func makeTemporaryFolder() -> PathBytes {
-        var template = Array("/tmp/alight-test-XXXXXX".utf8CString)
+    package static func makeTemporaryFolder(_ word: String = "test") -> PathBytes {
+        var template = Array("/tmp/alight-\(word)-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
         return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
     }
@@ -42,10 +42,12 @@ package enum TestFile {
     package static func write(_ path: PathBytes, _ bytes: [UInt8], appending: Bool = false, mode: mode_t = 0o644) {
         makeFolder(path.parent)
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | (appending ? O_APPEND : O_TRUNC)
-        let descriptor = path.withCString { open($0, flags, mode) }
-        precondition(descriptor >= 0, "cannot write \(path): errno \(errno)")
-        put(descriptor, bytes)
-        close(descriptor)
+        Descriptors.write {
+            let descriptor = path.withCString { open($0, flags, mode) }
+            precondition(descriptor >= 0, "cannot write \(path): errno \(errno)")
+            put(descriptor, bytes)
+            close(descriptor)
+        }
     }
 
     package static func put(_ descriptor: Int32, _ bytes: [UInt8]) {

@@ -33,7 +33,8 @@ package struct PluginHandler: Handler {
         let ended = host.run(open.map { invocations[$0] }, most: most) { _ in
             PluginHost.Call(
                 executable: plugin.executable, arguments: plugin.arguments + [Array("run".utf8)],
-                program: plugin.title, isIdempotent: plugin.description.idempotent ?? true, answers: true)
+                program: plugin.title, isIdempotent: plugin.description.idempotent ?? true, answers: true,
+                parameters: plugin.description.parameters)
         }
         for (index, outcome) in zip(open, ended) { outcomes[index] = outcome }
         return outcomes.compactMap(\.self)

@@ -34,6 +34,8 @@ package struct PluginHost: Sendable {
         var isIdempotent = true
         /// Whether standard output is a response, not log.
         var answers: Bool
+        /// Which of the parameters are secret.
+        var parameters: ParameterSchema?
     }
 
     /// Most bytes of one request.
@@ -71,30 +73,31 @@ package struct PluginHost: Sendable {
         } catch {
             return all(Outcome(.retry, error.message, code: "scratch"))
         }
-        guard let request = try? PluginRequest(invocations, scratch: scratch).encoded() else {
+        let request = PluginRequest(invocations, scratch: scratch)
+        guard let input = try? request.encoded() else {
             remove(scratch, first.log)
             return all(Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request"))
         }
-        guard request.count <= Self.requestLimit else {
+        guard input.count <= Self.requestLimit else {
             remove(scratch, first.log)
             guard invocations.count > 1 else {
-                let message = "the request has \(request.count) bytes, and 1 MiB is allowed"
+                let message = "the request has \(input.count) bytes, and 1 MiB is allowed"
                 return all(Outcome(.failed, message, code: "bad-request"))
             }
             let half = invocations.count / 2
             return run(invocations.prefix(half), call) + run(invocations.dropFirst(half), call)
         }
         defer { remove(scratch, first.log) }
-        return run(program, first, count: invocations.count, request: request, scratch: scratch)
+        return run(program, first, request, input: input, scratch: scratch)
     }
 
     /// Runs the program once, in the environment of the first event.
     private func run(
-        _ call: Call, _ invocation: Invocation, count: Int, request: Data, scratch: PathBytes
+        _ call: Call, _ invocation: Invocation, _ request: PluginRequest, input: Data, scratch: PathBytes
     ) -> [Outcome] {
         let command = Command(
             executable: call.executable, arguments: call.arguments,
-            environment: variables(for: invocation, scratch: scratch), directory: scratch, input: Array(request),
+            environment: variables(for: invocation, scratch: scratch), directory: scratch, input: Array(input),
             output: call.answers ? .collected(limit: 1 << 20) : .reported, timeout: invocation.timeout, grace: grace)
         var log = ProgramLog(logger: invocation.log)
         let ended = launcher.run(command, stop: invocation.stop) { report in
@@ -107,8 +110,12 @@ package struct PluginHost: Sendable {
         let table = OutcomeTable(
             program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: scratch,
             timeout: invocation.timeout)
-        let (outcomes, remarks) = table.outcomes(of: ended, count: count)
+        var (outcomes, remarks) = table.outcomes(of: ended, count: request.events.count)
         for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
+        let kept = KeptRequest(request, sent: input, schema: call.parameters)
+        for index in outcomes.indices {
+            outcomes[index].process = ProcessFacts(ended.way, request: kept.text(for: index))
+        }
         return outcomes
     }
 
@@ -132,6 +139,7 @@ package struct PluginHost: Sendable {
             ("ALIGHT_PATH", event.path.bytes), ("ALIGHT_FROM", event.from?.bytes ?? []),
             ("ALIGHT_ROOT", event.root.bytes),
             ("ALIGHT_RELATIVE", Array(event.path.relative(to: event.root) ?? event.path.lastComponent)),
+            ("ALIGHT_REASON", text(job.previous?.message ?? "").filter { $0 != 0 }),
             ("ALIGHT_SCRATCH", scratch.bytes),
         ]
     }

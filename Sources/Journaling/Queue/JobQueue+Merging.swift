@@ -51,7 +51,13 @@ extension JobQueue {
             attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
         job.isInterrupted = outcome.isInterrupted
         if !counts { job.attempt -= 1 }
-        guard job.isDifference, job.event.tail == nil else {
+        putBack(job, due: due, hasFacts: hasFacts)
+    }
+
+    /// Puts a job back, or lets a newer one do its work.
+    mutating func putBack(_ job: Job, due: ContinuousClock.Instant, hasFacts: Bool) {
+        var job = job
+        guard job.isDifference, job.event.tail == nil, !job.isAlone else {
             // What it tells, nothing newer does.
             enqueue(job, due: due, hasFacts: hasFacts)
             return

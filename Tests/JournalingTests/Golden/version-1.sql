@@ -46,6 +46,7 @@ CREATE TABLE jobs (
     state TEXT NOT NULL,
     attempt INTEGER NOT NULL,
     is_interrupted INTEGER NOT NULL,
+    is_alone INTEGER NOT NULL DEFAULT 0,
     position INTEGER NOT NULL,
     created INTEGER NOT NULL,
     due INTEGER,
@@ -103,17 +104,17 @@ INSERT INTO ledger VALUES
 INSERT INTO jobs VALUES
     ('01HF7YAT00AAAAAAAAAAAAAAAA', 'thumbs', CAST('/in/a' AS BLOB), 'created',
         '{"event":"created","path":"/in/a","root":"/in","snapshot":{"type":"file","size":5,"mtime":[1700000000,0],"ctime":[1700000000,0],"btime":[1700000000,0],"device":34359738369,"inode":7,"birth":1700000000000000000,"mode":420,"uid":0,"gid":0,"nlink":1},"origin":"live","time":[1700000000,0]}',
-        31, 'running', 2, 0, 4, 1700000000000000000, 1700000000000000000, NULL, NULL, NULL, NULL, NULL),
+        31, 'running', 2, 0, 0, 4, 1700000000000000000, 1700000000000000000, NULL, NULL, NULL, NULL, NULL),
     ('01HF7YAT00BBBBBBBBBBBBBBBB', 'thumbs', CAST('/in/b' AS BLOB), 'created',
         '{"event":"created","path":"/in/b","root":"/in","snapshot":{"type":"file","size":5,"mtime":[1700000000,0],"ctime":[1700000000,0],"btime":[1700000000,0],"device":34359738369,"inode":7,"birth":1700000000000000000,"mode":420,"uid":0,"gid":0,"nlink":1},"origin":"live","time":[1700000000,0]}',
-        31, 'pending', 1, 0, 5, 1700000000000000000, 1, NULL, '{"attempt":1,"outcome":"retry","message":"busy"}',
+        31, 'pending', 1, 0, 0, 5, 1700000000000000000, 1, NULL, '{"attempt":1,"outcome":"retry","message":"busy"}',
         '[{"outcome":"succeeded","message":"ok"}]', NULL, NULL),
     ('01HF7YAT00CCCCCCCCCCCCCCCC', 'thumbs', CAST('/in/c' AS BLOB), 'created',
         '{"event":"created","path":"/in/c","root":"/in","snapshot":{"type":"file","size":5,"mtime":[1700000000,0],"ctime":[1700000000,0],"btime":[1700000000,0],"device":34359738369,"inode":7,"birth":1700000000000000000,"mode":420,"uid":0,"gid":0,"nlink":1},"origin":"live","time":[1700000000,0]}',
-        31, 'dead', 5, 0, 1, 1700000000000000000, NULL, 1700000000000000000, NULL, NULL, 'no', NULL),
+        31, 'dead', 5, 0, 0, 1, 1700000000000000000, NULL, 1700000000000000000, NULL, NULL, 'no', NULL),
     ('01HF7YAT00DDDDDDDDDDDDDDDD', 'sort', CAST('/in/a' AS BLOB), 'created',
         '{"event":"created","path":"/in/a","root":"/in","snapshot":{"type":"file","size":5,"mtime":[1700000000,0],"ctime":[1700000000,0],"btime":[1700000000,0],"device":34359738369,"inode":7,"birth":1700000000000000000,"mode":420,"uid":0,"gid":0,"nlink":1},"origin":"live","time":[1700000000,0]}',
-        31, 'succeeded', 1, 0, 2, 1700000000000000000, NULL, 1700000000000000000, NULL, NULL, '', NULL);
+        31, 'succeeded', 1, 0, 0, 2, 1700000000000000000, NULL, 1700000000000000000, NULL, NULL, '', NULL);
 INSERT INTO attempts VALUES
     ('01HF7YAT00BBBBBBBBBBBBBBBB', 1700000000000000000, 1, 1000000, 'retry', 'busy', NULL, 75, NULL, 'log', '{}');
 INSERT INTO mounts VALUES (CAST('/in' AS BLOB), 34359738369, 2, 0);

@@ -1,0 +1,68 @@
+import FileEvents
+import FileWatching
+import Journaling
+import Reconciling
+import Rules
+import Settling
+
+// What was known before this run, and what it means for the first look.
+extension Ruleset {
+    /// Tells the journal which rules run, and makes their views.
+    ///
+    /// - Parameters:
+    ///   - journal: What is known of each.
+    ///   - isOnce: Whether the files that are there are what is wanted.
+    /// - Returns: A view for each rule, in order.
+    func views(beginning journal: any Journal, isOnce: Bool) -> [View] {
+        let records = rules.map { RuleRecord(name: $0.name, formerly: $0.formerly, selection: $0.selection) }
+        let starts = journal.begin(records, at: DiskProbe.now())
+        return rules.map { View($0, beginning: $0.beginning(starts[$0.name] ?? .fresh, isOnce: isOnce)) }
+    }
+}
+
+extension Rule {
+    /// What is news at the first listing.
+    fileprivate func beginning(_ start: RuleStart, isOnce: Bool) -> Beginning {
+        let isWanted = isOnce || existing == .process
+        if start == .fresh { return isWanted ? .told : .silent }
+        guard catchUp else { return .renewed }
+        return switch start {
+        case .fresh, .resumed: .compared(since: nil)
+        case .unfinished(let began): .compared(since: isWanted ? nil : began)
+        case .reselected(let last): .compared(since: isOnce ? nil : last)
+        }
+    }
+}
+
+extension MountRecord {
+    /// The mount points through which files of the roots are seen, or may be.
+    static func present(for roots: [PathBytes]) -> [MountRecord] {
+        let points = MountTable.points
+        var wanted: Set<PathBytes> = []
+        for root in roots {
+            // A root may be a link, or not be there yet.
+            var real = root
+            while DiskProbe.resolve(real) == nil, real.parent != real { real = real.parent }
+            guard let real = DiskProbe.resolve(real) else { continue }
+            wanted.formUnion(points.filter { $0.isInside(real) })
+            if let holder = points.filter({ real.isInside($0) }).max(by: { $0.bytes.count < $1.bytes.count }) {
+                wanted.insert(holder)
+            }
+        }
+        return wanted.sorted().compactMap { point in
+            guard case .present(let snapshot) = DiskProbe.look(at: point) else { return nil }
+            return MountRecord(point: point, identity: snapshot.identity)
+        }
+    }
+
+    /// Whether what was mounted there is not to be seen there now.
+    var isAway: Bool {
+        // The first file system is always there, be it another one in each container.
+        guard point != "/" else { return false }
+        guard MountTable.points.contains(point), case .present(let snapshot) = DiskProbe.look(at: point) else {
+            return true
+        }
+        // The number of the device may be another one after a boot.
+        return snapshot.identity.inode != identity.inode || snapshot.identity.birth != identity.birth
+    }
+}

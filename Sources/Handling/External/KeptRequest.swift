@@ -1,0 +1,109 @@
+import Foundation
+import PluginProtocol
+import Rules
+
+/// A request as the journal keeps it: without secrets, bounded, and of a batch with one event alone.
+struct KeptRequest {
+    /// More is left out, so that a journal of many attempts stays small.
+    static let limit = 64 << 10
+    /// What stands for the value of a secret parameter.
+    static let secret = JSONValue.string("***")
+
+    private let request: PluginRequest
+    private let schema: ParameterSchema?
+    /// The request as it was sent, when it may be kept like that.
+    private let sent: String?
+
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - data: The same, as it was sent.
+    ///   - schema: Which of the parameters are secret; nil for a program without any.
+    init(_ request: PluginRequest, sent data: Data, schema: ParameterSchema?) {
+        self.request = request
+        self.schema = schema?.hasSecrets == true ? schema : nil
+        let isWhole = self.schema == nil && request.events.count == 1 && data.count <= Self.limit
+        sent = isWhole ? String(decoding: data.dropLast(data.last == 0x0A ? 1 : 0), as: UTF8.self) : nil
+    }
+
+    /// The request as it is kept with the attempt of one of its events.
+    ///
+    /// In a batch it has that event alone, and in `event_count` how many there
+    /// were: kept with each of them, all would be kept that many times.
+    func text(for index: Int) -> String {
+        if let sent { return sent }
+        var kept = request
+        kept.events = [request.events[index]]
+        if let schema {
+            kept.with = schema.withoutSecrets(kept.with)
+            kept.events[0].with = kept.events[0].with.map(schema.withoutSecrets)
+        }
+        guard let data = try? kept.encoded(), let value = try? JSONDecoder().decode(JSONValue.self, from: data),
+            var object = value.object
+        else { return "{}" }
+        if request.events.count > 1 { object["event_count"] = .integer(Int64(request.events.count)) }
+        return Self.bounded(object)
+    }
+
+    /// The object as text, what can be large in it replaced by a remark until it is small enough.
+    private static func bounded(_ object: [String: JSONValue]) -> String {
+        var object = object
+        var text = text(of: .object(object))
+        var event = object["events"]?.array?.first?.object ?? [:]
+        for key in ["tail", "before", "same_as", "with"] where text.utf8.count > limit {
+            guard let value = event[key] else { continue }
+            event[key] = remark(on: value)
+            object["events"] = [.object(event)]
+            text = self.text(of: .object(object))
+        }
+        for key in ["with", "steps", "previous", "events"] where text.utf8.count > limit {
+            guard let value = object[key] else { continue }
+            object[key] = remark(on: value)
+            text = self.text(of: .object(object))
+        }
+        return text
+    }
+
+    private static func remark(on value: JSONValue) -> JSONValue {
+        .string("[\(text(of: value).utf8.count) bytes left out]")
+    }
+
+    private static func text(of value: JSONValue) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+    }
+}
+
+extension ProcessFacts {
+    /// What is kept of a program that has ended; what Alight itself has ended has neither status nor signal.
+    init(_ way: Ended.Way, request: String) {
+        self.init(request: request)
+        switch way {
+        case .exited(let status): self.status = status
+        case .signalled(let number): signal = number
+        case .timedOut, .stopped, .outputTooLarge, .couldNotStart, .notLaunched: break
+        }
+    }
+}
+
+extension ParameterSchema {
+    /// Whether any value that it describes is secret.
+    fileprivate var hasSecrets: Bool {
+        writeOnly == true || items?.hasSecrets == true || properties?.values.contains(where: \.hasSecrets) == true
+    }
+
+    /// The value with everything secret in it replaced.
+    fileprivate func withoutSecrets(_ value: JSONValue) -> JSONValue {
+        if writeOnly == true { return KeptRequest.secret }
+        switch value {
+        case .object(let members):
+            return .object(
+                Dictionary(
+                    uniqueKeysWithValues: members.map { key, member in
+                        (key, properties?[key]?.withoutSecrets(member) ?? member)
+                    }))
+        case .array(let elements): return .array(elements.map { items?.withoutSecrets($0) ?? $0 })
+        default: return value
+        }
+    }
+}

@@ -1,0 +1,104 @@
+package import FileEvents
+package import Globbing
+package import Rules
+
+/// Which jobs of a journal are wanted; what is left empty asks for nothing.
+package struct JournalQuery: Sendable {
+    /// Which paths are wanted.
+    package enum Paths: Sendable, Hashable {
+        /// Those that match; the glob is absolute.
+        case matching(Glob)
+        /// The path itself, and all that is below it.
+        case inside(PathBytes)
+    }
+
+    package var states: Set<JobState> = []
+    package var rule: String?
+    package var paths: Paths?
+    /// Jobs that ended since then, and of those that have not ended the ones that were found since then.
+    package var since: Timestamp?
+    /// Most jobs; nil for all.
+    package var limit: Int?
+
+    package init(
+        states: Set<JobState> = [], rule: String? = nil, paths: Paths? = nil, since: Timestamp? = nil, limit: Int? = nil
+    ) {
+        self.states = states
+        self.rule = rule
+        self.paths = paths
+        self.since = since
+        self.limit = limit
+    }
+
+    /// Whether the path is one of those that are wanted.
+    func takes(_ path: PathBytes) -> Bool {
+        switch paths {
+        case nil: true
+        case .matching(let glob): glob.matches(path.bytes)
+        case .inside(let folder): path.isInside(folder)
+        }
+    }
+
+    /// The bounds of all paths that are wanted, as SQLite compares bytes: from the first to below the second.
+    var pathBounds: (from: [UInt8], below: [UInt8])? {
+        let root: [UInt8]
+        switch paths {
+        case nil: return nil
+        case .matching(let glob): root = glob.root
+        case .inside(let folder): root = folder.bytes
+        }
+        guard root.count > 1, root.first == .slash else { return nil }
+        // The character after the slash: between them is all that is below the root.
+        return (root, root + [.slash + 1])
+    }
+}
+
+/// A job as the journal has it.
+package struct JobEntry: Sendable, Hashable {
+    package var id: JobID
+    package var rule: String
+    package var path: PathBytes
+    /// The word of the event.
+    package var event: String
+    package var state: JobState
+    package var attempt: Int
+    /// When the job was made.
+    package var created: Timestamp
+    /// When it is due, while it is pending.
+    package var due: Timestamp?
+    package var ended: Timestamp?
+    package var message: String?
+    package var code: String?
+
+    /// When it ended, or was made.
+    package var time: Timestamp { ended ?? created }
+}
+
+/// A job with all that the journal knows of it.
+package struct JobDetails: Sendable, Hashable {
+    package var job: JobEntry
+    /// Whether the attempt before was cut off.
+    package var isInterrupted: Bool
+    /// What is known of the event, the attempt before and the finished steps: JSON.
+    package var facts: String
+    package var previous: String?
+    package var steps: String?
+    /// In their order.
+    package var attempts: [AttemptEntry]
+}
+
+/// An attempt as the journal has it.
+package struct AttemptEntry: Sendable, Hashable {
+    package var number: Int
+    package var started: Timestamp
+    package var duration: Duration
+    /// The word of the outcome.
+    package var outcome: String
+    package var message: String
+    package var code: String?
+    package var status: Int32?
+    package var signal: Int32?
+    package var log: String?
+    /// The request, JSON.
+    package var request: String?
+}

@@ -1,0 +1,146 @@
+import FileEvents
+import Foundation
+import GRDB
+package import Rules
+
+extension JournalReader {
+    private static let columns =
+        "id, rule, path, event, state, attempt, created, due, ended, message, code"
+
+    /// The jobs that the query asks for, the newest first.
+    ///
+    /// - Parameter query: Which jobs.
+    /// - Returns: The jobs, and whether there are more than the query's limit.
+    /// - Throws: When the journal can't be read.
+    package func jobs(_ query: JournalQuery) throws(JournalFault) -> (jobs: [JobEntry], hasMore: Bool) {
+        let (condition, arguments) = Self.condition(query)
+        return try read { database in
+            let sql = "SELECT \(Self.columns) FROM jobs \(condition) ORDER BY id DESC"
+            let rows = try Row.fetchCursor(database, sql: sql, arguments: arguments)
+            var jobs: [JobEntry] = []
+            while let row = try rows.next() {
+                if query.paths != nil, !query.takes(Self.path(row)) { continue }
+                if let limit = query.limit, jobs.count >= limit { return (jobs, true) }
+                jobs.append(Self.job(row))
+            }
+            return (jobs, false)
+        }
+    }
+
+    /// How many jobs there are in each state, for states that have any.
+    package func counts() throws(JournalFault) -> [JobState: Int] {
+        try read { database in
+            var counts: [JobState: Int] = [:]
+            for row in try Row.fetchAll(database, sql: "SELECT state, count(*) FROM jobs GROUP BY state") {
+                let word: String = row[0]
+                if let state = JobState(rawValue: word) { counts[state] = row[1] }
+            }
+            return counts
+        }
+    }
+
+    /// The jobs whose ids begin so, the oldest first.
+    ///
+    /// - Parameters:
+    ///   - prefix: In capitals; ids have digits and capital letters alone.
+    ///   - limit: Most jobs.
+    /// - Returns: The jobs.
+    /// - Throws: When the journal can't be read.
+    package func jobs(beginningWith prefix: String, limit: Int) throws(JournalFault) -> [JobEntry] {
+        try read { database in
+            let sql = "SELECT \(Self.columns) FROM jobs WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
+            // A tilde comes after all that an id has.
+            let rows = try Row.fetchAll(database, sql: sql, arguments: [prefix, prefix + "~", limit])
+            return rows.map(Self.job)
+        }
+    }
+
+    /// All that is known of a job; nil for an id that is unknown.
+    package func details(of id: JobID) throws(JournalFault) -> JobDetails? {
+        try read { database in
+            let sql = "SELECT \(Self.columns), is_interrupted, facts, previous, steps FROM jobs WHERE id = ?"
+            guard let row = try Row.fetchOne(database, sql: sql, arguments: [id.description]) else { return nil }
+            let attempts = try Row.fetchAll(
+                database,
+                sql: """
+                    SELECT number, started, duration, outcome, message, code, status, signal, log, request
+                    FROM attempts WHERE job = ? ORDER BY started, number
+                    """,
+                arguments: [id.description])
+            return JobDetails(
+                job: Self.job(row), isInterrupted: row[11], facts: row[12], previous: row[13], steps: row[14],
+                attempts: attempts.map(Self.attempt))
+        }
+    }
+
+    /// The states of jobs; those that are unknown are left out.
+    package func states(of ids: [JobID]) throws(JournalFault) -> [JobID: JobState] {
+        try read { database in
+            var states: [JobID: JobState] = [:]
+            let statement = try database.cachedStatement(sql: "SELECT state FROM jobs WHERE id = ?")
+            for id in ids {
+                let word = try String.fetchOne(statement, arguments: [id.description])
+                states[id] = word.flatMap(JobState.init(rawValue:))
+            }
+            return states
+        }
+    }
+
+    // MARK: Rows
+
+    private static func condition(_ query: JournalQuery) -> (sql: String, arguments: StatementArguments) {
+        var conditions: [String] = []
+        var arguments = StatementArguments()
+        if !query.states.isEmpty {
+            // As text of the statement, so that SQLite sees which index serves it.
+            let words = query.states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
+            conditions.append(query.states.count == 1 ? "state = \(words)" : "state IN (\(words))")
+        }
+        if let rule = query.rule {
+            conditions.append("rule = ?")
+            arguments += [rule]
+        }
+        if let bounds = query.pathBounds {
+            conditions.append("path >= ? AND path < ?")
+            arguments += [Data(bounds.from), Data(bounds.below)]
+        }
+        if let since = query.since {
+            conditions.append("coalesce(ended, created) >= ?")
+            arguments += [nanoseconds(since)]
+        }
+        return (conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND "), arguments)
+    }
+
+    private static func job(_ row: Row) -> JobEntry {
+        let id: String = row[0]
+        let state: String = row[4]
+        return JobEntry(
+            id: JobID(id), rule: row[1], path: path(row), event: row[3],
+            state: JobState(rawValue: state) ?? .pending, attempt: row[5], created: time(row[6]),
+            due: (row[7] as Int64?).map(time), ended: (row[8] as Int64?).map(time), message: row[9], code: row[10])
+    }
+
+    private static func attempt(_ row: Row) -> AttemptEntry {
+        AttemptEntry(
+            number: row[0], started: time(row[1]), duration: .nanoseconds(row[2] as Int64), outcome: row[3],
+            message: row[4], code: row[5], status: row[6], signal: row[7], log: row[8], request: row[9])
+    }
+
+    private static func path(_ row: Row) -> PathBytes { PathBytes(row[2] as Data) }
+
+    /// A moment that is kept as nanoseconds since 1970.
+    static func time(_ nanoseconds: Int64) -> Timestamp {
+        let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return rest < 0
+            ? Timestamp(seconds: seconds - 1, nanoseconds: UInt32(rest + 1_000_000_000))
+            : Timestamp(seconds: seconds, nanoseconds: UInt32(rest))
+    }
+
+    /// A moment as nanoseconds since 1970, of which there are 292 years in both directions.
+    static func nanoseconds(_ time: Timestamp) -> Int64 {
+        let (whole, overflow) = time.seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        if overflow { return time.seconds < 0 ? .min : .max }
+        let (sum, isOver) = whole.addingReportingOverflow(Int64(time.nanoseconds))
+        return isOver ? .max : sum
+    }
+}

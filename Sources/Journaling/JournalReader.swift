@@ -1,0 +1,185 @@
+package import FileEvents
+import GRDB
+import Glibc
+
+/// Looks at a journal's file, whether Alight is running or not.
+///
+/// It takes no lock that an Alight would wait for, and changes nothing but the
+/// table of requests. What one call returns was all there at one moment.
+package final class JournalReader: Sendable {
+    package let path: PathBytes
+    private let database: DatabaseQueue
+
+    /// Opens the file.
+    ///
+    /// - Throws: When there is none, when it is no journal or one of a newer
+    ///   Alight, when it is damaged or can't be read.
+    package init(_ path: PathBytes) throws(JournalFault) {
+        self.path = path
+        try Self.check(path)
+        database = try Self.open(path)
+        try read { database in
+            // A folder that can't be written to may hold tables that were not finished.
+            let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
+            let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+            guard application == JournalSchema.application, version > 0 else { throw Self.noJournal(path) }
+            guard version <= JournalSchema.migrations.count else { throw Self.newer(path, version) }
+            guard version == JournalSchema.migrations.count else { throw Self.older(path) }
+        }
+    }
+
+    /// Runs queries that all see the same moment.
+    func read<Answer>(_ body: (Database) throws -> Answer) throws(JournalFault) -> Answer {
+        do {
+            return try database.read(body)
+        } catch {
+            throw Self.fault(error, path)
+        }
+    }
+
+    /// Runs the statements in one transaction, on a connection of its own that may write.
+    func write<Answer>(_ body: (Database) throws -> Answer) throws(JournalFault) -> Answer {
+        do {
+            let database = try DatabaseQueue(path: Self.name(of: path), configuration: Self.configuration())
+            defer { try? database.close() }
+            return try database.write(body)
+        } catch {
+            throw Self.fault(error, path)
+        }
+    }
+
+    private static func configuration() -> Configuration {
+        var configuration = Configuration()
+        configuration.label = "alight-journal-reader"
+        // A commit of the engine takes milliseconds; on a slow disk some more.
+        configuration.busyMode = .timeout(5)
+        return configuration
+    }
+
+    /// Opens a connection that can only read.
+    private static func open(_ path: PathBytes) throws(JournalFault) -> DatabaseQueue {
+        var configuration = configuration()
+        configuration.readonly = true
+        do {
+            let database = try DatabaseQueue(path: name(of: path), configuration: configuration)
+            _ = try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") }
+            return database
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_CANTOPEN && isWhole(path) {
+            // SQLite wants to put its -shm file beside a journal, and can't where nobody may write. As nobody
+            // can have written to the file without that, it may be read as if it never changed.
+            do {
+                return try DatabaseQueue(path: uri(of: path) + "?immutable=1", configuration: configuration)
+            } catch {
+                throw fault(error, path)
+            }
+        } catch {
+            throw fault(error, path)
+        }
+    }
+
+    /// Whether everything is in the file itself, and nothing in the one beside it that is yet to be moved there.
+    private static func isWhole(_ path: PathBytes) -> Bool {
+        var status = stat()
+        return PathBytes(path.bytes + "-wal".utf8).withCString { stat($0, &status) } != 0 || status.st_size == 0
+    }
+
+    /// The name by which SQLite finds the file, whatever bytes it has.
+    private static func name(of path: PathBytes) -> String { path.text ?? uri(of: path) }
+
+    private static func uri(of path: PathBytes) -> String {
+        let plain = Set("/-._~".utf8)
+        let digits = Array("0123456789ABCDEF".utf8)
+        var name = Array("file://".utf8)
+        for byte in path.bytes {
+            let isLetter = (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+            name += isLetter || plain.contains(byte) ? [byte] : [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
+        return String(decoding: name, as: UTF8.self)
+    }
+}
+
+// MARK: - What can be wrong
+
+extension JournalReader {
+    /// Looks at the file itself, about which SQLite's messages say little.
+    private static func check(_ path: PathBytes) throws(JournalFault) {
+        var status = stat()
+        guard path.withCString({ stat($0, &status) }) == 0 else {
+            let number = errno
+            if number == ENOENT || number == ENOTDIR { throw missing(path) }
+            throw unreadable(path, String(cString: strerror(number)))
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw JournalFault(
+                mayPass: false, description: "'\(path)' is no file, and so no journal",
+                help: "name the journal's file with --journal")
+        }
+        guard path.withCString({ access($0, R_OK) }) == 0 else {
+            throw unreadable(path, String(cString: strerror(errno)))
+        }
+        if status.st_size == 0 { throw noJournal(path) }
+    }
+
+    private static func missing(_ path: PathBytes) -> JournalFault {
+        JournalFault(
+            mayPass: false, description: "there is no journal at '\(path)'",
+            help: "run `alight run`, or name it with --journal")
+    }
+
+    private static func unreadable(_ path: PathBytes, _ reason: String) -> JournalFault {
+        JournalFault(
+            mayPass: false, description: "the journal '\(path)' can't be read: \(reason)",
+            help: "run it as the user that Alight runs as, or as root")
+    }
+
+    private static func noJournal(_ path: PathBytes) -> JournalFault {
+        JournalFault(
+            mayPass: false, description: "'\(path)' is not a journal of Alight",
+            help: "name the journal's file with --journal")
+    }
+
+    private static func newer(_ path: PathBytes, _ version: Int) -> JournalFault {
+        JournalFault(
+            mayPass: false,
+            description: "the journal '\(path)' is of a newer Alight: its version is \(version), and this Alight "
+                + "knows \(JournalSchema.migrations.count)",
+            help: "use the Alight that wrote it, or a newer one")
+    }
+
+    private static func older(_ path: PathBytes) -> JournalFault {
+        JournalFault(
+            mayPass: false, description: "the journal '\(path)' is of an older Alight",
+            help: "run `alight run` once, which brings it up to date")
+    }
+
+    /// What an error of SQLite means.
+    private static func fault(_ error: any Error, _ path: PathBytes) -> JournalFault {
+        if let fault = error as? JournalFault { return fault }
+        guard let error = error as? DatabaseError else { return unreadable(path, "\(error)") }
+        switch error.resultCode {
+        case .SQLITE_NOTADB: return noJournal(path)
+        case .SQLITE_CORRUPT:
+            return JournalFault(
+                mayPass: false, description: "the journal '\(path)' is damaged: \(error.message ?? "\(error)")",
+                help: "put a copy of it back, or move it away: the next run begins a new one")
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
+            return JournalFault(
+                mayPass: false, description: "the journal '\(path)' can't be written",
+                help: "run it as the user that Alight runs as, or as root")
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            return JournalFault(
+                mayPass: true, description: "the journal '\(path)' is being written to all the time",
+                help: "try again")
+        case .SQLITE_FULL:
+            return JournalFault(
+                mayPass: true, description: "the journal '\(path)' can't be written: no room is left on its disk",
+                help: "make room")
+        case .SQLITE_CANTOPEN:
+            return JournalFault(
+                mayPass: false,
+                description: "the journal '\(path)' can't be opened, since its folder can't be written to",
+                help: "copy it, with the files '-wal' and '-shm' beside it, to a folder of your own, and name that")
+        default: return unreadable(path, error.message ?? "\(error)")
+        }
+    }
+}

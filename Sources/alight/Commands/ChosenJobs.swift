@@ -1,0 +1,133 @@
+import ArgumentParser
+import Glibc
+import Journaling
+import Rules
+
+/// The jobs that `retry` and `discard` are for, and what is asked for them.
+struct ChosenJobs: ParsableArguments {
+    @Argument(help: ArgumentHelp("Ids of jobs, or the beginnings of them.", valueName: "id"))
+    var ids: [String] = []
+
+    @Flag(help: "All dead letters.")
+    var all = false
+
+    @Option(help: ArgumentHelp("All dead letters of this rule.", valueName: "name"))
+    var rule: String?
+
+    /// What a command asks for jobs.
+    struct Wish {
+        /// The states in which a job has to be that is named by its id.
+        var states: Set<JobState>
+        /// Why it is not done for a job in another state.
+        var refusal: String
+        /// What is said of a job for which it was asked.
+        var done: String
+        var request: (JobID) -> JournalRequest
+    }
+
+    /// Looks at what was given.
+    ///
+    /// - Throws: `ValidationError` when no jobs are named, or in more than one way.
+    func check(_ command: String) throws {
+        switch (ids.isEmpty ? 0 : 1) + (all ? 1 : 0) + (rule == nil ? 0 : 1) {
+        case 0: throw ValidationError("name jobs by their ids, or write 'alight \(command) --all' or '--rule NAME'")
+        case 1: try JobName.validate(ids)
+        default: throw ValidationError("ids, '--all' and '--rule' can't be used together")
+        }
+    }
+
+    /// Asks for each of the jobs, and says so, or why not.
+    ///
+    /// - Throws: `Exit`, with the status of the program.
+    func ask(_ wish: Wish, _ journal: JournalOptions) throws {
+        let reader = try journal.open()
+        var hasFailed = false
+        let jobs = try Faults.said { () throws(JournalFault) in try find(wish, reader, &hasFailed) }
+        if jobs.isEmpty {
+            if ids.isEmpty {
+                let of = rule.map { " of the rule '\(Display.text($0))'" } ?? ""
+                Output.error.write("there are no dead letters\(of)")
+            }
+            throw Exit(hasFailed ? .runtimeError : .done)
+        }
+        let delivery = try Faults.said { () throws(JournalFault) in
+            try RequestDelivery.deliver(jobs.map { wish.request($0.id) }, reader)
+        }
+        let lines = jobs.map { "\($0.id) \(wish.done): \(Display.text($0.rule)): \(Display.path($0.path))" }
+        Output.standard.write(lines.joined(separator: "\n"))
+        if let note = delivery.note { Output.error.write(note) }
+        throw Exit(hasFailed ? .runtimeError : .done)
+    }
+
+    /// The jobs for which it can be done, each once; what is wrong with the others has been said.
+    private func find(
+        _ wish: Wish, _ reader: JournalReader, _ hasFailed: inout Bool
+    ) throws(JournalFault) -> [JobEntry] {
+        if ids.isEmpty {
+            // The oldest first, so that they are tried again in the order in which they came.
+            return try reader.jobs(JournalQuery(states: [.dead], rule: rule)).jobs.reversed()
+        }
+        var jobs: [JobEntry] = []
+        var seen: Set<JobID> = []
+        for name in ids {
+            switch try JobName.find(name, in: reader) {
+            case .success(let job) where wish.states.contains(job.state):
+                if seen.insert(job.id).inserted { jobs.append(job) }
+            case .success(let job):
+                hasFailed = true
+                Output.error.write("error: job \(job.id) \(job.state.sentence): \(wish.refusal)")
+            case .failure(let problem):
+                hasFailed = true
+                problem.say()
+            }
+        }
+        return jobs
+    }
+}
+
+extension JobState {
+    /// What is said of a job in this state.
+    var sentence: String {
+        switch self {
+        case .pending: "is pending"
+        case .running: "is running"
+        case .succeeded: "has succeeded"
+        case .skipped: "was skipped"
+        case .dead: "is a dead letter"
+        }
+    }
+}
+
+/// What became of requests.
+enum RequestDelivery {
+    /// The running Alight has taken them.
+    case taken
+    /// An Alight runs and has not taken them yet.
+    case waiting
+    /// No Alight runs: the next one takes them.
+    case kept
+
+    /// How long a running Alight is waited for.
+    private static let patience = Duration.seconds(5)
+
+    /// Leaves requests in the journal, and waits for the Alight that has it.
+    static func deliver(_ requests: [JournalRequest], _ reader: JournalReader) throws(JournalFault) -> RequestDelivery {
+        let last = try reader.request(requests)
+        guard reader.isInUse else { return .kept }
+        let deadline = ContinuousClock.now + patience
+        while try reader.openRequests(upTo: last) > 0 {
+            if ContinuousClock.now > deadline { return .waiting }
+            usleep(10_000)
+        }
+        return .taken
+    }
+
+    /// What a person has to know of it.
+    var note: String? {
+        switch self {
+        case .taken: nil
+        case .waiting: "the running Alight has not taken this up yet; it is in the journal, and will be"
+        case .kept: "Alight is not running: this is done at its next start"
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import ArgumentParser
+import FileEvents
+import Globbing
+import Glibc
+import Journaling
+import Rules
+import Settling
+
+extension JobState: ExpressibleByArgument {
+    public static var allValueStrings: [String] { ["pending", "running", "succeeded", "skipped", "dead"] }
+}
+
+/// `alight jobs`: what is in the journal.
+struct JobsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "jobs",
+        abstract: "List jobs: what is to be done, what was done, and what has failed.",
+        discussion: """
+            The newest come first. On a terminal it is a table that fits, elsewhere one line a job: id, state, rule, \
+            path, event, attempt, time and message, separated by tabs.
+
+              alight jobs --state dead --since 1d
+              alight jobs --state dead --rule scans | cut -f 1 | xargs alight retry
+              alight jobs --path ~/Scans
+
+            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
+            """)
+
+    @Option(
+        name: .customLong("state"),
+        help: ArgumentHelp("Only jobs in this state; may be repeated.", valueName: "state"))
+    var states: [JobState] = []
+
+    @Option(help: ArgumentHelp("Only jobs of this rule.", valueName: "name"))
+    var rule: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Only jobs for this file, for what is below this folder, or for what matches this quoted glob.",
+            valueName: "glob"))
+    var path: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Only jobs that ended since then, or have not ended and were made since then.",
+            discussion: "A length of time such as 2h or 7d, a date such as 2026-11-20, or '2026-11-20 10:24'.",
+            valueName: "when"))
+    var since: String?
+
+    @Option(help: ArgumentHelp("At most so many jobs, 0 for all.", valueName: "n"))
+    var limit = 50
+
+    @Flag(help: "Print one JSON object a line.")
+    var json = false
+
+    @OptionGroup var journal: JournalOptions
+
+    func validate() throws {
+        _ = try query(now: DiskProbe.now())
+        _ = try journal.file()
+    }
+
+    func run() throws {
+        let now = DiskProbe.now()
+        let query = try query(now: now)
+        let reader = try journal.open()
+        let (jobs, hasMore) = try Faults.said { () throws(JournalFault) in try reader.jobs(query) }
+        guard !jobs.isEmpty else {
+            let counts = try Faults.said { () throws(JournalFault) in try reader.counts() }
+            Output.error.write(Self.nothing(counts, isFiltered: query.asksForAnything))
+            throw Exit(.done)
+        }
+        let table = JobTable(jobs: jobs, now: now, hasColor: Output.standard.hasColor)
+        let lines: [String]
+        if json {
+            lines = jobs.map { Reporter.json($0.object) }
+        } else {
+            lines = TerminalText.width.map { table.lines(width: $0) } ?? table.plainLines
+        }
+        Output.standard.write(lines.joined(separator: "\n"))
+        if hasMore {
+            Output.error.write("these are the \(jobs.count) newest; there are more, see --limit")
+        }
+    }
+
+    private func query(now: Timestamp) throws -> JournalQuery {
+        guard limit >= 0 else { throw ValidationError("'--limit \(limit)' is negative; write 0 for all") }
+        var query = JournalQuery(states: Set(states), rule: rule, limit: limit == 0 ? nil : limit)
+        if let path { query.paths = try Self.paths(path) }
+        if let since {
+            do throws(MomentProblem) {
+                query.since = try TimeText.parse(since, now: now)
+            } catch {
+                throw ValidationError("--since: \(Display.text(error.message)); \(error.help)")
+            }
+        }
+        return query
+    }
+
+    /// What a person names: a file or folder, that need not exist any more, or a glob.
+    private static func paths(_ text: String) throws -> JournalQuery.Paths {
+        let given = RawArguments.paths([text])[0]
+        guard !given.bytes.isEmpty else { throw ValidationError("'--path' is empty") }
+        let current = ProgramSurroundings.currentFolder
+        let isAbsolute = given.bytes.first == .slash
+        let path = (isAbsolute ? given : current.appending(given.bytes)).normalized
+        var status = stat()
+        let isThere = path.withCString { lstat($0, &status) } == 0
+        guard !isThere, given.bytes.contains(where: { "*?[{".utf8.contains($0) }) else { return .inside(path) }
+        // The folder in front of a relative glob is no part of it, so it is taken literally.
+        let pattern = isAbsolute ? given : PathBytes(Glob.escaped(current.bytes)).appending(given.bytes)
+        do throws(GlobError) {
+            return .matching(try Glob(pattern.bytes, options: Glob.Options(matchesHidden: true)))
+        } catch {
+            throw ValidationError("--path: \(Display.text(error.message)); \(error.help)")
+        }
+    }
+
+    /// Says what there is, where nothing is listed.
+    private static func nothing(_ counts: [JobState: Int], isFiltered: Bool) -> String {
+        let states: [JobState] = [.pending, .running, .succeeded, .skipped, .dead]
+        let there = states.compactMap { state in counts[state].map { "\($0) \(state.rawValue)" } }
+        if there.isEmpty { return "the journal has no jobs" }
+        return "no job is like that; the journal has \(there.joined(separator: ", "))"
+    }
+}
+
+extension JournalQuery {
+    /// Whether it leaves out jobs by what they are.
+    fileprivate var asksForAnything: Bool { !states.isEmpty || rule != nil || paths != nil || since != nil }
+}

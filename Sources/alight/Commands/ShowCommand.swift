@@ -1,0 +1,46 @@
+import ArgumentParser
+import Journaling
+
+/// `alight show`: all that is known of a job.
+struct ShowCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show",
+        abstract: "Show a job: why it was made, each attempt, and what the last one was asked and wrote.",
+        discussion: """
+            The values of secret parameters are not in the journal, and so not here: they are shown as ***.
+
+            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
+            """)
+
+    @Argument(help: ArgumentHelp("The job's id, or the beginning of it.", valueName: "id"))
+    var id: String
+
+    @Flag(help: "Print one JSON object, with the requests and logs of all attempts.")
+    var json = false
+
+    @OptionGroup var journal: JournalOptions
+
+    func validate() throws {
+        try JobName.validate([id])
+        _ = try journal.file()
+    }
+
+    func run() throws {
+        let reader = try journal.open()
+        let details = try Faults.said { () throws(JournalFault) -> JobDetails? in
+            switch try JobName.find(id, in: reader) {
+            case .success(let job): return try reader.details(of: job.id)
+            case .failure(let problem):
+                problem.say()
+                return nil
+            }
+        }
+        guard let details else { throw Exit(.runtimeError) }
+        if json {
+            Output.standard.write(Reporter.json(details.object))
+        } else {
+            let report = JobReport(details: details, hasColor: Output.standard.hasColor)
+            Output.standard.write(report.lines.joined(separator: "\n"))
+        }
+    }
+}

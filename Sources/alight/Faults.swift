@@ -1,0 +1,26 @@
+import Journaling
+
+/// What commands do about a journal that can't be used.
+enum Faults {
+    /// Does something with a journal.
+    ///
+    /// - Throws: `Exit` when the journal can't be used; it has been said.
+    static func said<Answer>(_ body: () throws(JournalFault) -> Answer) throws -> Answer {
+        do throws(JournalFault) {
+            return try body()
+        } catch {
+            Output.error.write("error: \(Display.text(error.description))\n    help: \(error.help)")
+            throw Exit(.runtimeError)
+        }
+    }
+}
+
+extension JournalOptions {
+    /// Opens the journal that was named, or the usual one, to look at it.
+    ///
+    /// - Throws: `Exit` when it can't be used; it has been said.
+    func open() throws -> JournalReader {
+        let file = try file()
+        return try Faults.said { () throws(JournalFault) in try JournalReader(file) }
+    }
+}

@@ -1,0 +1,52 @@
+import ArgumentParser
+import Journaling
+import Rules
+
+/// How people name a job: by its id, or by the beginning of it.
+enum JobName {
+    /// Fewer characters say too little of when a job was made to name one.
+    private static let least = 4
+    /// Most jobs that are told of when a beginning fits several.
+    private static let mostCandidates = 10
+
+    /// Why a name names no job.
+    struct Problem: Error {
+        var message: String
+        var help: String
+
+        func say() { Output.error.write("error: \(message)\n    help: \(help)") }
+    }
+
+    /// Looks at names before a journal is opened.
+    ///
+    /// - Throws: `ValidationError` for names that are too short.
+    static func validate(_ names: [String]) throws {
+        for name in names where name.utf8.count < least {
+            throw ValidationError("'\(Display.text(name))' is no id; give \(least) characters of it at least")
+        }
+    }
+
+    /// The one job whose id begins so.
+    ///
+    /// Case does not count: ids have no small letters.
+    static func find(_ name: String, in reader: JournalReader) throws(JournalFault) -> Result<JobEntry, Problem> {
+        let id = name.uppercased()
+        let isID = id.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+        let found = isID ? try reader.jobs(beginningWith: id, limit: mostCandidates + 1) : []
+        if found.count == 1 { return .success(found[0]) }
+        if let exact = found.first(where: { $0.id.description == id }) { return .success(exact) }
+        let shown = Display.text(name)
+        guard !found.isEmpty else {
+            let message = "there is no job '\(shown)' in '\(Display.path(reader.path))'"
+            return .failure(Problem(message: message, help: "`alight jobs` lists them"))
+        }
+        let candidates = found.prefix(mostCandidates).map { job in
+            "\n    \(job.id)  \(job.state.rawValue)  \(Display.text(job.rule)): \(job.event) \(Display.path(job.path))"
+        }
+        let rest = found.count > mostCandidates ? "\n    …" : ""
+        return .failure(
+            Problem(
+                message: "'\(shown)' is the beginning of several jobs:\(candidates.joined())\(rest)",
+                help: "give more of the id"))
+    }
+}

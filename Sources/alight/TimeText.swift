@@ -1,0 +1,93 @@
+import FileEvents
+import Glibc
+import Rules
+
+/// Moments as people write and read them, in local time.
+enum TimeText {
+    private static let form =
+        "write a length of time such as 30m, 2h or 7d, a date such as 2026-11-20, or both parts of "
+        + "one: '2026-11-20 10:24'"
+
+    /// Reads a moment: so long ago, a date, or a date and a time of day.
+    ///
+    /// - Parameters:
+    ///   - text: `2h`, `2026-11-20`, `2026-11-20 10:24`, `2026-11-20T10:24:03`, with `Z` behind it for UTC, or `10:24`.
+    ///   - now: The present.
+    /// - Returns: The moment.
+    /// - Throws: What is wrong, and what to write.
+    static func parse(_ text: String, now: Timestamp) throws(MomentProblem) -> Timestamp {
+        if let moment = date(text, now: now) { return moment }
+        do throws(DurationProblem) {
+            let length = try DurationText.parse(text)
+            return now.advanced(by: .zero - length)
+        } catch {
+            // What has the marks of a date was meant as one.
+            guard text.contains("-") || text.contains(":") || !text.contains(where: \.isNumber) else {
+                throw MomentProblem(message: error.message, help: error.help)
+            }
+            throw MomentProblem(message: "'\(text.prefix(40))' is no moment", help: form)
+        }
+    }
+
+    /// Reads a date, a time of day, or both with a blank or `T` between them.
+    private static func date(_ text: String, now: Timestamp) -> Timestamp? {
+        let isUTC = text.hasSuffix("Z") && text.contains(":")
+        let words = text.dropLast(isUTC ? 1 : 0).split(omittingEmptySubsequences: false) { $0 == " " || $0 == "T" }
+        var parts = tm()
+        var day = words.first.flatMap { numbers($0, separator: "-", widths: [4, 2, 2]) }
+        let clock = words.last.flatMap {
+            numbers($0, separator: ":", widths: [2, 2]) ?? numbers($0, separator: ":", widths: [2, 2, 2])
+        }
+        if day == nil, clock != nil, words.count == 1, !isUTC {
+            var seconds = time_t(now.seconds)
+            var today = tm()
+            localtime_r(&seconds, &today)
+            day = [today.tm_year + 1900, today.tm_mon + 1, today.tm_mday]
+        } else if words.count != (clock == nil ? 1 : 2) {
+            return nil
+        }
+        guard let day else { return nil }
+        (parts.tm_year, parts.tm_mon, parts.tm_mday) = (day[0] - 1900, day[1] - 1, day[2])
+        if let clock {
+            guard clock[0] < 24, clock[1] < 60, clock.count < 3 || clock[2] < 60 else { return nil }
+            (parts.tm_hour, parts.tm_min, parts.tm_sec) = (clock[0], clock[1], clock.count > 2 ? clock[2] : 0)
+        }
+        parts.tm_isdst = isUTC ? 0 : -1
+        let moment = isUTC ? timegm(&parts) : mktime(&parts)
+        // The 31st of February becomes a day of March.
+        guard parts.tm_mday == day[2], parts.tm_mon == day[1] - 1 else { return nil }
+        return Timestamp(seconds: Int64(moment), nanoseconds: 0)
+    }
+
+    /// Numbers of so many digits each; nil when the text is something else.
+    private static func numbers(_ text: Substring, separator: Character, widths: [Int]) -> [Int32]? {
+        let words = text.split(separator: separator, omittingEmptySubsequences: false)
+        let isDigits = words.allSatisfy { $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
+        guard isDigits, words.map(\.utf8.count) == widths else { return nil }
+        return words.compactMap { Int32($0) }
+    }
+
+    /// `10:24:03` of a moment today, else `2026-11-20 10:24`.
+    static func short(_ time: Timestamp, now: Timestamp) -> String {
+        let day = text(now, "%Y-%m-%d")
+        return text(time, "%Y-%m-%d") == day ? text(time, "%H:%M:%S") : text(time, "%Y-%m-%d %H:%M")
+    }
+
+    /// `2026-11-20 10:24:03`.
+    static func long(_ time: Timestamp) -> String { text(time, "%Y-%m-%d %H:%M:%S") }
+
+    private static func text(_ time: Timestamp, _ format: String) -> String {
+        var seconds = time_t(time.seconds)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        var buffer = [CChar](repeating: 0, count: 40)
+        let length = strftime(&buffer, buffer.count, format, &parts)
+        return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}
+
+/// Why a text is no moment.
+struct MomentProblem: Error, Hashable {
+    var message: String
+    var help: String
+}

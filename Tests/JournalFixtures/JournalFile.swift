@@ -1,0 +1,136 @@
+package import FileEvents
+import Foundation
+import GRDB
+import Journaling
+package import Rules
+
+/// A journal's file with rows that a test puts in.
+package final class JournalFile {
+    package let path: PathBytes
+    private let database: DatabaseQueue
+
+    /// Makes the tables.
+    ///
+    /// - Parameters:
+    ///   - path: Where; there must be nothing yet.
+    ///   - version: What the file says of its version.
+    /// - Throws: What SQLite throws.
+    package init(_ path: PathBytes, version: Int = JournalSchema.migrations.count) throws {
+        self.path = path
+        var configuration = Configuration()
+        configuration.journalMode = .wal
+        // Tests hold a transaction open as a busy engine might.
+        configuration.allowsUnsafeTransactions = true
+        database = try DatabaseQueue(path: path.description, configuration: configuration)
+        try database.write { database in
+            for migration in JournalSchema.migrations { try database.execute(sql: migration) }
+            try database.execute(sql: "PRAGMA application_id = \(JournalSchema.application)")
+            try database.execute(sql: "PRAGMA user_version = \(version)")
+        }
+    }
+
+    /// Closes the file; what is in it stays, and the files beside it go.
+    package func close() throws { try database.close() }
+
+    package func add(_ jobs: [SampleJob]) throws {
+        try database.write { database in
+            let job = try database.makeStatement(
+                sql: """
+                    INSERT INTO jobs (id, rule, path, event, facts, mask, state, attempt, is_interrupted, position,
+                        created, due, ended, previous, steps, message, code)
+                    VALUES (?, ?, ?, ?, ?, 3, ?, ?, 0, ?, ?, ?, ?, NULL, NULL, ?, ?)
+                    """)
+            let attempt = try database.makeStatement(
+                sql: """
+                    INSERT INTO attempts (job, started, number, duration, outcome, message, code, status, signal, log,
+                        request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    """)
+            for (position, sample) in jobs.enumerated() {
+                try job.execute(arguments: [
+                    sample.id, sample.rule, Data(sample.path.bytes), sample.event, sample.facts, sample.state.rawValue,
+                    sample.attempts.count, position, Self.time(sample.created), sample.due.map(Self.time),
+                    sample.ended.map(Self.time), sample.message, sample.code,
+                ])
+                for (index, one) in sample.attempts.enumerated() {
+                    try attempt.execute(arguments: [
+                        sample.id, Self.time(sample.created + 2 + 10 * index), index + 1, one.nanoseconds, one.outcome,
+                        one.message, one.code, one.status, one.signal, one.log, one.request,
+                    ])
+                }
+            }
+        }
+    }
+
+    /// Runs statements as the engine might, for example ones that hold the file.
+    package func execute(_ sql: String) throws { try database.writeWithoutTransaction { try $0.execute(sql: sql) } }
+
+    /// The requests: verb, job, rule and path.
+    package func requests() throws -> [[String?]] {
+        try database.read { database in
+            try Row.fetchAll(database, sql: "SELECT verb, job, rule, path FROM requests ORDER BY id").map { row in
+                [row[0], row[1], row[2], (row[3] as Data?).map { String(decoding: $0, as: UTF8.self) }]
+            }
+        }
+    }
+
+    private static func time(_ seconds: Int) -> Int64 { Int64(seconds) * 1_000_000_000 }
+}
+
+/// A job as a row, with what a test does not care about filled in.
+package struct SampleJob {
+    package var id: String
+    package var rule = "scans"
+    package var path: PathBytes
+    package var event = "created"
+    package var facts = "{}"
+    package var state: JobState
+    /// Seconds since 1970.
+    package var created: Int
+    package var due: Int?
+    package var ended: Int?
+    package var message: String?
+    package var code: String?
+    package var attempts: [SampleAttempt] = []
+
+    /// 2026-11-20 10:24:00 UTC.
+    package static let start = 1_795_170_240
+
+    /// A job of the second `second` after ``start``, whose id says that, too.
+    package init(_ second: Int, _ state: JobState, _ path: PathBytes, rule: String = "scans") {
+        created = Self.start + second
+        id = JobID(now: Timestamp(seconds: Int64(created), nanoseconds: 0), random: (UInt64(second), 0)).description
+        self.state = state
+        self.path = path
+        self.rule = rule
+        switch state {
+        case .pending: due = created + 60
+        case .running: break
+        case .succeeded, .skipped, .dead: ended = created + 30
+        }
+    }
+}
+
+/// An attempt as a row.
+package struct SampleAttempt {
+    package var nanoseconds: Int64 = 1_250_000_000
+    package var outcome: String
+    package var message: String
+    package var code: String?
+    package var status: Int32?
+    package var signal: Int32?
+    package var log: String?
+    package var request: String?
+
+    package init(
+        _ outcome: String, _ message: String = "", code: String? = nil, status: Int32? = nil, signal: Int32? = nil,
+        log: String? = nil, request: String? = nil
+    ) {
+        self.outcome = outcome
+        self.message = message
+        self.code = code
+        self.status = status
+        self.signal = signal
+        self.log = log
+        self.request = request
+    }
+}

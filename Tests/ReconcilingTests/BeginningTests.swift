@@ -1,0 +1,112 @@
+import FileEvents
+import FileWatching
+import Glibc
+import Reconciling
+import Settling
+import TestKit
+import Testing
+
+/// What a first listing tells when there was a run before.
+struct BeginningTests {
+    private static let policy = SettlePolicy(quiet: .milliseconds(100), writers: .ignore)
+
+    /// A tree with the files `same`, `more`, `gone` and `name`, of which all are known.
+    private static func known(_ tree: borrowing TemporaryTree) throws -> TestLedger {
+        for name in ["same", "more", "gone", "name"] { TestFile.write(tree.path(name), name) }
+        var desk = try Desk(tree.root, settle: policy, isReady: false)
+        desk.list(["same", "more", "gone", "name"])
+        #expect(desk.words() == [])
+        return desk.ledger
+    }
+
+    /// What may happen while nobody looks.
+    private static func change(_ tree: borrowing TemporaryTree) {
+        TestFile.write(tree.path("more"), "more and more")
+        unlink(tree.path("gone").description)
+        rename(tree.path("name").description, tree.path("other").description)
+        TestFile.write(tree.path("new"), "new")
+    }
+
+    @Test func `S25 what happened between two runs is told as if live`() throws {
+        try withTempTree { tree in
+            let ledger = try Self.known(tree)
+            Self.change(tree)
+            var desk = try Desk(
+                tree.root, settle: Self.policy, beginning: .compared(since: nil), ledger: ledger, isReady: false)
+            desk.list(["same", "more", "other", "new"])
+            desk.wait()
+            desk.wait()
+            let origins = Set(desk.told.map(\.origin))
+            #expect(desk.words().sorted() == ["created new", "deleted gone", "modified more", "moved other"])
+            #expect(origins == [.scan])
+            // And that is known now.
+            var again = try Desk(
+                tree.root, settle: Self.policy, beginning: .compared(since: nil), ledger: ledger, isReady: false)
+            again.list(["same", "more", "other", "new"])
+            again.wait()
+            #expect(again.words() == [])
+        }
+    }
+
+    @Test func `S25 a view that does not catch up takes everything for known`() throws {
+        try withTempTree { tree in
+            let ledger = try Self.known(tree)
+            Self.change(tree)
+            var desk = try Desk(tree.root, settle: Self.policy, beginning: .renewed, ledger: ledger, isReady: false)
+            desk.list(["same", "more", "other", "new"])
+            desk.wait()
+            #expect(desk.words() == [])
+            for (name, isKnown) in [("more", true), ("new", true), ("other", true), ("gone", false), ("name", false)] {
+                #expect((ledger.snapshot(view: "v", path: tree.path(name)) != nil) == isKnown, "\(name)")
+            }
+            #expect(ledger.snapshot(view: "v", path: tree.path("more"))?.size == 13)
+        }
+    }
+
+    @Test func `a path that is new to a view is told only if something has happened to it since`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("old"), "old")
+            // The clock of a file system moves in steps.
+            var status = stat()
+            #expect(stat(tree.path("old").description, &status) == 0)
+            let since = Timestamp(seconds: Int64(status.st_ctim.tv_sec), nanoseconds: UInt32(status.st_ctim.tv_nsec))
+            let new = tree.path("new")
+            let isLater = Deadline.wait {
+                TestFile.write(new, "new")
+                return stat(new.description, &status) == 0
+                    && since
+                        < Timestamp(
+                            seconds: Int64(status.st_ctim.tv_sec), nanoseconds: UInt32(status.st_ctim.tv_nsec))
+            }
+            #expect(isLater)
+            var desk = try Desk(
+                tree.root, settle: Self.policy, beginning: .compared(since: since), isReady: false)
+            desk.list(["old", "new"])
+            desk.wait()
+            #expect(desk.words() == ["created new"])
+            #expect(desk.ledger.snapshot(view: "v", path: tree.path("old")) != nil)
+        }
+    }
+
+    @Test func `S08 what was on a file system that is not mounted at the start is not deleted`() throws {
+        try withTempTree { tree in
+            let ledger = try Self.known(tree)
+            for name in ["same", "gone"] {
+                // As a journal knows it that was written before a boot.
+                var snapshot = try #require(ledger.snapshot(view: "v", path: tree.path(name)))
+                snapshot.mount = 0
+                if name == "gone" { snapshot.identity.deviceMinor += 77 }
+                ledger.apply([LedgerEntry(view: "v", path: tree.path(name), snapshot: snapshot)])
+                unlink(tree.path(name).description)
+            }
+            for (away, words) in [([tree.root], ["deleted same"]), ([], ["deleted gone"])] {
+                var desk = try Desk(
+                    tree.root, settle: Self.policy, beginning: .compared(since: nil), ledger: ledger, isReady: false)
+                desk.noteAway(away)
+                desk.list(["more", "name"])
+                desk.wait()
+                #expect(desk.words() == words)
+            }
+        }
+    }
+}
