@@ -107,7 +107,7 @@ let package = Package(
             path: "Tests/MirrorDriver", swiftSettings: strict),
         tests(
             "EndToEnd",
-            ["FileEvents", "JournalFixtures", "TestKit", "alight", "alight-launch", "mirror-driver"],
+            ["FileEvents", "JournalFixtures", "Rules", "TestKit", "alight", "alight-launch", "mirror-driver"],
             exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
         tests("FileObserving", ["FileEvents", "FileObserving", "RawInotify", "TestKit"]),
