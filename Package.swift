@@ -105,9 +105,17 @@ let package = Package(
         .executableTarget(
             name: "mirror-driver", dependencies: ["CAlightLinux", "CTestKit", "FileEvents", "TestKit"],
             path: "Tests/MirrorDriver", swiftSettings: strict),
+        // Kills the program while files change, and compares what was done with what is there.
+        .executableTarget(name: "crash-recorder", dependencies: ["CTestKit"], path: "Tests/CrashRecorder"),
+        .executableTarget(
+            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "TestKit", grdb], path: "Tests/CrashDriver",
+            swiftSettings: strict),
         tests(
             "EndToEnd",
-            ["FileEvents", "JournalFixtures", "Rules", "TestKit", "alight", "alight-launch", "mirror-driver"],
+            [
+                "FileEvents", "JournalFixtures", "Rules", "TestKit", "alight", "alight-launch", "crash-driver",
+                "crash-recorder", "mirror-driver",
+            ],
             exclude: ["Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
         tests("FileObserving", ["FileEvents", "FileObserving", "RawInotify", "TestKit"]),

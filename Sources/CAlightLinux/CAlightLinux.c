@@ -165,6 +165,27 @@ int cal_rename_exchange(const char *one, const char *other) {
     return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0 ? 0 : errno;
 }
 
+// By /proc, because AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH.
+static const char *descriptor_name(int descriptor, char buffer[static 64]) {
+    snprintf(buffer, 64, "/proc/self/fd/%d", descriptor);
+    return buffer;
+}
+
+int cal_open_unnamed(const char *folder, unsigned int mode) {
+    int descriptor = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+    if (descriptor < 0) return -errno;
+    char name[64];
+    if (access(descriptor_name(descriptor, name), F_OK) == 0) return descriptor;
+    close(descriptor);
+    return -EOPNOTSUPP;
+}
+
+int cal_link_descriptor(int descriptor, const char *path) {
+    char name[64];
+    int result = linkat(AT_FDCWD, descriptor_name(descriptor, name), AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+    return result == 0 ? 0 : errno;
+}
+
 int cal_clone(int source, int destination) { return ioctl(destination, FICLONE, source) == 0 ? 0 : errno; }
 
 int64_t cal_copy_range(int source, int destination, size_t count) {

@@ -29,6 +29,12 @@ struct Attempt: Sendable {
         var change: Snapshot?
         /// Whether no step is left to be done for it.
         var isOver = false
+        /// Whether an action has begun with it.
+        var hasBegun = false
+        /// Why it failed for good; nil if it did not, or nothing is to be done then.
+        var failure: String?
+        /// How the actions ended that were done because it failed for good.
+        var aftermath: [Outcome] = []
 
         init(_ job: Job) { self.job = job }
 
@@ -63,9 +69,10 @@ struct Attempt: Sendable {
         for index in parts.indices {
             if let early = lookAgain(parts[index].job) ?? compareContent(&parts[index].job) { parts[index].end(early) }
         }
-        let begun = parts.indices.filter { !parts[$0].isOver }
+        for index in parts.indices where !parts[index].isOver { parts[index].hasBegun = true }
         runSteps(&parts)
-        for index in begun {
+        runOnFailure(&parts)
+        for index in parts.indices where parts[index].hasBegun || !parts[index].aftermath.isEmpty {
             if case .outcome(let outcome) = parts[index].ending { noteOwnWrites(outcome, &parts[index]) }
         }
         return Result(
@@ -82,6 +89,8 @@ struct Attempt: Sendable {
         // A step that was done may have moved the file: what follows is its business.
         guard job.steps.isEmpty else { return nil }
         switch DiskProbe.look(at: job.event.path) {
+        case .absent where job.event.kind == .moved && job.isAlone:
+            return nil
         case .absent where job.event.kind == .moved:
             // The old name is still to be told of: as a deletion, or as a move to where the file is now.
             return .changed
@@ -91,7 +100,7 @@ struct Attempt: Sendable {
             return .outcome(Outcome(.retry, "it can't be looked at (errno \(errno))", code: "unreadable"))
         case .present(let snapshot):
             guard job.event.kind == .created || job.event.kind == .modified, snapshot.type == .file,
-                !snapshot.hasSameContent(as: job.event.snapshot)
+                !snapshot.hasSameContent(as: job.event.snapshot), !job.isAlone
             else { return nil }
             return .changed
         }
@@ -102,7 +111,7 @@ struct Attempt: Sendable {
     /// The checksum is kept in the job, and with the ledger's snapshot when the job has succeeded.
     private func compareContent(_ job: inout Job) -> Ending? {
         let event = job.event
-        guard rule.sameContent == .ignore, job.steps.isEmpty, event.snapshot.type == .file,
+        guard rule.sameContent == .ignore, job.steps.isEmpty, !job.isAlone, event.snapshot.type == .file,
             event.kind == .created || event.kind == .modified
         else { return nil }
         switch ContentDigest.sha256(of: event.path, stop: stop) {
@@ -152,6 +161,45 @@ struct Attempt: Sendable {
         }
     }
 
+    /// Does once what the rule has for jobs that are not tried again; how that ends is only told.
+    private func runOnFailure(_ parts: inout [Part]) {
+        guard !rule.onFailure.isEmpty else { return }
+        var open: [Int: Job] = [:]
+        for (index, part) in parts.enumerated() {
+            guard case .outcome(let outcome) = part.ending,
+                rule.retry.isDeadly(outcome, attempt: part.job.attempt)
+            else { continue }
+            parts[index].failure = outcome.message
+            var job = part.job
+            job.steps = []
+            job.previous = PreviousAttempt(
+                attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+            open[index] = job
+        }
+        let now = DiskProbe.now()
+        for action in rule.onFailure {
+            var due: [(index: Int, job: Job)] = []
+            for (index, job) in open.sorted(by: { $0.key < $1.key }) {
+                if let taken = action.events, !taken.takes(job.event.kind, changed: job.event.changed) {
+                    let message = "it doesn't take the event '\(job.event.kind.rawValue)'"
+                    parts[index].add(Outcome(.skipped, message), of: action)
+                    open[index] = nil
+                } else {
+                    due.append((index, job))
+                }
+            }
+            guard !due.isEmpty else { return }
+            let outcomes = perform(action, due.map { invocation($0.job, now: now, timeout: rule.timeout) })
+            precondition(outcomes.count == due.count, "an action has one outcome for each of its events")
+            for ((index, job), outcome) in zip(due, outcomes) {
+                parts[index].add(outcome, of: action)
+                var job = job
+                job.steps.append(outcome)
+                open[index] = outcome.ending == .succeeded ? job : nil
+            }
+        }
+    }
+
     private func invocation(_ job: Job, now: Timestamp, timeout: Duration) -> Invocation {
         var log = log
         log[metadataKey: "rule"] = "\(rule.name)"
@@ -166,136 +214,28 @@ struct Attempt: Sendable {
             parameters: .object([:]), selection: FileSelection(filter: rule.filter, types: rule.types), facts: facts,
             timeout: timeout, batch: rule.batch?.files, steps: job.steps, stop: stop, log: log)
     }
+}
 
-    // MARK: Own writes
-
-    /// The names under which the rule would see an output: its own, and the one below the root that links lead to.
-    private func names(of output: PathBytes) -> Set<PathBytes> {
-        var names: Set<PathBytes> = [output]
-        if let folder = output.parent.resolved {
-            for root in Set(rule.globs.map { PathBytes($0.root) }) {
-                guard let realRoot = root.resolved, let relative = folder.relative(to: realRoot) else { continue }
-                let seen = relative.isEmpty ? root : root.appending(relative)
-                names.insert(seen.appending(output.lastComponent))
-            }
-        }
-        return names.filter { rule.root(taking: $0) != nil }
-    }
-
-    /// Notes what the action left behind, so that it does not come back to this rule as an event.
+extension Attempt.Part {
+    /// Adds what was done because the job has failed for good.
     ///
-    /// Outputs are taken as they are now: a plugin that works in place names its
-    /// input among them. Another change of the input while a program ran is
-    /// either its own or somebody else's, and the second must not be lost. It
-    /// comes back once; if the program then changes the file again, that is what
-    /// it does, and the change is taken for its own. A job that will be tried
-    /// again sees the changed file anyway.
-    ///
-    /// A rule that wants to be told of its own writes, or that follows the file,
-    /// has only its outputs taken as known.
-    private func noteOwnWrites(_ outcome: Outcome, _ part: inout Part) {
-        let job = part.job
-        for output in Set(job.steps.flatMap(\.outputs) + outcome.outputs).flatMap(names) {
-            guard case .present(let snapshot) = look(at: output, for: job.event), rule.types.contains(snapshot.type)
-            else { continue }
-            part.ownWrites.append(LedgerEntry(view: rule.name, path: output, snapshot: snapshot))
+    /// If that was cut off, so was the whole attempt: it does not count.
+    fileprivate mutating func add(_ outcome: Outcome, of action: Action) {
+        guard case .outcome(var whole) = ending else { return }
+        guard !outcome.isInterrupted else {
+            end(.outcome(outcome))
+            return
         }
-        guard rule.ownWrites == .ignore, rule.tail == nil, job.event.kind.isOfPresentPath else { return }
-        switch look(at: job.event.path, for: job.event) {
-        case .absent
-        where (outcome.ending == .succeeded || !job.steps.isEmpty)
-            && rule.actions.contains(where: \.mayRemoveInput):
-            part.ownWrites.append(LedgerEntry(view: rule.name, path: job.event.path, snapshot: nil))
-        case .present(let snapshot)
-        where rule.actions.contains(where: \.isProgram) && !snapshot.isSameSight(as: job.event.snapshot):
-            // While somebody has it open for writing the change is not finished, and comes by itself.
-            guard snapshot.type != .file || DiskProbe.writers(of: job.event.path) != .somebody else { break }
-            let comesAgain = outcome.ending == .retry || outcome.ending == .notReady
-            let isSame = snapshot.hasSameContent(as: job.event.snapshot) && snapshot.hasSameTree(as: job.event.snapshot)
-            if comesAgain || isSame || repeated.contains(job.id) {
-                part.ownWrites.append(LedgerEntry(view: rule.name, path: job.event.path, snapshot: snapshot))
-                part.job.event.snapshot = snapshot
-            } else {
-                part.change = snapshot
-            }
-        default: break
-        }
-    }
-
-    /// What is at the path now, with all that the rule's view compares.
-    ///
-    /// The content of the event's own file is looked at again only if it can be another.
-    private func look(at path: PathBytes, for event: FileEvent) -> DiskProbe.Sight {
-        let readsExtended = !rule.events.isDisjoint(with: [.attributes, .xattr])
-        guard case .present(var snapshot) = DiskProbe.look(at: path, reading: readsExtended ? .extended : []) else {
-            return DiskProbe.look(at: path)
-        }
-        if rule.settle.isTree, snapshot.type == .directory,
-            case .resting(let facts) = DiskProbe.tree(at: path, askingWriters: false)
-        {
-            snapshot.digest = facts.fingerprint
-        }
-        // A file that is followed from now on has nothing of its own text told.
-        if rule.tail != nil { snapshot.delivered = snapshot.size }
-        if rule.sameContent == .ignore, snapshot.type == .file {
-            if path == event.path, snapshot.hasSameContent(as: event.snapshot) {
-                snapshot.digest = event.snapshot.digest
-            } else if case .digest(let digest) = ContentDigest.sha256(of: path, stop: stop) {
-                snapshot.digest = digest
-            }
-        }
-        return .present(snapshot)
+        aftermath.append(outcome)
+        let said = outcome.message.isEmpty ? "" : ": \(outcome.message)"
+        whole.message += "; on_failure: '\(action.name)' \(outcome.ending.word)\(said)"
+        whole.outputs += outcome.outputs
+        whole.log += outcome.log
+        ending = .outcome(whole)
     }
 }
 
-extension EventKind {
-    /// Whether the ledger knows the path by an event of this kind, and that something is there.
-    fileprivate var isOfPresentPath: Bool {
-        switch self {
-        case .created, .modified, .moved, .attributes: true
-        default: false
-        }
-    }
-}
-
-extension FileEvent {
-    /// The event as actions are told of it: of a moved file whose content changed too, a `modified` follows.
-    fileprivate var withoutFollowingChange: FileEvent {
-        guard kind == .moved else { return self }
-        var event = self
-        event.changed = []
-        event.tail = nil
-        return event
-    }
-}
-
-extension Snapshot {
-    /// Whether both are the same but for what only one of them has looked at.
-    fileprivate func isSameSight(as other: Snapshot) -> Bool {
-        var mine = self
-        var other = other
-        if mine.extended == nil || other.extended == nil { (mine.extended, other.extended) = (nil, nil) }
-        if mine.digest == nil || other.digest == nil { (mine.digest, other.digest) = (nil, nil) }
-        (mine.delivered, other.delivered) = (nil, nil)
-        return mine == other
-    }
-
-    /// Whether what is below a folder is the same, as far as both have looked.
-    fileprivate func hasSameTree(as other: Snapshot) -> Bool {
-        guard type == .directory, let mine = digest, let theirs = other.digest else { return true }
-        return mine == theirs
-    }
-}
-
-extension Action {
-    /// Whether the file may be gone afterwards because of it.
-    fileprivate var mayRemoveInput: Bool { isProgram || !["log", "copy", "index"].contains(name) }
-
-    /// Whether a program outside Alight does the work.
-    fileprivate var isProgram: Bool {
-        switch work {
-        case .use(let reference, _): reference.location != nil
-        case .exec, .shell: true
-        }
-    }
+extension Outcome.Ending {
+    /// The word for something that is not tried again.
+    fileprivate var word: String { self == .succeeded || self == .skipped ? rawValue : "failed" }
 }

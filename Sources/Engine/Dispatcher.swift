@@ -2,48 +2,65 @@ import FileEvents
 import Handling
 import Journaling
 import Logging
-import PluginProtocol
 import Reconciling
 import Rules
-import Settling
 
 /// The last stage: leases jobs from the journal, runs their actions on the pool, records what came of them.
 ///
-/// It belongs to the engine's thread; only the actions run elsewhere.
+/// It belongs to the engine's thread; only the actions run elsewhere. What happens
+/// before a lease is in `Dispatcher+Admission.swift`, after an attempt in
+/// `Dispatcher+Endings.swift`.
 struct Dispatcher: ~Copyable {
-    private let ruleset: Ruleset
-    private let journal: any Journal
+    let ruleset: Ruleset
+    let journal: any Journal
     private let pool: WorkerPool
     private let mailbox: Mailbox
     private let perform: Attempt.Perform
     private let stop: StopSignal
     private let log: Logger
-    private let report: (EngineReport) -> Void
-    private var lanes: Lanes
+    let report: (EngineReport) -> Void
+    var lanes: Lanes
+    /// The rules to which it matters that a path changes while its action runs.
+    let whileBusy: [String: Rule.WhileBusy]
     /// What files became while a program ran, by rule and path, until that is told.
-    private var changes: [String: [PathBytes: Snapshot]] = [:]
+    var changes: [String: [PathBytes: Snapshot]] = [:]
     /// What the rules gather that take several events at once.
     private var windows: [String: BatchWindow]
+    /// The paths that have to rest between two runs, of the rules that say so.
+    var cooldowns: [String: Cooldown]
+    /// The rules whose attempts have failed of late.
+    var breakers: [String: Breaker] = [:]
+    /// Whether rules that fail are slowed down.
+    private let isPatient: Bool
     private var brake = Brake()
+    /// What ends the attempts of rules that restart, by the first job of each.
+    var restarts: [JobID: StopSignal] = [:]
     /// Attempts whose leases are not committed yet.
     private var prepared: [Attempt] = []
 
+    /// Makes a dispatcher that runs nothing.
+    ///
+    /// Patient, it slows a rule down whose attempts all fail, until one succeeds.
     init(
-        ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, perform: @escaping Attempt.Perform,
-        stop: StopSignal, log: Logger, report: @escaping (EngineReport) -> Void
+        ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, isPatient: Bool,
+        perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger, report: @escaping (EngineReport) -> Void
     ) {
         self.ruleset = ruleset
         self.journal = journal
         self.mailbox = mailbox
+        self.isPatient = isPatient
         self.perform = perform
         self.stop = stop
         self.log = log
         self.report = report
         pool = WorkerPool(limit: limit)
         lanes = Lanes(limit: limit)
-        windows = Dictionary(
-            ruleset.rules.compactMap { rule in rule.batch.map { (rule.name, BatchWindow($0)) } }
-        ) { first, _ in first }
+        func byRule<Value>(_ value: (Rule) -> Value?) -> [String: Value] {
+            Dictionary(ruleset.rules.compactMap { rule in value(rule).map { (rule.name, $0) } }) { first, _ in first }
+        }
+        windows = byRule { $0.batch.map(BatchWindow.init) }
+        cooldowns = byRule { $0.cooldown > .zero ? Cooldown($0.cooldown) : nil }
+        whileBusy = byRule { $0.whileBusy == .coalesce ? nil : $0.whileBusy }
     }
 
     /// Attempts whose actions have begun.
@@ -51,7 +68,8 @@ struct Dispatcher: ~Copyable {
 
     /// When `fill` has something to do that it could not do at the time of the last turn, at the latest.
     func nextDeadline(after last: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        (windows.values.map(\.deadline) + [brake.deadline]).compactMap(\.self).filter { $0 > last }.min()
+        let rests = breakers.values.lazy.map(\.rests)
+        return (windows.values.map(\.deadline) + rests + [brake.deadline]).compactMap(\.self).filter { $0 > last }.min()
     }
 
     /// Notes jobs that were accepted, so that those which belong together wait for each other.
@@ -77,14 +95,17 @@ struct Dispatcher: ~Copyable {
             isProgress = false
             for name in lanes.round(journal.pendingRules) {
                 guard let rule = ruleset.rule(named: name), lanes.room(for: rule) > 0 else { continue }
+                let breaker = breakers[name]
+                guard breaker?.mayBegin(running: lanes.count(of: name), at: now) ?? true else { continue }
                 if isGathering, windows[name]?.mayLease(at: now) == false { continue }
-                let limit = rule.batch?.files ?? 1
+                let limit = breaker?.isOpen == true ? 1 : rule.batch?.files ?? 1
                 let busy = lanes.busy.union(brake.paths(of: name, at: now))
                 let jobs = journal.lease(rule: name, limit: limit, busy: busy, now: now)
                 if jobs.count < limit { windows[name]?.close() }
                 guard !jobs.isEmpty else { continue }
-                prepare(jobs, rule, at: now)
                 isProgress = true
+                let warm = putBackCooling(jobs, at: now)
+                if !warm.isEmpty { prepare(warm, rule, at: now) }
             }
         }
     }
@@ -99,6 +120,12 @@ struct Dispatcher: ~Copyable {
 
     private mutating func prepare(_ jobs: [Job], _ rule: Rule, at now: ContinuousClock.Instant) {
         lanes.start(jobs)
+        breakers[rule.name]?.begin(jobs[0].id)
+        var stop = stop
+        if rule.whileBusy == .restart {
+            stop = StopSignal(under: stop)
+            restarts[jobs[0].id] = stop
+        }
         var attempt = Attempt(jobs: jobs, rule: rule, perform: perform, stop: stop, log: log)
         for job in jobs {
             let path = job.event.path
@@ -123,89 +150,19 @@ struct Dispatcher: ~Copyable {
         prepared.append(attempt)
     }
 
-    /// Records an attempt; the result are the jobs whose paths have to settle again.
-    mutating func end(_ result: Attempt.Result, at now: ContinuousClock.Instant) -> [Job] {
-        guard let rule = ruleset.rule(named: result.rule), let first = result.parts.first else {
-            preconditionFailure("an attempt of no rule, or at no job")
-        }
-        lanes.end(first.job.id)
-        var returned: [Job] = []
-        var reports: [AttemptReport] = []
-        // One for all, so that what failed together comes again together.
-        let random = Double.random(in: 0...1)
-        for part in result.parts {
-            let job = part.job
-            guard case .outcome(let outcome) = part.ending else {
-                _ = journal.record(job, nil, .returned(at: now), [])
-                // Of a move the old name is left to be told, which no job of the new name does.
-                if job.event.kind == .moved || !journal.hasPending(view: job.rule, path: job.event.path) {
-                    returned.append(job)
-                }
-                continue
-            }
-            let (disposition, state, pause) = Self.disposition(of: outcome, job, rule, random: random, at: now)
-            let attempt = AttemptRecord(
-                number: job.attempt, started: result.started, duration: result.duration, outcome: outcome)
-            _ = journal.record(job, attempt, disposition, part.ownWrites)
-            changes[rule.name, default: [:]][job.event.path] = part.change
-            reports.append(
-                AttemptReport(
-                    time: DiskProbe.now(), rule: rule.name, event: job.event.kind,
-                    path: job.event.path, from: job.event.from, job: job.id, attempt: job.attempt,
-                    maximumAttempts: rule.retry.attempts,
-                    action: rule.actions.map(\.name).joined(separator: "+"), outcome: outcome,
-                    duration: result.duration, state: state, pause: pause))
-            if pause == nil { acceptFollowingChange(of: job, rule, at: now) }
-        }
-        if reports.count > 1 {
-            report(.batch(reports))
-        } else if let attempt = reports.first {
-            report(.attempt(attempt))
-        }
-        return returned
-    }
-
-    /// Tells of the content of a moved file that changed before anyone was told of the move.
-    ///
-    /// It goes to where the file is now. A newer job of that path tells of it already.
-    private mutating func acceptFollowingChange(of moved: Job, _ rule: Rule, at now: ContinuousClock.Instant) {
-        var event = moved.event
-        guard event.kind == .moved, !event.changed.isEmpty || event.tail != nil,
-            rule.events.takes(.modified, changed: event.changed)
-        else { return }
-        let paths = journal.paths(view: rule.name, identity: event.snapshot.identity)
-        guard let path = paths.contains(event.path) ? event.path : paths.first,
-            let root = rule.root(taking: path),
-            event.tail != nil || !journal.hasPending(view: rule.name, path: path)
-        else { return }
-        event.kind = .modified
-        event.path = path
-        event.root = root
-        event.from = nil
-        event.isReplaced = false
-        let job = Job(id: JobID(now: event.time), rule: rule.name, event: event)
-        journal.accept([job], [], now: now)
-        note([job], at: now)
-    }
-
-    /// What an outcome means for the job.
-    private static func disposition(
-        of outcome: Outcome, _ job: Job, _ rule: Rule, random: Double, at now: ContinuousClock.Instant
-    ) -> (Disposition, JobState, Duration?) {
-        switch outcome.ending {
-        case .succeeded: return (.ended(.succeeded, outcome), .succeeded, nil)
-        case .skipped: return (.ended(.skipped, outcome), .skipped, nil)
-        case .failed: return (.ended(.dead, outcome), .dead, nil)
-        case .notReady:
-            let pause = outcome.retryAfter ?? max(rule.settle.quiet(isPolled: false), .seconds(1))
-            return (.again(at: now + pause, outcome, counts: false), .pending, pause)
-        case .retry where outcome.isInterrupted:
-            return (.again(at: now, outcome, counts: false), .pending, .zero)
-        case .retry where job.attempt >= rule.retry.attempts:
-            return (.ended(.dead, outcome), .dead, nil)
-        case .retry:
-            let pause = outcome.retryAfter ?? rule.retry.pause(after: job.attempt, random: random)
-            return (.again(at: now + pause, outcome, counts: true), .pending, pause)
+    /// Notes what an attempt says of its rule, and tells when that slows the rule down or lets it go on.
+    mutating func noteSign(
+        _ sign: Breaker.Sign, _ rule: Rule, _ job: JobID, _ message: String, at now: ContinuousClock.Instant
+    ) {
+        guard isPatient, sign != .nothing || breakers[rule.name] != nil else { return }
+        var breaker = breakers[rule.name] ?? Breaker()
+        let change = breaker.note(sign, of: job, random: Double.random(in: 0...1), at: now)
+        breakers[rule.name] = sign == .works ? nil : breaker
+        switch change {
+        case .opened(let failures, let cannotStart):
+            report(.slowed(rule: rule.name, failures: failures, cannotStart: cannotStart, message: message))
+        case .closed: report(.recovered(rule: rule.name))
+        case nil: break
         }
     }
 }

@@ -106,12 +106,12 @@ package final class Engine: Sendable {
             views: ruleset.views(beginning: journal, isOnce: options.isOnce), ledger: journal,
             isPatient: !options.isOnce
         ) { [report] in report(.remark($0)) }
-        let away = journal.mounts.filter(\.isAway).map(\.point)
-        reconciler.noteAway(away)
-        journal.noteMounts(MountRecord.present(for: ruleset.roots).filter { !away.contains($0.point) })
+        let away = journal.mounts.filter(\.isAway)
+        reconciler.noteAway(away.map(\.point))
+        noteMounts(keeping: away)
         var dispatcher = Dispatcher(
-            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, perform: perform,
-            stop: stopSignal, log: log, report: report)
+            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
+            perform: perform, stop: stopSignal, log: log, report: report)
         var state = RunState()
         var now = ContinuousClock.now
         var late: [Hint] = []
@@ -139,14 +139,15 @@ package final class Engine: Sendable {
                 }
             }
             if batch.reports.contains(where: \.isOfMount) {
-                journal.noteMounts(MountRecord.present(for: ruleset.roots))
+                noteMounts(keeping: journal.mounts.filter(\.isAway))
             }
             if state.phase == .running {
                 reconciler.take(batch.leaving(options.ignored), at: now)
                 for watching in batch.reports where state.fault == nil { take(watching, &state) }
                 let turn = reconciler.takeSettled(at: now)
                 watcher.hintAgain(turn.doubted)
-                dispatcher.note(accept(turn, at: now), at: now)
+                let accepted = accept(turn, &dispatcher, at: now)
+                dispatcher.note(accepted, at: now)
                 if state.isReady, !state.hasStarted {
                     journal.noteStarted(at: DiskProbe.now())
                     state.hasStarted = true
@@ -235,15 +236,24 @@ package final class Engine: Sendable {
     }
 
     /// Makes jobs of what has become certain, and commits them with what they rest on.
-    private func accept(_ turn: Reconciler.Turn, at now: ContinuousClock.Instant) -> [Job] {
+    private func accept(
+        _ turn: Reconciler.Turn, _ dispatcher: inout Dispatcher, at now: ContinuousClock.Instant
+    ) -> [Job] {
         guard !turn.isEmpty else { return [] }
-        let jobs = turn.events.map { view, event in
-            Job(
-                id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event,
-                mask: ruleset.rules[view].events)
-        }
+        let jobs = dispatcher.admit(
+            turn.events.map { view, event in
+                Job(
+                    id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event,
+                    mask: ruleset.rules[view].events)
+            })
         journal.accept(jobs, turn.entries, now: now)
         return jobs
+    }
+
+    /// Notes through which mount points the roots are seen now, beside those where another file system is awaited.
+    private func noteMounts(keeping away: [MountRecord]) {
+        let points = Set(away.map(\.point))
+        journal.noteMounts(away + MountRecord.present(for: ruleset.roots).filter { !points.contains($0.point) })
     }
 
     /// Takes up what was asked for through the journal.

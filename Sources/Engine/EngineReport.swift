@@ -14,6 +14,12 @@ package enum EngineReport: Sendable {
     case batch([AttemptReport])
     /// A rule is told of nothing more of a path for a while, since it was told more than `limit` times in the last one.
     case braked(rule: String, path: PathBytes, limit: Int, pause: Duration)
+    /// A job was dropped before its action began, since the file had changed: it settles again.
+    case superseded(rule: String, job: JobID, path: PathBytes)
+    /// So many attempts of a rule have failed in a row, lastly with this message; jobs are tried one at a time.
+    case slowed(rule: String, failures: Int, cannotStart: Bool, message: String)
+    /// A job of a rule that was slowed down has succeeded.
+    case recovered(rule: String)
     /// Something about the watching, other than `ready`.
     case watching(WatchReport)
     /// Something about a path that can't be told yet.

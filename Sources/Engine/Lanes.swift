@@ -9,6 +9,8 @@ package struct Lanes {
     /// By the first job of each attempt.
     private var running: [JobID: (rule: String, paths: [PathBytes])] = [:]
     private var perRule: [String: Int] = [:]
+    /// The attempts, by the paths that their actions work on.
+    private var owners: [PathBytes: JobID] = [:]
     /// The paths that an action works on.
     package private(set) var busy: Set<PathBytes> = []
     /// The rule that was served last, after which the next round begins.
@@ -18,9 +20,18 @@ package struct Lanes {
 
     package var count: Int { running.count }
 
+    /// How many attempts the rule runs.
+    package func count(of rule: String) -> Int { perRule[rule, default: 0] }
+
+    /// The attempt of the rule that works on the path, by its first job.
+    package func attempt(of rule: String, at path: PathBytes) -> JobID? {
+        guard let owner = owners[path], running[owner]?.rule == rule else { return nil }
+        return owner
+    }
+
     /// How many more attempts the rule may run.
     package func room(for rule: Rule) -> Int {
-        min(limit - running.count, rule.concurrency - perRule[rule.name, default: 0])
+        min(limit - running.count, rule.concurrency - count(of: rule.name))
     }
 
     /// Notes an attempt at jobs of one rule, several in a batch.
@@ -29,6 +40,7 @@ package struct Lanes {
         running[first.id] = (first.rule, jobs.map(\.event.path))
         perRule[first.rule, default: 0] += 1
         busy.formUnion(jobs.map(\.event.path))
+        for job in jobs { owners[job.event.path] = first.id }
         last = first.rule
     }
 
@@ -37,6 +49,7 @@ package struct Lanes {
         guard let (rule, paths) = running.removeValue(forKey: id) else { preconditionFailure("an end without a start") }
         perRule[rule, default: 1] -= 1
         busy.subtract(paths)
+        for path in paths { owners[path] = nil }
     }
 
     /// The rules in the order in which they get their turn: those after the last one served first.

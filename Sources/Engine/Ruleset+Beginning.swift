@@ -42,8 +42,8 @@ extension MountRecord {
         for root in roots {
             // A root may be a link, or not be there yet.
             var real = root
-            while real.resolved == nil, real.parent != real { real = real.parent }
-            guard let real = real.resolved else { continue }
+            while DiskProbe.resolve(real) == nil, real.parent != real { real = real.parent }
+            guard let real = DiskProbe.resolve(real) else { continue }
             wanted.formUnion(points.filter { $0.isInside(real) })
             if let holder = points.filter({ real.isInside($0) }).max(by: { $0.bytes.count < $1.bytes.count }) {
                 wanted.insert(holder)

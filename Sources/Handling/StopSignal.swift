@@ -2,15 +2,32 @@ import CAlightLinux
 import Glibc
 import Synchronization
 
-/// Tells running actions that the program stops.
+/// Tells running actions to stop.
 ///
 /// It can be looked at, and waited for beside other descriptors with poll(2).
 package final class StopSignal: Sendable {
+    private struct Child: Sendable {
+        weak var signal: StopSignal?
+    }
+
     private let raised = Atomic<Bool>(false)
+    /// Raised with this one, as long as somebody holds them.
+    private let children = Mutex<[Child]>([])
     /// Becomes readable when the signal is raised, and stays so; -1 when the machine is out of descriptors.
     package let descriptor: Int32
 
     package init() { descriptor = max(cal_eventfd(), -1) }
+
+    /// Makes a signal that can be raised for itself, and is raised when the other one is.
+    package convenience init(under parent: StopSignal) {
+        self.init()
+        parent.children.withLock { children in
+            children.removeAll { $0.signal == nil }
+            children.append(Child(signal: self))
+        }
+        // The other one may have been raised before it knew of this.
+        if parent.isRaised { raise() }
+    }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
@@ -21,5 +38,6 @@ package final class StopSignal: Sendable {
         raised.store(true, ordering: .releasing)
         var one: UInt64 = 1
         if descriptor >= 0 { _ = write(descriptor, &one, 8) }
+        for child in children.withLock({ $0 }) { child.signal?.raise() }
     }
 }

@@ -53,7 +53,8 @@ package protocol Journal: Ledger, Sendable {
     /// and then modified before anyone looked is still `created`. A job that rests
     /// after a failed attempt is replaced by one that begins anew. Text that was
     /// added to a file is never given up: a job that has some stands for itself
-    /// when the newer one can't take it over.
+    /// when the newer one can't take it over. A job that is alone is never merged,
+    /// and waits until the older ones of its rule and path have ended.
     func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant)
 
     /// Takes jobs of a rule that are due, oldest first, and marks them running.
@@ -102,6 +103,8 @@ package enum Disposition: Sendable {
     case ended(JobState, Outcome)
     /// It is due again; `counts` says whether the attempt is spent.
     case again(at: ContinuousClock.Instant, Outcome, counts: Bool)
+    /// It was leased too early: it is due later, and all else as if it had not been leased.
+    case early(due: ContinuousClock.Instant)
     /// The file changed before the action began: the job is dropped, the ledger
     /// forgets what it rested on, and the path settles again.
     case returned(at: ContinuousClock.Instant)

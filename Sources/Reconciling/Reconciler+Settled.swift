@@ -122,10 +122,11 @@ extension Reconciler {
         let view = views[match.view]
         let path = key.path
         let isListed = !note.signs.isDisjoint(with: [.listed, .polled])
-        let isClosed = note.signs.contains(.closed) && !note.signs.contains(.attributes)
+        // Whoever sets times gives a sign of it. A sign of writing may still be on its way, and comes too late then.
+        let isTouched = note.signs.contains(.attributes)
         var snapshot = snapshot
         var difference = Difference(
-            before: before, after: snapshot, mayBeWritten: note.signs.contains(.written) || isClosed || isListed)
+            before: before, after: snapshot, mayBeWritten: note.signs.contains(.written) || !isTouched || isListed)
         // Of a file, the content that was handled last is remembered until something else is. It takes no part in the
         // comparison: what the file holds now has not been read.
         if !view.settle.isTree { snapshot.digest = before.digest }

@@ -17,7 +17,7 @@ extension RuleDecoder {
             return step(entry.value, at: mark(entry), number: 0).map { [$0] } ?? []
         }
         guard !elements.isEmpty else {
-            problems.error("'action' is empty", at: mark(entry), help: Self.actionHelp)
+            problems.error("\(quoted(entry.name)) is empty", at: mark(entry), help: Self.actionHelp)
             return []
         }
         return elements.enumerated().compactMap { number, node in step(node, at: mark(node), number: number) }
@@ -109,7 +109,8 @@ extension RuleDecoder {
             parameters = ParameterCheck.fillingDefaults(parameters, schema: schema)
         }
         let action = Action(
-            .use(description.reference, with: parameters), place: source.place(at: node.range.lowerBound))
+            .use(description.reference, with: parameters), place: source.place(at: node.range.lowerBound),
+            events: description.covered)
         return DecodedStep(action: action, handler: description, handlerMark: node.range)
     }
 

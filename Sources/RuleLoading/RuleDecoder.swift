@@ -9,6 +9,7 @@ import Settling
 struct DecodedRule {
     var rule: Rule
     var isEnabled: Bool
+    var formerly: [FormerName] = []
 }
 
 /// Turns the tree of one rules file into rules, and tells all that is wrong with it.
@@ -32,7 +33,8 @@ struct RuleDecoder {
     static let ruleKeys = [
         "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden",
         "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content",
-        "own_writes", "tail", "batch", "backend", "poll", "action", "timeout", "concurrency",
+        "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout", "concurrency",
+        "retry", "while_busy", "cooldown", "on_failure",
     ]
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]
@@ -110,14 +112,19 @@ struct RuleDecoder {
             self.steps(from: $0)
         }
         for step in steps ?? [] { checkLimits(of: step, events: events, types: types, settings: settings) }
+        for step in settings.onFailure ?? [] {
+            checkLimits(of: step, events: events, types: types, settings: settings, onFailure: true)
+        }
         checkTypes(types, settings: settings)
+        checkWhileBusy(settings)
+        let formerly = node.entry("formerly").map { self.formerly($0, name: name) } ?? []
         let filter = PathFilter(
             globs: (patterns ?? []).map(\.glob), exclude: GlobSet(settings.exclude ?? []),
             ignores: settings.ignoreDefaults ?? true ? DefaultIgnores.globs : GlobSet([]),
             outputs: GlobSet(settings.outputs ?? []), depth: settings.depth, isTree: settings.tree ?? false)
         for pattern in patterns ?? [] { checkReach(of: pattern, filter: filter, types: types) }
         guard problems.errorCount == errorsBefore, !hasFault(node), patterns != nil, let steps else { return nil }
-        let rule = Rule(
+        var rule = Rule(
             name: name, place: place, folder: folder, summary: summary,
             filter: filter, types: types, events: events, settle: settings.policy,
             existing: settings.existing ?? .ignore, missing: settings.missing ?? .wait,
@@ -125,8 +132,13 @@ struct RuleDecoder {
             tail: settings.tail?.value, batch: settings.batch?.value, backend: settings.backend ?? .auto,
             pollInterval: settings.poll ?? .seconds(10),
             actions: steps.map(\.action), timeout: settings.timeout ?? .seconds(600),
-            concurrency: settings.concurrency ?? 1)
-        return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true)
+            concurrency: settings.concurrency ?? 1, retry: settings.retry ?? RetryPolicy())
+        rule.whileBusy = settings.whileBusy ?? .coalesce
+        rule.cooldown = settings.cooldown ?? .zero
+        rule.onFailure = settings.onFailure?.map(\.action) ?? []
+        rule.catchUp = settings.catchUp ?? true
+        rule.formerly = formerly.map(\.name)
+        return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)
     }
 
     private func hasFault(_ node: YAMLNode) -> Bool {

@@ -44,24 +44,28 @@ package struct RuleLoader: Sendable {
     /// twice is read once.
     package func load(_ paths: [String]) -> LoadedRules {
         var loaded = LoadedRules()
-        var rules: [Rule] = []
+        var rules: [DecodedRule] = []
+        // What is wrong with a file may show only when all others are read.
+        var diagnostics: [() -> [Diagnostic]] = []
         let catalog = CatalogCache(catalog)
         let names = RuleNames()
         var known: Set<PathBytes> = []
         for found in paths.flatMap({ files($0) }) {
             guard case .file(let file) = found else {
-                if case .problem(let diagnostic) = found { loaded.diagnostics.append(diagnostic) }
+                if case .problem(let diagnostic) = found { diagnostics.append { [diagnostic] } }
                 continue
             }
             guard known.insert(file.path).inserted else { continue }
             loaded.files.append(file.path)
-            let (decoded, diagnostics) = load(file, catalog: catalog, names: names)
-            loaded.diagnostics += diagnostics
-            rules += decoded.filter(\.isEnabled).map(\.rule)
-            loaded.disabledRules += decoded.filter { !$0.isEnabled }.map(\.rule)
-            loaded.rulesInOrder += decoded.map(\.rule)
+            let (decoded, found) = load(file, catalog: catalog, names: names)
+            diagnostics.append(found)
+            rules += decoded
         }
-        loaded.ruleset = Ruleset(rules)
+        RuleNames.check(rules)
+        loaded.diagnostics = diagnostics.flatMap { $0() }
+        loaded.disabledRules = rules.filter { !$0.isEnabled }.map(\.rule)
+        loaded.rulesInOrder = rules.map(\.rule)
+        loaded.ruleset = Ruleset(rules.filter(\.isEnabled).map(\.rule))
         return loaded
     }
 
@@ -69,16 +73,17 @@ package struct RuleLoader: Sendable {
 
     private func load(
         _ file: RulesFile, catalog: CatalogCache, names: RuleNames
-    ) -> (rules: [DecodedRule], diagnostics: [Diagnostic]) {
+    ) -> (rules: [DecodedRule], diagnostics: () -> [Diagnostic]) {
         let source: SourceText
         do throws(FileReading.Problem) {
             let bytes = try FileReading.read(file.path, limit: surroundings.maximumFileSize)
             switch TextCheck.source(file: file.shown, bytes: bytes) {
             case .success(let text): source = text
-            case .failure(let diagnostic): return ([], [diagnostic])
+            case .failure(let diagnostic): return ([], { [diagnostic] })
             }
         } catch {
-            return ([], [Diagnostic(.error, file: file.shown, message: error.message, help: error.help)])
+            let diagnostic = Diagnostic(.error, file: file.shown, message: error.message, help: error.help)
+            return ([], { [diagnostic] })
         }
         let document: (root: YAMLNode?, problems: [YAMLProblem])
         let problems = DiagnosticCollector(source)
@@ -87,12 +92,12 @@ package struct RuleLoader: Sendable {
             for problem in document.problems { problems.error(problem.message, at: problem.range, help: problem.help) }
         } catch {
             problems.error(error.message, at: error.range, help: error.help)
-            return ([], problems.sorted())
+            return ([], { problems.sorted() })
         }
         let decoder = RuleDecoder(
             source: source, folder: file.path.parent, stem: file.stem, surroundings: surroundings, catalog: catalog,
             names: names, problems: problems, faults: document.problems.map(\.range.lowerBound).sorted())
-        return (decoder.rules(from: document.root), problems.sorted())
+        return (decoder.rules(from: document.root), { problems.sorted() })
     }
 
     // MARK: - Files and folders

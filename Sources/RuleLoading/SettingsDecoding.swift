@@ -39,19 +39,25 @@ struct RuleSettings {
     var batch: Switched<Rule.Batch>?
     var backend: Backend?
     var poll: Duration?
+    var catchUp: Bool?
     var timeout: Duration?
     var concurrency: Int?
+    var retry: RetryPolicy?
+    var whileBusy: Rule.WhileBusy?
+    var cooldown: Duration?
+    var onFailure: [DecodedStep]?
     /// The words in `events:` and `types:`, to point at.
     var eventWords: [(node: YAMLNode, mask: EventMask)] = []
     var typeWords: [(node: YAMLNode, types: Set<FileType>)] = []
-    /// Where `tree:` and `tail:` have their values.
+    /// Where `tree:`, `tail:` and `while_busy:` have their values.
     var treeMark: Range<Int>?
     var tailMark: Range<Int>?
+    var busyMark: Range<Int>?
 
     static let keys = [
         "enabled", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden", "depth", "events", "settle",
         "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content", "own_writes", "tail", "batch",
-        "backend", "poll", "timeout", "concurrency",
+        "backend", "poll", "catch_up", "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure",
     ]
 
     /// These settings, and those of the other where these say nothing.
@@ -65,11 +71,14 @@ struct RuleSettings {
             maximumWait: maximumWait ?? other.maximumWait, existing: existing ?? other.existing,
             missing: missing ?? other.missing, sameContent: sameContent ?? other.sameContent,
             ownWrites: ownWrites ?? other.ownWrites, tail: tail ?? other.tail, batch: batch ?? other.batch,
-            backend: backend ?? other.backend, poll: poll ?? other.poll, timeout: timeout ?? other.timeout,
-            concurrency: concurrency ?? other.concurrency,
+            backend: backend ?? other.backend, poll: poll ?? other.poll, catchUp: catchUp ?? other.catchUp,
+            timeout: timeout ?? other.timeout, concurrency: concurrency ?? other.concurrency,
+            retry: retry ?? other.retry, whileBusy: whileBusy ?? other.whileBusy,
+            cooldown: cooldown ?? other.cooldown, onFailure: onFailure ?? other.onFailure,
             eventWords: events == nil ? other.eventWords : eventWords,
             typeWords: types == nil ? other.typeWords : typeWords,
-            treeMark: tree == nil ? other.treeMark : treeMark, tailMark: tail == nil ? other.tailMark : tailMark)
+            treeMark: tree == nil ? other.treeMark : treeMark, tailMark: tail == nil ? other.tailMark : tailMark,
+            busyMark: whileBusy == nil ? other.busyMark : busyMark)
     }
 
     /// When a path counts as finished.
@@ -125,7 +134,15 @@ extension RuleDecoder {
         settings.backend = node.entry("backend").flatMap { backend($0) }
         settings.poll = node.entry("poll").flatMap { duration($0, atLeast: (.milliseconds(100), "100ms")) }
         settings.timeout = node.entry("timeout").flatMap { duration($0) }
+        settings.catchUp = node.entry("catch_up").flatMap { bool($0) }
         settings.concurrency = node.entry("concurrency").flatMap { integer($0, in: 1...1_024) }
+        settings.retry = node.entry("retry").flatMap { retry($0) }
+        settings.cooldown = node.entry("cooldown").flatMap { duration($0, allowsZero: true) }
+        settings.onFailure = node.entry("on_failure").map { steps(from: $0) }
+        if let entry = node.entry("while_busy") {
+            settings.whileBusy = choice(entry)
+            settings.busyMark = mark(entry)
+        }
         if let entry = node.entry("tree") {
             settings.tree = bool(entry)
             settings.treeMark = mark(entry)
@@ -152,7 +169,7 @@ extension RuleDecoder {
     // MARK: - Choices and mappings
 
     /// One of the words that a type has.
-    private func choice<Choice: RawRepresentable<String> & CaseIterable>(_ entry: YAMLNode.Entry) -> Choice? {
+    func choice<Choice: RawRepresentable<String> & CaseIterable>(_ entry: YAMLNode.Entry) -> Choice? {
         word(entry, of: Choice.allCases.map(\.rawValue), noun: "choices").flatMap { Choice(rawValue: $0) }
     }
 
@@ -243,63 +260,5 @@ extension RuleDecoder {
                     ?? Spelling.help(for: text, candidates: known, noun: "types"))
             return nil
         }
-    }
-
-    // MARK: - What a handler takes
-
-    /// Tells of events and types that the rule asks for and the handler does not take, and of events that it lacks.
-    func checkLimits(of step: DecodedStep, events: EventMask, types: Set<FileType>, settings: RuleSettings) {
-        guard let handler = step.handler, let mark = step.handlerMark else { return }
-        let name = quoted(handler.reference.name)
-        if let taken = handler.events {
-            var covered = taken
-            if taken.contains(.modified) { covered.formUnion(.content) }
-            if taken.contains(.attributes) { covered.formUnion(.anyAttribute) }
-            let excess = events.subtracting(covered)
-            if !excess.isEmpty {
-                let word = settings.eventWords.first { !$0.mask.isDisjoint(with: excess) }
-                let list = EventSpelling.words(of: taken).joined(separator: ", ")
-                let words = EventSpelling.words(of: excess)
-                let nouns = words.map { "'\($0)'" }.joined(separator: ", ")
-                problems.error(
-                    "\(name) doesn't take \(words.count == 1 ? "the event" : "the events") \(nouns)",
-                    at: word.map { self.mark($0.node) } ?? mark,
-                    help: word == nil ? "write 'events: [\(list)]'" : "it takes \(list)")
-            }
-        }
-        let lacking = handler.neededEvents.subtracting(events)
-        if !lacking.isEmpty {
-            let nouns = EventSpelling.words(of: lacking).map { "'\($0)'" }.joined(separator: ", ")
-            let list = EventSpelling.words(of: events.union(handler.neededEvents)).joined(separator: ", ")
-            problems.error(
-                "\(name) needs \(nouns.contains(",") ? "the events" : "the event") \(nouns) too",
-                at: settings.eventWords.first.map { self.mark($0.node) } ?? mark, help: "write 'events: [\(list)]'")
-        }
-        if let taken = handler.types {
-            let excess = FileType.allCases.filter { types.contains($0) && !taken.contains($0) }
-            if !excess.isEmpty {
-                let word = settings.typeWords.first { !$0.types.isDisjoint(with: excess) }
-                let list = FileType.allCases.filter(taken.contains).map(\.rawValue).joined(separator: ", ")
-                let nouns = excess.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-                problems.error(
-                    "\(name) doesn't take \(excess.count == 1 ? "the type" : "the types") \(nouns)",
-                    at: word.map { self.mark($0.node) } ?? mark,
-                    help: word == nil ? "write 'types: [\(list)]'" : "it takes \(list)")
-            }
-            checkLifecycle(events, name, taken, settings, otherwise: mark)
-        }
-    }
-
-    /// Tells of events of a root where a handler takes no folders.
-    private func checkLifecycle(
-        _ events: EventMask, _ name: String, _ taken: Set<FileType>, _ settings: RuleSettings, otherwise: Range<Int>
-    ) {
-        guard !taken.contains(.directory), !events.isDisjoint(with: .lifecycle) else { return }
-        let word = settings.eventWords.first { !$0.mask.isDisjoint(with: .lifecycle) }
-        let event = EventSpelling.words(of: events.intersection(.lifecycle)).first ?? ""
-        problems.error(
-            "\(name) doesn't take the type 'directory', and '\(event)' tells of a folder",
-            at: word.map { mark($0.node) } ?? otherwise,
-            help: "remove '\(event)', or use a handler that takes folders")
     }
 }

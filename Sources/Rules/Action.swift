@@ -14,10 +14,13 @@ package struct Action: Sendable, Hashable {
 
     package var work: Work
     package var place: SourcePlace
+    /// The events that its handler takes, with the narrower words of each; nil for all.
+    package var events: EventMask?
 
-    package init(_ work: Work, place: SourcePlace) {
+    package init(_ work: Work, place: SourcePlace, events: EventMask? = nil) {
         self.work = work
         self.place = place
+        self.events = events
     }
 
     /// The word for logs: the handler's name, or `exec` or `shell`.
@@ -54,6 +57,16 @@ package struct HandlerDescription: Sendable {
     package var types: Set<FileType>?
     /// The events without which it can't do its work.
     package var neededEvents: EventMask
+
+    /// The events it takes, with the narrower words of each; nil for all.
+    package var covered: EventMask? {
+        events.map { taken in
+            var covered = taken
+            if taken.contains(.modified) { covered.formUnion(.content) }
+            if taken.contains(.attributes) { covered.formUnion(.anyAttribute) }
+            return covered
+        }
+    }
 
     package init(
         reference: HandlerReference, parameters: ParameterSchema?, events: EventMask? = nil,

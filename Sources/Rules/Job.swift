@@ -44,6 +44,8 @@ package struct Job: Sendable, Hashable {
     package var previous: PreviousAttempt?
     /// What the rule asks for, by which pending events are merged.
     package var mask: EventMask
+    /// Whether it is run for itself, after the older ones of its rule and path, and never merged with another.
+    package var isAlone = false
     /// The steps of the rule's list that have succeeded in earlier attempts; the next one goes on after them.
     package var steps: [Outcome] = []
 

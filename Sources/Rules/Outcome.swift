@@ -24,6 +24,8 @@ package struct Outcome: Sendable, Hashable {
     package var process: ProcessFacts?
     /// Whether the attempt was cut off by a stop, and so does not count.
     package var isInterrupted = false
+    /// Whether nobody has said that the failure may pass: an unknown exit status, a death by signal, a time-out.
+    package var isUncertain = false
 
     package init(
         _ ending: Ending, _ message: String = "", code: String? = nil, retryAfter: Duration? = nil,
@@ -35,6 +37,13 @@ package struct Outcome: Sendable, Hashable {
         self.retryAfter = retryAfter
         self.outputs = outputs
         self.values = values
+    }
+
+    /// The attempt ended because its time was over.
+    package static func timedOut(_ message: String) -> Outcome {
+        var outcome = Outcome(.retry, message, code: "timed-out")
+        outcome.isUncertain = true
+        return outcome
     }
 
     /// The attempt was ended because Alight stops; the job is tried again later as if this attempt had not been.

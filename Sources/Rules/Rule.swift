@@ -88,7 +88,7 @@ package struct Rule: Sendable {
     package var concurrency: Int
     package var retry: RetryPolicy
     package var whileBusy: WhileBusy = .coalesce
-    /// The least time between the ends and beginnings of two runs for one path.
+    /// The least time between the end of a run for a path and the next beginning.
     package var cooldown: Duration = .zero
     /// Run once when a job becomes a dead letter; empty for nothing.
     package var onFailure: [Action] = []

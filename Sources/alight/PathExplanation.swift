@@ -100,6 +100,7 @@ extension PathExplanation {
             if rule.existing == .ignore {
                 facts.append("not told of what is there already when a run starts ('existing: ignore')")
             }
+            facts += rule.runningWords
             return ["\(name) takes it"] + alias + facts.map { "    \($0)" }
         }
     }
@@ -147,7 +148,7 @@ extension Explanation {
     }
 
     /// `500 ms`, `2 s`, `1.5 s`.
-    private static func shown(_ duration: Duration) -> String {
+    static func shown(_ duration: Duration) -> String {
         if duration < .seconds(1) { return "\(Int((duration / .milliseconds(1)).rounded())) ms" }
         let seconds = ((duration / .seconds(1)) * 1_000).rounded() / 1_000
         return seconds == seconds.rounded() ? "\(Int(seconds)) s" : "\(seconds) s"
@@ -277,6 +278,7 @@ extension Explanation {
             ]
         }
         if let longest = rule.settle.maximumWait { object["max_wait_ms"] = .number(longest / .milliseconds(1)) }
+        object.merge(rule.runningMembers) { _, new in new }
         return object
     }
 }

@@ -31,6 +31,19 @@ struct Reporter: Sendable {
                 help: "let the action write outside of 'path:', name what it writes in 'outputs:', "
                     + "or leave 'own_writes:' at 'ignore'",
                 facts: ["rule": rule])
+        case .superseded(let rule, let job, let path):
+            say(
+                .notice, "'\(Display.path(path))' changed before its action began; it settles again",
+                facts: ["rule": rule, "job": job.description, "code": "superseded"])
+        case .slowed(let rule, let failures, let cannotStart, let message):
+            let cause = message.isEmpty ? "" : ", the last time: \(Display.text(message))"
+            say(
+                .error,
+                "failed \(failures) times in a row\(cause); one job is tried at a time, after 1 s to 1 min, "
+                    + "until one succeeds",
+                help: cannotStart ? "see that its program is there and can be run" : nil, facts: ["rule": rule])
+        case .recovered(let rule):
+            say(.notice, "a job has succeeded again; all others go on", facts: ["rule": rule])
         case .watching(let watching): self.watching(watching)
         case .remark(.stillWritten(let path, let duration)):
             let minutes = duration.components.seconds / 60
@@ -197,10 +210,16 @@ struct Reporter: Sendable {
     /// What becomes of a job that has not succeeded.
     private static func ending(_ report: AttemptReport) -> String {
         switch report.state {
+        case .pending where report.outcome.isInterrupted: return " (this counts as no attempt)"
         case .pending:
             guard let pause = report.pause else { return "" }
+            if report.outcome.ending == .notReady {
+                return " (this counts as no attempt; next in \(seconds(pause)))"
+            }
             return " (attempt \(report.attempt) of \(report.maximumAttempts); next in \(seconds(pause)))"
-        case .dead where report.attempt > 1: return " (given up after \(report.attempt) attempts)"
+        case .dead:
+            let attempts = report.attempt > 1 ? " after \(report.attempt) attempts" : ""
+            return " (dead letter\(attempts); retry with 'alight retry \(report.job)')"
         default: return ""
         }
     }

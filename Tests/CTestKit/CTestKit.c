@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 int ctk_exchange(const char *one, const char *other) {
@@ -25,4 +26,30 @@ int ctk_link_descriptor(int fd, const char *path) {
     // AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH.
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     return linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+}
+
+void ctk_become_subreaper(void) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+int ctk_read_content(const char *path, struct ctk_content *content) {
+    // A pipe must not hold anyone up.
+    int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return errno;
+    content->size = 0;
+    content->sum = 0xcbf29ce484222325;
+    static _Thread_local unsigned char buffer[1 << 16];
+    int error = 0;
+    for (;;) {
+        ssize_t count = read(file, buffer, sizeof buffer);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) error = errno;
+        if (count <= 0) break;
+        for (ssize_t index = 0; index < count; index++) {
+            content->sum = (content->sum ^ buffer[index]) * 0x100000001b3;
+        }
+        content->size += (uint64_t)count;
+    }
+    close(file);
+    return error;
 }

@@ -9,7 +9,7 @@ import Testing
 /// draws new ones.
 struct MirrorTests {
     /// Each needs several processes, though it mostly waits for files to settle.
-    private static let plays = Blocking(atMost: 2)
+    private static let plays = Blocking(atMost: 1)
 
     struct Play: Sendable, CustomTestStringConvertible {
         var source: String

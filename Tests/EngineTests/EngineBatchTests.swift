@@ -167,7 +167,7 @@ struct EngineBatchTests {
             Self.makeFolder(tree.root)
             let runs = Shared<[[Job]]>([])
             let gate = Gate()
-            let rule = Self.rule(tree.root).with { $0.settle.quiet = .milliseconds(400) }
+            let rule = Self.rule(tree.root).with { $0.settle.quiet = .seconds(2) }
             let run = EngineRun(
                 [rule],
                 batched: { _, invocations in

@@ -139,6 +139,11 @@ struct MountTests {
         #expect(Machine.run("nsenter", ["-t", "\(hints.program.pid)", "-m"] + command) == 0)
     }
 
+    /// A file system is busy while the watcher has a folder of it open to list it.
+    private static func unmount(_ hints: WatchHints, _ path: String) {
+        #expect(Deadline.wait { Machine.run("nsenter", ["-t", "\(hints.program.pid)", "-m", "umount", path]) == 0 })
+    }
+
     @Test func `S08: a file system comes and goes below a root`() {
         withTempTree { tree in
             let sub = tree.path("in/sub")
@@ -149,7 +154,7 @@ struct MountTests {
             #expect(hints.wait(for: "hint live subtree \(sub)"))
             Self.enter(hints, ["touch", "\(sub)/inside"])
             #expect(hints.wait(for: "hint live ", " \(sub)/inside"))
-            Self.enter(hints, ["umount", "\(sub)"])
+            Self.unmount(hints, "\(sub)")
             #expect(hints.wait(for: "report unmounted \(sub)"))
             TestFile.write(sub.appending("later"), "x")
             #expect(hints.wait(for: "hint live ", " \(sub)/later"))
@@ -169,7 +174,7 @@ struct MountTests {
             Self.enter(hints, ["touch", "\(root)/inside"])
             #expect(hints.wait(for: "hint live ", " \(root)/inside"))
             let before = hints.count("hint live subtree")
-            Self.enter(hints, ["umount", "\(root)"])
+            Self.unmount(hints, "\(root)")
             #expect(hints.wait(for: "report unmounted \(root)"))
             #expect(hints.wait { $0.count { $0 == "report listed live \(root)" } == 2 })
             // What was known is not compared with the folder below the mount.
@@ -190,7 +195,7 @@ struct MountTests {
             TestFile.write(tree.path("in/real/both"), "x")
             #expect(hints.wait(for: "hint live ", " \(tree.path("in/copy/both"))"))
             #expect(hints.wait(for: "hint live ", " \(tree.path("in/real/both"))"))
-            Self.enter(hints, ["umount", "\(tree.path("in/copy"))"])
+            Self.unmount(hints, "\(tree.path("in/copy"))")
             #expect(hints.wait(for: "report unmounted \(tree.path("in/copy"))"))
             TestFile.write(tree.path("in/real/later"), "x")
             #expect(hints.wait(for: "hint live ", " \(tree.path("in/real/later"))"))

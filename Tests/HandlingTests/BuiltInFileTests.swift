@@ -291,6 +291,39 @@ struct BuiltInFileTests {
         }
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `a copy has no name until it is complete, so nothing is left of it when the program dies`() throws {
+        // In memory, where there are files without names; 256 MB of nothing take a while to be copied.
+        guard let other = OtherFileSystem() else {
+            print("skipped: no second file system")
+            return
+        }
+        let size = 256 << 20
+        let source = other.root.appending("in/a")
+        TestFile.write(source, "x")
+        #expect(source.withCString { truncate($0, off_t(size)) } == 0)
+        let out = other.root.appending("out")
+        TestFile.makeFolder(out)
+        let isOver = Locked(false)
+        let partial = Locked<Set<String>>([])
+        onThreads(2) { thread in
+            if thread == 0 {
+                #expect(BuiltInRun(CopyHandler())(source, ["to": out.appending("a")]).ending == .succeeded)
+                isOver.change { $0 = true }
+                return
+            }
+            while !isOver.value {
+                for name in TestFile.names(in: out) {
+                    guard let facts = try? facts(out.appending(name)), facts.size < size else { continue }
+                    partial.change { $0.insert(PathBytes(name).description) }
+                }
+            }
+        }
+        #expect(partial.value == [])
+        #expect(TestFile.names(in: out) == [Array("a".utf8)])
+        #expect(try facts(out.appending("a")).mode == 0o644)
+    }
+
     // MARK: Log
 
     @Test func `log says what it is told, and goes to the log from a warning on`() {

@@ -52,6 +52,11 @@ struct IndexHandlerTests {
             TestFile.read(to).flatMap { try? JSONSerialization.jsonObject(with: Data($0)) } as? [[String: Any]]
         }
 
+        /// Waits until nobody can write to the file.
+        ///
+        /// Other tests start programs: a child holds each descriptor until it executes.
+        func rest(_ name: String) { #expect(Deadline.wait { DiskProbe.writers(of: path(name)) == .nobody }) }
+
         func names() -> [String]? { entries()?.compactMap { $0["path"] as? String } }
     }
 
@@ -61,6 +66,7 @@ struct IndexHandlerTests {
             TestFile.write(bench.path("x/a.txt"), "hello")
             var times = [timespec(tv_sec: 5, tv_nsec: 0), timespec(tv_sec: 1_234_567_890, tv_nsec: 500_000_000)]
             _ = bench.path("x/a.txt").withCString { utimensat(AT_FDCWD, $0, &times, 0) }
+            bench.rest("x/a.txt")
             let outcome = bench.tell(.created, "x/a.txt")
             #expect(outcome.ending == .succeeded)
             #expect(outcome.message == "1 file in \(bench.to)")
@@ -243,11 +249,11 @@ struct IndexHandlerTests {
             TestFile.write(bench.path("a"), "x")
             TestFile.write(bench.path("b"), "x")
             let writer = bench.path("b").withCString { open($0, O_WRONLY | O_CLOEXEC) }
+            bench.rest("a")
             bench.tell(.created, "a")
             #expect(bench.entries()?.map { $0["copying"] as? Bool } == [false, true])
             close(writer)
-            // Other tests start programs: a child holds the descriptor until it executes.
-            #expect(Deadline.wait { DiskProbe.writers(of: bench.path("b")) == .nobody })
+            bench.rest("b")
             bench.tell(.modified, "a")
             #expect(bench.entries()?.map { $0["copying"] as? Bool } == [false, false])
         }

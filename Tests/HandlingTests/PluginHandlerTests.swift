@@ -93,6 +93,7 @@ struct PluginHandlerTests {
                 ALIGHT_ID=01JD8Z3T1WQ2V7N0C5M4K9R6XB
                 ALIGHT_PATH=/srv/in/a b.jpg
                 ALIGHT_PROTOCOL=1
+                ALIGHT_REASON=busy
                 ALIGHT_RELATIVE=a b.jpg
                 ALIGHT_ROOT=/srv/in
                 ALIGHT_RULE=thumbnails

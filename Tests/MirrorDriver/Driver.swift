@@ -275,8 +275,5 @@ struct Driver: ~Copyable {
 }
 
 extension String {
-    var trimmed: String { filter { !$0.isWhitespace } }
-
-    /// The end of a text that may be long.
-    func lastLines(_ count: Int) -> String { split(separator: "\n").suffix(count).joined(separator: "\n") }
+    fileprivate var trimmed: String { filter { !$0.isWhitespace } }
 }

@@ -33,7 +33,7 @@ struct MirrorDriver {
     }
 
     private static func play(_ options: Options) {
-        let folder = options.folder ?? freshFolder()
+        let folder = options.folder ?? TestFile.makeTemporaryFolder("mirror")
         do throws(Driver.Failure) {
             var driver = Driver(options, in: folder)
             print(try driver.run())
@@ -43,11 +43,5 @@ struct MirrorDriver {
             print("\nto see it again: \(options.command)\nwhat is left of it: \(folder)")
             exit(1)
         }
-    }
-
-    private static func freshFolder() -> PathBytes {
-        var template = Array("/tmp/alight-mirror-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
-        return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
     }
 }

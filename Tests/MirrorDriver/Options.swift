@@ -1,5 +1,5 @@
 import FileEvents
-import Glibc
+import TestKit
 
 /// What makes it hard for the program to see everything.
 enum Mode: String, CaseIterable {
@@ -60,9 +60,7 @@ struct Options {
           --folder      a folder that does not exist yet, to work in; one below /tmp. It stays when something differs
         """
 
-    struct Wrong: Error {
-        var message: String
-    }
+    typealias Wrong = OptionValue.Wrong
 
     /// Reads the words of the command line, without the program's own.
     init(_ words: [String]) throws(Wrong) {
@@ -70,48 +68,22 @@ struct Options {
         while let word = words.popFirst() {
             guard let value = words.popFirst() else { throw Wrong(message: "'\(word)' needs a value") }
             switch word {
-            case "--seed": seed = try Self.number(word, value)
-            case "--operations": operations = try Self.number(word, value, atLeast: 1)
-            case "--processes": processes = try Self.number(word, value, atLeast: 1)
-            case "--every": every = try Self.number(word, value, atLeast: 1)
-            case "--patience": patience = try Self.number(word, value, atLeast: 1)
-            case "--lose": losing = try Self.number(word, value)
-            case "--worker": worker = try Self.number(word, value)
-            case "--round": round = try Self.number(word, value)
-            case "--mode": mode = try Self.choice(word, value)
-            case "--source": source = try Self.choice(word, value)
+            case "--seed": seed = try OptionValue.number(word, value)
+            case "--operations": operations = try OptionValue.number(word, value, atLeast: 1)
+            case "--processes": processes = try OptionValue.number(word, value, atLeast: 1)
+            case "--every": every = try OptionValue.number(word, value, atLeast: 1)
+            case "--patience": patience = try OptionValue.number(word, value, atLeast: 1)
+            case "--lose": losing = try OptionValue.number(word, value)
+            case "--worker": worker = try OptionValue.number(word, value)
+            case "--round": round = try OptionValue.number(word, value)
+            case "--mode": mode = try OptionValue.choice(word, value)
+            case "--source": source = try OptionValue.choice(word, value)
             case "--without": without = Set(value.split(separator: ",").map(String.init))
-            case "--alight": alight = Self.absolute(value)
-            case "--folder": folder = Self.absolute(value)
+            case "--alight": alight = OptionValue.absolute(value)
+            case "--folder": folder = OptionValue.absolute(value)
             default: throw Wrong(message: "unknown option '\(word)'")
             }
         }
-    }
-
-    private static func number<Number: FixedWidthInteger>(
-        _ word: String, _ value: String, atLeast least: Number = 0
-    ) throws(Wrong) -> Number {
-        guard let number = Number(value), number >= least else {
-            throw Wrong(message: "'\(word) \(value)' is no number from \(least)")
-        }
-        return number
-    }
-
-    private static func choice<Choice: RawRepresentable<String> & CaseIterable>(
-        _ word: String, _ value: String
-    ) throws(Wrong) -> Choice {
-        guard let choice = Choice(rawValue: value) else {
-            let known = Choice.allCases.map(\.rawValue).joined(separator: ", ")
-            throw Wrong(message: "'\(word) \(value)' is none of \(known)")
-        }
-        return choice
-    }
-
-    private static func absolute(_ path: String) -> PathBytes {
-        if path.hasPrefix("/") { return PathBytes(path).normalized }
-        guard let folder = getcwd(nil, 0) else { return PathBytes(path) }
-        defer { free(folder) }
-        return PathBytes(String(cString: folder)).appending(path).normalized
     }
 
     /// What is played, in a few words.

@@ -161,7 +161,7 @@ class PluginExampleTests(DocumentationTestCase):
             "PATH": SYSTEM_PATH, "HOME": self.root, "LANG": "C.UTF-8", "TMPDIR": self.scratch, "ALIGHT_PROTOCOL": "1",
             "ALIGHT_ID": "01M7YXJTCXTQPWN7XX0ZW5KMDG", "ALIGHT_ATTEMPT": "1", "ALIGHT_RULE": "texts",
             "ALIGHT_EVENT": "created", "ALIGHT_PATH": self.file, "ALIGHT_FROM": "", "ALIGHT_ROOT": self.path("in"),
-            "ALIGHT_RELATIVE": "a letter.txt", "ALIGHT_SCRATCH": self.scratch,
+            "ALIGHT_RELATIVE": "a letter.txt", "ALIGHT_REASON": "", "ALIGHT_SCRATCH": self.scratch,
         } if request else {"PATH": SYSTEM_PATH, "HOME": self.root, "LANG": "C.UTF-8"}
         done = subprocess.run(
             [plugin, verb], input=json.dumps(request) + "\n" if request else "", cwd=self.scratch, env=environment,

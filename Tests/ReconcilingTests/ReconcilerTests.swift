@@ -563,6 +563,31 @@ struct ReconcilerTests {
         }
     }
 
+    @Test func `S04 what is written after a rename is told, though its sign comes after the look`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, mask: [.created, .modified, .deleted])
+            TestFile.write(tree.path("a"), "1")
+            desk.take([("a", written)])
+            desk.wait()
+            #expect(desk.words() == ["created a"])
+            #expect(rename(tree.path("a").description, tree.path("b").description) == 0)
+            desk.take([("a", [.vanished, .moved]), ("b", [.appeared, .moved])])
+            #expect(desk.words() == ["deleted a", "created b"])
+            // As large as before, and later by the clock of the file system.
+            let before = DiskProbe.look(at: tree.path("b"))
+            let isLater = Deadline.wait {
+                TestFile.write(tree.path("b"), "2")
+                return DiskProbe.look(at: tree.path("b")) != before
+            }
+            #expect(isLater)
+            desk.wait()
+            #expect(desk.words() == ["modified b"])
+            desk.take([("b", [.written, .closed])])
+            desk.wait()
+            #expect(desk.words() == [])
+        }
+    }
+
     @Test func `S04 a file that settles while it is renamed is moved all the same`() throws {
         try withTempTree { tree in
             var desk = try Desk(tree.root)

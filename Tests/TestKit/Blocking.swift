@@ -19,14 +19,13 @@ package final class Blocking: Sendable {
 
     /// Runs the closure to its end on another thread, when its turn has come.
     ///
+    /// It stays in its task, so that what it expects belongs to its test.
+    ///
     /// - Throws: What the closure throws.
     package func run(_ body: @escaping @Sendable () throws -> Void) async throws {
         await enter()
         defer { leave() }
-        let result: Result<Void, any Error> = await withCheckedContinuation { continuation in
-            Thread { continuation.resume(returning: Result { try body() }) }.start()
-        }
-        try result.get()
+        try await withTaskExecutorPreference(ThreadForEach.shared) { try body() }
     }
 
     private func enter() async {
@@ -50,5 +49,15 @@ package final class Blocking: Sendable {
             return nil
         }
         next?.resume()
+    }
+}
+
+/// Runs each job on a new thread.
+private final class ThreadForEach: TaskExecutor {
+    static let shared = ThreadForEach()
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        Thread.detachNewThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 }

@@ -98,3 +98,8 @@ package final class RunningProgram {
         Deadline.poll(within: limit) { exitStatus() }
     }
 }
+
+extension String {
+    /// The end of a text that may be long.
+    package func lastLines(_ count: Int) -> String { split(separator: "\n").suffix(count).joined(separator: "\n") }
+}

@@ -21,8 +21,8 @@ package func withTempTree<Result>(_ body: (borrowing TemporaryTree) throws -> Re
 /// What tests do to files, by exact bytes and without Foundation's opinions.
 package enum TestFile {
     /// Makes a folder that nobody else has; whoever asks for it removes it.
-    package static func makeTemporaryFolder() -> PathBytes {
-        var template = Array("/tmp/alight-test-XXXXXX".utf8CString)
+    package static func makeTemporaryFolder(_ word: String = "test") -> PathBytes {
+        var template = Array("/tmp/alight-\(word)-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { preconditionFailure("no temporary folder: errno \(errno)") }
         return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) })
     }

@@ -79,6 +79,13 @@ int cal_rename_noreplace(const char *from, const char *to);
 /// renameat2 with RENAME_EXCHANGE on absolute paths; 0, or the errno.
 int cal_rename_exchange(const char *one, const char *other);
 
+/// Opens a file without a name in the folder (O_TMPFILE, CLOEXEC) for writing, one that can be given a name: a
+/// descriptor, or a negative errno where there are no such files.
+int cal_open_unnamed(const char *folder, unsigned int mode);
+
+/// Gives the file behind the descriptor a name that no other has; 0, or the errno.
+int cal_link_descriptor(int descriptor, const char *path);
+
 /// Shares the blocks of `source` with `destination` (FICLONE); 0, or the errno.
 int cal_clone(int source, int destination);
 

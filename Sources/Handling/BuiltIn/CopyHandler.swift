@@ -40,7 +40,7 @@ package struct CopyHandler: Handler {
         case .notRegular: return Outcome(.failed, "'\(source)' is not a regular file", code: "not-a-file")
         case .gone: return Outcome(.skipped, "it is gone", code: "gone")
         case .interrupted: return .interrupted("stopped while copying")
-        case .timedOut: return Outcome(.retry, "the time-out ended the copy", code: "timed-out")
+        case .timedOut: return .timedOut("the time-out ended the copy")
         case .changed: return Outcome(.notReady, "it changed while it was copied", code: "changed")
         case .copied(let temporary, _):
             defer { temporary.withCString { _ = unlink($0) } }

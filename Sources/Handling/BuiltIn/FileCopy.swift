@@ -3,7 +3,7 @@ import FileEvents
 import Glibc
 import Settling
 
-/// Copies one regular file to a temporary name beside its destination.
+/// Copies one regular file to a temporary name beside its destination, which it gets when it is complete.
 struct FileCopy {
     let source: PathBytes
     let destination: PathBytes
@@ -60,11 +60,11 @@ struct FileCopy {
         guard error == 0 else { throw FileFault(error, "cannot look at '\(source)'") }
         guard before.mode & UInt32(S_IFMT) == UInt32(S_IFREG) else { return .notRegular }
 
-        let (output, temporary) = try makeTemporary()
+        let (output, name) = try makeOutput()
         var isKept = false
         defer {
             close(output)
-            if !isKept { temporary.withCString { _ = unlink($0) } }
+            if !isKept { name?.withCString { _ = unlink($0) } }
         }
         guard try transfer(input, output) else { return stop.isRaised ? .interrupted : .timedOut }
         var after = cal_stat()
@@ -77,7 +77,8 @@ struct FileCopy {
             timespec(tv_sec: Int(before.mtime_seconds), tv_nsec: Int(before.mtime_nanoseconds)),
         ]
         futimens(output, &times)
-        guard fsync(output) == 0 else { throw FileFault(errno, "cannot flush '\(temporary)'") }
+        guard fsync(output) == 0 else { throw FileFault(errno, "cannot flush the copy beside '\(destination)'") }
+        let temporary = if let name { name } else { try withTemporaryName { cal_link_descriptor(output, $0) } }
         isKept = true
         return .copied(temporary, of: Origin(facts: before))
     }
@@ -91,13 +92,28 @@ struct FileCopy {
             Array(".".utf8) + path.lastComponent.prefix(200) + Array(".\(suffix).alight-tmp".utf8))
     }
 
-    /// A new file of mode 0600 in the destination's folder, hidden, so that no rule takes it for a drop.
-    private func makeTemporary() throws(FileFault) -> (descriptor: Int32, path: PathBytes) {
+    /// A new file of mode 0600 in the destination's folder, which has no name until it is complete.
+    ///
+    /// So nothing is left of it when the program dies. Where the file system has
+    /// no such files it has a hidden name, so that no rule takes it for a drop.
+    private func makeOutput() throws(FileFault) -> (descriptor: Int32, name: PathBytes?) {
+        let unnamed = destination.parent.withCString { cal_open_unnamed($0, 0o600) }
+        if unnamed >= 0 { return (unnamed, nil) }
+        var descriptor: Int32 = -1
+        let name = try withTemporaryName { path in
+            descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            return descriptor >= 0 ? 0 : errno
+        }
+        return (descriptor, name)
+    }
+
+    /// Finds a temporary name that is not taken: the call has an errno, or 0.
+    private func withTemporaryName(_ make: (UnsafePointer<CChar>) -> Int32) throws(FileFault) -> PathBytes {
         for _ in 0..<100 {
             let path = Self.temporaryName(beside: destination)
-            let descriptor = path.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) }
-            if descriptor >= 0 { return (descriptor, path) }
-            guard errno == EEXIST else { throw FileFault(errno, "cannot create '\(path)'") }
+            let error = path.withCString { make($0) }
+            if error == 0 { return path }
+            guard error == EEXIST else { throw FileFault(error, "cannot create '\(path)'") }
         }
         throw FileFault(EEXIST, "cannot create a temporary file beside '\(destination)'")
     }

@@ -57,7 +57,7 @@ final class IndexFile: Sendable {
             switch first.selection.list(isStopped: { first.stop.isRaised || .now > deadline }) {
             case .stopped:
                 if first.stop.isRaised { return .interrupted("stopped while listing") }
-                return Outcome(.retry, "the time-out ended the listing", code: "timed-out")
+                return .timedOut("the time-out ended the listing")
             case .rootMissing:
                 return Outcome(.skipped, "the root does not exist; the list stays as it is", code: "root-missing")
             case .found(let found, let unseen):

@@ -57,7 +57,7 @@ package struct MoveHandler: Handler {
                 .failed, "'\(destination.path)' is on another file system, to which only regular files are moved",
                 code: "cross-device")
         case .interrupted: return .interrupted("stopped while copying")
-        case .timedOut: return Outcome(.retry, "the time-out ended the copy", code: "timed-out")
+        case .timedOut: return .timedOut("the time-out ended the copy")
         case .changed: return Outcome(.notReady, "it changed while it was copied", code: "changed")
         case .copied(let temporary, let origin):
             defer { temporary.withCString { _ = unlink($0) } }

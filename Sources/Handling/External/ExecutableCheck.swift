@@ -1,5 +1,6 @@
 package import FileEvents
 import Glibc
+import Settling
 package import Rules
 
 /// Looks at executables before they are trusted.
@@ -36,11 +37,7 @@ package enum ExecutableCheck {
     /// links. A folder with the sticky bit, as `/tmp` is, keeps what root owns safe.
     package static func ownershipProblem(with path: PathBytes) -> HandlerProblem? {
         var places = ancestry(of: path)
-        if let real = path.withCString({ realpath($0, nil) }) {
-            let resolved = PathBytes(UnsafeBufferPointer(start: real, count: strlen(real)).map(UInt8.init(bitPattern:)))
-            places += ancestry(of: resolved).filter { !places.contains($0) }
-            free(real)
-        }
+        if let resolved = DiskProbe.resolve(path) { places += ancestry(of: resolved).filter { !places.contains($0) } }
         for place in places {
             var status = stat()
             guard place.withCString({ stat($0, &status) }) == 0 else { continue }

@@ -68,7 +68,9 @@ package struct OutcomeTable {
             return failure(ifIdempotent, "was killed by signal \(number)", "signal-\(number)", ended, reading)
         case .timedOut:
             let message = "\(program) took longer than \(Self.shown(timeout)) and was ended"
-            return Outcome(ifIdempotent, message, code: "timed-out")
+            var outcome = Outcome.timedOut(message)
+            outcome.ending = ifIdempotent
+            return outcome
         case .stopped:
             return .interrupted("\(program) was ended because Alight stops")
         case .outputTooLarge:
@@ -96,16 +98,24 @@ package struct OutcomeTable {
         if case .exited(126) = ended.way { outcome.code = "cannot-start" }
         if case .exited(127) = ended.way { outcome.code = "cannot-start" }
         if outcome.code == nil { outcome.code = code }
+        outcome.isUncertain = ending == .retry && !Self.isTemporary(ended.way)
         return outcome
     }
 
     private func ending(of status: Int32) -> Outcome.Ending {
         switch status {
-        // EX_TEMPFAIL, EX_UNAVAILABLE, EX_OSERR, EX_IOERR of sysexits.h; 70 and 72 there are no passing faults.
-        case 75, 69, 71, 74: .retry
+        case _ where Self.isTemporary(.exited(status: status)): .retry
         case 64...78, 126, 127: .failed
         default: ifIdempotent
         }
+    }
+
+    /// Whether the program itself has said that the failure may pass.
+    ///
+    /// EX_TEMPFAIL, EX_UNAVAILABLE, EX_OSERR, EX_IOERR of sysexits.h; 70 and 72 there are no passing faults.
+    private static func isTemporary(_ way: Ended.Way) -> Bool {
+        guard case .exited(let status) = way else { return false }
+        return [75, 69, 71, 74].contains(status)
     }
 
     private var ifIdempotent: Outcome.Ending { isIdempotent ? .retry : .failed }

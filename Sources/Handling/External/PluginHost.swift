@@ -139,6 +139,7 @@ package struct PluginHost: Sendable {
             ("ALIGHT_PATH", event.path.bytes), ("ALIGHT_FROM", event.from?.bytes ?? []),
             ("ALIGHT_ROOT", event.root.bytes),
             ("ALIGHT_RELATIVE", Array(event.path.relative(to: event.root) ?? event.path.lastComponent)),
+            ("ALIGHT_REASON", text(job.previous?.message ?? "").filter { $0 != 0 }),
             ("ALIGHT_SCRATCH", scratch.bytes),
         ]
     }

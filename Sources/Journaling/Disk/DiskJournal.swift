@@ -71,7 +71,7 @@ package final class DiskJournal: Journal {
 
     package var mounts: [MountRecord] { guarded.withLock { $0.state?.mounts.records ?? [] } }
 
-    package func noteMounts(_ mounts: [MountRecord]) { guarded.withLock { $0.state?.mounts.note(mounts) } }
+    package func noteMounts(_ mounts: [MountRecord]) { guarded.withLock { $0.state?.note(mounts) } }
 
     package func commit(at now: Timestamp) -> JournalFault? {
         guarded.withLock { $0.state?.commit(ClockPair(now, clock())) }

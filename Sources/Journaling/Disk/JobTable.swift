@@ -24,14 +24,14 @@ final class JobTable {
     private let byID: SQLStatement
 
     private static let columns =
-        "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps"
+        "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps, is_alone"
 
     init(_ database: Database) throws {
         upsert = try SQLStatement(
             """
             INSERT INTO jobs (id, state, attempt, is_interrupted, position, due, ended, previous, steps, message, code,
-                rule, path, event, facts, mask, created)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                rule, path, event, facts, mask, created, is_alone)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (id) DO UPDATE SET
                 state = excluded.state, attempt = excluded.attempt, is_interrupted = excluded.is_interrupted,
                 position = excluded.position, due = excluded.due, ended = excluded.ended,
@@ -82,6 +82,7 @@ final class JobTable {
             mask: EventMask(rawValue: UInt32(truncatingIfNeeded: row.integer(3))))
         job.attempt = Int(row.integer(5))
         job.isInterrupted = row.integer(6) != 0
+        job.isAlone = row.integer(11) != 0
         job.previous = row.utf8(9).flatMap(JSONParser.value(of:)).flatMap(PreviousAttempt.init)
         if let text = row.utf8(10) {
             guard let steps = JSONParser.value(of: text).flatMap(Outcome.steps(in:)) else {
@@ -137,6 +138,7 @@ final class JobTable {
             row.bind(utf8: json.bytes)
             row.bind(Int64(job.mask.rawValue))
             row.bind(job.event.time.columnValue)
+            row.bind(job.isAlone)
         }
     }
 

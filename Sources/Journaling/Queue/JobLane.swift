@@ -27,7 +27,9 @@ struct JobLane {
     /// Takes a pending job in.
     mutating func insert(_ job: Job, at place: JobPlace) {
         resting.insert(place)
-        if job.event.tail != nil, byPath[job.event.path] != nil {
+        if job.isAlone {
+            // Nothing joins it.
+        } else if job.event.tail != nil, byPath[job.event.path] != nil {
             // It stands beside a newer one, which goes on to take in what comes.
         } else if job.isDifference {
             byPath[job.event.path] = job.id

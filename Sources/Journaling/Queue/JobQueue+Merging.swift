@@ -51,7 +51,13 @@ extension JobQueue {
             attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
         job.isInterrupted = outcome.isInterrupted
         if !counts { job.attempt -= 1 }
-        guard job.isDifference, job.event.tail == nil else {
+        putBack(job, due: due, hasFacts: hasFacts)
+    }
+
+    /// Puts a job back, or lets a newer one do its work.
+    mutating func putBack(_ job: Job, due: ContinuousClock.Instant, hasFacts: Bool) {
+        var job = job
+        guard job.isDifference, job.event.tail == nil, !job.isAlone else {
             // What it tells, nothing newer does.
             enqueue(job, due: due, hasFacts: hasFacts)
             return
@@ -79,6 +85,10 @@ extension JobQueue {
             heir = serve(job, with: newer, due: due)
         } else if job.event.kind == .moved {
             takeBackMove(job.event, of: job.rule)
+        } else if job.mask.contains(.modified), let known = files.known(job.rule, job.event.path),
+            !known.hasSameContent(as: job.event.snapshot)
+        {
+            // Another job has told of a newer state already: what differs from that comes by itself.
         } else {
             // A newer job would do the work of both, and the ledger know its file already.
             var before = job.event.before

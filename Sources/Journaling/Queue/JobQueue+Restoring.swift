@@ -16,7 +16,7 @@ extension JobQueue {
         job.previous = PreviousAttempt(
             attempt: job.attempt, outcome: attempt.outcome.ending.rawValue, message: attempt.outcome.message)
         job.isInterrupted = true
-        let newer = job.isDifference && job.event.tail == nil ? related(to: job) : []
+        let newer = job.isDifference && job.event.tail == nil && !job.isAlone ? related(to: job) : []
         if newer.isEmpty {
             insert(job, due: due, sequence: sequence)
             changes?.noteOpen(job.id, hasFacts: false, position: sequence)
@@ -69,7 +69,7 @@ extension JobQueue {
         var job = job
         job.attempt = 0
         job.isInterrupted = false
-        let newer = job.isDifference && job.event.tail == nil ? related(to: job) : []
+        let newer = job.isDifference && job.event.tail == nil && !job.isAlone ? related(to: job) : []
         if newer.isEmpty {
             enqueue(job, due: due, hasFacts: false)
         } else {
@@ -91,9 +91,16 @@ extension JobQueue {
             return true
         }
         guard var job = jobs[id], places[id] != nil else { return false }
+        let sequence = places[id]?.sequence ?? 0
         remove(job)
         job.attempt = 0
-        enqueue(job, due: due, hasFacts: false)
+        // In a line of its path it keeps its place.
+        if job.isAlone {
+            insert(job, due: due, sequence: sequence)
+            changes?.noteOpen(job.id, hasFacts: false)
+        } else {
+            enqueue(job, due: due, hasFacts: false)
+        }
         return true
     }
 

@@ -19,6 +19,8 @@ struct JobQueue<Files: KnownFiles> {
     var jobs: [JobID: Job] = [:]
     /// When the pending jobs are due, and the order in which they came.
     var places: [JobID: JobPlace] = [:]
+    /// The open jobs that are run for themselves, by rule and path; of each path only the first can be leased.
+    var lines: [String: [PathBytes: [JobID]]] = [:]
     /// Pending jobs of rules that do not run.
     var aside: [JobID: (Job, JobPlace)] = [:]
     /// The rules and paths of running jobs.
@@ -33,10 +35,10 @@ struct JobQueue<Files: KnownFiles> {
         for entry in entries { files.set(entry) }
         lazy var paths = Set(jobs.map(\.event.path))
         for job in jobs {
-            if job.isDifference {
+            if job.isDifference, !job.isAlone {
                 take(job, due: now) { paths.contains($0) }
             } else {
-                // It tells of a moment, not of a difference: nothing newer does its work.
+                // It tells of a moment, or is run for itself: nothing newer does its work.
                 enqueue(job, due: now)
             }
         }
@@ -52,7 +54,7 @@ struct JobQueue<Files: KnownFiles> {
         lane.wake(at: now)
         while taken.count < limit, let place = lane.ready.popMin() {
             // A place that is not the job's any more was left behind.
-            guard var job = jobs[place.job], places[place.job] == place else { continue }
+            guard var job = jobs[place.job], places[place.job] == place, hasTurn(job) else { continue }
             guard busy.insert(job.event.path).inserted else {
                 passed.append(place)
                 continue
@@ -97,7 +99,14 @@ struct JobQueue<Files: KnownFiles> {
             takeBack(unbegun, due: now)
         case .again(let due, let outcome, let counts):
             putBack(job, outcome, due: due, counts: counts, hasFacts: hasFacts)
+            return dropped
+        case .early(let due):
+            var unbegun = job
+            unbegun.attempt -= 1
+            putBack(unbegun, due: due, hasFacts: hasFacts)
+            return dropped
         }
+        leaveLine(job)
         return dropped
     }
 
@@ -125,7 +134,10 @@ struct JobQueue<Files: KnownFiles> {
 
     /// Drops the pending job that tells of nothing but this entry.
     private mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
-        guard let job = pending(entry.view, entry.path), job.attempt == 0, job.event.tail == nil else { return nil }
+        let newest = lines[entry.view]?[entry.path]?.last.flatMap { places[$0] == nil ? nil : jobs[$0] }
+        guard let job = newest ?? pending(entry.view, entry.path), job.attempt == 0, job.event.tail == nil else {
+            return nil
+        }
         if let snapshot = entry.snapshot {
             guard job.event.kind != .deleted, job.event.snapshot.hasSameContent(as: snapshot) else { return nil }
         } else {
@@ -152,7 +164,7 @@ struct JobQueue<Files: KnownFiles> {
         let place = JobPlace(due: due, sequence: sequence, job: job.id)
         jobs[job.id] = job
         places[job.id] = place
-        lanes[job.rule, default: JobLane()].insert(job, at: place)
+        if stand(job, sequence) { lanes[job.rule, default: JobLane()].insert(job, at: place) }
         counts.pending += 1
     }
 
@@ -170,6 +182,7 @@ struct JobQueue<Files: KnownFiles> {
         jobs[job.id] = nil
         places[job.id] = nil
         counts.pending -= 1
+        leaveLine(job)
     }
 
     /// Removes a pending job whose work others do, or nobody.
@@ -202,7 +215,7 @@ struct JobQueue<Files: KnownFiles> {
     }
 
     func hasPending(_ rule: String, _ path: PathBytes) -> Bool {
-        lanes[rule]?.byPath[path] != nil || running[rule]?.contains(path) == true
+        lanes[rule]?.byPath[path] != nil || lines[rule]?[path] != nil || running[rule]?.contains(path) == true
     }
 
     mutating func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {

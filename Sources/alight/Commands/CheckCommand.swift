@@ -22,7 +22,12 @@ struct CheckCommand: ParsableCommand {
         for rule in loaded.ruleset.rules {
             let events = EventSpelling.words(of: rule.events).joined(separator: ", ")
             let actions = rule.actions.map(\.name).joined(separator: " + ")
-            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): \(events) → \(actions)")
+            let failure = rule.onFailure.isEmpty ? "" : "; on failure \(rule.failureActionNames)"
+            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): \(events) → \(actions)\(failure)")
+            if !rule.formerly.isEmpty {
+                let names = rule.formerly.map { "'\(Display.text($0))'" }.joined(separator: ", ")
+                Output.standard.write("    formerly \(names): what is known under that goes on as this rule's")
+            }
             for glob in rule.globs {
                 let root = PathBytes(glob.root)
                 let state =

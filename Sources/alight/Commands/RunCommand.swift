@@ -26,6 +26,8 @@ struct RunCommand: ParsableCommand {
 
     @OptionGroup var rules: RulesOptions
 
+    @OptionGroup var journal: JournalOptions
+
     @Flag(help: "Handle the files that are there, then exit.")
     var once = false
 
@@ -47,8 +49,11 @@ struct RunCommand: ParsableCommand {
             reporter.say(.error, "all rules are disabled", help: "set 'enabled: true' in one of them")
             throw Exit(.rulesInvalid)
         }
+        let kept = try open(journal.place(), reporter)
         let engine = Engine(
-            ruleset: loaded.ruleset, options: Engine.Options(jobs: jobs, isOnce: once), journal: MemoryJournal(),
+            ruleset: loaded.ruleset,
+            options: Engine.Options(jobs: jobs, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots)),
+            journal: kept.journal,
             perform: { [runner = program.runner] in runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) }, report: { reporter.report($0) })
         let stops = StopCount()
@@ -75,12 +80,31 @@ struct RunCommand: ParsableCommand {
             reporter.say(.error, Display.text(error.description), help: error.help)
             throw Exit(.runtimeError)
         }
-        reporter.end(summary, isKept: false)
-        throw Exit(status(summary))
+        let fault = kept.close() ?? summary.journalFault
+        if let fault { reporter.say(.error, Display.text(fault.description), help: fault.help) }
+        reporter.end(summary, isKept: kept.file != nil && fault == nil)
+        throw Exit(fault == nil ? status(summary) : .runtimeError)
+    }
+
+    /// Opens the journal, and says what it goes on with.
+    ///
+    /// - Throws: `Exit` when it can't be used; why has been said.
+    private func open(_ place: JournalOptions.Place, _ reporter: Reporter) throws -> OpenJournal {
+        do {
+            let journal = try OpenJournal(place)
+            if journal.interrupted > 0 {
+                let jobs = Reporter.count(journal.interrupted, "job")
+                reporter.say(.notice, "\(jobs) cut off when Alight ended last; to be run again")
+            }
+            return journal
+        } catch {
+            reporter.say(.error, Display.text(error.description), help: error.help)
+            throw Exit(.runtimeError)
+        }
     }
 
     private func status(_ summary: EngineSummary) -> ExitStatus {
-        if summary.fault != nil || summary.journalFault != nil || (summary.isForced && summary.unfinished > 0) {
+        if summary.fault != nil || (summary.isForced && summary.unfinished > 0) {
             return .runtimeError
         }
         guard once else { return .done }

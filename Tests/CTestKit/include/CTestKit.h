@@ -2,6 +2,9 @@
 #ifndef CTESTKIT_H
 #define CTESTKIT_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 /// Lets two existing paths change places (renameat2 with RENAME_EXCHANGE); 0, or the errno.
 int ctk_exchange(const char *one, const char *other);
 
@@ -13,5 +16,18 @@ int ctk_open_unnamed(const char *folder, unsigned int mode);
 
 /// Gives the file behind a descriptor a name; 0, or the errno.
 int ctk_link_descriptor(int fd, const char *path);
+
+/// Makes this process the parent of all whose own parent dies, as long as they descend from it.
+void ctk_become_subreaper(void);
+
+/// What a file holds, for a program that only compares.
+struct ctk_content {
+    uint64_t size;
+    /// FNV-1a over all bytes.
+    uint64_t sum;
+};
+
+/// Reads the file, without following a link; 0, or the errno.
+int ctk_read_content(const char *path, struct ctk_content *content);
 
 #endif

@@ -1,0 +1,98 @@
+import FileEvents
+import Handling
+import Journaling
+import PluginProtocol
+import Rules
+import Settling
+
+// What becomes of jobs before an action begins: while their path is busy, and while it has to rest.
+extension Dispatcher {
+    /// Decides what is accepted of new jobs whose paths may be worked on at this moment.
+    ///
+    /// - Parameter jobs: What the rules are to be told, in order.
+    /// - Returns: The jobs to be accepted; what is left out has been reported.
+    mutating func admit(_ jobs: [Job]) -> [Job] {
+        guard !whileBusy.isEmpty else { return jobs }
+        return jobs.flatMap { job in
+            guard EventMask.differences.contains(EventMask(job.event.kind)) else { return [job] }
+            switch whileBusy[job.rule] {
+            case .coalesce, nil: return [job]
+            case .queue: return Self.alone(job)
+            case .drop:
+                // A move tells of its old name too, which nothing is being done about.
+                guard job.event.kind != .moved, lanes.attempt(of: job.rule, at: job.event.path) != nil else {
+                    return [job]
+                }
+                reportDropped(job)
+                return []
+            case .restart:
+                for path in [job.event.path, job.event.from].compactMap(\.self) {
+                    if let running = lanes.attempt(of: job.rule, at: path) { restarts[running]?.raise() }
+                }
+                return [job]
+            }
+        }
+    }
+
+    /// The job as one that is run for itself; of a file that was moved and changed it is two.
+    private static func alone(_ job: Job) -> [Job] {
+        var job = job
+        job.isAlone = true
+        guard let change = job.event.followingChange, job.mask.takes(.modified, changed: change.changed) else {
+            return [job]
+        }
+        job.event = job.event.withoutFollowingChange
+        var second = Job(id: JobID(now: change.time), rule: job.rule, event: change, mask: job.mask)
+        second.isAlone = true
+        return [job, second]
+    }
+
+    private func reportDropped(_ job: Job) {
+        guard let rule = ruleset.rule(named: job.rule) else { return }
+        let outcome = Outcome(.skipped, "its action was running for the file as it was before", code: "busy")
+        report(
+            .attempt(
+                AttemptReport(
+                    time: DiskProbe.now(), rule: job.rule, event: job.event.kind, path: job.event.path,
+                    from: job.event.from, job: job.id, attempt: 0, maximumAttempts: rule.retry.attempts,
+                    action: rule.actionNames, outcome: outcome, duration: .zero, state: .skipped, pause: nil)))
+    }
+
+    /// Puts jobs back whose paths have had a run too lately; they rest, and newer ones are merged into them.
+    ///
+    /// Another attempt has a pause of its own.
+    mutating func putBackCooling(_ jobs: [Job], at now: ContinuousClock.Instant) -> [Job] {
+        guard let name = jobs.first?.rule, cooldowns[name] != nil else { return jobs }
+        return jobs.filter { job in
+            guard job.previous == nil, let end = cooldowns[name]?.end(of: job.event.path, at: now) else { return true }
+            _ = journal.record(job, nil, .early(due: end), [])
+            return false
+        }
+    }
+}
+
+extension Rule {
+    /// The actions' names, of a list joined by `+`.
+    var actionNames: String { actions.map(\.name).joined(separator: "+") }
+}
+
+extension FileEvent {
+    /// The event as actions are told of it: of a moved file whose content changed too, a `modified` follows.
+    var withoutFollowingChange: FileEvent {
+        guard kind == .moved else { return self }
+        var event = self
+        event.changed = []
+        event.tail = nil
+        return event
+    }
+
+    /// The change of content that follows a move; nil when there is none.
+    var followingChange: FileEvent? {
+        guard kind == .moved, !changed.isEmpty || tail != nil else { return nil }
+        var event = self
+        event.kind = .modified
+        event.from = nil
+        event.isReplaced = false
+        return event
+    }
+}

@@ -1,0 +1,126 @@
+import FileEvents
+import Handling
+import Journaling
+import PluginProtocol
+import Reconciling
+import Rules
+import Settling
+
+// What becomes of jobs when their actions have ended.
+extension Dispatcher {
+    /// Records an attempt; the result are the jobs whose paths have to settle again.
+    mutating func end(_ result: Attempt.Result, at now: ContinuousClock.Instant) -> [Job] {
+        guard let rule = ruleset.rule(named: result.rule), let first = result.parts.first?.job.id else {
+            preconditionFailure("an attempt of no rule, or at no job")
+        }
+        lanes.end(first)
+        let wasRestarted = restarts.removeValue(forKey: first)?.isRaised ?? false
+        var returned: [Job] = []
+        var reports: [AttemptReport] = []
+        // One for all, so that what failed together comes again together.
+        let random = Double.random(in: 0...1)
+        for part in result.parts {
+            let job = part.job
+            guard case .outcome(var outcome) = part.ending else {
+                report(.superseded(rule: rule.name, job: job.id, path: job.event.path))
+                _ = journal.record(job, nil, .returned(at: now), [])
+                // Of a move the old name is left to be told, which no job of the new name does.
+                if job.event.kind == .moved || !journal.hasPending(view: job.rule, path: job.event.path) {
+                    returned.append(job)
+                }
+                continue
+            }
+            if wasRestarted, outcome.isInterrupted {
+                outcome.message = "ended, since the file changed while it ran"
+                outcome.code = "restarted"
+            }
+            if part.hasBegun, !outcome.isInterrupted { cooldowns[rule.name]?.note(job.event.path, at: now) }
+            let (disposition, state, pause) = Self.disposition(of: outcome, job, rule, random: random, at: now)
+            let attempt = AttemptRecord(
+                number: job.attempt, started: result.started, duration: result.duration, outcome: outcome)
+            _ = journal.record(job, attempt, disposition, part.ownWrites)
+            changes[rule.name, default: [:]][job.event.path] = part.change
+            reports.append(
+                AttemptReport(
+                    time: DiskProbe.now(), rule: rule.name, event: job.event.kind,
+                    path: job.event.path, from: job.event.from, job: job.id, attempt: job.attempt,
+                    maximumAttempts: rule.retry.attempts, action: rule.actionNames, outcome: outcome,
+                    duration: result.duration, state: state, pause: pause))
+            if pause == nil { acceptFollowingChange(of: job, rule, at: now) }
+        }
+        if reports.count > 1 {
+            report(.batch(reports))
+        } else if let attempt = reports.first {
+            report(.attempt(attempt))
+        }
+        let (sign, message) = Self.sign(of: result.parts)
+        noteSign(sign, rule, first, message, at: now)
+        return returned
+    }
+
+    /// Tells of the content of a moved file that changed before anyone was told of the move.
+    ///
+    /// It goes to where the file is now. A newer job of that path tells of it already.
+    private mutating func acceptFollowingChange(of moved: Job, _ rule: Rule, at now: ContinuousClock.Instant) {
+        guard var event = moved.event.followingChange, rule.events.takes(.modified, changed: event.changed) else {
+            return
+        }
+        let paths = journal.paths(view: rule.name, identity: event.snapshot.identity)
+        guard let path = paths.contains(event.path) ? event.path : paths.first,
+            let root = rule.root(taking: path),
+            event.tail != nil || !journal.hasPending(view: rule.name, path: path)
+        else { return }
+        event.path = path
+        event.root = root
+        let job = Job(id: JobID(now: event.time), rule: rule.name, event: event)
+        journal.accept([job], [], now: now)
+        note([job], at: now)
+    }
+
+    /// What an outcome means for the job.
+    private static func disposition(
+        of outcome: Outcome, _ job: Job, _ rule: Rule, random: Double, at now: ContinuousClock.Instant
+    ) -> (Disposition, JobState, Duration?) {
+        switch outcome.ending {
+        case .succeeded: return (.ended(.succeeded, outcome), .succeeded, nil)
+        case .skipped: return (.ended(.skipped, outcome), .skipped, nil)
+        case .failed, .retry:
+            if rule.retry.isFinal(outcome, attempt: job.attempt) { return (.ended(.dead, outcome), .dead, nil) }
+            if outcome.isInterrupted { return (.again(at: now, outcome, counts: false), .pending, .zero) }
+            let pause = outcome.retryAfter ?? rule.retry.pause(after: job.attempt, random: random)
+            return (.again(at: now + pause, outcome, counts: true), .pending, pause)
+        case .notReady:
+            let age = DiskProbe.now().since(job.event.time)
+            let pause =
+                outcome.retryAfter
+                ?? rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: age)
+            return (.again(at: now + pause, outcome, counts: false), .pending, pause)
+        }
+    }
+
+    /// What an attempt says of the rule's action, and the message of a failure.
+    ///
+    /// Of a batch one success is enough: what all share is in order.
+    private static func sign(of parts: [Attempt.Part]) -> (Breaker.Sign, String) {
+        var sign = Breaker.Sign.nothing
+        var message = ""
+        for part in parts where part.hasBegun {
+            guard case .outcome(let outcome) = part.ending, !outcome.isInterrupted else { continue }
+            switch outcome.ending {
+            case .succeeded, .skipped: return (.works, "")
+            case .notReady: break
+            case .retry, .failed:
+                sign = outcome.code == "cannot-start" ? .cannotStart : .fails
+                message = part.failure ?? outcome.message
+            }
+        }
+        return (sign, message)
+    }
+}
+
+extension Timestamp {
+    /// How long ago the other moment was.
+    fileprivate func since(_ other: Timestamp) -> Duration {
+        .seconds(seconds - other.seconds) + .nanoseconds(Int(nanoseconds) - Int(other.nanoseconds))
+    }
+}

@@ -1,0 +1,69 @@
+import FileEvents
+import Rules
+
+// What a handler takes, compared with what a rule asks for.
+extension RuleDecoder {
+    /// Tells of events and types that the rule asks for and the handler does not take, and of events that it lacks.
+    ///
+    /// What is done on failure may leave some of the events alone, but not all.
+    func checkLimits(
+        of step: DecodedStep, events: EventMask, types: Set<FileType>, settings: RuleSettings, onFailure: Bool = false
+    ) {
+        guard let handler = step.handler, let mark = step.handlerMark else { return }
+        let name = quoted(handler.reference.name)
+        if let taken = handler.events, let covered = handler.covered {
+            let excess = events.subtracting(covered)
+            if onFailure {
+                if excess == events {
+                    let list = EventSpelling.words(of: taken).joined(separator: ", ")
+                    problems.error(
+                        "\(name) doesn't take any of the rule's events", at: mark,
+                        help: "it takes \(list); use another action")
+                }
+            } else if !excess.isEmpty {
+                let word = settings.eventWords.first { !$0.mask.isDisjoint(with: excess) }
+                let list = EventSpelling.words(of: taken).joined(separator: ", ")
+                let words = EventSpelling.words(of: excess)
+                let nouns = words.map { "'\($0)'" }.joined(separator: ", ")
+                problems.error(
+                    "\(name) doesn't take \(words.count == 1 ? "the event" : "the events") \(nouns)",
+                    at: word.map { self.mark($0.node) } ?? mark,
+                    help: word == nil ? "write 'events: [\(list)]'" : "it takes \(list)")
+            }
+        }
+        let lacking = onFailure ? [] : handler.neededEvents.subtracting(events)
+        if !lacking.isEmpty {
+            let nouns = EventSpelling.words(of: lacking).map { "'\($0)'" }.joined(separator: ", ")
+            let list = EventSpelling.words(of: events.union(handler.neededEvents)).joined(separator: ", ")
+            problems.error(
+                "\(name) needs \(nouns.contains(",") ? "the events" : "the event") \(nouns) too",
+                at: settings.eventWords.first.map { self.mark($0.node) } ?? mark, help: "write 'events: [\(list)]'")
+        }
+        if let taken = handler.types {
+            let excess = FileType.allCases.filter { types.contains($0) && !taken.contains($0) }
+            if !excess.isEmpty {
+                let word = settings.typeWords.first { !$0.types.isDisjoint(with: excess) }
+                let list = FileType.allCases.filter(taken.contains).map(\.rawValue).joined(separator: ", ")
+                let nouns = excess.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+                problems.error(
+                    "\(name) doesn't take \(excess.count == 1 ? "the type" : "the types") \(nouns)",
+                    at: word.map { self.mark($0.node) } ?? mark,
+                    help: word == nil ? "write 'types: [\(list)]'" : "it takes \(list)")
+            }
+            checkLifecycle(events, name, taken, settings, otherwise: mark)
+        }
+    }
+
+    /// Tells of events of a root where a handler takes no folders.
+    private func checkLifecycle(
+        _ events: EventMask, _ name: String, _ taken: Set<FileType>, _ settings: RuleSettings, otherwise: Range<Int>
+    ) {
+        guard !taken.contains(.directory), !events.isDisjoint(with: .lifecycle) else { return }
+        let word = settings.eventWords.first { !$0.mask.isDisjoint(with: .lifecycle) }
+        let event = EventSpelling.words(of: events.intersection(.lifecycle)).first ?? ""
+        problems.error(
+            "\(name) doesn't take the type 'directory', and '\(event)' tells of a folder",
+            at: word.map { mark($0.node) } ?? otherwise,
+            help: "remove '\(event)', or use a handler that takes folders")
+    }
+}

@@ -1,0 +1,104 @@
+import Rules
+
+// What becomes of jobs that fail, and of files that change while their action runs.
+extension RuleDecoder {
+    /// How often a job is tried; `false` is once.
+    func retry(_ entry: YAMLNode.Entry) -> RetryPolicy? {
+        let keys = ["attempts", "delay", "max_delay", "on"]
+        if entry.value.isPlain, let text = entry.value.text, let number = Int(text), number > 1 {
+            reportType(entry, "true, false or a mapping", help: "write { attempts: \(number) }")
+            return nil
+        }
+        let read: Switched<RetryPolicy>? = switched(entry, plain: RetryPolicy(), keys: keys) { node in
+            var policy = RetryPolicy()
+            if let count = node.entry("attempts").flatMap({ integer($0, in: 1...1_000) }) { policy.attempts = count }
+            if let failures: RetryPolicy.Failures = node.entry("on").flatMap({ choice($0) }) { policy.on = failures }
+            let delay = node.entry("delay").flatMap { duration($0) }
+            let longest = node.entry("max_delay").flatMap { duration($0) }
+            if let delay, let longest, longest < delay, let entry = node.entry("max_delay") {
+                problems.error(
+                    "'max_delay' is shorter than 'delay'", at: mark(entry), help: "write a longer one, or leave it out")
+            }
+            policy.delay = delay ?? min(policy.delay, longest ?? policy.delay)
+            policy.maximumDelay = longest ?? max(policy.maximumDelay, policy.delay)
+            return policy
+        }
+        switch read {
+        case .on(let policy): return policy
+        case .off: return RetryPolicy(attempts: 1)
+        case nil: return nil
+        }
+    }
+
+    /// Tells of a way with busy paths that does not go with the rule's other keys.
+    func checkWhileBusy(_ settings: RuleSettings) {
+        guard let choice = settings.whileBusy, choice != .coalesce, let mark = settings.busyMark else { return }
+        if settings.tail?.value != nil {
+            problems.error(
+                "'while_busy' can't be '\(choice.rawValue)' beside 'tail'", at: mark,
+                help: "remove it: text that is added while the action runs follows with the next event")
+        } else if choice == .restart, settings.batch?.value != nil {
+            problems.error(
+                "'while_busy' can't be 'restart' beside 'batch'", at: mark,
+                help: "write 'coalesce': to end a run for one file would end it for all others")
+        }
+    }
+
+    /// The names that a rule had before.
+    func formerly(_ entry: YAMLNode.Entry, name: String) -> [FormerName] {
+        let nodes = entry.value.elements ?? [entry.value]
+        guard !nodes.isEmpty else {
+            problems.error(
+                "'formerly' is empty", at: mark(entry), help: "write the name that the rule had, or remove the key")
+            return []
+        }
+        var names: [FormerName] = []
+        for node in nodes {
+            let range = entry.value.elements == nil ? mark(entry) : mark(node)
+            guard let former = text(node, name: "a name in 'formerly'", at: range) else { continue }
+            if former == name {
+                problems.error(
+                    "\(quoted(former)) is the name that the rule has now", at: range,
+                    help: "write the name that it had before")
+            } else if names.contains(where: { $0.name == former }) {
+                problems.error("\(quoted(former)) is there already", at: range, help: "remove it")
+            } else {
+                names.append(
+                    FormerName(
+                        name: former, range: range, problems: problems, place: source.place(at: range.lowerBound)))
+            }
+        }
+        return names
+    }
+}
+
+/// A name that a rule had before, and where it says so.
+struct FormerName {
+    var name: String
+    var range: Range<Int>
+    /// Where to tell that it can't be taken: whether it can shows when all files are read.
+    var problems: DiagnosticCollector
+    var place: SourcePlace
+}
+
+extension RuleNames {
+    /// Tells of former names that belong to rules in force, and of those that two of them claim.
+    static func check(_ rules: [DecodedRule]) {
+        let inForce = rules.filter(\.isEnabled)
+        let owners = Dictionary(inForce.map { ($0.rule.name, $0.rule.place) }) { first, _ in first }
+        var claims: [String: SourcePlace] = [:]
+        for former in inForce.flatMap(\.formerly) {
+            if let owner = owners[former.name] {
+                former.problems.error(
+                    "the name \(quoted(former.name)) belongs to the rule at \(owner)", at: former.range,
+                    help: "remove it here, or rename that rule")
+            } else if let other = claims[former.name] {
+                former.problems.error(
+                    "the rule at \(other) takes over the name \(quoted(former.name)) already", at: former.range,
+                    help: "one rule alone can go on where it ended; remove it from the other")
+            } else {
+                claims[former.name] = former.place
+            }
+        }
+    }
+}

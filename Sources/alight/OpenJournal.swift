@@ -1,0 +1,53 @@
+import FileEvents
+import Foundation
+import Journaling
+import Settling
+
+/// The journal of a run: a file, or nothing that outlives it.
+struct OpenJournal {
+    let journal: any Journal
+    /// The file; nil for a journal in memory.
+    let file: PathBytes?
+    private let disk: DiskJournal?
+
+    /// Opens it, or makes it.
+    ///
+    /// - Parameter place: Where it is kept.
+    /// - Throws: When it can't be used.
+    init(_ place: JournalOptions.Place) throws(JournalError) {
+        switch place {
+        case .memory:
+            journal = MemoryJournal()
+            file = nil
+            disk = nil
+        case .file(let path):
+            let disk = try DiskJournal(at: path, now: DiskProbe.now())
+            journal = disk
+            file = path
+            self.disk = disk
+        }
+    }
+
+    /// How many jobs were running when the run before was cut off.
+    var interrupted: Int { disk?.interrupted ?? 0 }
+
+    /// The names under which rules with these roots would see the file.
+    ///
+    /// - Parameter roots: The folders that are watched.
+    /// - Returns: Its own name, and those through roots that are links.
+    func names(below roots: [PathBytes]) -> [PathBytes] {
+        guard let file else { return [] }
+        var names = [file]
+        guard let folder = DiskProbe.resolve(file.parent) else { return names }
+        for root in roots {
+            // A root may be a link to a folder above the journal.
+            guard let real = DiskProbe.resolve(root), let relative = folder.relative(to: real) else { continue }
+            let seen = relative.isEmpty ? root : root.appending(relative)
+            names.append(seen.appending(file.lastComponent))
+        }
+        return names
+    }
+
+    /// Keeps what is left, and lets others have the file; a fault if it can't be kept.
+    func close() -> JournalFault? { disk?.close(at: DiskProbe.now()) }
+}

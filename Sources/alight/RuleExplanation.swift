@@ -1,0 +1,49 @@
+import PluginProtocol
+import Rules
+
+// How a rule's actions run, for `alight explain`.
+extension Rule {
+    /// What differs from the usual, for people.
+    var runningWords: [String] {
+        var words: [String] = []
+        if retry != RetryPolicy() { words.append("tried: \(retry.words)") }
+        switch whileBusy {
+        case .coalesce: break
+        case .queue: words.append("changed while its action runs: every event is run for, in order")
+        case .drop: words.append("changed while its action runs: taken as known")
+        case .restart: words.append("changed while its action runs: the action is ended, and run again")
+        }
+        if cooldown > .zero { words.append("between two runs: \(Explanation.shown(cooldown)) at least") }
+        if !onFailure.isEmpty { words.append("when it fails for good: \(failureActionNames)") }
+        if !catchUp { words.append("not told what happened while Alight did not run ('catch_up: false')") }
+        if !formerly.isEmpty { words.append("formerly: \(formerly.map { Display.text($0) }.joined(separator: ", "))") }
+        return words
+    }
+
+    /// The same and the usual, for machines.
+    var runningMembers: [String: JSONValue] {
+        [
+            "retry": [
+                "attempts": .integer(Int64(retry.attempts)), "delay_ms": .number(retry.delay / .milliseconds(1)),
+                "max_delay_ms": .number(retry.maximumDelay / .milliseconds(1)), "on": .string(retry.on.rawValue),
+            ],
+            "while_busy": .string(whileBusy.rawValue), "cooldown_ms": .number(cooldown / .milliseconds(1)),
+            "on_failure": .array(onFailure.map { .string($0.name) }), "catch_up": .bool(catchUp),
+            "formerly": .array(formerly.map { .string($0) }),
+        ]
+    }
+
+    /// The actions that are done when a job fails for good.
+    var failureActionNames: String { onFailure.map(\.name).joined(separator: " + ") }
+}
+
+extension RetryPolicy {
+    fileprivate var words: String {
+        if attempts == 1 { return "once" }
+        let pauses =
+            delay == maximumDelay
+            ? Explanation.shown(delay) : "\(Explanation.shown(delay)) to \(Explanation.shown(maximumDelay))"
+        let failures = on == .temporary ? ", after failures that the action calls temporary" : ""
+        return "\(attempts) times at most, \(pauses) apart\(failures)"
+    }
+}

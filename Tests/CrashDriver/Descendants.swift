@@ -1,0 +1,15 @@
+import CTestKit
+import FileEvents
+import Glibc
+import TestKit
+
+/// The processes whose parent this one is.
+enum Descendants {
+    /// Makes this process the parent of those whose own parent dies.
+    static func adopt() { ctk_become_subreaper() }
+
+    static func children() -> [pid_t] {
+        let text = TestFile.read(PathBytes("/proc/self/task/\(getpid())/children")) ?? []
+        return String(decoding: text, as: UTF8.self).split(separator: " ").compactMap { pid_t($0) }
+    }
+}

@@ -1,0 +1,102 @@
+import FileEvents
+import TestKit
+
+/// One thing that a worker does to files; paths are relative to the tree.
+enum FileOperation {
+    case write(PathBytes, size: Int)
+    /// Writes another file, which no rule sees, and renames it over the path.
+    case replace(PathBytes, size: Int)
+    /// Opens, writes one half, rests, writes the other, closes.
+    case writeInParts(PathBytes, size: Int, milliseconds: Int)
+    case append(PathBytes, size: Int)
+    /// Writes a file outside, links it into place and removes its first name.
+    case link(PathBytes, size: Int)
+    /// Writes a file outside and renames it into place.
+    case moveIn(PathBytes, size: Int)
+    case moveOut(PathBytes)
+    case rename(PathBytes, to: PathBytes)
+    case remove(PathBytes)
+    case renameFolder(PathBytes, to: PathBytes)
+    case removeFolder(PathBytes)
+    case pause(milliseconds: Int)
+
+    var paths: [PathBytes] {
+        switch self {
+        case .write(let path, _), .replace(let path, _), .writeInParts(let path, _, _), .append(let path, _),
+            .link(let path, _), .moveIn(let path, _), .moveOut(let path), .remove(let path), .removeFolder(let path):
+            [path]
+        case .rename(let path, let other), .renameFolder(let path, let other): [path, other]
+        case .pause: []
+        }
+    }
+
+    var summary: String {
+        switch self {
+        case .write(_, let size): "write, \(size) bytes"
+        case .replace(_, let size): "replace, \(size) bytes"
+        case .writeInParts(_, let size, let pause): "write, \(size) bytes with a pause of \(pause) ms"
+        case .append(_, let size): "append, \(size) bytes"
+        case .link(_, let size): "link in, \(size) bytes"
+        case .moveIn(_, let size): "move in, \(size) bytes"
+        case .moveOut: "move out"
+        case .rename: "rename"
+        case .remove: "remove"
+        case .renameFolder: "rename the folder"
+        case .removeFolder: "remove the folder"
+        case .pause(let pause): "pause of \(pause) ms"
+        }
+    }
+}
+
+/// What one worker does in one life of the program: a function of the seed, and of nothing else.
+struct FileOperationGenerator {
+    private var random: SeededGenerator
+
+    static let folders: [PathBytes] = ["a", "a/b", "d", "slow"]
+    private static let fileNames = (0..<10).map { "f\($0)" }
+
+    init(seed: UInt64, life: Int, worker: Int) {
+        random = SeededGenerator(seed: seed, parts: 11, UInt64(life), UInt64(worker))
+    }
+
+    private static let weights: [(Int, @Sendable (inout FileOperationGenerator) -> FileOperation)] = [
+        (10, { .write($0.file(), size: $0.size()) }),
+        (6, { .replace($0.file(), size: $0.size()) }),
+        (4, { .writeInParts($0.file(), size: $0.size(), milliseconds: $0.random.below(150)) }),
+        (8, { .append($0.file(), size: 20 + $0.random.below(300)) }),
+        (3, { .link($0.file(), size: $0.size()) }),
+        (6, { .moveIn($0.file(), size: $0.size()) }),
+        (3, { .moveOut($0.file()) }),
+        (8, { .rename($0.file(), to: $0.file()) }),
+        (7, { .remove($0.file()) }),
+        (1, { .renameFolder($0.random.pick(folders), to: $0.random.pick(folders)) }),
+        (1, { .removeFolder($0.random.pick(folders)) }),
+        (14, { .pause(milliseconds: $0.random.isOne(in: 4) ? 60 + $0.random.below(150) : $0.random.below(25)) }),
+    ]
+
+    private static let total = weights.reduce(0) { $0 + $1.0 }
+
+    mutating func next() -> FileOperation {
+        var place = random.below(Self.total)
+        for (weight, make) in Self.weights {
+            if place < weight { return make(&self) }
+            place -= weight
+        }
+        preconditionFailure("a number below the sum of all weights is in one of them")
+    }
+
+    private mutating func file() -> PathBytes {
+        let name = random.pick(Self.fileNames)
+        return random.isOne(in: 4) ? PathBytes(name) : random.pick(Self.folders).appending(name)
+    }
+
+    /// Mostly small; now and then so large that a kill hits its copy.
+    private mutating func size() -> Int {
+        switch random.below(30) {
+        case 0: 0
+        case 1..<22: 20 + random.below(400)
+        case 22..<29: 1000 + random.below(100_000)
+        default: 1_000_000 + random.below(5_000_000)
+        }
+    }
+}

@@ -1,0 +1,191 @@
+import FileEvents
+import TestKit
+
+/// Something that is not as it should be.
+struct Finding: Hashable {
+    var text: String
+    /// The path that it is about, relative to the tree.
+    var path: PathBytes?
+    /// The job that it is about.
+    var job: String?
+}
+
+/// Compares what was done with what is there; looks at nothing itself.
+struct Judgement {
+    let log: RunLog
+    /// The files at the end.
+    let tree: [PathBytes: Run.Content]
+    /// The files before the first start, which the rules take as known.
+    let before: [PathBytes: Run.Content]
+    let copies: [PathBytes: Run.Content]
+    /// Whether what was committed last may be lost, as when the power fails.
+    let mayForget: Bool
+
+    /// What is still missing: it may come when one waits.
+    func missing() -> [Finding] { unhandled() + unequal() + uncopied() }
+
+    /// Each file has been handled with the content that it has, by each rule that takes it.
+    private func unhandled() -> [Finding] {
+        var handled: Set<[String]> = []
+        for run in log.runs where run.status == 0 {
+            if let content = run.content { handled.insert([run.rule, run.path.description, content]) }
+        }
+        return tree.flatMap { path, content in
+            PlayRules.recorded.filter { $0.takes(path) && !handled.contains([$0.name, path.description, content]) }
+                .map { Finding(text: "rule '\($0.name)' did not handle \(path) as it is, \(content)", path: path) }
+        }
+    }
+
+    /// A mirror that is made of what was told, one after the other, equals the tree.
+    private func unequal() -> [Finding] {
+        var mirror: [PathBytes: Run.Content?] = before.mapValues { $0 }
+        for run in log.runs where run.rule == PlayRules.mirror {
+            switch run.kind {
+            case .deleted: mirror[run.path] = nil
+            case .moved:
+                if let from = run.from { mirror[from] = nil }
+                mirror[run.path] = .some(run.content)
+            default: mirror[run.path] = .some(run.content)
+            }
+        }
+        var found: [Finding] = []
+        for (path, content) in tree where mirror[path] != content {
+            let told = mirror[path].map { $0 ?? "no content" } ?? "nothing"
+            found.append(Finding(text: "the mirror has \(told) at \(path), where \(content) is", path: path))
+        }
+        // What was known and is forgotten is not missed when it is gone as well.
+        for path in mirror.keys where tree[path] == nil && !mayForget {
+            found.append(Finding(text: "the mirror has \(path), where nothing is", path: path))
+        }
+        return found
+    }
+
+    private func uncopied() -> [Finding] {
+        tree.filter { copies[$0.key] != $0.value }.map { path, content in
+            Finding(text: "the copy of \(path) holds \(copies[path] ?? "nothing"), the file \(content)", path: path)
+        }
+    }
+
+    // MARK: Runs that should not have been
+
+    /// How often something was done twice, for the summary.
+    struct Repeats {
+        var interrupted = 0
+        var retried = 0
+        /// Jobs that did again what another job had done, where that may be.
+        var forgotten = 0
+    }
+
+    /// Runs that came once too often, or that did not say what they are.
+    func wrongRuns(_ operations: OperationTimes, _ repeats: inout Repeats) -> [Finding] {
+        var found: [Finding] = []
+        for run in log.runs where run.rule == PlayRules.silent {
+            found.append(Finding(text: "rule '\(run.rule)' ran for \(run.path), which nobody changed", job: run.job))
+        }
+        for runs in Dictionary(grouping: log.runs.filter { $0.rule != "steps" }, by: \.job).values {
+            for (earlier, later) in zip(runs, runs.dropFirst()) {
+                found += judge(earlier, later, &repeats)
+            }
+        }
+        found += survivors() + doubled(operations, &repeats)
+        return found
+    }
+
+    /// Two runs of one job, one after the other.
+    private func judge(_ earlier: Run, _ later: Run, _ repeats: inout Repeats) -> [Finding] {
+        func finding(_ text: String) -> [Finding] {
+            [Finding(text: "\(text):\n    \(earlier.line)\n    \(later.line)", path: later.path, job: later.job)]
+        }
+        if earlier.life == later.life {
+            guard earlier.status == 75 else { return finding("a job ran again that had not failed") }
+            repeats.retried += 1
+            return later.attempt > earlier.attempt || later.isBatch ? [] : finding("an attempt was not counted")
+        }
+        if !later.isInterrupted, !mayForget {
+            guard earlier.status == 75 else { return finding("a job ran again, and was not told of the interruption") }
+            repeats.retried += 1
+        } else {
+            repeats.interrupted += 1
+        }
+        guard !mayForget, !later.isBatch else { return [] }
+        // What a stop cuts off is no attempt.
+        let isStopped = log.kills[earlier.life] == nil
+        let isCounted = later.attempt > earlier.attempt || (isStopped && later.attempt == earlier.attempt)
+        return isCounted ? [] : finding("an attempt was not counted")
+    }
+
+    /// Nothing that Alight has started lives on when it is started again.
+    private func survivors() -> [Finding] {
+        log.runs.filter { ($0.endLife ?? $0.life) > $0.life }.map { run in
+            Finding(text: "the program went on after its Alight had died: \(run.line)", path: run.path, job: run.job)
+        }
+    }
+
+    /// Different jobs that tell the same of the same file, though nobody touched it between.
+    private func doubled(_ operations: OperationTimes, _ repeats: inout Repeats) -> [Finding] {
+        var found: [Finding] = []
+        var last: [[String]: Run] = [:]
+        for run in log.runs where run.rule != "steps" {
+            let key = [run.rule, run.kind.rawValue, run.path.description, run.from?.description ?? "", run.facts]
+            defer { last[key] = run }
+            guard let earlier = last[key], earlier.job != run.job else { continue }
+            // An operation that was not over yet when the first was told may count as well.
+            if operations.touched(run.path, from: earlier.begin - 1_000_000, to: run.begin) { continue }
+            if mayForget {
+                repeats.forgotten += 1
+                continue
+            }
+            let text = "two jobs told the same, and nobody touched the file between"
+            found.append(
+                Finding(text: "\(text):\n    \(earlier.line)\n    \(run.line)", path: run.path, job: run.job))
+        }
+        return found
+    }
+
+    /// What the journal has at the end, and what it said of jobs that were running at each kill.
+    func wrongJobs(_ journal: JournalLook, _ interrupted: [Expectation]) -> [Finding] {
+        var found: [Finding] = []
+        if journal.integrity != ["ok"] {
+            found.append(Finding(text: "the journal is damaged: \(journal.integrity.joined(separator: "; "))"))
+        }
+        let begun = Set(log.runs.map(\.job))
+        let done = Set(log.runs.filter { $0.status == 0 }.map(\.job))
+        for job in journal.jobs {
+            switch job.state {
+            case "succeeded" where job.rule != "copies" && !done.contains(job.id):
+                let what = begun.contains(job.id) ? "never came to its end" : "never ran"
+                found.append(
+                    Finding(text: "job \(job.id) of '\(job.rule)' counts as done, and \(what)", job: job.id))
+            case "succeeded", "skipped": break
+            default:
+                found.append(
+                    Finding(
+                        text: "job \(job.id) of '\(job.rule)' is \(job.state) at the end, attempt \(job.attempt)",
+                        job: job.id))
+            }
+        }
+        for expected in interrupted { found += expected.findings(log) }
+        return found
+    }
+
+    /// A job that was running when the program was killed.
+    struct Expectation {
+        var job: String
+        var attempt: Int
+        /// The life that was ended.
+        var life: Int
+
+        /// Its next run says that the one before was cut off; it need not come when the file is another meanwhile.
+        func findings(_ log: RunLog) -> [Finding] {
+            guard let next = log.runs.first(where: { $0.job == job && $0.life > life }) else { return [] }
+            // When the one after was killed as well before it ran, that one has counted too.
+            let isCounted = next.attempt == attempt + 1 || (next.life > life + 1 && next.attempt > attempt)
+            if next.isInterrupted, isCounted || next.isBatch { return [] }
+            return [
+                Finding(
+                    text: "job \(job) was in attempt \(attempt) when life \(life) ended, and then:\n    \(next.line)",
+                    path: next.path, job: job)
+            ]
+        }
+    }
+}

@@ -1,0 +1,37 @@
+import FileEvents
+import Glibc
+import TestKit
+
+/// What must not be there when Alight has ended.
+struct Leftovers {
+    let folder: PathBytes
+    let log: RunLog
+
+    func findings() -> [Finding] { temporaries() + scratch() + processes() }
+
+    private func temporaries() -> [Finding] {
+        ["hot", "copies"].flatMap { TreeContents.temporaries(folder.appending($0)) }
+            .map { Finding(text: "a temporary file was left: \($0)") }
+    }
+
+    /// The folders that attempts work in.
+    private func scratch() -> [Finding] {
+        let base: PathBytes = geteuid() == 0 ? "/run/alight" : PathBytes("/tmp/alight-\(geteuid())")
+        let jobs = Set(log.runs.map(\.job))
+        return TestFile.names(in: base).map { String(decoding: $0, as: UTF8.self) }.filter(jobs.contains)
+            .map { Finding(text: "a scratch folder was left: \(base)/\($0)", job: $0) }
+    }
+
+    /// The recorders have this play's folder in their arguments.
+    private func processes() -> [Finding] {
+        let mark = folder.appending("runs.log").description
+        return TestFile.names(in: "/proc").compactMap { name in
+            let process = String(decoding: name, as: UTF8.self)
+            guard Int32(process) != nil, let line = TestFile.read(PathBytes("/proc/\(process)/cmdline")) else {
+                return nil
+            }
+            let text = String(decoding: line.map { $0 == 0 ? UInt8(ascii: " ") : $0 }, as: UTF8.self)
+            return text.contains(mark) ? Finding(text: "process \(process) is still there: \(text)") : nil
+        }
+    }
+}

@@ -1,0 +1,333 @@
+import FileEvents
+import Glibc
+import TestKit
+
+/// Plays one seed: lives and deaths of the program, the workers, and the comparison at the end.
+struct Play: ~Copyable {
+    /// What went wrong, told for a person.
+    struct Failure: Error {
+        var text: String
+    }
+
+    let options: Options
+    let folder: PathBytes
+    let journal: PathBytes
+    private var random: SeededGenerator
+    private(set) var life = 0
+    private var kills = 0
+    private var stops = 0
+    /// How long something that the program had started lived on after a kill, at most.
+    private var lingering = Duration.zero
+    private var workers: [RunningProgram] = []
+    private var hasBeenReady = false
+    private var before: [PathBytes: Run.Content] = [:]
+    /// Jobs that were running when the program was killed.
+    private(set) var interrupted: [Judgement.Expectation] = []
+    /// What was done to the journal, for a person.
+    private var history: [String] = []
+
+    /// How long anything is waited for that has to come.
+    private static let limit = Duration.seconds(90)
+
+    init(_ options: Options, in folder: PathBytes) throws(Failure) {
+        self.options = options
+        self.folder = folder
+        journal = (options.journalFolder ?? folder.appending("state")).appending("journal.db")
+        random = SeededGenerator(seed: options.seed, parts: 10)
+        Descendants.adopt()
+        TestFile.makeFolder(folder)
+        guard TestFile.names(in: folder).isEmpty else { throw Failure(text: "'\(folder)' is not an empty folder") }
+        for name in ["hot", "outside", "copies", "kept", "log", "state"] { TestFile.makeFolder(folder.appending(name)) }
+        TestFile.write(runs, "")
+        TestFile.write(
+            folder.appending("rules.yaml"),
+            PlayRules.text(
+                recorder: Places.products.appending("crash-recorder"), log: runs, tellsWhatIsThere: tellsWhatIsThere))
+        for name in ["one", "two"] {
+            TestFile.write(folder.appending("kept").appending(name), "nobody changes \(name)")
+        }
+    }
+
+    private var runs: PathBytes { folder.appending("runs.log") }
+    private var hot: PathBytes { folder.appending("hot") }
+
+    /// Whether the mirror is told what is there at the start; else it is taken as known.
+    ///
+    /// Then nothing may happen to files until the program knows them: what
+    /// changes while it looks for the first time is known with the change, or told.
+    private var tellsWhatIsThere: Bool { options.seed.isMultiple(of: 2) }
+
+    /// Plays everything.
+    ///
+    /// - Returns: A line that says what was done.
+    mutating func run() throws(Failure) -> String {
+        startWorker(0, operations: 40)
+        try awaitWorkers()
+        if !tellsWhatIsThere { before = TreeContents.read(hot) }
+        while kills < options.kills { try live() }
+        return try finish()
+    }
+
+    // MARK: Lives
+
+    /// Starts the program, and ends it at a random moment.
+    private mutating func live() throws(Failure) {
+        let moment = Moment.draw(&random)
+        let program = try start()
+        if moment.isIdle {
+            try awaitWorkers()
+        } else if tellsWhatIsThere || hasBeenReady {
+            startWorkers()
+        }
+        try trouble(program)
+        switch moment {
+        case .starting(let delay): Deadline.pause(delay)
+        case .working(let delay):
+            try awaitReady(program)
+            Deadline.pause(delay)
+        case .acting(let delay):
+            try awaitReady(program)
+            let size = TestFile.size(of: runs)
+            _ = Deadline.wait(within: .seconds(2)) { TestFile.size(of: runs) != size }
+            Deadline.pause(delay)
+        case .idle(let delay):
+            try awaitReady(program)
+            try awaitIdle(program)
+            Deadline.pause(delay)
+        case .stopping(let delay, let later):
+            try awaitReady(program)
+            Deadline.pause(later)
+            program.signal(SIGTERM)
+            Deadline.pause(delay)
+        case .stopped(let later):
+            try awaitReady(program)
+            Deadline.pause(later)
+            return try stop(program)
+        }
+        try kill(program)
+        if random.isOne(in: 3) { Deadline.pause(.milliseconds(random.below(250))) }
+        workers.removeAll { $0.exitStatus() != nil }
+    }
+
+    private mutating func start() throws(Failure) -> RunningProgram {
+        life += 1
+        if options.forgetting > 0, life.isMultiple(of: options.forgetting) {
+            for suffix in ["", "-wal", "-shm"] {
+                _ = PathBytes(journal.bytes + Array(suffix.utf8)).withCString { unlink($0) }
+            }
+        }
+        mark("start")
+        return RunningProgram(
+            options.alight ?? Places.alight, ["run", "rules.yaml", "--journal", journal.description], in: folder,
+            output: folder.appending("log/alight-\(life)"))
+    }
+
+    private func mark(_ word: String) { TestFile.write(runs, RunLog.mark(word, life: life), appending: true) }
+
+    /// What else happens to it, by the mode.
+    private mutating func trouble(_ program: RunningProgram) throws(Failure) {
+        switch options.mode {
+        case .kill, .truncate: break
+        case .stop:
+            guard random.isOne(in: 2) else { return }
+            Deadline.pause(.milliseconds(random.below(400)))
+            program.signal(SIGSTOP)
+            Deadline.pause(.milliseconds(random.below(600)))
+            // The others are killed as they are.
+            if !random.isOne(in: 3) { program.signal(SIGCONT) }
+        case .full:
+            guard random.isOne(in: 2), let disk = options.journalFolder else { return }
+            if !random.isOne(in: 4) { try awaitReady(program) }
+            Deadline.pause(.milliseconds(random.below(300)))
+            SmallDisk.fill(disk)
+            Deadline.pause(.milliseconds(random.below(1500)))
+            // In the others it is full until the program is dead.
+            if !random.isOne(in: 3) { SmallDisk.empty(disk) }
+        }
+    }
+
+    private mutating func kill(_ program: RunningProgram) throws(Failure) {
+        let ended = program.exitStatus()
+        program.signal(SIGKILL)
+        let status = program.wait(within: Self.limit)
+        mark("kill")
+        try awaitDescendants(program)
+        // A stop that was quicker than the kill has ended it with 0.
+        guard ended == nil || ended == 0, status == 137 || status == 0 else {
+            throw failure("alight ended by itself with \(status ?? -1)", program)
+        }
+        kills += 1
+        if let disk = options.journalFolder { SmallDisk.empty(disk) }
+        if options.mode == .truncate, let what = WriteAheadLog(of: journal).lose(&random) {
+            history.append("life \(life): the log was \(what)")
+        }
+        guard TestFile.exists(journal) else { return }
+        do {
+            let look = try JournalLook(copyOf: journal, in: folder.appending("state"))
+            interrupted += look.jobs.filter { $0.state == "running" }.map {
+                Judgement.Expectation(job: $0.id, attempt: $0.attempt, life: life)
+            }
+            guard look.integrity == ["ok"] else {
+                throw failure("the journal is damaged after the kill: \(look.integrity)", program)
+            }
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            // It was killed before the journal's tables were made.
+            if !"\(error)".contains("no such table") {
+                throw failure("the journal can't be read after the kill: \(error)", program)
+            }
+        }
+    }
+
+    /// Waits until what the program had started is gone as well: this process is its parent now.
+    ///
+    /// So each run belongs to one life. What began a moment before may still have
+    /// been on its way, for the launcher has to be told, and to get a turn.
+    private mutating func awaitDescendants(_ program: RunningProgram) throws(Failure) {
+        let start = ContinuousClock.now
+        let own = Set(workers.map(\.pid) + [program.pid])
+        var left: [pid_t] = []
+        let areGone = Deadline.wait(within: .seconds(5)) {
+            left = Descendants.children().filter { !own.contains($0) }
+            for process in left { waitpid(process, nil, WNOHANG) }
+            return left.isEmpty
+        }
+        guard areGone else { throw failure("processes \(left) live on after alight was killed", program) }
+        lingering = max(lingering, ContinuousClock.now - start)
+    }
+
+    /// Asks it to stop, and takes nothing but a good end.
+    private mutating func stop(_ program: RunningProgram) throws(Failure) {
+        if let disk = options.journalFolder { SmallDisk.empty(disk) }
+        program.signal(SIGCONT)
+        program.signal(SIGTERM)
+        guard let status = program.wait(within: Self.limit), status == 0 else {
+            throw failure("alight did not end with 0", program)
+        }
+        try awaitDescendants(program)
+        stops += 1
+    }
+
+    private mutating func awaitReady(_ program: RunningProgram) throws(Failure) {
+        let isReady = Deadline.wait(within: Self.limit) {
+            program.error.contains("ready: watching") || program.exitStatus() != nil
+        }
+        guard isReady, program.exitStatus() == nil else { throw failure("alight did not get ready", program) }
+        if !hasBeenReady {
+            if !tellsWhatIsThere {
+                guard Deadline.wait(until: { (try? JournalLook(journal).isComplete) ?? false }) else {
+                    throw failure("alight did not get to know what is there", program)
+                }
+                startWorkers()
+            }
+            hasBeenReady = true
+        }
+    }
+
+    /// Waits until no job is open, or for a while.
+    private func awaitIdle(_ program: RunningProgram) throws(Failure) {
+        _ = Deadline.wait(within: .seconds(3)) { (try? JournalLook(journal).open.isEmpty) ?? false }
+        guard program.exitStatus() == nil else { throw failure("alight ended by itself", program) }
+    }
+
+    // MARK: Workers
+
+    private mutating func startWorkers() {
+        guard workers.count < 2 * options.processes else { return }
+        for worker in 0..<options.processes { startWorker(worker, operations: 10 + random.below(40)) }
+    }
+
+    private mutating func startWorker(_ number: Int, operations: Int) {
+        let arguments = [
+            "--worker", "\(number)", "--life", "\(life)", "--seed", "\(options.seed)", "--operations", "\(operations)",
+            "--folder", folder.description,
+        ]
+        workers.append(
+            RunningProgram(
+                Places.products.appending("crash-driver"), arguments, in: folder,
+                output: folder.appending("log/worker-\(life)-\(number)")))
+    }
+
+    private mutating func awaitWorkers() throws(Failure) {
+        for worker in workers {
+            guard worker.wait(within: Self.limit) == 0 else {
+                throw Failure(text: "a worker did not end with 0: \(worker.error)")
+            }
+        }
+        workers = []
+    }
+
+    // MARK: The end
+
+    /// Lets a last life handle everything, and compares.
+    private mutating func finish() throws(Failure) -> String {
+        let program = try start()
+        try awaitReady(program)
+        try awaitWorkers()
+        guard var lines = LineReader(runs) else { throw Failure(text: "cannot read what the recorders wrote") }
+        var log = RunLog(tree: hot)
+        let tree = TreeContents.read(hot)
+        var last = ContinuousClock.now
+        let end = last + Self.limit
+        var known = -1
+        var findings: [Finding] = []
+        while true {
+            lines.take { line, _ in log.take(line) }
+            if lines.count != known { (known, last) = (lines.count, ContinuousClock.now) }
+            findings = judgement(log, tree).missing()
+            let open = (try? JournalLook(journal).open) ?? []
+            if findings.isEmpty, open.isEmpty { break }
+            guard program.exitStatus() == nil else { throw failure("alight ended by itself", program) }
+            let now = ContinuousClock.now
+            if now > end || now > last + .seconds(options.patience) { break }
+            Deadline.pause(.milliseconds(100))
+        }
+        try stop(program)
+        lines.take { line, _ in log.take(line) }
+        return try judge(log, tree, program)
+    }
+
+    private func judgement(_ log: RunLog, _ tree: [PathBytes: Run.Content]) -> Judgement {
+        Judgement(
+            log: log, tree: tree, before: before, copies: TreeContents.read(folder.appending("copies")),
+            mayForget: options.mode == .truncate)
+    }
+
+    private func judge(
+        _ log: RunLog, _ tree: [PathBytes: Run.Content], _ program: RunningProgram
+    ) throws(Failure) -> String {
+        let judgement = judgement(log, tree)
+        let operations = OperationTimes(folder.appending("log"))
+        var repeats = Judgement.Repeats()
+        var findings = judgement.missing() + judgement.wrongRuns(operations, &repeats)
+        do {
+            findings += judgement.wrongJobs(try JournalLook(journal), interrupted)
+        } catch {
+            findings.append(Finding(text: "the journal can't be read: \(error)"))
+        }
+        findings += Leftovers(folder: folder, log: log).findings()
+        guard findings.isEmpty else {
+            let report = Report(findings: findings, log: log, operations: operations, history: history)
+            throw Failure(text: "\(report.text)\nstandard error of the last alight:\n\(program.error.lastLines(10))")
+        }
+        return """
+            \(options.title): \(kills) kills and \(stops) stops during \(operations.count) operations of \
+            \(options.processes) processes; \(log.runs.count) runs, \(tree.count) files at the end; again after an \
+            interruption \(repeats.interrupted), after a failure \(repeats.retried), forgotten \(repeats.forgotten); \
+            what it had started lived on for up to \(Int(lingering / .milliseconds(1))) ms
+            """
+    }
+
+    private func failure(_ text: String, _ program: RunningProgram) -> Failure {
+        let told = (history + ["\(text), in life \(life):"]).joined(separator: "\n")
+        return Failure(text: "\(told)\n\(program.error.lastLines(20))")
+    }
+}
+
+extension TestFile {
+    fileprivate static func size(of path: PathBytes) -> Int {
+        var status = stat()
+        return path.withCString { lstat($0, &status) } == 0 ? Int(status.st_size) : -1
+    }
+}

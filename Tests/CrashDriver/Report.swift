@@ -1,0 +1,33 @@
+import FileEvents
+
+/// Findings, told so that a person can follow how they came about.
+struct Report {
+    let findings: [Finding]
+    let log: RunLog
+    let operations: OperationTimes
+    let history: [String]
+
+    private static let shown = 8
+
+    var text: String {
+        var text = "\(findings.count) findings\n"
+        for line in history { text += "    \(line)\n" }
+        for (life, time) in log.starts.sorted(by: { $0.key < $1.key }) {
+            let end = log.kills[life].map { "killed at \($0 / 1000 % 10_000_000) ms" } ?? "ended by itself"
+            text += "    life \(life) began at \(time / 1000 % 10_000_000) ms, \(end)\n"
+        }
+        for finding in findings.prefix(Self.shown) {
+            text += "\n\(finding.text)\n"
+            let runs = log.runs.filter { run in
+                if let job = finding.job { return run.job == job }
+                return run.path == finding.path || (run.from != nil && run.from == finding.path)
+            }
+            if !runs.isEmpty { text += "    runs\n" }
+            for run in runs.suffix(12) { text += "        \(run.line)\n" }
+            guard let path = finding.path else { continue }
+            text += "    operations\n"
+            for line in operations.last(12, on: path) { text += "        \(line)\n" }
+        }
+        return text
+    }
+}

@@ -1,0 +1,128 @@
+import FileEvents
+import Foundation
+import TestKit
+
+/// One run of the recorder for one event, as it wrote of it itself.
+struct Run {
+    /// What the file held when the run began; nil when it could not be read.
+    typealias Content = String
+
+    var rule: String
+    var job: String
+    /// In a batch that of the first event.
+    var attempt: Int
+    var isInterrupted: Bool
+    var isBatch: Bool
+    var kind: EventKind
+    var path: PathBytes
+    var from: PathBytes?
+    var content: Content?
+    /// The file's identity, size and time as the event told them.
+    var facts: String
+    var process: Int32
+    /// In which life of the program it began, from 1.
+    var life: Int
+    var begin: Int64
+    var end: Int64?
+    var status: Int32?
+    /// In which life it ended.
+    var endLife: Int?
+
+    /// What a person has to see of it.
+    var line: String {
+        let how = status.map { "status \($0)" } ?? "no end"
+        let of = from.map { " from \($0)" } ?? ""
+        return """
+            \(begin / 1000 % 10_000_000) ms, life \(life): \(rule): \(kind.rawValue) \(path)\(of), job \(job) \
+            attempt \(attempt)\(isInterrupted ? " interrupted" : ""), \(content ?? "no content"): \(how)
+            """
+    }
+}
+
+/// What the recorders wrote, with the driver's own marks of each start and kill between.
+struct RunLog {
+    private(set) var runs: [Run] = []
+    /// How many lines were cut off by a kill.
+    private(set) var torn = 0
+    private(set) var life = 0
+    /// When the program was killed, by life; nothing for a life that it ended itself.
+    private(set) var kills: [Int: Int64] = [:]
+    private(set) var starts: [Int: Int64] = [:]
+    private var open: [Int32: Range<Int>] = [:]
+    private let tree: PathBytes
+
+    /// - Parameter tree: The folder that paths are shown relative to.
+    init(tree: PathBytes) { self.tree = tree }
+
+    /// A line of the driver.
+    static func mark(_ word: String, life: Int) -> [UInt8] {
+        Array("\n\(word)\t\(FileWorker.now())\t\(life)\t0\t\t\tend\n".utf8)
+    }
+
+    private struct Request: Decodable {
+        struct Rule: Decodable { var name: String }
+        struct Event: Decodable {
+            var event: String
+            var path: String
+            var from: String?
+            var id: String
+            var size: Int64
+            var mtime: String
+            var job: String?
+        }
+        var id: String
+        var attempt: Int
+        var interrupted: Bool
+        var rule: Rule
+        var events: [Event]
+    }
+
+    mutating func take(_ line: ArraySlice<UInt8>) {
+        if line.isEmpty { return }
+        let fields = line.split(separator: UInt8(ascii: "\t"), omittingEmptySubsequences: false)
+        guard fields.count == 7, fields[6].elementsEqual("end".utf8), let time = Int64(text(fields[1])),
+            let number = Int32(text(fields[2])), let status = Int32(text(fields[3]))
+        else {
+            torn += 1
+            return
+        }
+        switch text(fields[0]) {
+        case "start":
+            life = Int(number)
+            starts[life] = time
+        case "kill": kills[life] = time
+        case "begin": begin(time, number, text(fields[4]), fields[5])
+        case "end":
+            for index in open.removeValue(forKey: number) ?? 0..<0 {
+                (runs[index].end, runs[index].status, runs[index].endLife) = (time, status, life)
+            }
+        default: torn += 1
+        }
+    }
+
+    private mutating func begin(_ time: Int64, _ process: Int32, _ contents: String, _ line: ArraySlice<UInt8>) {
+        guard let request = try? JSONDecoder().decode(Request.self, from: Data(line)) else {
+            torn += 1
+            return
+        }
+        let contents = contents.split(separator: ",").map(String.init)
+        let start = runs.count
+        for (event, content) in zip(request.events, contents) {
+            runs.append(
+                Run(
+                    rule: request.rule.name, job: event.job ?? request.id, attempt: request.attempt,
+                    isInterrupted: request.interrupted, isBatch: event.job != nil,
+                    kind: EventKind(rawValue: event.event) ?? .arriving, path: relative(event.path),
+                    from: event.from.map(relative), content: content == "-" ? nil : content,
+                    facts: "\(event.id) \(event.size) \(event.mtime)", process: process, life: life, begin: time))
+        }
+        open[process] = start..<runs.count
+    }
+
+    private func relative(_ path: String) -> PathBytes {
+        let path = PathBytes(path)
+        return PathBytes(path.relative(to: tree) ?? path.bytes[...])
+    }
+
+    private func text(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+}

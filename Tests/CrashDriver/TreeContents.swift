@@ -1,0 +1,40 @@
+import CTestKit
+import FileEvents
+import Glibc
+import TestKit
+
+/// A look at all files below a folder.
+enum TreeContents {
+    /// The content of each file, written as the recorder writes it; paths are relative.
+    static func read(_ folder: PathBytes) -> [PathBytes: Run.Content] {
+        var found: [PathBytes: Run.Content] = [:]
+        visit(folder) { path, status in
+            guard status.st_mode & S_IFMT == S_IFREG else { return }
+            var content = ctk_content()
+            guard path.withCString({ ctk_read_content($0, &content) }) == 0 else { return }
+            let digits = String(content.sum, radix: 16)
+            let sum = String(repeating: "0", count: 16 - digits.count) + digits
+            found[PathBytes(path.relative(to: folder) ?? path.bytes[...])] = "\(sum):\(content.size)"
+        }
+        return found
+    }
+
+    /// Names that only Alight makes, for what is not complete.
+    static func temporaries(_ folder: PathBytes) -> [PathBytes] {
+        var found: [PathBytes] = []
+        visit(folder) { path, _ in
+            if path.lastComponent.suffix(11).elementsEqual(".alight-tmp".utf8) { found.append(path) }
+        }
+        return found
+    }
+
+    private static func visit(_ folder: PathBytes, _ body: (PathBytes, stat) -> Void) {
+        for name in TestFile.names(in: folder) {
+            let path = folder.appending(name)
+            var status = stat()
+            guard path.withCString({ lstat($0, &status) }) == 0 else { continue }
+            body(path, status)
+            if status.st_mode & S_IFMT == S_IFDIR { visit(path, body) }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import FileEvents
+import Glibc
+import TestKit
+
+/// The write-ahead log of a journal whose process is dead.
+struct WriteAheadLog {
+    private let path: PathBytes
+    private let index: PathBytes
+
+    init(of journal: PathBytes) {
+        path = PathBytes(journal.bytes + Array("-wal".utf8))
+        index = PathBytes(journal.bytes + Array("-shm".utf8))
+    }
+
+    /// Loses what comes after a random byte, as a power failure can: cut off, zeros, or something else.
+    ///
+    /// What a checkpoint has brought into the database, or was about to, had been
+    /// flushed before, and can't be lost: the database would be a mixture that no
+    /// power failure leaves. How far that is says SQLite's index of the log.
+    ///
+    /// - Returns: What was done, for a person; nil when there was nothing to lose.
+    func lose(_ random: inout SeededGenerator) -> String? {
+        guard let content = TestFile.read(path), content.count > 32, let known = TestFile.read(index), known.count > 136
+        else { return nil }
+        let frames = number(known, 16)
+        let pageSize = Int(known[14]) | Int(known[15]) << 8
+        let frame = 24 + (pageSize == 1 ? 65_536 : pageSize)
+        let flushed = max(number(known, 96), number(known, 128))
+        let first = 32 + flushed * frame
+        let last = min(content.count, 32 + frames * frame)
+        guard first < last else { return nil }
+        let place = first + random.below(last - first)
+        let file = self.path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        let what: String
+        switch random.below(4) {
+        case 0:
+            var rest = [UInt8](repeating: 0, count: content.count - place)
+            if random.isOne(in: 2) {
+                for byte in rest.indices { rest[byte] = UInt8(truncatingIfNeeded: random.next()) }
+            }
+            pwrite(file, rest, rest.count, off_t(place))
+            what = "overwritten"
+        default:
+            ftruncate(file, off_t(place))
+            what = "cut"
+        }
+        return "\(what) at byte \(place) of \(content.count), \(flushed) of \(frames) frames flushed"
+    }
+
+    private func number(_ bytes: [UInt8], _ place: Int) -> Int {
+        (0..<4).reduce(0) { $0 | Int(bytes[place + $1]) << (8 * $1) }
+    }
+}

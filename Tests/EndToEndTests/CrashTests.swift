@@ -1,0 +1,77 @@
+import FileEvents
+import Glibc
+import TestKit
+import Testing
+
+/// The program is killed while files change, again and again, and nothing is lost.
+///
+/// The driver is a program of its own, see CONTRIBUTING. Here it plays fixed
+/// seeds, a bounded number of kills in all; `make soak` draws new ones. One after
+/// the other, because each needs several processes.
+@Suite(.serialized) struct CrashTests {
+    struct Play: Sendable, CustomTestStringConvertible {
+        var mode: String
+        var seed: Int
+        var kills: Int
+
+        init(_ mode: String, seed: Int, kills: Int) {
+            self.mode = mode
+            self.seed = seed
+            self.kills = kills
+        }
+
+        var testDescription: String { "\(mode), seed \(seed), \(kills) kills" }
+    }
+
+    static let plays = [
+        Play("kill", seed: 1, kills: 15),
+        Play("kill", seed: 2, kills: 15),
+        Play("truncate", seed: 3, kills: 12),
+        Play("stop", seed: 4, kills: 10),
+        Play("full", seed: 5, kills: 10),
+    ]
+
+    @Test(arguments: plays)
+    func `whatever is killed, every file is handled`(_ play: Play) {
+        if play.mode == "full", let problem = SmallDisk.problem {
+            print("crash test, \(play.testDescription): left out: \(problem)")
+            return
+        }
+        withTempTree { tree in
+            let (status, driver) = Self.drive(
+                tree, ["--mode", play.mode, "--seed", "\(play.seed)", "--kills", "\(play.kills)"])
+            #expect(status == 0, "\(driver.output)\(driver.error)")
+        }
+    }
+
+    @Test func `work that is lost is noticed, and told with what led to it`() {
+        withTempTree { tree in
+            let (status, driver) = Self.drive(
+                tree, ["--seed", "3", "--kills", "4", "--forget", "2", "--patience", "2"])
+            #expect(status == 1)
+            let output = driver.output
+            #expect(output.contains("FAILED: seed 3, kill: "), "\(output)")
+            #expect(output.contains("    life 1 began at "), "\(output)")
+            #expect(output.contains("    runs\n        "), "\(output)")
+            #expect(output.contains("    operations\n        "), "\(output)")
+            #expect(output.contains("to see it again: crash-driver --seed 3 --kills 4 --mode kill --processes 3 "))
+        }
+    }
+
+    @Test func `a wrong command line says what is right`() {
+        withTempTree { tree in
+            let (status, driver) = Self.drive(tree, ["--mode", "gently"])
+            #expect(status == 2)
+            #expect(driver.output.contains("'--mode gently' is none of kill, truncate, stop, full"))
+        }
+    }
+
+    private static func drive(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> (
+        status: Int32?, driver: RunningProgram
+    ) {
+        let driver = RunningProgram(
+            Places.products.appending("crash-driver"), arguments + ["--folder", "\(tree.root)/play"], in: tree.root,
+            output: tree.path("driver"))
+        return (driver.wait(within: .seconds(300)), driver)
+    }
+}

@@ -1,0 +1,134 @@
+import FileEvents
+import Glibc
+import TestKit
+import Testing
+
+/// A journal on a disk that is full, or that can't be written.
+///
+/// The disk is a small file system in a namespace of the program's own.
+@Suite(.enabled(if: SmallDisk.problem == nil, "\(SmallDisk.problem ?? "")"))
+struct JournalDiskTests {
+    private static func start(
+        _ tree: borrowing TemporaryTree, as output: String = "run", options: String = "size=600k",
+        script: String = ":"
+    ) -> RunningProgram {
+        TestFile.makeFolder(tree.path("in"))
+        TestFile.makeFolder(tree.path("disk"))
+        TestFile.write(tree.path("rules.yaml"), JournalFileTests.rules)
+        let words =
+            SmallDisk.words(on: tree.path("disk"), options: options, script: script)
+            + [Places.alight.description, "run", "rules.yaml", "--journal", "disk/journal.db"]
+        return RunningProgram("/usr/bin/env", words, in: tree.root, output: tree.path(output))
+    }
+
+    /// The disk as it is seen from outside.
+    private static func disk(_ tree: borrowing TemporaryTree, _ program: RunningProgram) -> PathBytes {
+        PathBytes("/proc/\(program.pid)/root").appending(tree.path("disk").bytes.dropFirst())
+    }
+
+    @Test func `on a full disk nothing is begun, and everything is done when there is room`() {
+        withTempTree { tree in
+            let program = Self.start(tree)
+            JournalFileTests.awaitReady(program)
+            TestFile.write(tree.path("in/before"), "x")
+            #expect(Deadline.wait { program.lines.count == 1 })
+            let disk = Self.disk(tree, program)
+            SmallDisk.fill(disk)
+            // How much fits in what the log has already is not known.
+            var written = 0
+            let isFull = Deadline.wait {
+                TestFile.write(tree.path("in/file \(written)"), "x")
+                written += 1
+                Deadline.pause(.milliseconds(20))
+                return program.error.contains("the disk is full")
+            }
+            #expect(isFull, "\(program.error)")
+            #expect(program.error.contains("no action is begun until it can be"), "\(program.error)")
+            #expect(program.error.contains("help: make room on the disk"), "\(program.error)")
+            let begun = program.lines.count
+            for number in 0..<50 { TestFile.write(tree.path("in/late \(number)"), "x") }
+            // It tries again each second; that it says so once is what is looked at here.
+            Deadline.pause(.milliseconds(2500))
+            #expect(program.lines.count == begun)
+            #expect(program.error.components(of: "the disk is full") == 1, "\(program.error)")
+            #expect(program.exitStatus() == nil)
+            SmallDisk.empty(disk)
+            #expect(Deadline.wait { program.lines.count == 1 + written + 50 }, "\(program.error)")
+            #expect(program.error.contains("the journal is written again"))
+            #expect(Set(program.lines.map { $0.split(separator: ":").last }).count == 1 + written + 50)
+            JournalFileTests.stop(program)
+        }
+    }
+
+    @Test func `what was told on a full disk is done after the next start`() {
+        withTempTree { tree in
+            // Two programs see one disk only if it is mounted once, so the second follows in the same namespace.
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.makeFolder(tree.path("disk"))
+            TestFile.write(tree.path("rules.yaml"), JournalFileTests.rules)
+            let alight = "\"\(Places.alight)\" run rules.yaml --journal disk/journal.db"
+            let script = """
+                \(alight) >one.out 2>one.err & echo $! >pid; wait $!; echo $? >one.status
+                rm disk/filler; exec \(alight)
+                """
+            let words =
+                SmallDisk.words(on: tree.path("disk"), options: "size=600k") + ["sh", "-c", script]
+            let program = RunningProgram("/usr/bin/env", words, in: tree.root, output: tree.path("two"))
+            let root = tree.root
+            func text(_ name: String) -> String {
+                String(decoding: TestFile.read(root.appending(name)) ?? [], as: UTF8.self)
+            }
+            #expect(Deadline.wait { text("one.err").contains("ready: watching") }, "\(program.error)")
+            SmallDisk.fill(Self.disk(tree, program))
+            var written = 0
+            let isFull = Deadline.wait {
+                TestFile.write(tree.path("in/file \(written)"), "x")
+                written += 1
+                Deadline.pause(.milliseconds(20))
+                return text("one.err").contains("the disk is full")
+            }
+            #expect(isFull, "\(text("one.err"))")
+            let pid = pid_t(text("pid").filter(\.isNumber)) ?? 0
+            #expect(kill(pid, SIGTERM) == 0)
+            #expect(Deadline.wait { !text("one.status").isEmpty })
+            // It could not keep what it knew, which is no good end.
+            #expect(text("one.status") == "1\n", "\(text("one.err"))")
+            JournalFileTests.awaitReady(program)
+            func done() -> Int { (text("one.out") + program.output).split(separator: "\n").count }
+            #expect(Deadline.wait { done() >= written }, "\(done()) of \(written)\n\(program.error)")
+            for number in 0..<written {
+                #expect((text("one.out") + program.output).contains("created file \(number)\n"))
+            }
+            JournalFileTests.stop(program)
+        }
+    }
+
+    @Test func `a start on a full disk says so`() {
+        withTempTree { tree in
+            let program = Self.start(tree, script: "cat /dev/zero >filler 2>/dev/null || :")
+            #expect(program.wait() == 1, "\(program.error)")
+            #expect(program.error.contains("the disk is full\n    help: make room on the disk"), "\(program.error)")
+        }
+    }
+
+    @Test func `a disk that can't be written is told at the start`() {
+        withTempTree { tree in
+            let program = Self.start(tree, script: "mount -o remount,ro .")
+            #expect(program.wait() == 1, "\(program.error)")
+            #expect(program.error.contains("can't be written: Read-only file system\n    help: "), "\(program.error)")
+        }
+    }
+}
+
+extension String {
+    /// How often the text comes.
+    fileprivate func components(of text: String) -> Int {
+        var count = 0
+        var rest = self[...]
+        while let range = rest.firstRange(of: text) {
+            count += 1
+            rest = rest[range.upperBound...]
+        }
+        return count
+    }
+}
