@@ -34,6 +34,7 @@ struct OpenJournal {
     /// The names under which rules with these roots would see the file.
     ///
     /// - Parameter roots: The folders that are watched.
+    /// - Returns: Its own name, and those through roots that are links.
     func names(below roots: [PathBytes]) -> [PathBytes] {
         guard let file else { return [] }
         var names = [file]

@@ -1,5 +1,5 @@
 package import FileEvents
-import GRDB
+package import GRDB
 package import Reconciling
 package import Rules
 import Synchronization
@@ -61,6 +61,16 @@ package final class DiskJournal: Journal {
     /// How many jobs were running when the run before was cut off.
     package var interrupted: Int { guarded.withLock { $0.state?.interrupted ?? 0 } }
 
+    /// Looks at the file by the journal's own connection, between two calls.
+    ///
+    /// - Throws: What the closure throws; `CancellationError` after ``close(at:)``.
+    package func look<Answer: Sendable>(_ body: (Database) throws -> Answer) throws -> Answer {
+        try guarded.withLock { guarded in
+            guard let state = guarded.state else { throw CancellationError() }
+            return try state.look(body)
+        }
+    }
+
     // MARK: Life
 
     package func begin(_ rules: [RuleRecord], at now: Timestamp) -> [String: RuleStart] {
@@ -71,7 +81,7 @@ package final class DiskJournal: Journal {
 
     package var mounts: [MountRecord] { guarded.withLock { $0.state?.mounts.records ?? [] } }
 
-    package func noteMounts(_ mounts: [MountRecord]) { guarded.withLock { $0.state?.mounts.note(mounts) } }
+    package func noteMounts(_ mounts: [MountRecord]) { guarded.withLock { $0.state?.note(mounts) } }
 
     package func commit(at now: Timestamp) -> JournalFault? {
         guarded.withLock { $0.state?.commit(ClockPair(now, clock())) }

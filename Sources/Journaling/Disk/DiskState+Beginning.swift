@@ -8,9 +8,16 @@ extension DiskState {
         for (from, to) in renamed { queue.rename(from, to: to) }
         queue.setAside(except: Set(records.map(\.name)))
         queue.files.rules = rules.ids
+        hasBegun = true
         mounts.look()
         mapDevices()
         return starts
+    }
+
+    /// Takes in through which mount points files are seen.
+    mutating func note(_ mounts: [MountRecord]) {
+        self.mounts.note(mounts)
+        mapDevices()
     }
 
     /// Lets files be known by the numbers that their devices have now.

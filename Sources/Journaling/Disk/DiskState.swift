@@ -18,6 +18,8 @@ struct DiskState {
     let run: Int64
     /// When something was committed last, before this run.
     let kept: Int64
+    /// Whether rules run: else nothing is watched, and what happens is not known.
+    var hasBegun = false
     /// How many jobs were running when the run before was cut off.
     private(set) var interrupted = 0
     /// Why nothing of the journal can be relied on any more.
@@ -93,6 +95,11 @@ struct DiskState {
         }
     }
 
+    /// Looks at the file by the journal's own connection.
+    func look<Result>(_ body: (Database) throws -> Result) rethrows -> Result {
+        try connection.writeWithoutTransaction(body)
+    }
+
     // MARK: Committing
 
     /// Whether there is something to be written.
@@ -148,7 +155,7 @@ struct DiskState {
                 }
                 try requests.deleteTaken()
                 try note("run", run)
-                try note("kept", clocks.wall)
+                if hasBegun { try note("kept", clocks.wall) }
                 try note("is_clean", isStopping ? 1 : 0)
                 try history.prune(database, ended: ended, at: clocks.wall)
                 return .commit
