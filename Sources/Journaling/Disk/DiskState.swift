@@ -118,7 +118,13 @@ struct DiskState {
         if let fault { return fault }
         guard isChanged else { return nil }
         do {
-            try write(clocks)
+            do {
+                try write(clocks)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
+                // The log has room of its own, if what it holds can go into the file.
+                try connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+                try write(clocks)
+            }
             return nil
         } catch {
             let fault = JournalFault(error, at: path)
