@@ -33,7 +33,9 @@ struct DiskState {
     private let connection: DatabaseQueue
 
     /// Opens the file, and takes in what an earlier run has left.
-    init(_ path: PathBytes, lock: JournalLock, connection: DatabaseQueue, clocks: ClockPair) throws {
+    init(
+        _ path: PathBytes, lock: JournalLock, connection: DatabaseQueue, retention: JournalRetention, clocks: ClockPair
+    ) throws {
         self.path = path
         self.lock = lock
         self.connection = connection
@@ -41,7 +43,8 @@ struct DiskState {
             let facts = try Self.facts(database)
             let run = (facts["run"] ?? 0) + 1
             return try Parts(
-                ledger: DiskLedger(database, run: run), jobs: JobTable(database), history: HistoryPruning(database),
+                ledger: DiskLedger(database, run: run), jobs: JobTable(database),
+                history: HistoryPruning(database, retention),
                 requests: RequestTable(database), rules: RuleBook(database), mounts: MountBook(database),
                 fact: SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database),
                 run: run, kept: facts["kept"] ?? clocks.wall)
@@ -155,7 +158,8 @@ struct DiskState {
                         try jobs.write(job, change, due: place?.due, position: place?.sequence, clocks)
                     case .ended(let end):
                         try jobs.write(end, change, at: clocks.wall)
-                        ended += 1
+                        // Dead jobs stay, and so don't count.
+                        if end.state != .dead { ended += 1 }
                     case .gone: try jobs.delete(id)
                     }
                 }
