@@ -133,8 +133,8 @@ let package = Package(
             "Journaling",
             [
                 "FileEvents", "Globbing", "JournalFixtures", "Journaling", "PluginProtocol", "Reconciling", "Rules",
-                "TestKit", grdb,
-            ]),
+                "Settling", "TestKit", grdb,
+            ], exclude: ["Golden"]),
         tests(
             "Engine",
             [

@@ -30,7 +30,7 @@ struct Dispatcher: ~Copyable {
     var cooldowns: [String: Cooldown]
     /// The rules whose attempts have failed of late.
     var breakers: [String: Breaker] = [:]
-    /// Whether rules that fail are slowed down.
+    /// Whether a rule whose attempts all fail is slowed down until one succeeds.
     private let isPatient: Bool
     private var brake = Brake()
     /// What ends the attempts of rules that restart, by the first job of each.

@@ -1,5 +1,5 @@
 package import FileEvents
-import GRDB
+package import GRDB
 package import Reconciling
 package import Rules
 import Synchronization
@@ -60,6 +60,19 @@ package final class DiskJournal: Journal {
 
     /// How many jobs were running when the run before was cut off.
     package var interrupted: Int { guarded.withLock { $0.state?.interrupted ?? 0 } }
+
+    /// The jobs whose actions have been cut off, and that were not run again since, when the journal was opened.
+    package var cutOff: [JobID] { guarded.withLock { $0.state?.cutOff ?? [] } }
+
+    /// Looks at the file by the journal's own connection, between two calls.
+    ///
+    /// - Throws: What the closure throws; `CancellationError` after ``close(at:)``.
+    package func look<Answer: Sendable>(_ body: (Database) throws -> Answer) throws -> Answer {
+        try guarded.withLock { guarded in
+            guard let state = guarded.state else { throw CancellationError() }
+            return try state.look(body)
+        }
+    }
 
     // MARK: Life
 

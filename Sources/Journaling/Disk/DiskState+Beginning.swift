@@ -8,6 +8,7 @@ extension DiskState {
         for (from, to) in renamed { queue.rename(from, to: to) }
         queue.setAside(except: Set(records.map(\.name)))
         queue.files.rules = rules.ids
+        hasBegun = true
         mounts.look()
         mapDevices()
         return starts

@@ -18,8 +18,12 @@ struct DiskState {
     let run: Int64
     /// When something was committed last, before this run.
     let kept: Int64
+    /// Whether rules run: else nothing is watched, and what happens is not known.
+    var hasBegun = false
     /// How many jobs were running when the run before was cut off.
     private(set) var interrupted = 0
+    /// The jobs of which a program may have left something: those, and others that have not been run again since.
+    private(set) var cutOff: [JobID] = []
     /// Why nothing of the journal can be relied on any more.
     private var fault: JournalFault?
     /// Whether a clean stop is to be noted.
@@ -79,11 +83,13 @@ struct DiskState {
     private mutating func restoreJobs(_ clocks: ClockPair) throws {
         let rows = try jobs.openJobs()
         for row in rows where row.state == .pending {
+            if row.job.isInterrupted { cutOff.append(row.job.id) }
             queue.insert(
                 row.job, due: row.due.map { clocks.instant(of: $0) } ?? clocks.instant, sequence: row.position)
         }
         for row in rows where row.state == .running {
             interrupted += 1
+            cutOff.append(row.job.id)
             let started = row.due ?? kept
             let attempt = AttemptRecord(
                 number: row.job.attempt, started: Timestamp(columnValue: started),
@@ -91,6 +97,11 @@ struct DiskState {
                 outcome: .interrupted("Alight ended while the action ran"))
             queue.restoreInterrupted(row.job, attempt, sequence: row.position, due: clocks.instant)
         }
+    }
+
+    /// Looks at the file by the journal's own connection.
+    func look<Result>(_ body: (Database) throws -> Result) rethrows -> Result {
+        try connection.writeWithoutTransaction(body)
     }
 
     // MARK: Committing
@@ -107,7 +118,13 @@ struct DiskState {
         if let fault { return fault }
         guard isChanged else { return nil }
         do {
-            try write(clocks)
+            do {
+                try write(clocks)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
+                // The log has room of its own, if what it holds can go into the file.
+                try connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+                try write(clocks)
+            }
             return nil
         } catch {
             let fault = JournalFault(error, at: path)
@@ -148,7 +165,7 @@ struct DiskState {
                 }
                 try requests.deleteTaken()
                 try note("run", run)
-                try note("kept", clocks.wall)
+                if hasBegun { try note("kept", clocks.wall) }
                 try note("is_clean", isStopping ? 1 : 0)
                 try history.prune(database, ended: ended, at: clocks.wall)
                 return .commit

@@ -38,6 +38,7 @@ package enum JournalError: Error, Sendable, Hashable {
         case .SQLITE_NOTADB: self = .notJournal(path)
         case .SQLITE_FULL: self = .full(path)
         case .SQLITE_BUSY, .SQLITE_LOCKED: self = .busy(path)
+        case .SQLITE_IOERR where path.isOnFullDisk: self = .full(path)
         case .SQLITE_READONLY: self = .noAccess(path, errno: EROFS)
         case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH: self = .noAccess(path, errno: EACCES)
         default: self = .failed(path, JournalFault.detail(of: error))
@@ -86,7 +87,8 @@ extension JournalError: CustomStringConvertible {
 extension JournalFault {
     /// Why something that the journal holds could not be kept, or not be read.
     init(_ error: any Error, at path: PathBytes, isReading: Bool = false) {
-        let code = (error as? DatabaseError)?.resultCode
+        var code = (error as? DatabaseError)?.resultCode
+        if code == .SQLITE_IOERR, !isReading, path.isOnFullDisk { code = .SQLITE_FULL }
         let isDamaged = code == nil || code == .SQLITE_CORRUPT || code == .SQLITE_NOTADB
         let mayPass = !isDamaged && !isReading && code != .SQLITE_CONSTRAINT && code != .SQLITE_MISUSE
         let detail = code == .SQLITE_FULL ? "the disk is full" : Self.detail(of: error)
@@ -121,5 +123,13 @@ extension JournalFault {
         case let error as UnreadableRow: return "a row of the table '\(error.table)' makes no sense"
         default: return "\(error)"
         }
+    }
+}
+
+extension PathBytes {
+    /// Whether nothing more can be written: SQLite does not always say so.
+    fileprivate var isOnFullDisk: Bool {
+        var status = statvfs()
+        return withCString { statvfs($0, &status) } == 0 && status.f_bavail < 16
     }
 }

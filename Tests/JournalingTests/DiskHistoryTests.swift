@@ -1,0 +1,195 @@
+import FileEvents
+import Journaling
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+/// What is kept of jobs that have ended, and what people ask of jobs.
+struct DiskHistoryTests {
+    let bench = DiskBench()
+
+    private func jobs() throws -> [String] {
+        #expect(try bench.commit() == nil)
+        return try bench.rows(
+            "SELECT id, state, attempt, coalesce(code, ''), coalesce(message, '') FROM jobs ORDER BY id")
+    }
+
+    @Test func `of a job that has ended its state, its attempts and its log are kept`() throws {
+        try bench.accept("1")
+        try bench.again(try #require(try bench.lease().first), after: .seconds(3))
+        #expect(try jobs() == ["1|pending|1||"])
+        bench.wait(.seconds(3))
+        let job = try #require(try bench.lease().first)
+        #expect(try jobs() == ["1|running|2||"])
+        var outcome = Outcome(.failed, "no such bucket", code: "s3.404")
+        outcome.log = "line 1\nline 2\n"
+        outcome.process = ProcessFacts(status: 1, request: "{\"protocol\":1}")
+        try bench.end(job, .dead, outcome)
+        #expect(try jobs() == ["1|dead|2|s3.404|no such bucket"])
+        #expect(try bench.rows("SELECT due, ended FROM jobs") == ["|1000000003000000000"])
+        #expect(
+            try bench.rows("SELECT * FROM attempts ORDER BY number") == [
+                "1|1000000000000000000|1|5000000|retry|not now|||||",
+                "1|1000000003000000000|2|5000000|failed|no such bucket|s3.404|1||line 1\nline 2\n|{\"protocol\":1}",
+            ])
+    }
+
+    @Test func `a job that came to nothing leaves no row`() throws {
+        try bench.accept("1")
+        #expect(try jobs().count == 1)
+        try bench.accept("2", .deleted)
+        #expect(try jobs().isEmpty)
+    }
+
+    @Test func `a job that was tried and gives way to a newer one says so`() throws {
+        try bench.accept("1", .created, "/in/a", .sample(size: 1))
+        try bench.again(try #require(try bench.lease().first), after: .seconds(60))
+        try bench.accept("2", .modified, "/in/a", .sample(size: 2), before: .sample(size: 1))
+        #expect(
+            try jobs() == [
+                "1|skipped|1|superseded|job 2 does its work, with newer facts of the file", "2|pending|0||",
+            ])
+        #expect(try bench.journal.counts.skipped == 1)
+        // While it runs, too.
+        _ = try bench.lease()
+        #expect(try jobs().last == "2|running|1||")
+        let running = try #require(
+            try {
+                bench.kill(); return try bench.lease().first
+            }())
+        try bench.accept("3", .modified, "/in/a", .sample(size: 3), before: .sample(size: 2))
+        try bench.again(running, after: .seconds(60))
+        #expect(try jobs().last == "3|pending|0||")
+        #expect(try jobs()[1] == "2|skipped|2|superseded|job 3 does its work, with newer facts of the file")
+        #expect(try bench.rows("SELECT job, count(*) FROM attempts GROUP BY job") == ["1|1", "2|2"])
+    }
+
+    @Test func `a job whose file had changed before it began is gone, or ends if it was tried before`() throws {
+        try bench.accept("1")
+        let new = try #require(try bench.lease().first)
+        _ = try bench.journal.record(new, nil, .returned(at: bench.now), [])
+        #expect(try jobs().isEmpty)
+        try bench.accept("2")
+        try bench.again(try #require(try bench.lease().first), after: .zero)
+        let tried = try #require(try bench.lease().first)
+        _ = try bench.journal.record(tried, nil, .returned(at: bench.now), [])
+        #expect(
+            try jobs() == ["2|skipped|1|changed|the file changed before the action began, and settles again"])
+    }
+
+    // MARK: Requests
+
+    private func dead(_ id: String, _ path: PathBytes = "/in/a") throws -> Job {
+        try bench.accept(id, .created, path)
+        var job = try #require(try bench.lease().first)
+        job.steps = [Outcome(.succeeded, outputs: ["/out/a"])]
+        try bench.end(job, .dead, Outcome(.failed, "no"))
+        #expect(try bench.commit() == nil)
+        return job
+    }
+
+    @Test func `a dead job that is retried begins anew with its steps, in this run and the next`() throws {
+        let job = try dead("1")
+        for round in 1...2 {
+            try bench.request("retry", "1")
+            #expect(try bench.journal.takeRequests(at: bench.now).isEmpty)
+            #expect(try bench.journal.counts.pending == 1)
+            // Taken once.
+            #expect(try bench.journal.takeRequests(at: bench.now).isEmpty)
+            #expect(try jobs() == ["1|pending|0||"])
+            #expect(try bench.rows("SELECT * FROM requests").isEmpty)
+            #expect(try bench.rows("SELECT ended FROM jobs") == [""])
+            if round == 2 { bench.kill() }
+            let again = try #require(try bench.lease().first)
+            #expect(again.attempt == 1 && again.steps == job.steps && again.event == job.event)
+            bench.wait(.seconds(1))
+            try bench.end(again, .dead, Outcome(.failed, "no"))
+            #expect(try jobs() == ["1|dead|1||no"])
+        }
+        #expect(try bench.rows("SELECT count(*) FROM attempts") == ["3"])
+    }
+
+    @Test func `requests that were not committed are taken again`() throws {
+        _ = try dead("1")
+        try bench.request("retry", "1")
+        _ = try bench.journal.takeRequests(at: bench.now)
+        bench.kill()
+        #expect(try bench.journal.counts.pending == 0)
+        _ = try bench.journal.takeRequests(at: bench.now)
+        #expect(try bench.journal.counts.pending == 1)
+    }
+
+    @Test func `a job that rests is due at once when it is retried, and one that runs is left alone`() throws {
+        try bench.accept("1")
+        try bench.again(try #require(try bench.lease().first), after: .seconds(900))
+        try bench.accept("2", .created, "/in/b")
+        let running = try #require(try bench.lease().first)
+        #expect(try bench.commit() == nil)
+        for id in ["1", "2", "3"] { try bench.request("retry", id) }
+        for id in ["2", "3"] { try bench.request("discard", id) }
+        try bench.request("levitate", "1")
+        #expect(try bench.journal.takeRequests(at: bench.now).isEmpty)
+        let job = try #require(try bench.lease().first)
+        #expect(job.id.description == "1" && job.attempt == 1)
+        try bench.end(running)
+        #expect(try jobs() == ["1|running|1||", "2|succeeded|1||"])
+    }
+
+    @Test func `a job that is discarded is gone if it was dead, and skipped if it was pending`() throws {
+        _ = try dead("1")
+        try bench.accept("2", .created, "/in/b")
+        #expect(try bench.commit() == nil)
+        try bench.request("discard", "1")
+        try bench.request("discard", "2")
+        _ = try bench.journal.takeRequests(at: bench.now)
+        #expect(try bench.journal.counts.open == 0)
+        #expect(try bench.lease(9).isEmpty)
+        #expect(try jobs() == ["2|skipped|0|discarded|discarded"])
+        #expect(try bench.rows("SELECT * FROM attempts").isEmpty)
+        #expect(try bench.known("/in/b") == .sample())
+    }
+
+    @Test func `a dead job whose path has a newer job is served by that`() throws {
+        _ = try dead("1")
+        try bench.accept("2", .modified, "/in/a", .sample(size: 8), before: .sample())
+        #expect(try bench.commit() == nil)
+        try bench.request("retry", "1")
+        _ = try bench.journal.takeRequests(at: bench.now)
+        let jobs = try bench.lease(9)
+        #expect(jobs.map(\.id.description) == ["2"])
+        #expect(jobs.first?.event.kind == .created)
+        #expect(try self.jobs().first?.hasPrefix("1|skipped|0|superseded|job 2") == true)
+    }
+
+    @Test func `jobs of rules that do not run can be discarded and retried`() throws {
+        _ = try bench.journal
+        for (id, path) in [("1", "/in/a"), ("2", "/in/b")] as [(String, PathBytes)] {
+            try bench.accept(id, .created, path)
+            try bench.again(try #require(try bench.lease().first), after: .seconds(60))
+        }
+        #expect(try bench.commit() == nil)
+        bench.kill()
+        _ = try bench.open().begin([RuleRecord(name: "s", selection: "*")], at: bench.wall)
+        try bench.request("discard", "1")
+        try bench.request("retry", "2")
+        _ = try bench.journal.takeRequests(at: bench.now)
+        #expect(try jobs() == ["1|skipped|1|discarded|discarded", "2|pending|0||"])
+        bench.kill()
+        #expect(try bench.lease(9).map(\.id.description) == ["2"])
+    }
+
+    @Test func `files that a rule is to be run for are handed on, in order`() throws {
+        _ = try bench.journal
+        try bench.request("apply", "A", rule: "r", path: Array("/in/ä".utf8))
+        try bench.request("apply", "B", rule: "r")
+        try bench.request("apply", "C", rule: "s", path: Array("/in/c".utf8))
+        #expect(
+            try bench.journal.takeRequests(at: bench.now) == [
+                JobRequest(id: JobID("A"), rule: "r", path: "/in/ä"),
+                JobRequest(id: JobID("C"), rule: "s", path: "/in/c"),
+            ])
+        #expect(try bench.commit() == nil)
+        #expect(try bench.rows("SELECT * FROM requests").isEmpty)
+    }
+}

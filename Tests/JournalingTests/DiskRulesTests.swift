@@ -1,0 +1,108 @@
+import FileEvents
+import Journaling
+import Rules
+import TestKit
+import Testing
+
+/// What is known of a rule when it begins.
+struct DiskRulesTests {
+    let bench = DiskBench()
+
+    /// Lets rules begin in a new run.
+    private func begin(_ rules: RuleRecord...) throws -> [String: RuleStart] {
+        bench.kill()
+        bench.wait(.seconds(60))
+        return try bench.open().begin(rules, at: bench.wall)
+    }
+
+    private func rule(_ name: String, _ selection: String = "*", formerly: String...) -> RuleRecord {
+        RuleRecord(name: name, formerly: formerly, selection: selection)
+    }
+
+    private func finish() throws {
+        try bench.journal.noteStarted(at: bench.wall)
+        #expect(try bench.commit() == nil)
+    }
+
+    @Test func `a rule is fresh, unfinished until all has been noted, then resumed`() throws {
+        #expect(try begin(rule("a")) == ["a": .fresh])
+        let began = bench.wall
+        // Nothing was committed, so it has not begun.
+        #expect(try begin(rule("a")) == ["a": .fresh])
+        #expect(bench.wall != began)
+        let second = bench.wall
+        #expect(try bench.commit() == nil)
+        #expect(try begin(rule("a")) == ["a": .unfinished(since: second)])
+        #expect(try begin(rule("a"), rule("b")) == ["a": .unfinished(since: second), "b": .fresh])
+        try finish()
+        #expect(try begin(rule("a"), rule("b")) == ["a": .resumed, "b": .resumed])
+    }
+
+    @Test func `a rule that takes other paths stays so until all has been noted, over a kill too`() throws {
+        _ = try begin(rule("a", "x"), rule("b"))
+        try finish()
+        bench.wait(.seconds(5))
+        try bench.set("/x", .sample(), rule: "a")
+        #expect(try bench.commit() == nil)
+        let last = bench.wall
+        #expect(try begin(rule("a", "y"), rule("b")) == ["a": .reselected(since: last), "b": .resumed])
+        #expect(try bench.known("/x", rule: "a") == .sample())
+        try bench.set("/y", .sample(), rule: "a")
+        #expect(try bench.commit() == nil)
+        #expect(try begin(rule("a", "y")) == ["a": .reselected(since: last)])
+        #expect(try begin(rule("a", "z")) == ["a": .reselected(since: last)])
+        // As it was before: nothing is new to it.
+        #expect(try begin(rule("a", "x")) == ["a": .resumed])
+        #expect(try bench.commit() == nil)
+        let later = bench.wall
+        #expect(try begin(rule("a", "y")) == ["a": .reselected(since: later)])
+        try finish()
+        #expect(try begin(rule("a", "y")) == ["a": .resumed])
+    }
+
+    @Test func `a rule that is there again after a while knows what it knew, and has its jobs`() throws {
+        _ = try begin(rule("a"), rule("b"))
+        try bench.accept("1", rule: "a")
+        try finish()
+        #expect(try begin(rule("b")) == ["b": .resumed])
+        // Nobody waits for jobs that can't run.
+        #expect(try bench.journal.counts.open == 0)
+        #expect(try bench.journal.pendingRules.isEmpty)
+        #expect(try bench.journal.nextDue(after: bench.now - .seconds(999)) == nil)
+        try finish()
+        #expect(try begin(rule("a"), rule("b")) == ["a": .resumed, "b": .resumed])
+        #expect(try bench.known("/in/a", rule: "a") == .sample())
+        #expect(try bench.lease(rule: "a").map(\.id.description) == ["1"])
+    }
+
+    @Test func `a renamed rule keeps its ledger and its jobs`() throws {
+        _ = try begin(rule("old"), rule("b"))
+        try bench.accept("1", rule: "old")
+        try bench.accept("2", .created, "/in/b", rule: "old")
+        try bench.end(try #require(try bench.lease(rule: "old").first))
+        try finish()
+        #expect(try begin(rule("new", formerly: "older", "old"), rule("b")) == ["new": .resumed, "b": .resumed])
+        #expect(try bench.known("/in/a", rule: "new") == .sample())
+        #expect(try bench.known("/in/a", rule: "old") == nil)
+        #expect(try bench.lease(rule: "new").map(\.rule) == ["new"])
+        #expect(try bench.commit() == nil)
+        #expect(try bench.rows("SELECT id, rule FROM jobs ORDER BY id") == ["1|new", "2|new"])
+        #expect(try begin(rule("old"), rule("b")) == ["old": .fresh, "b": .resumed])
+    }
+
+    @Test func `of two names that are known the new one's ledger stays, and the old one's jobs come`() throws {
+        _ = try begin(rule("old"), rule("new"))
+        try bench.accept("1", rule: "old")
+        try bench.set("/in/a", .sample(size: 9), rule: "new")
+        try finish()
+        // A name that is in force is no former one.
+        #expect(try begin(rule("old"), rule("new", formerly: "old")) == ["old": .resumed, "new": .resumed])
+        #expect(try bench.known("/in/a", rule: "old") == .sample())
+        #expect(try begin(rule("new", formerly: "old")) == ["new": .resumed])
+        #expect(try bench.known("/in/a", rule: "new")?.size == 9)
+        #expect(try bench.lease(rule: "new").map(\.id.description) == ["1"])
+        #expect(try bench.commit() == nil)
+        #expect(try bench.rows("SELECT name FROM rules") == ["new"])
+        #expect(try bench.rows("SELECT count(*) FROM ledger") == ["1"])
+    }
+}

@@ -1,0 +1,86 @@
+CREATE TABLE rules (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    selection TEXT NOT NULL,
+    began INTEGER NOT NULL,
+    is_complete INTEGER NOT NULL
+) STRICT;
+CREATE TABLE ledger (
+    rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
+    path BLOB NOT NULL,
+    type TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    mtime INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    ctime INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
+    btime INTEGER,
+    btime_ns INTEGER,
+    device INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    mode INTEGER NOT NULL,
+    uid INTEGER NOT NULL,
+    gid INTEGER NOT NULL,
+    nlink INTEGER NOT NULL,
+    mount INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    digest BLOB,
+    delivered INTEGER,
+    xattrs TEXT,
+    PRIMARY KEY (rule, path)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ledger_by_identity ON ledger (inode, rule);
+CREATE TABLE jobs (
+    id TEXT PRIMARY KEY,
+    rule TEXT NOT NULL,
+    path BLOB NOT NULL,
+    event TEXT NOT NULL,
+    facts TEXT NOT NULL,
+    mask INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    is_interrupted INTEGER NOT NULL,
+    is_alone INTEGER NOT NULL DEFAULT 0,
+    position INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    due INTEGER,
+    ended INTEGER,
+    previous TEXT,
+    steps TEXT,
+    message TEXT,
+    code TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
+CREATE INDEX jobs_ended ON jobs (ended) WHERE ended IS NOT NULL;
+CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
+CREATE TABLE attempts (
+    job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+    started INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    duration INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    message TEXT NOT NULL,
+    code TEXT,
+    status INTEGER,
+    signal INTEGER,
+    log TEXT,
+    request TEXT,
+    PRIMARY KEY (job, started, number)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE requests (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    verb TEXT NOT NULL,
+    job TEXT NOT NULL,
+    rule TEXT,
+    path BLOB
+) STRICT;
+CREATE TABLE mounts (
+    point BLOB PRIMARY KEY,
+    device INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    btime INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE facts (
+    name TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
