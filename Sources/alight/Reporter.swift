@@ -136,13 +136,12 @@ struct Reporter: Sendable {
 
     static func needed(_ number: Int) -> String { "\(number) \(number == 1 ? "is" : "are") needed" }
 
-    static func json(_ object: [String: JSONValue]) -> String { json(.object(object), isPretty: false) }
+    static func json(_ object: [String: JSONValue]) -> String { json(.object(object)) }
 
-    /// The value as JSON: in one line, or laid out for people, members in the order of their names.
-    static func json(_ value: JSONValue, isPretty: Bool) -> String {
+    /// The value as JSON in one line, members in the order of their names.
+    static func json(_ value: JSONValue) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
         guard let data = try? encoder.encode(value) else {
             preconditionFailure("a value without infinities is always JSON")
         }
