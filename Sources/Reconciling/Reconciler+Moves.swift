@@ -16,7 +16,7 @@ extension Reconciler {
         for from in ledger.paths(view: view.name, identity: snapshot.identity) where from != path {
             guard let before = known(view, from), before.identity == snapshot.identity else { continue }
             // Another name of the file is a hard link, unless it is gone or names another file now.
-            switch DiskProbe.look(at: from) {
+            switch sight(of: from, view) {
             case .present(let there) where there.identity == snapshot.identity: continue
             // It may be there. A file with one name has that here.
             case .unreadable where snapshot.links > 1 && snapshot.type != .directory: continue

@@ -33,7 +33,8 @@ extension Reconciler {
         case .mounted(let folder): away.remove(folder)
         case .polling(let folder, _, _): polled.insert(folder)
         case .ready: isStarting = false
-        case .progress, .rescanned, .limited, .failure: break
+        case .limited: isShort = true
+        case .progress, .rescanned, .failure: break
         }
     }
 
@@ -143,7 +144,7 @@ extension Reconciler {
     /// Takes for known what became of a path while nobody looked.
     private mutating func renew(_ path: PathBytes, _ view: View) {
         guard let root = view.filter.root(taking: path.bytes), let before = known(view, path) else { return }
-        switch DiskProbe.look(at: path) {
+        switch sight(of: path, view) {
         case .present(let snapshot) where view.types.contains(snapshot.type):
             set(view, path, baseline(of: path, snapshot, for: view))
         case .present: set(view, path, nil)
@@ -192,8 +193,13 @@ extension Reconciler {
             var differing: [PathBytes] = []
             // Of a folder that is one unit with what is below it, its own facts say nothing.
             let isTree = views[index].settle.isTree
+            // Another folder than a root may be a link by now.
+            let top = views[index].roots.contains(folder) ? folder : folder.parent
+            let links = links
             ledger.visit(view: views[index].name, inside: folder) { path, before in
-                if !isTree, case .present(let present) = DiskProbe.look(at: path), before.isUnchanged(present) {
+                if !isTree, case .present(let present) = DiskProbe.look(at: path), before.isUnchanged(present),
+                    !links.isBehindLink(path, root: top)
+                {
                     return
                 }
                 differing.append(path)

@@ -377,6 +377,16 @@ struct JournalTests {
     }
 
     /// The newer job rests on the newer snapshot: were that taken back, the same content would be told twice.
+    @Test func `a returned job leaves what was told since, but not what was known before`() throws {
+        for (known, isKept) in [(Snapshot.sample(size: 9, modified: 3_000), true), (.sample(size: 1), false)] {
+            let job = Self.job("1", .created, .sample(modified: 2_000))
+            journal.accept([job], [LedgerEntry(view: "r", path: "/in/a", snapshot: known)], now: start)
+            let leased = try #require(lease().first)
+            _ = journal.record(leased, nil, .returned(at: start), [])
+            #expect((journal.snapshot(view: "r", path: "/in/a") != nil) == isKept)
+        }
+    }
+
     @Test func `a returned job is served by the newer one of its path`() throws {
         accept(Self.job("1", .created, .sample(size: 1)))
         let returned = try #require(lease().first)

@@ -86,9 +86,10 @@ extension JobQueue {
         } else if job.event.kind == .moved {
             takeBackMove(job.event, of: job.rule)
         } else if job.mask.contains(.modified), let known = files.known(job.rule, job.event.path),
-            !known.hasSameContent(as: job.event.snapshot)
+            !known.hasSameContent(as: job.event.snapshot), job.event.snapshot.changed < known.changed
         {
-            // Another job has told of a newer state already: what differs from that comes by itself.
+            // Another job has told of a newer state already: what differs from that comes by itself. An older state is
+            // known of a file that was renamed before what was written to it had settled.
         } else {
             // A newer job would do the work of both, and the ledger know its file already.
             var before = job.event.before
