@@ -113,7 +113,7 @@ let package = Package(
         tests(
             "EndToEnd",
             [
-                "FileEvents", "JournalFixtures", "TestKit", "alight", "alight-launch", "crash-driver",
+                "FileEvents", "JournalFixtures", "Rules", "TestKit", "alight", "alight-launch", "crash-driver",
                 "crash-recorder", "mirror-driver",
             ],
             exclude: ["Scenarios"]),

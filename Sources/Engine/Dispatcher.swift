@@ -30,7 +30,7 @@ struct Dispatcher: ~Copyable {
     var cooldowns: [String: Cooldown]
     /// The rules whose attempts have failed of late.
     var breakers: [String: Breaker] = [:]
-    /// Whether rules that fail are slowed down.
+    /// Whether a rule whose attempts all fail is slowed down until one succeeds.
     private let isPatient: Bool
     private var brake = Brake()
     /// What ends the attempts of rules that restart, by the first job of each.
@@ -38,7 +38,9 @@ struct Dispatcher: ~Copyable {
     /// Attempts whose leases are not committed yet.
     private var prepared: [Attempt] = []
 
-    /// - Parameter isPatient: Whether a rule whose attempts all fail is slowed down until one succeeds.
+    /// Makes a dispatcher that runs nothing.
+    ///
+    /// Patient, it slows a rule down whose attempts all fail, until one succeeds.
     init(
         ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, isPatient: Bool,
         perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger, report: @escaping (EngineReport) -> Void

@@ -84,6 +84,6 @@ extension JournalReader {
 
     /// Tells the Alight that has the journal, if any, to look at the requests.
     private func nudge() {
-        if let holder { kill(holder, SIGUSR2) }
+        if let holder, holder != getpid() { kill(holder, SIGUSR2) }
     }
 }

@@ -28,6 +28,7 @@ package struct RetryPolicy: Sendable, Hashable {
     /// - Parameters:
     ///   - outcome: How the attempt ended.
     ///   - attempt: Its number, from 1.
+    /// - Returns: False if the job is due again.
     package func isFinal(_ outcome: Outcome, attempt: Int) -> Bool {
         switch outcome.ending {
         case .succeeded, .skipped, .failed: true

@@ -1,6 +1,7 @@
 import FileEvents
 import Foundation
 import Journaling
+import Rules
 import Settling
 
 /// The journal of a run: a file, or nothing that outlives it.
@@ -31,9 +32,13 @@ struct OpenJournal {
     /// How many jobs were running when the run before was cut off.
     var interrupted: Int { disk?.interrupted ?? 0 }
 
+    /// The jobs whose actions have been cut off, and that were not run again since.
+    var cutOff: [JobID] { disk?.cutOff ?? [] }
+
     /// The names under which rules with these roots would see the file.
     ///
     /// - Parameter roots: The folders that are watched.
+    /// - Returns: Its own name, and those through roots that are links.
     func names(below roots: [PathBytes]) -> [PathBytes] {
         guard let file else { return [] }
         var names = [file]

@@ -55,9 +55,7 @@ struct Reporter: Sendable {
                 .warning, "asked to run for '\(Display.path(path))', but there is no such rule",
                 help: "name one of the rules that 'alight check' lists", facts: ["rule": rule])
         case .journal(let fault?):
-            say(
-                .error, Display.text(fault.description) + (fault.mayPass ? "; no action is begun until it can be" : ""),
-                help: fault.help)
+            say(.error, Display.text(fault.description), help: fault.help)
         case .journal(nil): say(.notice, "the journal is written again")
         case .draining(let jobs):
             say(

@@ -15,6 +15,16 @@ enum Signals {
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
+    /// Lets a signal end the program as usual, for commands that have nothing to finish.
+    ///
+    /// SIGUSR1 and SIGUSR2 stay blocked: they are for an Alight that runs, and do no harm to others.
+    static func endUsually() {
+        var set = sigset_t()
+        sigemptyset(&set)
+        for number in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&set, number) }
+        pthread_sigmask(SIG_UNBLOCK, &set, nil)
+    }
+
     private static var answered: sigset_t {
         var set = sigset_t()
         sigemptyset(&set)

@@ -32,6 +32,7 @@ final class EngineRun: Sendable {
         var attempts: [AttemptReport] = []
         var batches: [[AttemptReport]] = []
         var braked: [PathBytes] = []
+        var signs: [String] = []
         var isReady = false
         var summary: EngineSummary?
         var active: [PathBytes: Int] = [:]
@@ -77,6 +78,10 @@ final class EngineRun: Sendable {
                         state.attempts += attempts
                         state.batches.append(attempts)
                     case .braked(_, let path, _, _): state.braked.append(path)
+                    case .slowed(let rule, let failures, _, let message):
+                        state.signs.append("\(rule) slowed after \(failures): \(message)")
+                    case .recovered(let rule): state.signs.append("\(rule) recovered")
+                    case .superseded(let rule, _, let path): state.signs.append("\(rule) superseded \(path)")
                     default: break
                     }
                 }
@@ -123,6 +128,8 @@ final class EngineRun: Sendable {
     var attempts: [AttemptReport] { state.withLock { $0.attempts } }
     var batches: [[AttemptReport]] { state.withLock { $0.batches } }
     var braked: [PathBytes] { state.withLock { $0.braked } }
+    /// What was said besides attempts: rules that are slowed down or recover, jobs that are superseded.
+    var signs: [String] { state.withLock { $0.signs } }
     var mostAtOnce: Int { state.withLock { $0.mostAtOnce } }
     var mostPerPath: Int { state.withLock { $0.mostPerPath } }
     func mostAtOnce(of rule: String) -> Int { state.withLock { $0.mostPerRule[rule, default: 0] } }

@@ -82,7 +82,7 @@ package struct SampleJob {
     package var rule = "scans"
     package var path: PathBytes
     package var event = "created"
-    package var facts = "{}"
+    package var facts: String
     package var state: JobState
     /// Seconds since 1970.
     package var created: Int
@@ -102,6 +102,13 @@ package struct SampleJob {
         self.state = state
         self.path = path
         self.rule = rule
+        // Names of all kinds, without a thought of what JSON escapes.
+        let shown = "{\"base64\":\"\(Data(path.bytes).base64EncodedString())\"}"
+        facts = """
+            {"event":"created","path":\(shown),"root":"/in","snapshot":{"type":"file","size":120,\
+            "mtime":[\(created),0],"ctime":[\(created),0],"device":1,"inode":\(second + 1),"birth":0,"mode":420,\
+            "uid":0,"gid":0,"nlink":1},"origin":"live","time":[\(created),500000000]}
+            """
         switch state {
         case .pending: due = created + 60
         case .running: break

@@ -249,6 +249,89 @@ struct JournalTests {
         #expect(job.isInterrupted)
     }
 
+    @Test func `a job that was leased too early is as it was, and due later`() throws {
+        accept(Self.job("1"))
+        let first = try #require(lease().first)
+        _ = again(first, after: .seconds(1))
+        let second = try #require(lease(after: .seconds(1)).first)
+        _ = journal.record(second, nil, .early(due: start + .seconds(9)), [])
+        #expect(journal.counts.pending == 1 && journal.counts.running == 0)
+        #expect(journal.nextDue(after: start) == start + .seconds(9))
+        #expect(lease(after: .seconds(8)).isEmpty)
+        let third = try #require(lease(after: .seconds(9)).first)
+        #expect(third == second)
+    }
+
+    @Test func `a job that was leased too early takes in what comes meanwhile`() throws {
+        accept(Self.job("1", .created, .sample(size: 1)))
+        let early = try #require(lease().first)
+        _ = journal.record(early, nil, .early(due: start + .seconds(9)), [])
+        accept(Self.job("2", .modified, .sample(size: 2), before: .sample(size: 1)))
+        #expect(journal.counts.pending == 1)
+        #expect(lease(after: .seconds(8)).isEmpty)
+        let job = try #require(lease(limit: 9, after: .seconds(9)).first)
+        #expect(job.event.kind == .created && job.event.snapshot.size == 2 && job.attempt == 1)
+    }
+
+    // MARK: Jobs that are run for themselves
+
+    func acceptAlone(_ id: String, _ kind: EventKind = .modified, _ path: PathBytes = "/in/a", size: UInt64 = 1) {
+        var job = Self.job(id, kind, path, .sample(size: size))
+        job.isAlone = true
+        accept(job)
+    }
+
+    @Test func `jobs that stand alone are not merged, and of a path one is leased at a time, in order`() throws {
+        acceptAlone("1", .created, size: 1)
+        acceptAlone("2", size: 2)
+        acceptAlone("3", .deleted)
+        acceptAlone("other", .created, "/in/b")
+        #expect(journal.counts.pending == 4)
+        #expect(journal.hasPending(view: "r", path: "/in/a"))
+        var told: [String] = []
+        for _ in 0..<3 {
+            let leased = lease(limit: 9)
+            told += leased.map { "\($0.id) \($0.event.snapshot.size) \($0.attempt)" }
+            for job in leased { end(job) }
+        }
+        #expect(told == ["1 1 1", "other 1 1", "2 2 1", "3 1 1"])
+        #expect(journal.counts.succeeded == 4 && journal.counts.open == 0)
+        #expect(!journal.hasPending(view: "r", path: "/in/a"))
+        #expect(lease(limit: 9, after: .seconds(99)).isEmpty)
+    }
+
+    @Test func `a job that stands alone and rests keeps the newer ones of its path behind it`() throws {
+        acceptAlone("1", .created)
+        acceptAlone("2")
+        let first = try #require(lease(limit: 9).first)
+        _ = again(first, after: .seconds(5))
+        acceptAlone("3")
+        #expect(lease(limit: 9, after: .seconds(4)).isEmpty)
+        #expect(journal.nextDue(after: start) == start + .seconds(5))
+        let again = try #require(lease(limit: 9, after: .seconds(5)).first)
+        #expect(again.id == first.id && again.attempt == 2)
+        end(again, .dead)
+        #expect(lease(limit: 9, after: .seconds(5)).map(\.id.description) == ["2"])
+    }
+
+    @Test func `an own write drops the newest job that stands alone and tells of it, and lets go on what is behind`()
+        throws
+    {
+        acceptAlone("1", .created, size: 1)
+        let running = try #require(lease().first)
+        acceptAlone("2", size: 2)
+        acceptAlone("3", size: 3)
+        let entry = LedgerEntry(view: "r", path: "/in/a", snapshot: .sample(size: 3))
+        #expect(end(running, .succeeded, [entry]) == ["/in/a"])
+        let second = try #require(lease(limit: 9).first)
+        #expect(second.id == JobID("2"))
+        end(second)
+        #expect(journal.counts.open == 0)
+        #expect(lease(limit: 9, after: .seconds(9)).isEmpty)
+        acceptAlone("4", size: 4)
+        #expect(lease(limit: 9).map(\.id.description) == ["4"])
+    }
+
     /// A job that waits for its path must not hide when another job of its rule becomes due.
     @Test func `the next due job is found behind one that is due but can't run`() throws {
         accept(Self.job("1", .created, "/in/a"))

@@ -89,7 +89,69 @@ struct RuleDecodingTests {
         #expect(rule.timeout == .seconds(600))
         #expect(rule.concurrency == 1)
         #expect(rule.retry == RetryPolicy())
+        #expect(rule.whileBusy == .coalesce && rule.cooldown == .zero && rule.catchUp)
+        #expect(rule.onFailure.isEmpty && rule.formerly.isEmpty)
         #expect(rule.globs.first?.options == Glob.Options())
+    }
+
+    @Test func `what becomes of failures and of busy paths is read`() throws {
+        let loaded = load(
+            """
+            defaults:
+              retry: { attempts: 9 }
+              while_busy: queue
+              cooldown: 10s
+              on_failure: { use: move, with: { to: /srv/aside/ } }
+              catch_up: false
+            rules:
+              - name: given
+                path: /a/*
+                formerly: [before, long ago]
+                retry: { delay: 20m, on: temporary }
+                while_busy: drop
+                cooldown: 0
+                catch_up: true
+                action: log
+                on_failure:
+                  - log
+                  - shell: mail ada
+              - { name: shared, path: /b/*, formerly: 12, action: log }
+              - { name: once, path: /c/*, retry: false, action: log }
+              - { name: usual, path: /d/*, retry: true, action: log }
+              - { name: short, path: /e/*, retry: { max_delay: 2s }, action: log }
+            """)
+        #expect(loaded.diagnostics.isEmpty)
+        let rules = loaded.ruleset.rules
+        let given = try #require(rules.first)
+        var policy = RetryPolicy(delay: .seconds(1_200), maximumDelay: .seconds(1_200))
+        policy.on = .temporary
+        #expect(given.retry == policy)
+        #expect(given.whileBusy == .drop && given.cooldown == .zero && given.catchUp)
+        #expect(given.formerly == ["before", "long ago"])
+        #expect(given.onFailure.map(\.name) == ["log", "shell"])
+        let shared = try #require(rules.dropFirst().first)
+        #expect(shared.retry == RetryPolicy(attempts: 9))
+        #expect(shared.whileBusy == .queue && shared.cooldown == .seconds(10) && !shared.catchUp)
+        #expect(shared.onFailure.map(\.name) == ["move"])
+        #expect(shared.onFailure.first?.events == [.created, .moved, .content, .anyAttribute])
+        #expect(shared.formerly == ["12"])
+        #expect(rules[2].retry == RetryPolicy(attempts: 1))
+        #expect(rules[3].retry == RetryPolicy())
+        #expect(rules[4].retry == RetryPolicy(delay: .seconds(2), maximumDelay: .seconds(2)))
+    }
+
+    @Test func `former names are compared over all files`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("a.yaml"), "rules:\n  - { name: a, formerly: [b, x], path: /a/*, action: log }\n")
+            TestFile.write(tree.path("b.yaml"), "rules:\n  - { name: b, formerly: x, path: /b/*, action: log }\n")
+            let loaded = makeLoader(in: tree.root).load(["."])
+            let messages = loaded.diagnostics.map { "\($0.place.file) \($0.message)" }
+            #expect(
+                messages == [
+                    "./a.yaml the name 'b' belongs to the rule at ./b.yaml:2:5",
+                    "./b.yaml the rule at ./a.yaml:2:30 takes over the name 'x' already",
+                ])
+        }
     }
 
     @Test func `the keys of the watching are read`() throws {

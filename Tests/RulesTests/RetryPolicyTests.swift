@@ -1,3 +1,4 @@
+import PluginProtocol
 import Rules
 import TestKit
 import Testing
@@ -50,5 +51,57 @@ struct RetryPolicyTests {
     @Test func `a delay above the bound is the bound`() {
         let policy = RetryPolicy(attempts: 2, delay: .seconds(100), maximumDelay: .seconds(1))
         #expect(policy.pause(after: 1, random: 1) == .seconds(1))
+    }
+}
+
+/// Which outcomes end a job.
+struct FinalOutcomeTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var outcome: Outcome
+        var attempt = 1
+        var on = RetryPolicy.Failures.any
+        var isFinal: Bool
+        var isDeadly: Bool
+    }
+
+    static let cases = [
+        Case(testDescription: "succeeded", outcome: Outcome(.succeeded), isFinal: true, isDeadly: false),
+        Case(testDescription: "skipped", outcome: Outcome(.skipped), isFinal: true, isDeadly: false),
+        Case(testDescription: "failed", outcome: Outcome(.failed), isFinal: true, isDeadly: true),
+        Case(testDescription: "not ready", outcome: Outcome(.notReady), attempt: 99, isFinal: false, isDeadly: false),
+        Case(testDescription: "the first retry", outcome: Outcome(.retry), isFinal: false, isDeadly: false),
+        Case(testDescription: "the last retry", outcome: Outcome(.retry), attempt: 3, isFinal: true, isDeadly: true),
+        Case(testDescription: "beyond the last", outcome: Outcome(.retry), attempt: 4, isFinal: true, isDeadly: true),
+        Case(
+            testDescription: "interrupted at the last", outcome: .interrupted("x"), attempt: 3, isFinal: false,
+            isDeadly: false),
+        Case(testDescription: "a time-out", outcome: .timedOut("x"), isFinal: false, isDeadly: false),
+        Case(
+            testDescription: "a time-out where only what is temporary counts", outcome: .timedOut("x"), on: .temporary,
+            isFinal: true, isDeadly: true),
+        Case(
+            testDescription: "temporary, where only that counts", outcome: Outcome(.retry), on: .temporary,
+            isFinal: false, isDeadly: false),
+    ]
+
+    @Test(arguments: cases)
+    func `an outcome ends a job, or not`(_ example: Case) {
+        var policy = RetryPolicy(attempts: 3)
+        policy.on = example.on
+        #expect(policy.isFinal(example.outcome, attempt: example.attempt) == example.isFinal)
+        #expect(policy.isDeadly(example.outcome, attempt: example.attempt) == example.isDeadly)
+    }
+
+    @Test func `a file that is not ready is looked at again after a quarter of its age`() {
+        let policy = RetryPolicy(maximumDelay: .seconds(600))
+        func pause(_ age: Duration, quiet: Duration = .seconds(2)) -> Duration {
+            policy.pause(whileNotReady: quiet, age: age)
+        }
+        #expect(pause(.seconds(1)) == .seconds(2))
+        #expect(pause(.seconds(40)) == .seconds(10))
+        #expect(pause(.seconds(86_400)) == .seconds(600))
+        #expect(pause(.seconds(-9), quiet: .zero) == .seconds(1))
+        #expect(pause(.seconds(86_400), quiet: .seconds(900)) == .seconds(900))
     }
 }

@@ -64,6 +64,9 @@ package final class DiskJournal: Journal {
     /// How many jobs were running when the run before was cut off.
     package var interrupted: Int { guarded.withLock { $0.state?.interrupted ?? 0 } }
 
+    /// The jobs whose actions have been cut off, and that were not run again since, when the journal was opened.
+    package var cutOff: [JobID] { guarded.withLock { $0.state?.cutOff ?? [] } }
+
     /// Looks at the file by the journal's own connection, between two calls.
     ///
     /// - Throws: What the closure throws; `CancellationError` after ``close(at:)``.
@@ -84,7 +87,7 @@ package final class DiskJournal: Journal {
 
     package var mounts: [MountRecord] { guarded.withLock { $0.state?.mounts.records ?? [] } }
 
-    package func noteMounts(_ mounts: [MountRecord]) { guarded.withLock { $0.state?.mounts.note(mounts) } }
+    package func noteMounts(_ mounts: [MountRecord]) { guarded.withLock { $0.state?.note(mounts) } }
 
     package func commit(at now: Timestamp) -> JournalFault? {
         guarded.withLock { $0.state?.commit(ClockPair(now, clock())) }

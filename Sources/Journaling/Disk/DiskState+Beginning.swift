@@ -14,6 +14,12 @@ extension DiskState {
         return starts
     }
 
+    /// Takes in through which mount points files are seen.
+    mutating func note(_ mounts: [MountRecord]) {
+        self.mounts.note(mounts)
+        mapDevices()
+    }
+
     /// Lets files be known by the numbers that their devices have now.
     private mutating func mapDevices() {
         let devices = mounts.devices

@@ -22,6 +22,8 @@ struct DiskState {
     var hasBegun = false
     /// How many jobs were running when the run before was cut off.
     private(set) var interrupted = 0
+    /// The jobs of which a program may have left something: those, and others that have not been run again since.
+    private(set) var cutOff: [JobID] = []
     /// Why nothing of the journal can be relied on any more.
     private var fault: JournalFault?
     /// Whether a clean stop is to be noted.
@@ -84,11 +86,13 @@ struct DiskState {
     private mutating func restoreJobs(_ clocks: ClockPair) throws {
         let rows = try jobs.openJobs()
         for row in rows where row.state == .pending {
+            if row.job.isInterrupted { cutOff.append(row.job.id) }
             queue.insert(
                 row.job, due: row.due.map { clocks.instant(of: $0) } ?? clocks.instant, sequence: row.position)
         }
         for row in rows where row.state == .running {
             interrupted += 1
+            cutOff.append(row.job.id)
             let started = row.due ?? kept
             let attempt = AttemptRecord(
                 number: row.job.attempt, started: Timestamp(columnValue: started),
@@ -117,7 +121,13 @@ struct DiskState {
         if let fault { return fault }
         guard isChanged else { return nil }
         do {
-            try write(clocks)
+            do {
+                try write(clocks)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
+                // The log has room of its own, if what it holds can go into the file.
+                try connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+                try write(clocks)
+            }
             return nil
         } catch {
             let fault = JournalFault(error, at: path)

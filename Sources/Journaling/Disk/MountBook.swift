@@ -37,9 +37,17 @@ struct MountBook {
         }
     }
 
+    /// Notes what is mounted where; a folder that came back with another device is known again.
     mutating func note(_ mounts: [MountRecord]) {
         let mounts = mounts.sorted { $0.point < $1.point }
         guard mounts != records else { return }
+        for mount in mounts {
+            let known = records.first { $0.point == mount.point }?.identity
+            guard let known, known != mount.identity, known.inode == mount.identity.inode,
+                known.birth == mount.identity.birth
+            else { continue }
+            devices[known.device] = mount.identity.device
+        }
         records = mounts
         isChanged = true
     }

@@ -85,6 +85,10 @@ extension JobQueue {
             heir = serve(job, with: newer, due: due)
         } else if job.event.kind == .moved {
             takeBackMove(job.event, of: job.rule)
+        } else if job.mask.contains(.modified), let known = files.known(job.rule, job.event.path),
+            !known.hasSameContent(as: job.event.snapshot)
+        {
+            // Another job has told of a newer state already: what differs from that comes by itself.
         } else {
             // A newer job would do the work of both, and the ledger know its file already.
             var before = job.event.before

@@ -40,6 +40,7 @@ struct ChosenJobs: ParsableArguments {
     ///
     /// - Throws: `Exit`, with the status of the program.
     func ask(_ wish: Wish, _ journal: JournalOptions) throws {
+        Signals.endUsually()
         let reader = try journal.open()
         var hasFailed = false
         let jobs = try Faults.said { () throws(JournalFault) in try find(wish, reader, &hasFailed) }
@@ -94,40 +95,6 @@ extension JobState {
         case .succeeded: "has succeeded"
         case .skipped: "was skipped"
         case .dead: "is a dead letter"
-        }
-    }
-}
-
-/// What became of requests.
-enum RequestDelivery {
-    /// The running Alight has taken them.
-    case taken
-    /// An Alight runs and has not taken them yet.
-    case waiting
-    /// No Alight runs: the next one takes them.
-    case kept
-
-    /// How long a running Alight is waited for.
-    private static let patience = Duration.seconds(5)
-
-    /// Leaves requests in the journal, and waits for the Alight that has it.
-    static func deliver(_ requests: [JournalRequest], _ reader: JournalReader) throws(JournalFault) -> RequestDelivery {
-        let last = try reader.request(requests)
-        guard reader.isInUse else { return .kept }
-        let deadline = ContinuousClock.now + patience
-        while try reader.openRequests(upTo: last) > 0 {
-            if ContinuousClock.now > deadline { return .waiting }
-            usleep(10_000)
-        }
-        return .taken
-    }
-
-    /// What a person has to know of it.
-    var note: String? {
-        switch self {
-        case .taken: nil
-        case .waiting: "the running Alight has not taken this up yet; it is in the journal, and will be"
-        case .kept: "Alight is not running: this is done at its next start"
         }
     }
 }

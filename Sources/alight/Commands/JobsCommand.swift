@@ -61,6 +61,7 @@ struct JobsCommand: ParsableCommand {
     }
 
     func run() throws {
+        Signals.endUsually()
         let now = DiskProbe.now()
         let query = try query(now: now)
         let reader = try journal.open()

@@ -28,7 +28,8 @@ struct RetryCommand: ParsableCommand {
     func run() throws {
         try chosen.ask(
             ChosenJobs.Wish(
-                states: [.dead, .pending], refusal: "only dead letters and pending jobs are tried again", done: "will be tried again",
+                states: [.dead, .pending], refusal: "only dead letters and pending jobs are tried again",
+                done: "will be tried again",
                 request: { .retry($0) }),
             journal)
     }
@@ -40,8 +41,8 @@ struct DiscardCommand: ParsableCommand {
         commandName: "discard",
         abstract: "Forget dead letters, or by their ids jobs that are pending.",
         discussion: """
-            Of a discarded job nothing is left in the journal. Its file is not touched, and the rule is told when it \
-            changes again.
+            Of a dead letter nothing is left in the journal, and a pending job is kept as one that was skipped. Their \
+            files are not touched, and the rule is told when they change again.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)

@@ -26,6 +26,7 @@ struct ShowCommand: ParsableCommand {
     }
 
     func run() throws {
+        Signals.endUsually()
         let reader = try journal.open()
         let details = try Faults.said { () throws(JournalFault) -> JobDetails? in
             switch try JobName.find(id, in: reader) {

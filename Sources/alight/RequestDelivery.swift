@@ -1,0 +1,52 @@
+import Glibc
+import Journaling
+import Settling
+
+/// What became of requests.
+enum RequestDelivery {
+    /// They are done, by the running Alight or here.
+    case done
+    /// An Alight runs and has not taken them yet.
+    case waiting
+    /// No Alight runs, and they can't be done here: the next one takes them.
+    case kept
+
+    /// How long a running Alight is waited for.
+    private static let patience = Duration.seconds(5)
+
+    /// Leaves requests in the journal, and has them taken: by the Alight that has the journal, else here.
+    static func deliver(_ requests: [JournalRequest], _ reader: JournalReader) throws(JournalFault) -> RequestDelivery {
+        let last = try reader.request(requests)
+        if try takeUp(reader) { return .done }
+        let deadline = ContinuousClock.now + patience
+        while try reader.openRequests(upTo: last) > 0 {
+            guard reader.isInUse else { return .kept }
+            if ContinuousClock.now > deadline { return .waiting }
+            usleep(10_000)
+        }
+        return .done
+    }
+
+    /// Does what is asked for jobs, in the place of an Alight; false when one has the journal.
+    private static func takeUp(_ reader: JournalReader) throws(JournalFault) -> Bool {
+        guard !reader.isInUse, let journal = try? DiskJournal(at: reader.path, now: DiskProbe.now()) else {
+            return false
+        }
+        // Files are for an Alight that runs: their requests are put back before the old ones go.
+        let files = journal.takeRequests(at: .now)
+        if !files.isEmpty { try reader.request(files.map { .apply($0) }) }
+        let fault = journal.commit(at: DiskProbe.now())
+        journal.close(at: DiskProbe.now())
+        if let fault { throw fault }
+        return true
+    }
+
+    /// What a person has to know of it.
+    var note: String? {
+        switch self {
+        case .done: nil
+        case .waiting: "the running Alight has not taken this up yet; it is in the journal, and will be"
+        case .kept: "Alight is not running: this is done at its next start"
+        }
+    }
+}

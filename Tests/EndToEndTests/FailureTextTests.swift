@@ -1,0 +1,110 @@
+import FileEvents
+import Foundation
+import Glibc
+import TestKit
+import Testing
+
+/// What people and machines read of failures, and of how rules handle them, as the built program says it.
+struct FailureTextTests {
+    private static func start(_ tree: borrowing TemporaryTree, _ arguments: [String], _ rules: String) -> RunningProgram
+    {
+        TestFile.write(tree.path("rules.yaml"), rules)
+        TestFile.makeFolder(tree.path("in"))
+        return RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("run"))
+    }
+
+    private static let settings = """
+        rules:
+          - name: all
+            formerly: [old, older]
+            path: in/*
+            retry: { attempts: 3, delay: 1500ms, max_delay: 1m, on: temporary }
+            while_busy: restart
+            cooldown: 30s
+            catch_up: false
+            action: log
+            on_failure: [log, { use: move, with: { to: aside/ } }]
+          - { name: usual, path: in/*, action: log }
+          - { name: once, path: in/*, retry: false, while_busy: drop, action: log }
+          - { name: even, path: in/*, retry: { delay: 5s, max_delay: 5s }, while_busy: queue, action: log }
+        """
+
+    @Test func `an explanation tells what differs from the usual`() {
+        withTempTree { tree in
+            let program = Self.start(tree, ["explain", "--rules", "rules.yaml", "in/a"], Self.settings)
+            #expect(program.wait() == 0)
+            let rules = program.output.components(separatedBy: "  rule ").dropFirst().map { text in
+                text.split(separator: "\n").dropFirst(5).map { $0.drop { $0 == " " } }
+                    .filter { !$0.hasPrefix("not told of what is there already") }
+            }
+            #expect(
+                rules == [
+                    [
+                        "tried: 3 times at most, 1.5 s to 60 s apart, after failures that the action calls temporary",
+                        "changed while its action runs: the action is ended, and run again",
+                        "between two runs: 30 s at least", "when it fails for good: log + move",
+                        "not told what happened while Alight did not run ('catch_up: false')", "formerly: old, older",
+                    ], [], ["tried: once", "changed while its action runs: taken as known"],
+                    [
+                        "tried: 5 times at most, 5 s apart",
+                        "changed while its action runs: every event is run for, in order",
+                    ],
+                ])
+        }
+    }
+
+    @Test func `a machine reads all of it`() throws {
+        try withTempTree { tree in
+            let program = Self.start(tree, ["explain", "--rules", "rules.yaml", "--json", "in/a"], Self.settings)
+            #expect(program.wait() == 0)
+            let objects = try program.lines.map { line in
+                try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            }
+            let first = try #require(objects.first)
+            let retry = try #require(first["retry"] as? [String: Any])
+            #expect(retry["attempts"] as? Int == 3 && retry["delay_ms"] as? Double == 1_500)
+            #expect(retry["max_delay_ms"] as? Double == 60_000 && retry["on"] as? String == "temporary")
+            #expect(first["while_busy"] as? String == "restart" && first["cooldown_ms"] as? Double == 30_000)
+            #expect(first["on_failure"] as? [String] == ["log", "move"] && first["catch_up"] as? Bool == false)
+            #expect(first["formerly"] as? [String] == ["old", "older"])
+            let second = try #require(objects.dropFirst().first)
+            #expect(second["while_busy"] as? String == "coalesce" && second["on_failure"] as? [String] == [])
+        }
+    }
+
+    @Test func `a check names what is done on failure, and former names`() {
+        withTempTree { tree in
+            let program = Self.start(tree, ["check", "rules.yaml"], Self.settings)
+            #expect(program.wait() == 0)
+            #expect(program.lines.first?.hasSuffix(": created, modified → log; on failure log + move") == true)
+            #expect(program.lines[1] == "    formerly 'old', 'older': what is known under that goes on as this rule's")
+            #expect(program.lines.contains { $0.hasPrefix("rule 'usual'") && $0.hasSuffix("→ log") })
+        }
+    }
+
+    @Test func `the line of a dead letter says how to retry it`() {
+        withTempTree { tree in
+            let rules = """
+                rules:
+                  - name: send
+                    path: in/*
+                    settle: 50ms
+                    retry: { attempts: 2, delay: 10ms }
+                    action: { shell: 'echo "no route" >&2; case $ALIGHT_RELATIVE in a) exit 75;; *) exit 65;; esac' }
+                """
+            let program = Self.start(tree, ["run", "rules.yaml"], rules)
+            #expect(Deadline.wait { program.error.contains("ready: watching") })
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { program.lines.count == 2 })
+            TestFile.write(tree.path("in/b"), "x")
+            #expect(Deadline.wait { program.lines.count == 3 })
+            let lines = program.lines
+            #expect(lines[0].contains("no route (attempt 1 of 2; next in "), "\(lines[0])")
+            let retry = /: no route \(dead letter( after 2 attempts)?; retry with 'alight retry [0-9A-Z]{26}'\)$/
+            #expect(lines[1].firstMatch(of: retry)?.1 == " after 2 attempts", "\(lines[1])")
+            #expect(lines[2].firstMatch(of: retry).map { $0.1 == nil } == true, "\(lines[2])")
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+        }
+    }
+}

@@ -1,0 +1,31 @@
+import FileEvents
+import JournalFixtures
+import TestKit
+import Testing
+
+/// The built program, asked about a journal.
+enum JournalCommand {
+    static let environment = ["TZ": "UTC", "NO_COLOR": "1", "SHELL": "/bin/sh"]
+
+    /// Runs a command in the folder, in which the journal is `journal.db`.
+    static func run(
+        _ tree: borrowing TemporaryTree, _ arguments: [String]
+    ) -> (status: Int32?, output: String, error: String) {
+        let program = RunningProgram(
+            Places.alight, arguments + ["--journal", "journal.db"], in: tree.root, environment: environment,
+            output: tree.path("run"))
+        let status = program.wait()
+        return (status, program.output, program.error)
+    }
+
+    /// Runs a command on a terminal so wide, and gives what the terminal got, the ends of lines as newlines.
+    static func onTerminal(_ tree: borrowing TemporaryTree, width: Int, _ arguments: [String]) -> String {
+        let words = [Places.alight.description] + arguments + ["--journal", "journal.db"]
+        let line = words.map { "'\($0)'" }.joined(separator: " ")
+        let program = RunningProgram(
+            "/usr/bin/script", ["-qec", "stty cols \(width) rows 24; exec \(line)", "/dev/null"], in: tree.root,
+            environment: environment, output: tree.path("run"))
+        #expect(program.wait() == 0, "\(program.error)")
+        return program.output.replacing("\r\n", with: "\n")
+    }
+}

@@ -1,0 +1,168 @@
+import FileEvents
+import Foundation
+import JournalFixtures
+import Rules
+import TestKit
+import Testing
+
+/// `alight retry` and `alight discard`, as the built program.
+struct RetryCommandTests {
+    private static let jobs = [
+        SampleJob(0, .dead, "/in/a\u{1B}"), SampleJob(60, .dead, "/in/b", rule: "letters"),
+        SampleJob(120, .pending, "/in/c"), SampleJob(180, .running, "/in/d"), SampleJob(240, .succeeded, "/in/e"),
+        SampleJob(300, .skipped, "/in/f"), SampleJob(360, .dead, "/in/g"),
+    ]
+
+    private func with<Answer>(_ body: (borrowing TemporaryTree, JournalFile) throws -> Answer) throws -> Answer {
+        try withTempTree { tree in
+            let file = try JournalFile(tree.path("journal.db"))
+            try file.add(Self.jobs)
+            return try body(tree, file)
+        }
+    }
+
+    /// The states of the jobs by now; nil for those that are gone.
+    private static func states(_ tree: borrowing TemporaryTree) throws -> [String?] {
+        let (_, output, error) = JournalCommand.run(tree, ["jobs", "--limit", "0"])
+        #expect(error.isEmpty || error.hasPrefix("the journal has no jobs"), "\(error)")
+        let states = Dictionary(
+            uniqueKeysWithValues: output.split(separator: "\n").map { line in
+                let fields = line.split(separator: "\t")
+                return (String(fields[0]), String(fields[1]))
+            })
+        return jobs.map { states[$0.id] }
+    }
+
+    /// Holds the journal's lock as a running Alight does, and takes no requests.
+    private static func holder(_ tree: borrowing TemporaryTree) -> RunningProgram {
+        let script = """
+            exec 9>>journal.db-lock; flock 9; echo $$ >journal.db-lock
+            trap 'touch nudged' USR2; touch ready
+            while [ ! -e end ]; do sleep 0.02; done
+            """
+        let program = RunningProgram("/bin/sh", ["-c", script], in: tree.root, output: tree.path("holder"))
+        let ready = tree.path("ready")
+        #expect(Deadline.wait { TestFile.exists(ready) }, "\(program.error)")
+        return program
+    }
+
+    @Test func `dead letters are pending again, also when Alight is not running`() throws {
+        try with { (tree, file) throws in
+            let (status, output, error) = JournalCommand.run(tree, ["retry", Self.jobs[0].id, Self.jobs[1].id])
+            #expect(status == 0)
+            #expect(error.isEmpty)
+            #expect(
+                output == """
+                    \(Self.jobs[0].id) will be tried again: scans: /in/a\\u{1b}
+                    \(Self.jobs[1].id) will be tried again: letters: /in/b
+
+                    """)
+            #expect(try file.requests().isEmpty)
+            // The one that was running was cut off, as nobody runs it.
+            #expect(
+                try Self.states(tree) == ["pending", "pending", "pending", "pending", "succeeded", "skipped", "dead"])
+        }
+    }
+
+    @Test func `a dead letter that is discarded is gone, and a pending job ends as skipped`() throws {
+        try with { (tree, _) throws in
+            let (status, output, _) = JournalCommand.run(tree, ["discard", Self.jobs[0].id, Self.jobs[2].id])
+            #expect(status == 0)
+            #expect(
+                output == """
+                    \(Self.jobs[0].id) discarded: scans: /in/a\\u{1b}
+                    \(Self.jobs[2].id) discarded: scans: /in/c
+
+                    """)
+            #expect(try Self.states(tree) == [nil, "dead", "skipped", "pending", "succeeded", "skipped", "dead"])
+        }
+    }
+
+    private static let choices: [([String], [Int])] = [
+        (["retry", "--all"], [0, 1, 6]), (["retry", "--rule", "letters"], [1]), (["discard", "--all"], [0, 1, 6]),
+        (["discard", "--rule", "scans"], [0, 6]), (["retry", jobs[1].id, jobs[1].id], [1]),
+        (["retry", jobs[2].id], [2]),
+    ]
+
+    @Test(arguments: choices)
+    func `jobs are named by ids, by their rule, or all`(_ arguments: [String], _ expected: [Int]) throws {
+        try with { (tree, _) throws in
+            let (status, output, error) = JournalCommand.run(tree, arguments)
+            #expect(status == 0, "\(error)")
+            #expect(output.split(separator: "\n").map { String($0.prefix(26)) } == expected.map { Self.jobs[$0].id })
+        }
+    }
+
+    @Test func `what can't be done for one job is said, and done for the others`() throws {
+        try with { (tree, _) throws in
+            let names = [Self.jobs[3].id, "01JD8Z3T1W", Self.jobs[4].id, Self.jobs[5].id, Self.jobs[6].id]
+            let (status, output, error) = JournalCommand.run(tree, ["retry"] + names)
+            #expect(status == 1)
+            #expect(output == "\(Self.jobs[6].id) will be tried again: scans: /in/g\n")
+            let refusal = "only dead letters and pending jobs are tried again"
+            #expect(
+                error == """
+                    error: job \(names[0]) is running: \(refusal)
+                    error: there is no job '01JD8Z3T1W' in '\(tree.path("journal.db"))'
+                        help: `alight jobs` lists them
+                    error: job \(names[2]) has succeeded: \(refusal)
+                    error: job \(names[3]) was skipped: \(refusal)
+
+                    """)
+            #expect(try Self.states(tree)[6] == "pending")
+        }
+    }
+
+    @Test func `where there are no dead letters, nothing is done`() throws {
+        try with { (tree, _) throws in
+            let (status, output, error) = JournalCommand.run(tree, ["retry", "--rule", "none"])
+            #expect(status == 0)
+            #expect(output.isEmpty)
+            #expect(error == "there are no dead letters of the rule 'none'\n")
+        }
+    }
+
+    @Test func `a running Alight is told, and one that does not answer is not waited for in vain`() throws {
+        try with { (tree, file) throws in
+            let holder = Self.holder(tree)
+            let (status, output, error) = JournalCommand.run(tree, ["retry", Self.jobs[0].id])
+            #expect(status == 0)
+            #expect(output.hasPrefix("\(Self.jobs[0].id) will be tried again"))
+            #expect(
+                error == "the running Alight has not taken this up yet; it is in the journal, and will be\n")
+            let nudged = tree.path("nudged")
+            #expect(Deadline.wait { TestFile.exists(nudged) })
+            #expect(try file.requests() == [["retry", Self.jobs[0].id, nil, nil]])
+            TestFile.write(tree.path("end"), "")
+            #expect(holder.wait() == 0)
+        }
+    }
+
+    @Test func `a request for a file is left for an Alight that runs`() throws {
+        try with { (tree, file) throws in
+            try file.execute(
+                "INSERT INTO requests (verb, job, rule, path) VALUES ('apply', 'J', 'scans', CAST('/in/x' AS BLOB))")
+            let (status, _, error) = JournalCommand.run(tree, ["discard", "--all"])
+            #expect(status == 0, "\(error)")
+            #expect(try file.requests() == [["apply", "J", "scans", "/in/x"]])
+        }
+    }
+
+    private static let mistakes: [([String], String)] = [
+        (["retry"], "name jobs by their ids, or write 'alight retry --all' or '--rule NAME'"),
+        (["discard"], "name jobs by their ids, or write 'alight discard --all' or '--rule NAME'"),
+        (["retry", "--all", jobs[0].id], "can't be used together"),
+        (["retry", "--all", "--rule", "scans"], "can't be used together"), (["retry", "01K"], "'01K' is no id"),
+    ]
+
+    @Test(arguments: mistakes)
+    func `wrong usage is said, and nothing done`(_ arguments: [String], _ message: String) throws {
+        try with { (tree, file) throws in
+            let (status, output, error) = JournalCommand.run(tree, arguments)
+            #expect(status == 2)
+            #expect(output.isEmpty)
+            #expect(error.contains(message), "\(error)")
+            #expect(try file.requests().isEmpty)
+        }
+    }
+}

@@ -1,0 +1,175 @@
+import FileEvents
+import Foundation
+import JournalFixtures
+import Rules
+import TestKit
+import Testing
+
+/// `alight show`, as the built program.
+struct ShowCommandTests {
+    private static let job: SampleJob = {
+        var job = SampleJob(60, .dead, PathBytes(Array("/srv/\u{1B}[31m\n".utf8) + [0xE9]), rule: "letters")
+        job.event = "moved"
+        job.facts = """
+            {"event":"moved","path":{"base64":"L3Nydi8="},"root":"/srv","from":"/srv/old\\nname",
+            "snapshot":{"type":"file","size":120},"before":{"type":"file","size":1},"changed":["extended","xattr:user.a"],
+            "replaced":true,"by_move":true,"origin":"rescan","time":[1795170299,500000000],"later":{"is":"unknown"}}
+            """
+        job.message = "no room\u{1B}[2J"
+        job.code = "status-75"
+        let request =
+            #"{"events":[{"path":"/srv/\u001b[31m\u202e"}],"protocol":1,"with":{"to":"a/b","token":"***"}}"#
+        job.attempts = [
+            SampleAttempt("retry", "busy", code: "status-75", status: 75, log: "first log\n", request: "{}"),
+            SampleAttempt("retry", "plugin 'up' took longer than 1s and was ended", code: "timed-out"),
+            SampleAttempt(
+                "failed", "no room\u{1B}[2J", signal: 9, log: "one\n\ttwo \u{1B}]0;title\u{07}\n\nfour",
+                request: request),
+        ]
+        return job
+    }()
+
+    private static let text = """
+        job \(job.id): dead
+          rule: letters
+          path: /srv/\\u{1b}[31m\\n\u{FFFD}
+          event: moved (extended, xattr:user.a, replaced, by a move); found by comparing everything at 2026-11-20 10:24:59
+          from: /srv/old\\nname
+          size: 120 bytes, before 1 byte
+          made: 2026-11-20 10:25:00
+          ended: 2026-11-20 10:25:30
+          message: no room\\u{1b}[2J (status-75)
+        attempt 1: 2026-11-20 10:25:02, 1.3 s: retry, exit status 75: busy (status-75)
+        attempt 2: 2026-11-20 10:25:12, 1.3 s: retry: plugin 'up' took longer than 1s and was ended (timed-out)
+        attempt 3: 2026-11-20 10:25:22, 1.3 s: failed, killed by signal 9 (Killed): no room\\u{1b}[2J
+        request of attempt 3:
+          {
+            "events" : [
+              {
+                "path" : "/srv/\\u001b[31m\\u{202e}"
+              }
+            ],
+            "protocol" : 1,
+            "with" : {
+              "to" : "a/b",
+              "token" : "***"
+            }
+          }
+        log of attempt 3:
+          one
+              two \\u{1b}]0;title\\u{7}
+          
+          four
+
+        """
+
+    private func with<Answer>(
+        _ jobs: [SampleJob], _ body: (borrowing TemporaryTree) throws -> Answer
+    ) throws -> Answer {
+        try withTempTree { tree in
+            let file = try JournalFile(tree.path("journal.db"))
+            try file.add(jobs)
+            return try body(tree)
+        }
+    }
+
+    @Test func `a job is shown with why it was made, its attempts, and what the last one was asked and wrote`() throws {
+        try with([Self.job]) { tree in
+            let (status, output, error) = JournalCommand.run(tree, ["show", Self.job.id])
+            #expect(status == 0, "\(error)")
+            #expect(output == Self.text)
+            let terminal = JournalCommand.onTerminal(tree, width: 80, ["show", Self.job.id])
+            #expect(terminal == Self.text)
+        }
+    }
+
+    @Test func `a machine gets all of it`() throws {
+        try with([Self.job]) { tree in
+            let (status, output, error) = JournalCommand.run(tree, ["show", "--json", Self.job.id])
+            #expect(status == 0, "\(error)")
+            let object = try #require(try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
+            #expect(object["origin"] as? String == "rescan")
+            #expect(object["from"] as? String == "/srv/old\nname")
+            #expect(object["size_before"] as? Int == 1)
+            #expect(object["found"] as? String == "2026-11-20T10:24:59.5Z")
+            #expect(Data(base64Encoded: object["path_base64"] as? String ?? "") == Data(Self.job.path.bytes))
+            let attempts = try #require(object["attempts"] as? [[String: Any]])
+            #expect(attempts.map { $0["log"] as? String } == ["first log\n", nil, Self.job.attempts[2].log])
+            #expect(attempts.map { $0["status"] as? Int } == [75, nil, nil])
+            #expect(attempts.map { $0["signal"] as? Int } == [nil, nil, 9])
+            #expect(attempts[0]["duration_ms"] as? Double == 1250)
+            let request = try #require(attempts[2]["request"] as? [String: Any])
+            #expect((request["with"] as? [String: String])?["token"] == "***")
+        }
+    }
+
+    @Test func `a job without facts or attempts is shown, too`() throws {
+        var job = SampleJob(0, .pending, "/in/a")
+        job.facts = "no JSON"
+        try with([job]) { tree in
+            let (status, output, _) = JournalCommand.run(tree, ["show", job.id])
+            #expect(status == 0)
+            #expect(
+                output == """
+                    job \(job.id): pending
+                      rule: scans
+                      path: /in/a
+                      event: created; found
+                      made: 2026-11-20 10:24:00
+                      due: 2026-11-20 10:25:00
+
+                    """)
+        }
+    }
+
+    @Test func `of a long log the end is shown`() throws {
+        var job = SampleJob(0, .dead, "/in/a")
+        let lines = (0..<20_000).map { "line \($0)" }
+        job.attempts = [SampleAttempt("failed", log: lines.joined(separator: "\n") + "\n")]
+        try with([job]) { tree in
+            let (_, output, _) = JournalCommand.run(tree, ["show", job.id])
+            let shown = output.split(separator: "\n").drop { $0 != "log of attempt 1:" }.dropFirst()
+            #expect(shown.first?.hasSuffix(" bytes left out]") == true)
+            #expect(shown.dropFirst().elementsEqual(lines.suffix(shown.count - 1).map { "  \($0)" }))
+            #expect(shown.count > 5000)
+            #expect(output.utf8.count < 90_000)
+        }
+    }
+
+    @Test func `an id may be cut, as long as it is clear`() throws {
+        // Of one minute, so that their ids differ in the last characters.
+        let jobs = (0..<12).map { SampleJob($0, .dead, PathBytes("/in/\u{1B}\($0)")) }
+        try with(jobs) { tree in
+            let cut = String(jobs[3].id.prefix(10))
+            #expect(JournalCommand.run(tree, ["show", cut]).output.hasPrefix("job \(jobs[3].id): dead"))
+            #expect(JournalCommand.run(tree, ["show", cut.lowercased()]).output.hasPrefix("job \(jobs[3].id): dead"))
+            let beginning = String(jobs[0].id.prefix(5))
+            let (status, output, error) = JournalCommand.run(tree, ["show", beginning])
+            #expect(status == 1)
+            #expect(output.isEmpty)
+            let candidates = jobs.prefix(10).enumerated().map { index, job in
+                "    \(job.id)  dead  scans: created /in/\\u{1b}\(index)\n"
+            }
+            #expect(
+                error == "error: '\(beginning)' is the beginning of several jobs:\n" + candidates.joined()
+                    + "    …\n    help: give more of the id\n")
+        }
+    }
+
+    private static let mistakes: [([String], Int32, String)] = [
+        ([], 2, "Missing expected argument"), (["01K"], 2, "'01K' is no id; give 4 characters of it at least"),
+        (["01JD8Z3T1WQ2V7N0C5M4K9R6XB"], 1, "error: there is no job '01JD8Z3T1WQ2V7N0C5M4K9R6XB' in '"),
+        (["%%%%"], 1, "error: there is no job '%%%%' in '"),
+        (["\u{1B}[31m"], 1, "error: there is no job '\\u{1b}[31m'"),
+    ]
+
+    @Test(arguments: mistakes)
+    func `a mistake is said`(_ arguments: [String], _ expected: Int32, _ message: String) throws {
+        try with([Self.job]) { tree in
+            let (status, output, error) = JournalCommand.run(tree, ["show"] + arguments)
+            #expect(status == expected)
+            #expect(output.isEmpty)
+            #expect(error.contains(message), "\(error)")
+        }
+    }
+}
