@@ -8,6 +8,8 @@ let package = Package(
     targets: [
         // What plain inotify can do: the measure of each figure.
         .executableTarget(name: "reference"),
+        // What SQLite alone needs for the rows of a journal.
+        .executableTarget(name: "rows", linkerSettings: [.linkedLibrary("sqlite3")]),
         // Makes the changes, and tells how long it took until they were seen.
         .executableTarget(name: "load"),
         // What the library tells a Swift program, as lines.

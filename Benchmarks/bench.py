@@ -21,6 +21,7 @@ import resource
 import select
 import shutil
 import signal
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -157,13 +158,15 @@ class Bench:
             raise Failure("%s: %s" % (" ".join(argv), done.stderr.decode(errors="replace").strip()))
         return [int(number) for number in done.stdout.split()]
 
-    def alight(self, folder, rules=LINES, output=subprocess.DEVNULL):
+    def alight(self, folder, rules=LINES, output=subprocess.DEVNULL, journal=None, options=()):
         path = os.path.join(self.work, "rules.yaml")
         with open(path, "w") as file:
             file.write(rules.replace("%s", folder))
+        return Program([self.options.alight, "run", "--journal", journal or self.new_journal(), *options, path], output)
+
+    def new_journal(self, folder=None):
         self.journals += 1
-        journal = os.path.join(self.work, "journal-%d.db" % self.journals)
-        return Program([self.options.alight, "run", "--journal", journal, path], output)
+        return os.path.join(folder or self.work, "journal-%d.db" % self.journals)
 
     def watch(self, folder, output=subprocess.DEVNULL):
         return Program([self.options.alight, "watch", "--settle", "0", folder], output)
@@ -403,6 +406,54 @@ class Bench:
             self.tell("  of them told twice", "", sum(twice), sum(run[2] for run in reference), "0", most=0, on="figure")
             self.tell("  overflows meanwhile", "", sum(overflows), sum(run[3] for run in reference))
 
+    def journal(self):
+        """Jobs that are accepted, run and recorded in the journal, beside SQLite alone with the same rows."""
+        count = self.size(100_000, 20_000)
+        # On the disk of the build, as a tmpfs has nothing to flush.
+        with self.folder() as folder, self.folder() as nothing, self.folder(self.options.disk) as disk:
+            self.load("tree", folder, 1, count)
+            empty = self.new_journal(disk)
+            self.once(nothing, empty)
+
+            def run():
+                journal = self.new_journal(disk)
+                seconds = self.once(folder, journal)
+                with contextlib.closing(sqlite3.connect(journal)) as connection:
+                    done, = connection.execute("SELECT count(*) FROM jobs WHERE state = 'succeeded'").fetchone()
+                if done != count:
+                    raise Failure("%d of %d jobs were done" % (done, count))
+                return count / seconds
+
+            def rows():
+                journal = self.new_journal(disk)
+                shutil.copyfile(empty, journal)
+                done = subprocess.run([self.options.rows, journal, str(count), "100"], capture_output=True, check=True)
+                return count / (int(done.stdout) / 1e9)
+
+            alight, reference = self.turns(run, rows)
+            self.tell("built-in jobs, from start to end, journal on disk", "jobs/s", statistics.median(alight),
+                      statistics.median(reference), ">= 10,000", least=10_000, on="figure",
+                      samples=dict(alight=alight, reference=reference))
+            # From the moment at which a file has settled to the start of its action.
+            journal = self.new_journal(disk)
+            self.heard(lambda output: self.alight(nothing, LINES, output, journal=journal), "latency", nothing,
+                       self.size(300, 100), 20_000)
+            with contextlib.closing(sqlite3.connect(journal)) as connection:
+                waits = sorted(wait / 1e3 for wait, in connection.execute(
+                    "SELECT started - created FROM attempts JOIN jobs ON jobs.id = job"))
+            self.tell("settled to started, at rest, p50", "us", statistics.median(waits), budget="< 5,000", most=5000,
+                      on="figure")
+            self.tell("settled to started, at rest, p99", "us", waits[len(waits) * 99 // 100])
+
+    def once(self, folder, journal):
+        """Runs until all that is in the folder is handled, and gives the seconds."""
+        begin = time.monotonic()
+        program = self.alight(folder, journal=journal, options=["--once"])
+        program.process.wait(PATIENCE)
+        seconds = time.monotonic() - begin
+        program.stop()
+        return seconds
+
     def million(self):
         """A tree of a million files: starts, stays small, and can be stopped in the middle."""
         folders, files = 50_000, 20
@@ -433,6 +484,23 @@ class Bench:
             self.compare("set-up, 1,000,000 files, against `find -printf`", alight, found)
             self.tell("  peak resident", "MiB", max(peaks) / 2**20)
             self.tell("  peak resident for each file", "bytes", max(peaks) / (folders * files))
+            journal = self.new_journal()
+            program = self.alight(folder, journal=journal)
+            try:
+                program.wait_ready()
+            finally:
+                program.stop()
+            again, peaks = [], []
+            for _ in range(3):
+                program = self.alight(folder, journal=journal)
+                try:
+                    again.append(program.wait_ready())
+                    peaks.append(program.memory("VmHWM"))
+                finally:
+                    program.stop()
+            self.compare("the next start, nothing changed, against `find -printf`", again, found, "<= 3 x", most=3)
+            self.tell("  peak resident", "MiB", max(peaks) / 2**20, budget="<= 200", most=200, on="figure")
+            self.tell("  size of the journal for each file", "bytes", os.path.getsize(journal) / (folders * files))
             stops = []
             for _ in range(3):
                 program = self.alight(folder)
@@ -443,7 +511,7 @@ class Bench:
             self.tell("  from SIGTERM in the middle of the listing to the end", "ms", max(stops) * 1000)
 
 
-SCENARIOS = ["setup", "storm", "latency", "memory", "idle", "drop", "million"]
+SCENARIOS = ["setup", "storm", "latency", "memory", "idle", "drop", "journal", "million"]
 
 
 def grouped(number):
@@ -487,13 +555,15 @@ def main():
     parser.add_argument("--only", help="scenarios, of: " + ", ".join(SCENARIOS))
     parser.add_argument("--json", metavar="FILE", help="where to write the figures")
     parser.add_argument("--root", default="/dev/shm", help="where the trees are made (%(default)s)")
+    parser.add_argument("--disk", default=os.path.join(HERE, ".build"), help="where journals are made (%(default)s)")
     built = os.path.join(HERE, ".build", "release")
     parser.add_argument("--alight", default=os.path.join(HERE, "..", ".build", "release", "alight"))
     parser.add_argument("--reference", default=os.path.join(built, "reference"))
     parser.add_argument("--observer", default=os.path.join(built, "observer"))
+    parser.add_argument("--rows", default=os.path.join(built, "rows"))
     parser.add_argument("--load", default=os.path.join(built, "load"))
     options = parser.parse_args()
-    for program in (options.alight, options.observer, options.reference, options.load):
+    for program in (options.alight, options.observer, options.reference, options.rows, options.load):
         if not os.access(program, os.X_OK):
             sys.exit("error: there is no program '%s'\n    help: make bench builds it" % program)
     chosen = options.only.split(",") if options.only else [name for name in SCENARIOS if name != "million" or options.full]

@@ -113,6 +113,9 @@ extension Reconciler {
     mutating func addFound(_ hint: Hint, _ matches: [Match], at now: ContinuousClock.Instant) {
         guard case .present(let snapshot) = DiskProbe.look(at: hint.path) else { return }
         let isUnfinished = isBeingWritten(hint.path, snapshot)
+        // Before any view makes it settle because it wants to be told of it, which is no news to the others.
+        let dirty = Set(
+            matches.map { policyOfView[$0.view] }.filter { settler.contains(Key(path: hint.path, policy: $0)) })
         for match in matches {
             let view = views[match.view]
             let key = Key(path: hint.path, policy: policyOfView[match.view])
@@ -120,7 +123,7 @@ extension Reconciler {
             var note = Note(signs: hint.signs, origin: hint.origin)
             // What is not finished yet was never there as a complete file.
             note.wasFound = !isUnfinished
-            if isUnfinished || hint.origin == .live || settler.contains(key) {
+            if isUnfinished || hint.origin == .live || dirty.contains(key.policy) {
                 note.origin = .live
                 add(key, note, at: now)
             } else if !view.tellsFound(snapshot) {

@@ -29,7 +29,9 @@ struct ActionLog: LogHandler {
 
 /// Counts the stops that were asked for.
 final class StopCount: Sendable {
-    private let count = Atomic(0)
+    private let stops = Atomic(0)
 
-    func next() -> Int { count.add(1, ordering: .relaxed).newValue }
+    func next() -> Int { stops.add(1, ordering: .relaxed).newValue }
+
+    var count: Int { stops.load(ordering: .relaxed) }
 }

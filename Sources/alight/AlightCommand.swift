@@ -17,13 +17,14 @@ struct AlightCommand: ParsableCommand {
               alight watch DIR        print what happens, without rules
               alight jobs             list what was done, and what has failed
               alight retry --all      try again what has failed
+              alight apply RULE PATH  run a rule for files by hand
 
             \(ExitStatus.table)
             """,
         version: Version.text,
         subcommands: [
             RunCommand.self, CheckCommand.self, ExplainCommand.self, WatchCommand.self, JobsCommand.self,
-            ShowCommand.self, RetryCommand.self, DiscardCommand.self,
+            ShowCommand.self, RetryCommand.self, DiscardCommand.self, ApplyCommand.self,
         ])
 
     static func main() {

@@ -6,9 +6,9 @@ enum ExitStatus: Int32 {
     case runtimeError = 1
     case usage = 2
     case rulesInvalid = 3
-    /// With `--once`: no file was taken by any rule; of `explain`: no path.
+    /// With `--once`: no file was taken by any rule; of `explain` and `apply`: no path.
     case nothingMatched = 4
-    /// With `--once`: some jobs failed.
+    /// With `--once` and `apply`: some jobs failed.
     case someFailed = 5
 
     private var meaning: String {
@@ -17,8 +17,8 @@ enum ExitStatus: Int32 {
         case .runtimeError: "runtime error"
         case .usage: "wrong usage"
         case .rulesInvalid: "rules invalid"
-        case .nothingMatched: "nothing matched (--once, explain)"
-        case .someFailed: "some jobs failed (--once)"
+        case .nothingMatched: "nothing matched (--once, explain, apply)"
+        case .someFailed: "some jobs failed (--once, apply)"
         }
     }
 

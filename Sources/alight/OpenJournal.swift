@@ -1,6 +1,7 @@
 import FileEvents
 import Foundation
 import Journaling
+import Rules
 import Settling
 
 /// The journal of a run: a file, or nothing that outlives it.
@@ -30,6 +31,9 @@ struct OpenJournal {
 
     /// How many jobs were running when the run before was cut off.
     var interrupted: Int { disk?.interrupted ?? 0 }
+
+    /// The jobs whose actions have been cut off, and that were not run again since.
+    var cutOff: [JobID] { disk?.cutOff ?? [] }
 
     /// The names under which rules with these roots would see the file.
     ///

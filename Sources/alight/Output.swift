@@ -33,9 +33,15 @@ struct Output: Sendable {
     /// - Parameter text: One line, or several.
     /// - Returns: Whether all of it was written, or why not.
     @discardableResult
-    func write(_ text: String) -> Written {
-        var bytes = Array(text.utf8)
-        bytes.append(UInt8(ascii: "\n"))
+    func write(_ text: String) -> Written { writeRaw(text + "\n") }
+
+    /// Writes the text as it is.
+    ///
+    /// - Parameter text: Any text.
+    /// - Returns: Whether all of it was written, or why not.
+    @discardableResult
+    func writeRaw(_ text: String) -> Written {
+        let bytes = Array(text.utf8)
         return turn.lock.withLock { _ in
             var written = 0
             while written < bytes.count {

@@ -10,6 +10,7 @@ struct ProgramSurroundings {
     let loading: RuleLoader.Surroundings
     let registry: HandlerRegistry
     let runner: ActionRunner
+    let scratchFolders: ScratchFolders
     /// Where rules are when none are named, in order.
     let defaultRules: [String]
 
@@ -35,12 +36,10 @@ struct ProgramSurroundings {
         let launcher = ProcessLauncher(launcher: launcherPath)
         let environment = ProgramEnvironment(
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: isRoot)
-        let host = PluginHost(
-            launcher: launcher,
-            scratchFolders: ScratchFolders(
-                runtimeFolder: variables["XDG_RUNTIME_DIR"].map { PathBytes($0) },
-                temporaryFolder: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid()),
-            environment: environment)
+        scratchFolders = ScratchFolders(
+            runtimeFolder: variables["XDG_RUNTIME_DIR"].map { PathBytes($0) },
+            temporaryFolder: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid())
+        let host = PluginHost(launcher: launcher, scratchFolders: scratchFolders, environment: environment)
         var searchFolders = [PathBytes]()
         if let configuration { searchFolders.append(PathBytes("\(configuration)/alight/plugins")) }
         searchFolders += ["/etc/alight/plugins", "/usr/lib/alight/plugins"]

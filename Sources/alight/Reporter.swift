@@ -55,9 +55,7 @@ struct Reporter: Sendable {
                 .warning, "asked to run for '\(Display.path(path))', but there is no such rule",
                 help: "name one of the rules that 'alight check' lists", facts: ["rule": rule])
         case .journal(let fault?):
-            say(
-                .error, Display.text(fault.description) + (fault.mayPass ? "; no action is begun until it can be" : ""),
-                help: fault.help)
+            say(.error, Display.text(fault.description), help: fault.help)
         case .journal(nil): say(.notice, "the journal is written again")
         case .draining(let jobs):
             say(
@@ -138,13 +136,12 @@ struct Reporter: Sendable {
 
     static func needed(_ number: Int) -> String { "\(number) \(number == 1 ? "is" : "are") needed" }
 
-    static func json(_ object: [String: JSONValue]) -> String { json(.object(object), isPretty: false) }
+    static func json(_ object: [String: JSONValue]) -> String { json(.object(object)) }
 
-    /// The value as JSON: in one line, or laid out for people, members in the order of their names.
-    static func json(_ value: JSONValue, isPretty: Bool) -> String {
+    /// The value as JSON in one line, members in the order of their names.
+    static func json(_ value: JSONValue) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        if isPretty { encoder.outputFormatting.insert(.prettyPrinted) }
         guard let data = try? encoder.encode(value) else {
             preconditionFailure("a value without infinities is always JSON")
         }

@@ -6,10 +6,15 @@ import RuleLoading
 /// It takes text that ``Display`` has made safe.
 enum TerminalText {
     /// How wide the terminal of standard output is; nil when that is no terminal.
-    static var width: Int? {
-        guard isatty(STDOUT_FILENO) == 1 else { return nil }
+    static var width: Int? { width(STDOUT_FILENO) }
+
+    /// How wide the terminal of standard error is; nil when that is no terminal.
+    static var errorWidth: Int? { width(STDERR_FILENO) }
+
+    private static func width(_ descriptor: Int32) -> Int? {
+        guard isatty(descriptor) == 1 else { return nil }
         var size = winsize()
-        if ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
+        if ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 { return Int(size.ws_col) }
         return getenv("COLUMNS").flatMap { Int(String(cString: $0)) }.flatMap { $0 > 0 ? $0 : nil } ?? 80
     }
 

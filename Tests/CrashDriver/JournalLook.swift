@@ -40,16 +40,17 @@ struct JournalLook {
     }
 
     /// Reads a copy: who opens the journal of a dead process puts it in order, and that is Alight's business.
-    init(copyOf path: PathBytes, in folder: PathBytes) throws {
-        let copy = folder.appending("look")
+    ///
+    /// - Parameters:
+    ///   - path: The journal.
+    ///   - copy: Where the copy goes, and stays, for whoever wants to know what the program knew.
+    init(copyOf path: PathBytes, to copy: PathBytes) throws {
         for suffix in ["", "-wal"] {
             let other = PathBytes(copy.bytes + Array(suffix.utf8))
-            _ = other.withCString { unlink($0) }
             if let content = TestFile.read(PathBytes(path.bytes + Array(suffix.utf8))) {
                 TestFile.write(other, content)
             }
         }
-        _ = PathBytes(copy.bytes + Array("-shm".utf8)).withCString { unlink($0) }
         // A log without its index can be read by those alone who may write.
         let queue = try DatabaseQueue(path: copy.description)
         try queue.close()

@@ -163,7 +163,7 @@ struct Play: ~Copyable {
         }
         guard TestFile.exists(journal) else { return }
         do {
-            let look = try JournalLook(copyOf: journal, in: folder.appending("state"))
+            let look = try JournalLook(copyOf: journal, to: folder.appending("log/journal-\(life).db"))
             interrupted += look.jobs.filter { $0.state == "running" }.map {
                 Judgement.Expectation(job: $0.id, attempt: $0.attempt, life: life)
             }

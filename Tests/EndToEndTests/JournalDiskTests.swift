@@ -9,7 +9,7 @@ import Testing
 @Suite(.enabled(if: SmallDisk.problem == nil, "\(SmallDisk.problem ?? "")"))
 struct JournalDiskTests {
     private static func start(
-        _ tree: borrowing TemporaryTree, as output: String = "run", options: String = "size=600k",
+        _ tree: borrowing TemporaryTree, as output: String = "run", options: String = "size=8m",
         script: String = ":"
     ) -> RunningProgram {
         TestFile.makeFolder(tree.path("in"))
@@ -43,7 +43,7 @@ struct JournalDiskTests {
                 return program.error.contains("the disk is full")
             }
             #expect(isFull, "\(program.error)")
-            #expect(program.error.contains("no action is begun until it can be"), "\(program.error)")
+            #expect(program.error.contains("nothing more is begun until it can be written again"), "\(program.error)")
             #expect(program.error.contains("help: make room on the disk"), "\(program.error)")
             let begun = program.lines.count
             for number in 0..<50 { TestFile.write(tree.path("in/late \(number)"), "x") }
@@ -72,7 +72,7 @@ struct JournalDiskTests {
                 rm disk/filler; exec \(alight)
                 """
             let words =
-                SmallDisk.words(on: tree.path("disk"), options: "size=600k") + ["sh", "-c", script]
+                SmallDisk.words(on: tree.path("disk"), options: "size=8m") + ["sh", "-c", script]
             let program = RunningProgram("/usr/bin/env", words, in: tree.root, output: tree.path("two"))
             let root = tree.root
             func text(_ name: String) -> String {

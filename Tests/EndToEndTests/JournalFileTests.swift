@@ -220,6 +220,46 @@ struct JournalFileTests {
         }
     }
 
+    // MARK: What a kill leaves
+
+    @Test func `the folder of an attempt that was cut off is removed, though nothing is run in it again`() {
+        withTempTree { tree in
+            let rules = """
+                rules:
+                  - name: sleeper
+                    path: in/*
+                    settle: 60ms
+                    action: { exec: [sh, -c, "echo $ALIGHT_SCRATCH >\(tree.root)/scratch; sleep 60"] }
+                """
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.write(tree.path("rules.yaml"), rules)
+            func run(_ root: PathBytes, _ output: String) -> RunningProgram {
+                RunningProgram(
+                    Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: root,
+                    output: root.appending(output))
+            }
+            let first = run(tree.root, "first")
+            Self.awaitReady(first)
+            TestFile.write(tree.path("in/a"), "x")
+            var scratch = ""
+            #expect(
+                Deadline.wait {
+                    scratch = String(decoding: TestFile.read(tree.path("scratch")) ?? [], as: UTF8.self)
+                    return scratch.hasSuffix("\n")
+                })
+            let folder = PathBytes(scratch.filter { $0 != "\n" })
+            #expect(TestFile.exists(folder))
+            first.signal(SIGKILL)
+            #expect(first.wait() == 137)
+            _ = tree.path("in/a").withCString { unlink($0) }
+            let second = run(tree.root, "second")
+            Self.awaitReady(second)
+            #expect(second.error.contains("1 job cut off when Alight ended last"), "\(second.error)")
+            #expect(!TestFile.exists(folder))
+            Self.stop(second)
+        }
+    }
+
     /// The inodes on which a process has locks by fcntl(2), and of which kind.
     private static func locks(of process: pid_t) -> Set<String> {
         let text = String(decoding: TestFile.read("/proc/locks") ?? [], as: UTF8.self)

@@ -18,7 +18,7 @@ struct ShowCommandTests {
         job.message = "no room\u{1B}[2J"
         job.code = "status-75"
         let request =
-            #"{"events":[{"path":"/srv/\u001b[31m\u202e"}],"protocol":1,"with":{"to":"a/b","token":"***"}}"#
+            #"{"events":[{"path":"/srv/\u001b[31m\u202e"}],"protocol":1,"steps":[],"with":{"to":"a/b","token":"***"}}"#
         job.attempts = [
             SampleAttempt("retry", "busy", code: "status-75", status: 75, log: "first log\n", request: "{}"),
             SampleAttempt("retry", "plugin 'up' took longer than 1s and was ended", code: "timed-out"),
@@ -44,15 +44,16 @@ struct ShowCommandTests {
         attempt 3: 2026-11-20 10:25:22, 1.3 s: failed, killed by signal 9 (Killed): no room\\u{1b}[2J
         request of attempt 3:
           {
-            "events" : [
+            "events": [
               {
-                "path" : "/srv/\\u001b[31m\\u{202e}"
+                "path": "/srv/\\u001b[31m\\u{202e}"
               }
             ],
-            "protocol" : 1,
-            "with" : {
-              "to" : "a/b",
-              "token" : "***"
+            "protocol": 1,
+            "steps": [],
+            "with": {
+              "to": "a/b",
+              "token": "***"
             }
           }
         log of attempt 3:

@@ -78,6 +78,67 @@ struct DiskHistoryTests {
             try jobs() == ["2|skipped|1|changed|the file changed before the action began, and settles again"])
     }
 
+    // MARK: Retention
+
+    @Test func `the newest are kept, a few are forgotten at a time, and the dead stay`() throws {
+        let bench = DiskBench(keeping: JournalRetention(jobs: 20))
+        func run(_ numbers: Range<Int>) throws {
+            for number in numbers {
+                try bench.accept("\(1_000 + number)", .created, PathBytes("/in/\(number)"))
+                try bench.end(try #require(try bench.lease().first), number % 10 == 0 ? .dead : .succeeded)
+                #expect(try bench.commit() == nil)
+                bench.wait(.seconds(1))
+            }
+        }
+        func ended() throws -> [String] {
+            try bench.rows("SELECT count(*) FROM jobs GROUP BY state = 'dead' ORDER BY 1")
+        }
+        try run(0..<50)
+        #expect(try ended() == ["5", "20"])
+        bench.kill()
+        try run(50..<100)
+        #expect(try ended() == ["10", "20"])
+        #expect(
+            try bench.rows("SELECT min(id), max(id) FROM jobs WHERE state = 'succeeded'") == ["1078|1099"])
+        #expect(try bench.rows("SELECT count(*) FROM attempts") == ["30"])
+    }
+
+    @Test func `what ended long ago is forgotten`() throws {
+        let bench = DiskBench(keeping: JournalRetention(period: .seconds(3600)))
+        for number in 0..<200 { try bench.accept("\(1_000 + number)", .created, PathBytes("/in/\(number)")) }
+        for job in try bench.lease(200) { try bench.end(job, job.id.description == "1100" ? .dead : .succeeded) }
+        #expect(try bench.commit() == nil)
+        bench.wait(.seconds(3_599))
+        try bench.set("/x", .sample())
+        #expect(try bench.commit() == nil)
+        #expect(try bench.rows("SELECT count(*) FROM jobs") == ["200"])
+        bench.wait(.seconds(2))
+        var counts: [String] = []
+        for number in 0..<5 {
+            try bench.set("/x", .sample(size: UInt64(number)))
+            #expect(try bench.commit() == nil)
+            counts += try bench.rows("SELECT count(*) FROM jobs")
+        }
+        // Not all at once: others wait for the file.
+        #expect(counts == ["136", "72", "8", "1", "1"])
+    }
+
+    @Test func `room that has become free goes back to the disk by and by`() throws {
+        let bench = DiskBench()
+        var snapshot = Snapshot.sample()
+        snapshot.extended = [ExtendedAttribute(name: "user.x", value: [UInt8](repeating: 7, count: 3_000))]
+        for number in 0..<2_000 { try bench.set(PathBytes("/in/\(number)"), snapshot) }
+        #expect(try bench.commit() == nil)
+        let most = try #require(Int(try bench.rows("PRAGMA page_count")[0]))
+        for number in 0..<2_000 { try bench.set(PathBytes("/in/\(number)"), nil) }
+        for number in 0..<100 {
+            try bench.set("/x", .sample(size: UInt64(number)))
+            #expect(try bench.commit() == nil)
+        }
+        let free = try #require(Int(try bench.rows("PRAGMA freelist_count")[0]))
+        #expect(most > 2_000 && free <= 1_024)
+    }
+
     // MARK: Requests
 
     private func dead(_ id: String, _ path: PathBytes = "/in/a") throws -> Job {

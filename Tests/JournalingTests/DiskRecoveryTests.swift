@@ -30,6 +30,7 @@ struct DiskRecoveryTests {
         for attempt in 2...3 {
             bench.kill()
             #expect(try bench.journal.interrupted == 1)
+            #expect(try bench.journal.cutOff.count == 1)
             #expect(try bench.journal.counts.pending == 1)
             let again = try #require(try bench.lease().first)
             #expect(again.attempt == attempt)

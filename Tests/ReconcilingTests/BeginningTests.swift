@@ -1,6 +1,7 @@
 import FileEvents
 import FileWatching
 import Glibc
+import Globbing
 import Reconciling
 import Settling
 import TestKit
@@ -107,6 +108,30 @@ struct BeginningTests {
                 desk.wait()
                 #expect(desk.words() == words)
             }
+        }
+    }
+
+    @Test func `what one view is told of at the start is known to another one at once`() throws {
+        try withTempTree { tree in
+            let path = tree.path("a")
+            TestFile.write(path, "a")
+            let filter = PathFilter(globs: [try Glob(tree.path("**").bytes)])
+            let views = [("told", Beginning.told), ("silent", .silent)].map { name, beginning in
+                View(name: name, filter: filter, mask: .differences, settle: Self.policy, beginning: beginning)
+            }
+            let ledger = TestLedger()
+            var reconciler = Reconciler(views: views, ledger: ledger, isPatient: true) { _ in }
+            let now = ContinuousClock.now
+            let hint = Hint(path: path, signs: .listed, origin: .scan)
+            reconciler.take(HintQueue.Batch(hints: [hint], reports: [.listing(tree.root, .scan)]), at: now)
+            let first = reconciler.takeSettled(at: now)
+            #expect(first.events.isEmpty)
+            #expect(first.entries.map(\.view) == ["silent"])
+            ledger.apply(first.entries)
+            let second = reconciler.takeSettled(at: now + .seconds(1))
+            #expect(second.events.map(\.view) == [0])
+            #expect(second.events.map(\.event.kind) == [.created])
+            #expect(second.entries.map(\.view) == ["told"])
         }
     }
 }

@@ -24,13 +24,22 @@ package struct ScratchFolders: Sendable {
     /// Makes the folder of a job; what an attempt that was cut off left there is removed first.
     func make(for job: String) throws(ScratchFailure) -> PathBytes {
         try prepareBase()
-        let folder = base.appending(job.replacing("/", with: "_"))
+        let folder = folder(for: job)
         if folder.withCString({ mkdir($0, 0o700) }) == 0 { return folder }
         guard errno == EEXIST else { throw ScratchFailure(errno, "make", folder) }
         try remove(folder)
         guard folder.withCString({ mkdir($0, 0o700) }) == 0 else { throw ScratchFailure(errno, "make", folder) }
         return folder
     }
+
+    /// Removes what an attempt that was cut off has left, if there is anything and it can be removed.
+    package func discard(for job: String) {
+        let folder = folder(for: job)
+        guard folder.withCString({ access($0, F_OK) }) == 0, (try? prepareBase()) != nil else { return }
+        try? remove(folder)
+    }
+
+    private func folder(for job: String) -> PathBytes { base.appending(job.replacing("/", with: "_")) }
 
     /// Removes a folder and everything below it; links are removed, not followed.
     func remove(_ folder: PathBytes) throws(ScratchFailure) {

@@ -27,10 +27,12 @@ package final class DiskJournal: Journal {
     /// - Parameters:
     ///   - path: Where the file lies.
     ///   - now: The present.
+    ///   - retention: How much is kept of jobs that have ended.
     ///   - clock: The clock by which jobs are due; tests have their own.
     /// - Throws: When it can't be used; nothing of it has been changed then.
     package init(
-        at path: PathBytes, now: Timestamp, clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+        at path: PathBytes, now: Timestamp, keeping retention: JournalRetention = JournalRetention(),
+        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
         try JournalFile.makeFolder(of: path)
         let lock = try JournalLock(of: path)
@@ -38,7 +40,8 @@ package final class DiskJournal: Journal {
         let state: DiskState
         do {
             let connection = try JournalFile.open(path)
-            state = try DiskState(path, lock: lock, connection: connection, clocks: ClockPair(now, clock()))
+            state = try DiskState(
+                path, lock: lock, connection: connection, retention: retention, clocks: ClockPair(now, clock()))
         } catch {
             throw JournalError(error, at: path)
         }
@@ -60,6 +63,9 @@ package final class DiskJournal: Journal {
 
     /// How many jobs were running when the run before was cut off.
     package var interrupted: Int { guarded.withLock { $0.state?.interrupted ?? 0 } }
+
+    /// The jobs whose actions have been cut off, and that were not run again since, when the journal was opened.
+    package var cutOff: [JobID] { guarded.withLock { $0.state?.cutOff ?? [] } }
 
     /// Looks at the file by the journal's own connection, between two calls.
     ///

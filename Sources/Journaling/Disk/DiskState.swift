@@ -22,6 +22,8 @@ struct DiskState {
     var hasBegun = false
     /// How many jobs were running when the run before was cut off.
     private(set) var interrupted = 0
+    /// The jobs of which a program may have left something: those, and others that have not been run again since.
+    private(set) var cutOff: [JobID] = []
     /// Why nothing of the journal can be relied on any more.
     private var fault: JournalFault?
     /// Whether a clean stop is to be noted.
@@ -31,7 +33,9 @@ struct DiskState {
     private let connection: DatabaseQueue
 
     /// Opens the file, and takes in what an earlier run has left.
-    init(_ path: PathBytes, lock: JournalLock, connection: DatabaseQueue, clocks: ClockPair) throws {
+    init(
+        _ path: PathBytes, lock: JournalLock, connection: DatabaseQueue, retention: JournalRetention, clocks: ClockPair
+    ) throws {
         self.path = path
         self.lock = lock
         self.connection = connection
@@ -39,7 +43,8 @@ struct DiskState {
             let facts = try Self.facts(database)
             let run = (facts["run"] ?? 0) + 1
             return try Parts(
-                ledger: DiskLedger(database, run: run), jobs: JobTable(database), history: HistoryPruning(database),
+                ledger: DiskLedger(database, run: run), jobs: JobTable(database),
+                history: HistoryPruning(database, retention),
                 requests: RequestTable(database), rules: RuleBook(database), mounts: MountBook(database),
                 fact: SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database),
                 run: run, kept: facts["kept"] ?? clocks.wall)
@@ -81,11 +86,13 @@ struct DiskState {
     private mutating func restoreJobs(_ clocks: ClockPair) throws {
         let rows = try jobs.openJobs()
         for row in rows where row.state == .pending {
+            if row.job.isInterrupted { cutOff.append(row.job.id) }
             queue.insert(
                 row.job, due: row.due.map { clocks.instant(of: $0) } ?? clocks.instant, sequence: row.position)
         }
         for row in rows where row.state == .running {
             interrupted += 1
+            cutOff.append(row.job.id)
             let started = row.due ?? kept
             let attempt = AttemptRecord(
                 number: row.job.attempt, started: Timestamp(columnValue: started),
@@ -114,7 +121,13 @@ struct DiskState {
         if let fault { return fault }
         guard isChanged else { return nil }
         do {
-            try write(clocks)
+            do {
+                try write(clocks)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
+                // The log has room of its own, if what it holds can go into the file.
+                try connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+                try write(clocks)
+            }
             return nil
         } catch {
             let fault = JournalFault(error, at: path)
@@ -145,7 +158,8 @@ struct DiskState {
                         try jobs.write(job, change, due: place?.due, position: place?.sequence, clocks)
                     case .ended(let end):
                         try jobs.write(end, change, at: clocks.wall)
-                        ended += 1
+                        // Dead jobs stay, and so don't count.
+                        if end.state != .dead { ended += 1 }
                     case .gone: try jobs.delete(id)
                     }
                 }

@@ -55,16 +55,8 @@ struct ExplainCommand: ParsableCommand {
 
     /// All rules in the order of the files, or the one that was named.
     private func chosen(from loaded: LoadedRules) throws -> [Rule] {
-        let all = loaded.rulesInOrder
-        guard let rule else { return all }
-        let named = all.filter { $0.name == rule }
-        if named.isEmpty {
-            let help = Spelling.help(for: rule, candidates: all.map(\.name), noun: "rules")
-            let way = help.map { "\n    help: \(Display.text($0))" } ?? ""
-            Output.error.write("error: there is no rule '\(Display.text(rule))'\(way)")
-            throw Exit(.usage)
-        }
-        return named
+        guard let rule else { return loaded.rulesInOrder }
+        return [try loaded.rule(named: rule)]
     }
 }
 

@@ -69,3 +69,16 @@ extension ProgramSurroundings {
         return loaded
     }
 }
+
+extension LoadedRules {
+    /// The rule of that name, also a disabled one.
+    ///
+    /// - Throws: `Exit` when there is none; it has been said.
+    func rule(named name: String) throws -> Rule {
+        if let rule = rulesInOrder.first(where: { $0.name == name }) { return rule }
+        let help = Spelling.help(for: name, candidates: rulesInOrder.map(\.name), noun: "rules")
+        let way = help.map { "\n    help: \(Display.text($0))" } ?? ""
+        Output.error.write("error: there is no rule '\(Display.text(name))'\(way)")
+        throw Exit(.usage)
+    }
+}

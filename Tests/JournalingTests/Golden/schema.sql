@@ -40,6 +40,7 @@ CREATE TABLE jobs (
     state TEXT NOT NULL,
     attempt INTEGER NOT NULL,
     is_interrupted INTEGER NOT NULL,
+    is_alone INTEGER NOT NULL DEFAULT 0,
     position INTEGER NOT NULL,
     created INTEGER NOT NULL,
     due INTEGER,

@@ -1,0 +1,102 @@
+import FileEvents
+import Glibc
+import Rules
+import Settling
+
+/// The files that a rule is to be run for by hand.
+struct AppliedFiles {
+    /// In the order in which they were named, and within folders by name; each once.
+    private(set) var paths: [PathBytes] = []
+    /// What is wrong with what was named.
+    private(set) var problems: [(message: String, help: String)] = []
+    private var seen: Set<PathBytes> = []
+    private let rule: Rule
+
+    /// Looks at what was named.
+    ///
+    /// - Parameters:
+    ///   - named: Absolute, normalised paths.
+    ///   - rule: The rule.
+    ///   - isForced: Whether a path that is named itself need not be one that the rule takes.
+    init(_ named: [PathBytes], rule: Rule, isForced: Bool) {
+        self.rule = rule
+        for path in named {
+            let explanation = PathExplanation(path, rules: [rule]) { _ in false }
+            let known = explanation.rules.first?.alias ?? path
+            switch explanation.sight {
+            case .absent:
+                problems.append(("there is nothing at '\(Display.path(path))'", "look for a slip in the path"))
+            case .unreadable(let errno):
+                problems.append(
+                    (
+                        "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))",
+                        "run it as the user that Alight runs as, or as root"
+                    ))
+            case .present(let snapshot):
+                let isTaken = rule.root(taking: known) != nil && rule.types.contains(snapshot.type)
+                if isTaken {
+                    add(known)
+                } else if snapshot.type == .directory, !isForced || !rule.types.contains(.directory) {
+                    addAll(below: known)
+                } else if isForced {
+                    add(known)
+                } else {
+                    problems.append(
+                        (
+                            "the rule '\(Display.text(rule.name))' leaves '\(Display.path(path))'",
+                            "`alight explain` says why; --force runs it all the same"
+                        ))
+                }
+            }
+        }
+    }
+
+    private mutating func add(_ path: PathBytes) {
+        if seen.insert(path).inserted { paths.append(path) }
+    }
+
+    /// Adds what the rule takes below a folder, without following links.
+    private mutating func addAll(below folder: PathBytes) {
+        var rest = [folder]
+        while let folder = rest.popLast() {
+            var folders: [PathBytes] = []
+            for name in Self.names(in: folder, &problems).sorted() {
+                let path = folder.appending(name.bytes)
+                guard case .present(let snapshot) = DiskProbe.look(at: path) else { continue }
+                if rule.types.contains(snapshot.type), rule.root(taking: path) != nil { add(path) }
+                // A folder that is above the rule's root may hold it.
+                if snapshot.type == .directory,
+                    rule.reaches(below: path) || rule.roots.contains(where: { $0.isInside(path) })
+                {
+                    folders.append(path)
+                }
+            }
+            rest += folders.reversed()
+        }
+    }
+
+    private static func names(
+        in folder: PathBytes, _ problems: inout [(message: String, help: String)]
+    ) -> [PathBytes] {
+        guard let stream = folder.withCString({ opendir($0) }) else {
+            let reason = String(cString: strerror(errno))
+            problems.append(
+                (
+                    "cannot list '\(Display.path(folder))': \(reason)",
+                    "run it as the user that Alight runs as, or as root"
+                ))
+            return []
+        }
+        defer { closedir(stream) }
+        var names: [PathBytes] = []
+        while let entry = readdir(stream) {
+            // The record is as long as its name: reading all of d_name would run over its end.
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { break }
+            let start = UnsafeRawPointer(entry) + offset
+            let name = PathBytes(
+                UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self))))
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names
+    }
+}

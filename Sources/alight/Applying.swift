@@ -1,0 +1,77 @@
+import Engine
+import FileEvents
+import Glibc
+import Handling
+import Journaling
+import Logging
+import Rules
+import Settling
+
+/// Runs a rule for files where no Alight runs, with the journal as its own.
+struct Applying {
+    let rule: Rule
+    let paths: [PathBytes]
+    let jobs: Int
+
+    /// Runs the actions, and says how they end.
+    ///
+    /// - Returns: The status of the program.
+    /// - Throws: `Exit` when the system has no room for it.
+    func run(_ journal: DiskJournal, _ program: ProgramSurroundings) throws -> ExitStatus {
+        let wanted = Set(paths)
+        let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
+        let reporter = Reporter(format: .text)
+        let counts = Counts()
+        let run = ApplyRun(
+            rule, limit: jobs, journal: journal, perform: { [runner = program.runner] in runner.run($0, $1) },
+            log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
+            report: { report in
+                for attempt in report.attempts where wanted.contains(attempt.path) && attempt.state != .pending {
+                    counts.note(attempt.state)
+                    if attempt.state == .dead { progress.say(Reporter.line(attempt, hasColor: false)) }
+                }
+                if !report.attempts.isEmpty {
+                    progress.note(done: counts.done, failed: counts.failed)
+                } else {
+                    progress.end()
+                    reporter.report(report)
+                }
+            })
+        let stops = StopCount()
+        let isSteerable = Signals.forEach { number in
+            guard number != SIGUSR1, number != SIGUSR2 else { return }
+            if stops.next() == 1 {
+                progress.end()
+                Output.error.write("stopping when what runs has ended; once more to stop at once")
+                run.stop()
+            } else {
+                Output.hurry()
+                run.stopAtOnce()
+            }
+        }
+        guard isSteerable else { throw Self.noThread() }
+        let requests = paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) }
+        let summary = run.run(requests)
+        progress.end()
+        let fault = journal.close(at: DiskProbe.now()) ?? summary.fault
+        if let fault { reporter.say(.error, Display.text(fault.description), help: fault.help) }
+        for path in summary.restless.sorted() {
+            reporter.say(.error, "'\(Display.path(path))' changes all the time, and was not handled")
+        }
+        let files = Reporter.count(wanted.count, "file")
+        if !summary.open.isEmpty {
+            let rest = Reporter.count(summary.open.count, "file")
+            Output.error.write("\(counts.done) of \(files) are done; \(rest) left to the next 'alight run'")
+        } else {
+            Output.error.write("\(files): \(counts.done - counts.failed) done, \(counts.failed) failed")
+        }
+        if fault != nil || !summary.open.isEmpty || !summary.restless.isEmpty { return .runtimeError }
+        return counts.failed > 0 ? .someFailed : .done
+    }
+
+    /// Says that the system has no room for another thread.
+    static func noThread() -> Exit {
+        Output.error.write("error: cannot start a thread\n    help: raise the limit of processes (ulimit -u)")
+        return Exit(.runtimeError)
+    }
+}
