@@ -229,15 +229,18 @@ struct DiskHistoryTests {
             try bench.accept(id, .created, path)
             try bench.again(try #require(try bench.lease().first), after: .seconds(60))
         }
+        _ = try dead("3", "/in/c")
         #expect(try bench.commit() == nil)
         bench.kill()
         _ = try bench.open().begin([RuleRecord(name: "s", selection: "*")], at: bench.wall)
         try bench.request("discard", "1")
-        try bench.request("retry", "2")
+        for id in ["2", "3"] { try bench.request("retry", id) }
         _ = try bench.journal.takeRequests(at: bench.now)
-        #expect(try jobs() == ["1|skipped|1|discarded|discarded", "2|pending|0||"])
+        #expect(try jobs() == ["1|skipped|1|discarded|discarded", "2|pending|0||", "3|pending|0||"])
+        // Nobody waits for them.
+        #expect(try bench.journal.counts.open == 0 && bench.journal.pendingRules.isEmpty)
         bench.kill()
-        #expect(try bench.lease(9).map(\.id.description) == ["2"])
+        #expect(try bench.lease(9).map(\.id.description) == ["2", "3"])
     }
 
     @Test func `files that a rule is to be run for are handed on, in order`() throws {

@@ -21,6 +21,8 @@ struct JobQueue<Files: KnownFiles> {
     var places: [JobID: JobPlace] = [:]
     /// The open jobs that are run for themselves, by rule and path; of each path only the first can be leased.
     var lines: [String: [PathBytes: [JobID]]] = [:]
+    /// The rules that run; nil while nobody has said.
+    var inForce: Set<String>?
     /// Pending jobs of rules that do not run.
     var aside: [JobID: (Job, JobPlace)] = [:]
     /// The rules and paths of running jobs.
