@@ -56,8 +56,8 @@ struct Mirror {
         switch event.kind {
         case .created, .modified, .attributes: entries[event.path] = .some(event.facts)
         case .deleted:
-            entries[event.path] = nil
-            departed.remove(event.path)
+            // One that is not of what was known is the deletion that a move has become.
+            if entries.removeValue(forKey: event.path) == nil { departed.remove(event.path) }
         case .moved:
             if let from = event.from, !isLate(event, from) {
                 entries[from] = nil

@@ -136,7 +136,8 @@ extension JobQueue {
 
     /// Puts events in the place of pending jobs.
     ///
-    /// The event at the model's path is the model's job; the others take the ids that become free.
+    /// The event at the model's path is the model's job; the others take the ids that become free. At another path an
+    /// action may have begun with a job that waits to be done again: it is merged there, as at its own path.
     ///
     /// - Returns: The job of the model's path, or the first.
     private mutating func replace(
@@ -145,8 +146,16 @@ extension JobQueue {
         for job in pending { drop(job) }
         var free = pending.map(\.id)
         var heir: JobID?
-        for event in events {
+        var superseded: [Job] = []
+        var rest = events[...]
+        while let event = rest.popFirst() {
             var id = model.id
+            if event.path != model.event.path, let begun = self.pending(model.rule, event.path) {
+                remove(begun)
+                superseded.append(begun)
+                rest = conflated([begun, Job(id: id, rule: model.rule, event: event, mask: model.mask)]) + rest
+                continue
+            }
             if event.path != model.event.path {
                 let same = pending.first { $0.event.path == event.path && free.contains($0.id) }?.id
                 id = same ?? free.last ?? JobID(now: event.time)
@@ -154,6 +163,10 @@ extension JobQueue {
             }
             enqueue(Job(id: id, rule: model.rule, event: event, mask: model.mask), due: due)
             if heir == nil || event.path == model.event.path { heir = id }
+        }
+        for job in superseded {
+            count(.skipped)
+            noteSuperseded(job, by: self.pending(job.rule, job.event.path)?.id)
         }
         return heir
     }
