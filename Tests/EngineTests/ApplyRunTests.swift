@@ -1,8 +1,10 @@
 import Engine
 import FileEvents
+import FileWatching
 import Handling
 import Journaling
 import Logging
+import PluginProtocol
 import Rules
 import Settling
 import Synchronization
