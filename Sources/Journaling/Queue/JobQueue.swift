@@ -112,6 +112,13 @@ struct JobQueue<Files: KnownFiles> {
         return dropped
     }
 
+    /// Notes the steps of a running job that have succeeded.
+    mutating func note(_ steps: [Outcome], of id: JobID) {
+        guard jobs[id] != nil, places[id] == nil else { return }
+        jobs[id]?.steps = steps
+        changes?.noteOpen(id, hasFacts: false)
+    }
+
     /// Sets what an action itself has left, and keeps of what is known that which a look at the path does not give.
     private mutating func setOwn(_ entry: LedgerEntry) {
         var snapshot = entry.snapshot
