@@ -144,7 +144,7 @@ struct JobQueue<Files: KnownFiles> {
     /// Drops the pending job that tells of nothing but this entry.
     private mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
         let newest = lines[entry.view]?[entry.path]?.last.flatMap { places[$0] == nil ? nil : jobs[$0] }
-        guard let job = newest ?? pending(entry.view, entry.path), job.attempt == 0, job.event.tail == nil else {
+        guard let job = newest ?? pending(entry.view, entry.path), !job.hasBegun, job.event.tail == nil else {
             return nil
         }
         if let snapshot = entry.snapshot {
