@@ -65,7 +65,7 @@ package protocol Journal: Ledger, Sendable {
     /// - Parameters:
     ///   - rule: The rule's name.
     ///   - limit: The most jobs to take.
-    ///   - busy: Paths to pass over: a path has one action at a time.
+    ///   - busy: Paths to pass over: a path has one action at a time, and a move waits for its old name too.
     ///   - now: The present.
     /// - Returns: The jobs, their attempts counted up; fewer than `limit` when no more are due.
     func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]

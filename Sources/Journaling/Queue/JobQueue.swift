@@ -57,10 +57,13 @@ struct JobQueue<Files: KnownFiles> {
         while taken.count < limit, let place = lane.ready.popMin() {
             // A place that is not the job's any more was left behind.
             guard var job = jobs[place.job], places[place.job] == place, hasTurn(job) else { continue }
-            guard busy.insert(job.event.path).inserted else {
+            // What is told of a file's old name has to come before or after its move, not beside it.
+            let paths = [job.event.path, job.event.from].compactMap(\.self)
+            guard busy.isDisjoint(with: paths) else {
                 passed.append(place)
                 continue
             }
+            busy.formUnion(paths)
             job.attempt += 1
             jobs[job.id] = job
             places[job.id] = nil
