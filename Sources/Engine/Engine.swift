@@ -106,6 +106,7 @@ package final class Engine: Sendable {
             views: ruleset.views(beginning: journal, isOnce: options.isOnce), ledger: journal,
             isPatient: !options.isOnce
         ) { [report] in report(.remark($0)) }
+        for (rule, jobs) in journal.waiting.sorted(by: { $0.key < $1.key }) { report(.waiting(rule: rule, jobs: jobs)) }
         let away = journal.mounts.filter(\.isAway)
         reconciler.noteAway(away.map(\.point))
         noteMounts(keeping: away)
@@ -129,6 +130,7 @@ package final class Engine: Sendable {
                     guard let view = ruleset.index(of: result.rule) else { continue }
                     for job in returned { reconciler.addReturned(job.event, view: view, at: now) }
                     for part in result.parts { reconciler.addTaken(part.job.event.path, view: view, at: now) }
+                case .advanced(let job, let steps): journal.note(steps, of: job)
                 case .rescan: watcher.rescan()
                 case .requests: takeRequests(at: now)
                 case .stop: begin(.draining, &state, now)
@@ -197,6 +199,8 @@ package final class Engine: Sendable {
         switch phase {
         case .running: break
         case .draining:
+            // There may be room by now, and what can be kept is no failure.
+            state.journalRetry = nil
             state.limit = now + Self.drainLimit
             report(.draining(jobs: journal.counts.open - journal.resting(at: now)))
         case .ending:
@@ -224,8 +228,13 @@ package final class Engine: Sendable {
     private func keep(_ dispatcher: inout Dispatcher, _ state: inout RunState, at now: ContinuousClock.Instant) {
         if let retry = state.journalRetry, retry > now { return }
         guard let fault = journal.commit(at: DiskProbe.now()) else {
-            if state.journalFault != nil { report(.journal(nil)) }
-            (state.journalFault, state.journalRetry) = (nil, nil)
+            state.journalRetry = nil
+            if state.journalFault != nil {
+                report(.journal(nil))
+                state.journalFault = nil
+                // Nothing was leased in this turn, and what has been due for long wakes nobody.
+                state.journalRetry = now
+            }
             dispatcher.launch()
             return
         }
@@ -299,7 +308,7 @@ package final class Engine: Sendable {
             return options.isOnce && state.isReady && isSettled && journal.counts.open == 0
         case .draining:
             // What is due runs by now; jobs that rest before another attempt are not waited for.
-            return running == 0
+            return running == 0 && (state.journalRetry == nil || state.journalFault != nil)
         case .ending:
             return running == 0 || state.limit.map { $0 <= now } ?? false
         }

@@ -110,8 +110,13 @@ extension WatchLoop {
 
     private func finish(_ listing: Listing) {
         let folder = listing.folder
-        if tree.flags(of: folder).contains(.failed) {
-            tree.remove(.failed, of: folder)
+        let wasFailed = tree.flags(of: folder).contains(.failed)
+        tree.remove(.failed, of: folder)
+        // What was seen in a new folder before it had a watch may have gone before that, too.
+        let isNew =
+            !tree.isRoot(folder) && !tree.flags(of: folder).contains(.listed)
+            && listing.origin != .scan && listing.origin != .rescan
+        if wasFailed || isNew {
             hints.append(Hint(path: tree.path(of: folder), signs: .subtree, origin: listing.origin))
         }
         tree.insert(.listed, of: folder)

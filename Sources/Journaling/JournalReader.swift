@@ -15,6 +15,7 @@ package final class JournalReader: Sendable {
     /// - Throws: When there is none, when it is no journal or one of a newer
     ///   Alight, when it is damaged or can't be read.
     package init(_ path: PathBytes) throws(JournalFault) {
+        let path = JournalFile.resolve(path)
         self.path = path
         try Self.check(path)
         database = try Self.open(path)

@@ -1,4 +1,5 @@
 package import FileEvents
+import Settling
 
 /// What a consumer has not taken yet, merged by path.
 ///
@@ -189,6 +190,9 @@ package struct Conflation: Sendable {
 
     private mutating func set(_ path: PathBytes, _ entry: Entry) {
         var entry = entry
+        if entry.source == path, entry.last.kind == .moved, entry.changed.isEmpty {
+            entry.changed = attributes(of: entry)
+        }
         let isNothing =
             entry.wasThere
             ? entry.current != nil && entry.source == path && entry.changed.isEmpty && !entry.hasContent
@@ -205,6 +209,15 @@ package struct Conflation: Sendable {
             append(.path(path, sequence))
         }
         entries[path] = entry
+    }
+
+    /// What was set on a file that has come back to its path, and that only its moves have told of.
+    ///
+    /// Of other content an event of its own tells.
+    private func attributes(of entry: Entry) -> [String] {
+        guard let base = entry.base, let current = entry.current, base.hasSameContent(as: current) else { return [] }
+        let words = Difference(before: base, after: current, mayBeWritten: false).attributes
+        return mask.takes(.attributes, changed: words) ? words : []
     }
 
     private mutating func append(_ place: Place) {

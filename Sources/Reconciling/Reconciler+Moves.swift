@@ -16,7 +16,7 @@ extension Reconciler {
         for from in ledger.paths(view: view.name, identity: snapshot.identity) where from != path {
             guard let before = known(view, from), before.identity == snapshot.identity else { continue }
             // Another name of the file is a hard link, unless it is gone or names another file now.
-            switch DiskProbe.look(at: from) {
+            switch sight(of: from, view) {
             case .present(let there) where there.identity == snapshot.identity: continue
             // It may be there. A file with one name has that here.
             case .unreadable where snapshot.links > 1 && snapshot.type != .directory: continue
@@ -28,8 +28,8 @@ extension Reconciler {
 
     /// Tells at once of a known file that has a new name: it was complete before, so there is nothing to wait for.
     ///
-    /// If its content changed too, the ledger keeps the old facts under the new
-    /// name, and settling finds the difference.
+    /// If its content changed too, the ledger keeps the old facts of that under the
+    /// new name, and settling finds the difference.
     mutating func acceptMove(
         to path: PathBytes, _ snapshot: Snapshot, _ matches: [Match], origin: EventOrigin
     ) {
@@ -43,7 +43,7 @@ extension Reconciler {
                 var present = snapshot
                 present.extended = move.before.extended
                 tellMoved(match, move, path, present, replacing: replaced, note)
-                if !isSame { set(view, path, move.before) }
+                if !isSame { set(view, path, move.before.withAttributes(of: present)) }
             } else {
                 // The old name is gone for certain; the new one is told when its content is finished.
                 if let delivered = move.before.delivered { carried[snapshot.identity] = delivered }
@@ -89,5 +89,17 @@ extension Reconciler {
             set(view, path, arrival.snapshot)
         }
         tell(match.view, arrival)
+    }
+}
+
+extension Snapshot {
+    /// The same content, with the attributes that were told of.
+    fileprivate func withAttributes(of told: Snapshot) -> Snapshot {
+        var kept = self
+        kept.mode = told.mode
+        kept.uid = told.uid
+        kept.gid = told.gid
+        kept.links = told.links
+        return kept
     }
 }

@@ -33,7 +33,8 @@ extension Reconciler {
         case .mounted(let folder): away.remove(folder)
         case .polling(let folder, _, _): polled.insert(folder)
         case .ready: isStarting = false
-        case .progress, .rescanned, .limited, .failure: break
+        case .limited: isShort = true
+        case .progress, .rescanned, .failure: break
         }
     }
 
@@ -140,17 +141,22 @@ extension Reconciler {
         }
     }
 
-    /// Takes for known what became of a path while nobody looked.
-    private mutating func renew(_ path: PathBytes, _ view: View) {
-        guard let root = view.filter.root(taking: path.bytes), let before = known(view, path) else { return }
-        switch DiskProbe.look(at: path) {
+    /// Takes for known what became of a path while nobody looked, if the view wants that.
+    ///
+    /// - Returns: False when it is to be told.
+    private mutating func renew(_ path: PathBytes, _ view: View) -> Bool {
+        guard case .renewed = view.beginning, let root = view.filter.root(taking: path.bytes) else { return false }
+        guard let before = known(view, path) else { return true }
+        switch sight(of: path, view) {
         case .present(let snapshot) where view.types.contains(snapshot.type):
+            guard view.renews(snapshot) else { return false }
             set(view, path, baseline(of: path, snapshot, for: view))
         case .present: set(view, path, nil)
         case .absent:
             if isInSight(path, before, root: PathBytes(root)) { set(view, path, nil) }
         case .unreadable: break
         }
+        return true
     }
 
     /// What has to be known of a path that is there at the start.
@@ -192,17 +198,19 @@ extension Reconciler {
             var differing: [PathBytes] = []
             // Of a folder that is one unit with what is below it, its own facts say nothing.
             let isTree = views[index].settle.isTree
+            // Another folder than a root may be a link by now.
+            let top = views[index].roots.contains(folder) ? folder : folder.parent
+            let links = links
             ledger.visit(view: views[index].name, inside: folder) { path, before in
-                if !isTree, case .present(let present) = DiskProbe.look(at: path), before.isUnchanged(present) {
+                if !isTree, case .present(let present) = DiskProbe.look(at: path), before.isUnchanged(present),
+                    !links.isBehindLink(path, root: top)
+                {
                     return
                 }
                 differing.append(path)
             }
-            if origin == .scan, views[index].beginning == .renewed {
-                for path in differing { renew(path, views[index]) }
-                continue
-            }
             for path in differing {
+                if origin == .scan, renew(path, views[index]) { continue }
                 var note = Note(signs: signs.union([.vanished, .listed]), origin: origin)
                 note.scan = scan
                 add(Key(path: path, policy: policyOfView[index]), note, at: now)

@@ -1,5 +1,6 @@
 import FileEvents
 import FileWatching
+import Globbing
 import Settling
 
 // The way out: what has settled is compared, and becomes events.
@@ -11,6 +12,7 @@ extension Reconciler {
     ///   - limit: The most paths to look at; the rest is due at once in the next turn.
     /// - Returns: Events and the snapshots that they rest on. They must be committed before anything else is added.
     package mutating func takeSettled(at now: ContinuousClock.Instant, limit: Int = 2_000) -> Turn {
+        links.forget()
         var gone: [(key: Key, note: Note)] = []
         for (key, entry) in settler.takeDue(at: now, limit: limit) {
             var entry = entry
@@ -22,16 +24,17 @@ extension Reconciler {
             let policy = policies[key.policy]
             let waited = now - entry.since
             let isSeenLate = entry.note.signs.contains(.polled) || isPolled(key.path)
-            let verdict = FinishedProbe.check(
+            var verdict = FinishedProbe.check(
                 key.path, policy: policy, isPolled: isSeenLate,
                 sample: entry.note.sample, round: entry.rounds, waited: waited)
+            if verdict != .gone, isBehindLinks(key.path) { verdict = .gone }
             if case .unreadable = verdict {} else if !unreadable.isEmpty { unreadable.remove(key.path.parent) }
             switch verdict {
             case .finished(let snapshot, let isForced):
                 let accepted = turn.entries.count
                 accept(key, snapshot, entry.note)
                 let wasMissed = entry.note.signs.isSuperset(of: [.vanished, .listed])
-                if isSeenLate || wasMissed, turn.entries.count > accepted { turn.doubted.append(key.path) }
+                if isSeenLate || wasMissed || isShort, turn.entries.count > accepted { turn.doubted.append(key.path) }
                 // What is told before it rests has to be looked at again.
                 if isForced { add(key, Note(signs: .written, origin: entry.note.origin), at: now) }
             case .gone where entry.rounds == 0 && entry.note.signs.isDisjoint(with: [.vanished, .listed]):
@@ -72,6 +75,10 @@ extension Reconciler {
 
     private mutating func accept(_ key: Key, _ snapshot: Snapshot, _ note: Note) {
         for match in matches(key.path) where policyOfView[match.view] == key.policy {
+            if links.isBehindLink(key.path, root: match.root) {
+                acceptGone(match, key, note)
+                continue
+            }
             let view = views[match.view]
             let before = known(view, key.path)
             if let linked = note.linked, linked != snapshot.identity { addOtherNames(match, key.path, linked, note) }
@@ -105,7 +112,7 @@ extension Reconciler {
             addOtherNames(match, path, snapshot.identity, note)
             doubtNames(match, key, snapshot, note)
             event.sameAs = ledger.paths(view: view.name, identity: snapshot.identity).filter { other in
-                guard other != path, case .present(let there) = DiskProbe.look(at: other) else { return false }
+                guard other != path, case .present(let there) = sight(of: other, view) else { return false }
                 return there.identity == snapshot.identity
             }.sorted()
         }
@@ -227,15 +234,34 @@ extension Reconciler {
     }
 
     private mutating func acceptGone(_ key: Key, _ note: Note) {
-        for match in matches(key.path) where policyOfView[match.view] == key.policy {
-            if let linked = note.linked { addOtherNames(match, key.path, linked, note) }
-            guard let before = known(views[match.view], key.path), isInSight(key.path, before, root: match.root) else {
-                continue
-            }
-            // Whatever count is known: a link may have been made and not been looked at by this name.
-            if before.type != .directory { addOtherNames(match, key.path, before.identity, note) }
-            tellDeleted(match, key.path, before, note)
+        for match in matches(key.path) where policyOfView[match.view] == key.policy { acceptGone(match, key, note) }
+    }
+
+    private mutating func acceptGone(_ match: Match, _ key: Key, _ note: Note) {
+        if let linked = note.linked { addOtherNames(match, key.path, linked, note) }
+        guard let before = known(views[match.view], key.path), isInSight(key.path, before, root: match.root) else {
+            return
         }
+        // Whatever count is known: a link may have been made and not been looked at by this name.
+        if before.type != .directory { addOtherNames(match, key.path, before.identity, note) }
+        tellDeleted(match, key.path, before, note)
+    }
+
+    // MARK: Looking
+
+    /// What a view has at a path: nothing below a symbolic link, which is not followed.
+    func sight(of path: PathBytes, _ view: View) -> DiskProbe.Sight {
+        let sight = DiskProbe.look(at: path)
+        guard sight != .absent, let root = view.filter.root(taking: path.bytes),
+            links.isBehindLink(path, root: PathBytes(root))
+        else { return sight }
+        return .absent
+    }
+
+    /// Whether the path leads through a symbolic link for everyone who takes it.
+    private func isBehindLinks(_ path: PathBytes) -> Bool {
+        let matches = matches(path)
+        return !matches.isEmpty && matches.allSatisfy { links.isBehindLink(path, root: $0.root) }
     }
 
     /// Whether a path that is absent is gone, and not only out of sight.

@@ -118,6 +118,7 @@ package struct Reconciler: ~Copyable {
     var overlay: [String: [PathBytes: Int]] = [:]
     /// Other names of files that changed: the kernel tells of one name only.
     var otherNames: [(key: Key, note: Note)] = []
+    let links = LinkSearch()
     var scans = ScanTable()
     /// Folders that are looked at again and again, where a change is seen late and writers are not.
     var polled: Set<PathBytes> = []
@@ -129,6 +130,8 @@ package struct Reconciler: ~Copyable {
     var rootsSeen: Set<PathBytes> = []
     /// Whether the first listing still goes on.
     var isStarting = true
+    /// Whether there were too few watches at any time, so that any folder may be looked at now and then only.
+    var isShort = false
     /// Folders in which something could not be looked at, which has been said.
     var unreadable: Set<PathBytes> = []
 
@@ -195,6 +198,7 @@ package struct Reconciler: ~Copyable {
     ///
     /// A listing begins before what it found, and ends after it.
     package mutating func take(_ batch: HintQueue.Batch, at now: ContinuousClock.Instant) {
+        links.forget()
         for report in batch.reports where !report.endsListing { take(report, at: now) }
         for hint in batch.hints { add(hint, at: now) }
         for report in batch.reports where report.endsListing { take(report, at: now) }
@@ -224,10 +228,9 @@ package struct Reconciler: ~Copyable {
             if !hint.signs.isDisjoint(with: .content),
                 case .present(let snapshot) = DiskProbe.look(at: hint.path)
             {
-                present = snapshot
-            }
-            if let present, hint.signs.contains(.appeared) {
-                acceptMove(to: hint.path, present, matches, origin: hint.origin)
+                let seen = matches.filter { !links.isBehindLink(hint.path, root: $0.root) }
+                if !seen.isEmpty { present = snapshot }
+                if hint.signs.contains(.appeared) { acceptMove(to: hint.path, snapshot, seen, origin: hint.origin) }
             }
             addDirty(hint, present, matches, at: now)
         }
@@ -292,6 +295,7 @@ package struct Reconciler: ~Copyable {
         guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
         return matches.allSatisfy { match in
             let view = views[match.view]
+            if links.isBehindLink(path, root: match.root) { return false }
             if settler.contains(Key(path: path, policy: policyOfView[match.view])) { return false }
             guard let before = known(view, path) else { return !view.types.contains(snapshot.type) }
             return before.isUnchanged(snapshot)

@@ -4,8 +4,8 @@ import TestKit
 
 /// The small file system that the journal of a play lies on when the command line names none.
 enum Namespace {
-    /// How large it is: the journal of a play fits in, and little more.
-    private static let size = "3m"
+    /// How large it is: the journal of a play fits in, with the log beside it.
+    private static let size = "8m"
 
     /// Becomes the same program in a namespace of its own.
     static func enter(_ words: [String]) {
@@ -15,7 +15,7 @@ enum Namespace {
         let arguments =
             ["sh", "-c", #""$@"; s=$?; rmdir "$0"; exit $s"#, folder.description]
             + SmallDisk.words(on: folder, options: "size=\(size)") + [own] + words
-            + ["--journal-on", folder.description]
+            + ["--mounted", folder.description]
         var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         execv("/bin/sh", &argv)
         print("cannot start a shell: \(String(cString: strerror(errno)))")

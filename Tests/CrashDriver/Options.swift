@@ -22,6 +22,8 @@ struct Options {
     var processes = 3
     /// The folder that the journal lies in, when it is not in the play's own.
     var journalFolder: PathBytes?
+    /// Whether the driver has mounted that folder itself.
+    var hasMounted = false
     /// How long nothing may come at the end while something is missing, in seconds.
     var patience = 20
     /// Before so many starts the journal is removed once; 0 is never.
@@ -67,6 +69,9 @@ struct Options {
             case "--mode": mode = try OptionValue.choice(word, value)
             case "--processes": processes = try OptionValue.number(word, value, atLeast: 1)
             case "--journal-on": journalFolder = OptionValue.absolute(value)
+            case "--mounted":
+                journalFolder = OptionValue.absolute(value)
+                hasMounted = true
             case "--patience": patience = try OptionValue.number(word, value, atLeast: 1)
             case "--forget": forgetting = try OptionValue.number(word, value)
             case "--worker": worker = try OptionValue.number(word, value)
@@ -85,7 +90,7 @@ struct Options {
     /// The command that does the same again, as far as time allows.
     var command: String {
         var words = ["crash-driver --seed \(seed) --kills \(kills) --mode \(mode.rawValue) --processes \(processes)"]
-        if let journalFolder { words.append("--journal-on \(journalFolder)") }
+        if let journalFolder, !hasMounted { words.append("--journal-on \(journalFolder)") }
         if forgetting > 0 { words.append("--forget \(forgetting)") }
         if let alight { words.append("--alight \(alight)") }
         return words.joined(separator: " ")

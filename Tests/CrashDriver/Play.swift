@@ -13,6 +13,7 @@ struct Play: ~Copyable {
     let folder: PathBytes
     let journal: PathBytes
     private var random: SeededGenerator
+    private var log: WriteAheadLog
     private(set) var life = 0
     private var kills = 0
     private var stops = 0
@@ -33,6 +34,7 @@ struct Play: ~Copyable {
         self.options = options
         self.folder = folder
         journal = (options.journalFolder ?? folder.appending("state")).appending("journal.db")
+        log = WriteAheadLog(of: journal)
         random = SeededGenerator(seed: options.seed, parts: 10)
         Descendants.adopt()
         TestFile.makeFolder(folder)
@@ -79,7 +81,8 @@ struct Play: ~Copyable {
         } else if tellsWhatIsThere || hasBeenReady {
             startWorkers()
         }
-        try trouble(program)
+        // What is stopped gets no further.
+        if try trouble(program) { return try kill(program) }
         switch moment {
         case .starting(let delay): Deadline.pause(delay)
         case .working(let delay):
@@ -125,24 +128,31 @@ struct Play: ~Copyable {
     private func mark(_ word: String) { TestFile.write(runs, RunLog.mark(word, life: life), appending: true) }
 
     /// What else happens to it, by the mode.
-    private mutating func trouble(_ program: RunningProgram) throws(Failure) {
+    ///
+    /// - Returns: Whether it is stopped for good.
+    private mutating func trouble(_ program: RunningProgram) throws(Failure) -> Bool {
         switch options.mode {
-        case .kill, .truncate: break
+        case .kill, .truncate: return false
         case .stop:
-            guard random.isOne(in: 2) else { return }
+            guard random.isOne(in: 2) else { return false }
             Deadline.pause(.milliseconds(random.below(400)))
             program.signal(SIGSTOP)
             Deadline.pause(.milliseconds(random.below(600)))
-            // The others are killed as they are.
-            if !random.isOne(in: 3) { program.signal(SIGCONT) }
+            if random.isOne(in: 3) { return true }
+            program.signal(SIGCONT)
+            return false
         case .full:
-            guard random.isOne(in: 2), let disk = options.journalFolder else { return }
-            if !random.isOne(in: 4) { try awaitReady(program) }
+            guard random.isOne(in: 2), let disk = options.journalFolder else { return false }
+            let isEarly = random.isOne(in: 4)
+            if !isEarly { try awaitReady(program) }
             Deadline.pause(.milliseconds(random.below(300)))
             SmallDisk.fill(disk)
             Deadline.pause(.milliseconds(random.below(1500)))
+            // It may have refused to start.
+            if isEarly { return true }
             // In the others it is full until the program is dead.
             if !random.isOne(in: 3) { SmallDisk.empty(disk) }
+            return false
         }
     }
 
@@ -152,13 +162,14 @@ struct Play: ~Copyable {
         let status = program.wait(within: Self.limit)
         mark("kill")
         try awaitDescendants(program)
-        // A stop that was quicker than the kill has ended it with 0.
-        guard ended == nil || ended == 0, status == 137 || status == 0 else {
+        // A stop that was quicker than the kill has ended it with 0, or on a full disk with 1.
+        let isGood = status == 0 || status == 1 && options.mode == .full && program.error.contains("the disk is full")
+        guard status == 137 || isGood, ended == nil || isGood else {
             throw failure("alight ended by itself with \(status ?? -1)", program)
         }
         kills += 1
         if let disk = options.journalFolder { SmallDisk.empty(disk) }
-        if options.mode == .truncate, let what = WriteAheadLog(of: journal).lose(&random) {
+        if options.mode == .truncate, let what = log.lose(&random) {
             history.append("life \(life): the log was \(what)")
         }
         guard TestFile.exists(journal) else { return }
@@ -306,7 +317,7 @@ struct Play: ~Copyable {
         } catch {
             findings.append(Finding(text: "the journal can't be read: \(error)"))
         }
-        findings += Leftovers(folder: folder, log: log).findings()
+        findings += Leftovers(folder: folder, log: log, mayForget: options.mode == .truncate).findings()
         guard findings.isEmpty else {
             let report = Report(findings: findings, log: log, operations: operations, history: history)
             throw Failure(text: "\(report.text)\nstandard error of the last alight:\n\(program.error.lastLines(10))")

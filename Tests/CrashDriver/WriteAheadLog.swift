@@ -6,6 +6,8 @@ import TestKit
 struct WriteAheadLog {
     private let path: PathBytes
     private let index: PathBytes
+    /// What has been lost last: what was left then is on the disk, as long as the log is not begun anew.
+    private var last: (header: [UInt8], place: Int)?
 
     init(of journal: PathBytes) {
         path = PathBytes(journal.bytes + Array("-wal".utf8))
@@ -19,20 +21,23 @@ struct WriteAheadLog {
     /// power failure leaves. How far that is says SQLite's index of the log.
     ///
     /// - Returns: What was done, for a person; nil when there was nothing to lose.
-    func lose(_ random: inout SeededGenerator) -> String? {
+    mutating func lose(_ random: inout SeededGenerator) -> String? {
         guard let content = TestFile.read(path), content.count > 32, let known = TestFile.read(index), known.count > 136
         else { return nil }
         let frames = number(known, 16)
         let pageSize = Int(known[14]) | Int(known[15]) << 8
         let frame = 24 + (pageSize == 1 ? 65_536 : pageSize)
         let flushed = max(number(known, 96), number(known, 128))
-        let first = 32 + flushed * frame
-        let last = min(content.count, 32 + frames * frame)
-        guard first < last else { return nil }
-        let place = first + random.below(last - first)
+        let header = Array(content[..<32])
+        let durable = last.flatMap { $0.header == header ? $0.place : nil } ?? 0
+        let first = max(32 + flushed * frame, durable)
+        let end = min(content.count, 32 + frames * frame)
+        guard first < end else { return nil }
+        let place = first + random.below(end - first)
         let file = self.path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
         guard file >= 0 else { return nil }
         defer { close(file) }
+        last = (header, place)
         let what: String
         switch random.below(4) {
         case 0:

@@ -9,7 +9,7 @@ import Testing
 @Suite(.enabled(if: SmallDisk.problem == nil, "\(SmallDisk.problem ?? "")"))
 struct JournalDiskTests {
     private static func start(
-        _ tree: borrowing TemporaryTree, as output: String = "run", options: String = "size=8m",
+        _ tree: borrowing TemporaryTree, as output: String = "run", options: String = "size=2m",
         script: String = ":"
     ) -> RunningProgram {
         TestFile.makeFolder(tree.path("in"))
@@ -72,7 +72,7 @@ struct JournalDiskTests {
                 rm disk/filler; exec \(alight)
                 """
             let words =
-                SmallDisk.words(on: tree.path("disk"), options: "size=8m") + ["sh", "-c", script]
+                SmallDisk.words(on: tree.path("disk"), options: "size=2m") + ["sh", "-c", script]
             let program = RunningProgram("/usr/bin/env", words, in: tree.root, output: tree.path("two"))
             let root = tree.root
             func text(_ name: String) -> String {
@@ -100,6 +100,26 @@ struct JournalDiskTests {
                 #expect((text("one.out") + program.output).contains("created file \(number)\n"))
             }
             JournalFileTests.stop(program)
+        }
+    }
+
+    @Test func `a stop is a good one when there is room again`() {
+        withTempTree { tree in
+            let program = Self.start(tree)
+            JournalFileTests.awaitReady(program)
+            SmallDisk.fill(Self.disk(tree, program))
+            var written = 0
+            let isFull = Deadline.wait {
+                TestFile.write(tree.path("in/file \(written)"), "x")
+                written += 1
+                Deadline.pause(.milliseconds(20))
+                return program.error.contains("the disk is full")
+            }
+            #expect(isFull, "\(program.error)")
+            SmallDisk.empty(Self.disk(tree, program))
+            // Before it tries again by itself.
+            JournalFileTests.stop(program)
+            #expect(program.error.components(of: "the disk is full") == 1, "\(program.error)")
         }
     }
 

@@ -62,6 +62,16 @@ struct WatcherTests {
         }
     }
 
+    @Test func `what is known of a new folder is compared when it has been listed`() throws {
+        try withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let watched = try Watched([tree.path("in")])
+            #expect(watched.wait(\.isReady))
+            TestFile.makeFolder(tree.path("in/new"))
+            #expect(watched.wait { $0.hints[tree.path("in/new")]?.contains(.subtree) == true })
+        }
+    }
+
     @Test func `a folder that is moved out is silent`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("in/sub/file"), "x")

@@ -17,7 +17,10 @@ final class DiskBench: Sendable {
     /// What a rule has to be, to have begun.
     static let rules = ["r", "s", "t"].map { RuleRecord(name: $0, selection: "*") }
 
-    init(_ name: String = "journal.db") {
+    private let retention: JournalRetention
+
+    init(_ name: String = "journal.db", keeping retention: JournalRetention = JournalRetention()) {
+        self.retention = retention
         root = TestFile.makeTemporaryFolder()
         path = root.appending(name)
     }
@@ -40,7 +43,7 @@ final class DiskBench: Sendable {
 
     /// Opens it, without rules.
     @discardableResult func open() throws(JournalError) -> DiskJournal {
-        let journal = try DiskJournal(at: path, now: wall) { [weak self] in self?.now ?? .now }
+        let journal = try DiskJournal(at: path, now: wall, keeping: retention) { [weak self] in self?.now ?? .now }
         opened.withLock { $0 = journal }
         return journal
     }

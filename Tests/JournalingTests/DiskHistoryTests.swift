@@ -78,6 +78,67 @@ struct DiskHistoryTests {
             try jobs() == ["2|skipped|1|changed|the file changed before the action began, and settles again"])
     }
 
+    // MARK: Retention
+
+    @Test func `the newest are kept, a few are forgotten at a time, and the dead stay`() throws {
+        let bench = DiskBench(keeping: JournalRetention(jobs: 20))
+        func run(_ numbers: Range<Int>) throws {
+            for number in numbers {
+                try bench.accept("\(1_000 + number)", .created, PathBytes("/in/\(number)"))
+                try bench.end(try #require(try bench.lease().first), number % 10 == 0 ? .dead : .succeeded)
+                #expect(try bench.commit() == nil)
+                bench.wait(.seconds(1))
+            }
+        }
+        func ended() throws -> [String] {
+            try bench.rows("SELECT count(*) FROM jobs GROUP BY state = 'dead' ORDER BY 1")
+        }
+        try run(0..<50)
+        #expect(try ended() == ["5", "20"])
+        bench.kill()
+        try run(50..<100)
+        #expect(try ended() == ["10", "20"])
+        #expect(
+            try bench.rows("SELECT min(id), max(id) FROM jobs WHERE state = 'succeeded'") == ["1078|1099"])
+        #expect(try bench.rows("SELECT count(*) FROM attempts") == ["30"])
+    }
+
+    @Test func `what ended long ago is forgotten`() throws {
+        let bench = DiskBench(keeping: JournalRetention(period: .seconds(3600)))
+        for number in 0..<200 { try bench.accept("\(1_000 + number)", .created, PathBytes("/in/\(number)")) }
+        for job in try bench.lease(200) { try bench.end(job, job.id.description == "1100" ? .dead : .succeeded) }
+        #expect(try bench.commit() == nil)
+        bench.wait(.seconds(3_599))
+        try bench.set("/x", .sample())
+        #expect(try bench.commit() == nil)
+        #expect(try bench.rows("SELECT count(*) FROM jobs") == ["200"])
+        bench.wait(.seconds(2))
+        var counts: [String] = []
+        for number in 0..<5 {
+            try bench.set("/x", .sample(size: UInt64(number)))
+            #expect(try bench.commit() == nil)
+            counts += try bench.rows("SELECT count(*) FROM jobs")
+        }
+        // Not all at once: others wait for the file.
+        #expect(counts == ["136", "72", "8", "1", "1"])
+    }
+
+    @Test func `room that has become free goes back to the disk by and by`() throws {
+        let bench = DiskBench()
+        var snapshot = Snapshot.sample()
+        snapshot.extended = [ExtendedAttribute(name: "user.x", value: [UInt8](repeating: 7, count: 3_000))]
+        for number in 0..<2_000 { try bench.set(PathBytes("/in/\(number)"), snapshot) }
+        #expect(try bench.commit() == nil)
+        let most = try #require(Int(try bench.rows("PRAGMA page_count")[0]))
+        for number in 0..<2_000 { try bench.set(PathBytes("/in/\(number)"), nil) }
+        for number in 0..<100 {
+            try bench.set("/x", .sample(size: UInt64(number)))
+            #expect(try bench.commit() == nil)
+        }
+        let free = try #require(Int(try bench.rows("PRAGMA freelist_count")[0]))
+        #expect(most > 2_000 && free <= 1_024)
+    }
+
     // MARK: Requests
 
     private func dead(_ id: String, _ path: PathBytes = "/in/a") throws -> Job {
@@ -168,15 +229,18 @@ struct DiskHistoryTests {
             try bench.accept(id, .created, path)
             try bench.again(try #require(try bench.lease().first), after: .seconds(60))
         }
+        _ = try dead("3", "/in/c")
         #expect(try bench.commit() == nil)
         bench.kill()
         _ = try bench.open().begin([RuleRecord(name: "s", selection: "*")], at: bench.wall)
         try bench.request("discard", "1")
-        try bench.request("retry", "2")
+        for id in ["2", "3"] { try bench.request("retry", id) }
         _ = try bench.journal.takeRequests(at: bench.now)
-        #expect(try jobs() == ["1|skipped|1|discarded|discarded", "2|pending|0||"])
+        #expect(try jobs() == ["1|skipped|1|discarded|discarded", "2|pending|0||", "3|pending|0||"])
+        // Nobody waits for them.
+        #expect(try bench.journal.counts.open == 0 && bench.journal.pendingRules.isEmpty)
         bench.kill()
-        #expect(try bench.lease(9).map(\.id.description) == ["2"])
+        #expect(try bench.lease(9).map(\.id.description) == ["2", "3"])
     }
 
     @Test func `files that a rule is to be run for are handed on, in order`() throws {

@@ -52,6 +52,42 @@ struct DiskRecoveryTests {
         #expect(try bench.lease().first?.isInterrupted == false)
     }
 
+    @Test func `what an action was told of before it was cut off is told to be gone`() throws {
+        try bench.accept("1", .created, "/in/a", .sample(size: 1))
+        _ = try bench.lease()
+        #expect(try bench.commit() == nil)
+        bench.kill()
+        // Its content is another, and before anybody is told of that it is gone.
+        try bench.accept("2", .modified, "/in/a", .sample(size: 2), before: .sample(size: 1))
+        #expect(try bench.commit() == nil)
+        bench.kill()
+        try bench.accept("3", .deleted, "/in/a", .sample(size: 2), before: .sample(size: 2))
+        let job = try #require(try bench.lease(9).first)
+        #expect(job.event.kind == .deleted)
+        #expect(job.isInterrupted)
+    }
+
+    @Test func `an id under which an action was told of one thing never tells of another`() throws {
+        let file = Snapshot.sample(file: 7)
+        let event = FileEvent.sample(.moved, "/in/b", from: "/in/a", file, before: file)
+        let entries = [("/in/a", nil), ("/in/b", file)] as [(PathBytes, Snapshot?)]
+        try bench.journal.accept(
+            [Job(id: JobID("1"), rule: "r", event: event)],
+            entries.map { LedgerEntry(view: "r", path: $0, snapshot: $1) }, now: bench.now)
+        _ = try bench.lease()
+        #expect(try bench.commit() == nil)
+        bench.kill()
+        let again = try #require(try bench.lease().first)
+        #expect(again.id.description == "1" && again.attempt == 2)
+        // Another file has come to the path, before the action began again.
+        try bench.accept("2", .modified, "/in/b", .sample(file: 8), before: file)
+        _ = try bench.journal.record(again, nil, .returned(at: bench.now), [])
+        let rest = try bench.lease(9)
+        #expect(!rest.isEmpty)
+        #expect(rest.allSatisfy { $0.id.description != "1" && $0.attempt == 1 })
+        #expect(rest.contains { $0.isInterrupted })
+    }
+
     @Test func `a newer job of its path does the work of one that was cut off`() throws {
         try bench.accept("1", .created, "/in/a", .sample(size: 1))
         _ = try bench.lease()

@@ -90,7 +90,7 @@ struct JournalFaultTests {
         let fault = try #require(try bench.commit())
         #expect(!fault.mayPass)
         #expect(fault.description.hasPrefix("the journal '\(bench.path)' is damaged: "))
-        #expect(fault.help.contains(".recover"))
+        #expect(fault.help.contains("docs/journal.md"))
         #expect(try bench.commit() == fault)
         #expect(try bench.journal.close(at: bench.wall) == fault)
         #expect(try bench.rows("SELECT count(*) FROM jobs") == ["0"])

@@ -377,6 +377,33 @@ struct JournalTests {
     }
 
     /// The newer job rests on the newer snapshot: were that taken back, the same content would be told twice.
+    @Test func `a job that waits to be done again ends when its file goes under another name`() throws {
+        accept(Self.job("1", .attributes, before: .sample()))
+        _ = again(try #require(lease().first))
+        let moved = Self.job("2", .moved, "/in/b", from: "/in/a", before: .sample())
+        let entries = [
+            LedgerEntry(view: "r", path: "/in/a", snapshot: nil),
+            LedgerEntry(view: "r", path: "/in/b", snapshot: .sample()),
+        ]
+        journal.accept([moved], entries, now: start)
+        accept(Self.job("3", .deleted, "/in/b", before: .sample()))
+        let last = lease(limit: 5)
+        #expect(last.map(\.event.kind) == [.deleted] && last.map(\.event.path) == ["/in/a"])
+        for job in last { end(job) }
+        #expect(journal.counts.open == 0 && journal.counts.skipped == 1)
+        #expect(!journal.hasPending(view: "r", path: "/in/a"))
+    }
+
+    @Test func `a returned job leaves what was told since, but not what was known before`() throws {
+        for (known, isKept) in [(Snapshot.sample(size: 9, modified: 3_000), true), (.sample(size: 1), false)] {
+            let job = Self.job("1", .created, .sample(modified: 2_000))
+            journal.accept([job], [LedgerEntry(view: "r", path: "/in/a", snapshot: known)], now: start)
+            let leased = try #require(lease().first)
+            _ = journal.record(leased, nil, .returned(at: start), [])
+            #expect((journal.snapshot(view: "r", path: "/in/a") != nil) == isKept)
+        }
+    }
+
     @Test func `a returned job is served by the newer one of its path`() throws {
         accept(Self.job("1", .created, .sample(size: 1)))
         let returned = try #require(lease().first)

@@ -74,6 +74,10 @@ struct Driver: ~Copyable {
             if isUnprivileged { _ = path.withCString { chown($0, 65534, 65534) } }
         }
         if isUnprivileged {
+            // There the program makes its journal.
+            let state = folder.appending(".state")
+            TestFile.makeFolder(state)
+            _ = state.withCString { chown($0, 65534, 65534) }
             // The folder of the products may be closed to others.
             TestFile.makeFolder(folder.appending("bin"))
             for program in [alight, alight.parent.appending("alight-launch"), driver] {
@@ -162,7 +166,7 @@ struct Driver: ~Copyable {
         // it, when a root has been replaced meanwhile, which nobody watches yet: so the first time is at the start.
         let isFullAtStart = rounds == 1 || random.isOne(in: 2)
         makeRoots()
-        program.signal(SIGSTOP)
+        guard program.freeze() else { throw Failure(text: "alight can't be stopped:\n\(program.error)") }
         if isFullAtStart { flood() }
         try work(count, workers: options.processes)
         if !isFullAtStart { flood() }

@@ -101,7 +101,7 @@ enum EventSource: String, CaseIterable {
             return Told(
                 number: number, kind: kind, path: Self.path(told.path, told.path_base64),
                 from: told.from.map { Self.path($0, told.from_base64) }, facts: facts,
-                isRepeated: told.state == "pending")
+                isRepeated: told.state == "pending", isLeftOut: told.state == "skipped")
         case .watch:
             let (told, kind) = try Self.decode(WatchLine.self, \.event, line, number)
             return Told(

@@ -70,7 +70,8 @@ struct Findings {
         for event in (mirror.history[path] ?? []).suffix(8) {
             text += "        line \(event.number): \(event.kind.rawValue) \(relative(event.path).shown)"
             if let from = event.from { text += " from \(relative(from).shown)" }
-            text += ": \(event.facts?.description ?? "no facts")\n"
+            let missing = event.isRepeated ? "to be told once more" : event.isLeftOut ? "left out" : "no facts"
+            text += ": \(event.facts?.description ?? missing)\n"
         }
         text += "    operations\n"
         for line in log.last(15, on: relative(path)) { text += "        \(line)\n" }

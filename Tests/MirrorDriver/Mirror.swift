@@ -11,6 +11,8 @@ struct Told {
     var facts: Facts?
     /// Whether it is told once more later, because its action could not be done yet.
     var isRepeated = false
+    /// Whether nothing was done, because the file had gone from its path.
+    var isLeftOut = false
 }
 
 /// A picture of the tree, made of events and nothing else.
@@ -19,6 +21,13 @@ struct Mirror {
     private(set) var entries: [PathBytes: Facts?] = [:]
     /// Paths of which something is to be told once more, and may be merged with what happens until then.
     private var unfinished: Set<PathBytes> = []
+    /// The paths among them that were told of under their own name, until that ends.
+    private var open: Set<PathBytes> = []
+    /// Where files came from whose moves are to be told once more, by where they went.
+    private var openMoves: [PathBytes: Set<PathBytes>] = [:]
+    /// Old names in such moves: a file that goes before its move is told makes a deletion of it, whatever came and
+    /// went under the old name meanwhile.
+    private var departed: Set<PathBytes> = []
     /// Events that can't follow from what was told before.
     private(set) var contradictions: [(event: Told, reason: String)] = []
     /// The events of each path, as either of their paths.
@@ -32,23 +41,42 @@ struct Mirror {
         if let from = event.from, from != event.path { history[from, default: []].append(event) }
         if event.isRepeated {
             unfinished.insert(event.path)
-            if let from = event.from { unfinished.insert(from) }
+            open.insert(event.path)
+            if let from = event.from {
+                unfinished.insert(from)
+                departed.insert(from)
+                openMoves[event.path, default: []].insert(from)
+            }
             return
         }
+        let wasOpen = open.remove(event.path) != nil
+        // It was to be told once more, and went before that could be done. That it went may have been told already.
+        if wasOpen, event.isLeftOut { return }
         if let reason = contradiction(in: event) { contradictions.append((event, reason)) }
         switch event.kind {
         case .created, .modified, .attributes: entries[event.path] = .some(event.facts)
-        case .deleted: entries[event.path] = nil
+        case .deleted:
+            // One that is not of what was known is the deletion that a move has become.
+            if entries.removeValue(forKey: event.path) == nil { departed.remove(event.path) }
         case .moved:
-            // A move that is told late is not of what came to the former path meanwhile.
-            if let from = event.from, !unfinished.contains(event.path) || unfinished.contains(from) {
+            if let from = event.from, !isLate(event, from) {
                 entries[from] = nil
-                unfinished.remove(from)
+                departed.remove(from)
+                // What is still to be told of the old name is merged with what comes to it.
+                if !open.contains(from) { unfinished.remove(from) }
             }
             entries[event.path] = .some(event.facts)
         default: break
         }
+        openMoves[event.path] = nil
         unfinished.remove(event.path)
+    }
+
+    /// Whether a move that could not be told at once is told now, and the former path has another file since.
+    private func isLate(_ event: Told, _ from: PathBytes) -> Bool {
+        guard openMoves[event.path]?.contains(from) == true, !unfinished.contains(from) else { return false }
+        guard let told = event.facts, let known = entries[from] ?? nil else { return true }
+        return told.identity != known.identity
     }
 
     /// Why the event can't follow from what was told before; nil when it can.
@@ -57,6 +85,7 @@ struct Mirror {
         let isKnown = entries[event.path] != nil
         switch event.kind {
         case .created: return isKnown ? "the path was told before, and is not gone" : nil
+        case .deleted where departed.contains(event.path): return nil
         case .modified, .attributes, .deleted: return isKnown ? nil : "the path was never told, or is gone"
         case .moved:
             guard let from = event.from else { return "it does not say where from" }

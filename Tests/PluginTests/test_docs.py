@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -206,6 +207,74 @@ class PluginExampleTests(DocumentationTestCase):
                 if language == "json":
                     with self.subTest(f"{page}:{line}"):
                         json.loads(text)
+
+
+class JournalTests(DocumentationTestCase):
+    """The queries of the page about the journal run, and the page has all tables and columns."""
+
+    PAGE = "docs/journal.md"
+
+    def setUp(self):
+        super().setUp()
+        # The tables as a new journal has them, with some rows in them.
+        text = read("Tests/JournalingTests/Golden/version-1.sql")
+        self.journal = sqlite3.connect(self.path("journal.db"))
+        self.addCleanup(self.journal.close)
+        self.journal.executescript(text)
+
+    def test_the_tables_are_those_of_a_new_journal(self):
+        query = "SELECT sql || ';' FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+        tables = "".join(f"{sql}\n" for sql, in self.journal.execute(query))
+        self.assertEqual(tables, read("Tests/JournalingTests/Golden/schema.sql"))
+
+    def test_every_query_runs(self):
+        found = 0
+        for language, line, text in blocks(self.PAGE):
+            if language != "sql":
+                continue
+            found += 1
+            with self.subTest(f"{self.PAGE}:{line}"):
+                cursor = self.journal.execute(text)
+                cursor.fetchall()
+                self.assertTrue(all(column[0].isidentifier() for column in cursor.description))
+        self.assertGreaterEqual(found, 5)
+
+    def test_every_table_and_column_is_described(self):
+        sections = re.split(r"^### ", read(self.PAGE), flags=re.M)[1:]
+        for table, in self.journal.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+            if table.startswith("sqlite_"):
+                continue
+            section = next((each for each in sections if f"`{table}`" in each.splitlines()[0]), None)
+            self.assertIsNotNone(section, table)
+            described = set(re.findall(r"`(\w+)`", section))
+            for _, column, *_ in self.journal.execute(f"PRAGMA table_info({table})"):
+                if table not in ("requests", "facts") or column not in ("id", "name", "value"):
+                    with self.subTest(f"{table}.{column}"):
+                        self.assertIn(column, described)
+
+    def test_what_is_saved_of_a_damaged_journal_is_a_journal(self):
+        if not shutil.which("sqlite3", path=SYSTEM_PATH):
+            self.skipTest("there is no sqlite3: apt install sqlite3")
+        self.journal.executemany(
+            "INSERT INTO ledger SELECT rule, CAST(? AS BLOB), type, size, mtime, mtime_ns, ctime, ctime_ns, btime,"
+            " btime_ns, device, inode, mode, uid, gid, nlink, mount, run, digest, delivered, xattrs"
+            " FROM ledger WHERE path = CAST('/in/a' AS BLOB)", [(f"/in/more/{number}",) for number in range(5_000)])
+        self.journal.commit()
+        self.journal.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.journal.close()
+        with open(self.path("journal.db"), "r+b") as file:
+            file.seek(os.path.getsize(self.path("journal.db")) // 2)
+            file.write(b"damage" * 2_000)
+        script = next(text for language, _, text in blocks(self.PAGE) if language == "sh")
+        subprocess.run(["bash", "-c", script], cwd=self.root, capture_output=True, timeout=60)
+        self.assertTrue(os.path.exists(self.path("journal-damaged.db")))
+        saved = sqlite3.connect(self.path("journal.db"))
+        self.addCleanup(saved.close)
+        self.assertEqual(saved.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+        self.assertEqual(saved.execute("PRAGMA application_id").fetchone(), (0x416C6774,))
+        self.assertEqual(saved.execute("PRAGMA user_version").fetchone(), (1,))
+        self.assertEqual(saved.execute("SELECT count(*) FROM jobs").fetchone(), (4,))
+        self.assertGreater(saved.execute("SELECT count(*) FROM ledger").fetchone()[0], 1_000)
 
 
 class Behaviours(unittest.TestCase):

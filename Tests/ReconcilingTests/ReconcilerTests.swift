@@ -588,6 +588,27 @@ struct ReconcilerTests {
         }
     }
 
+    @Test func `S04 what a move has told of the mode is known, though something was written too`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, types: [.directory])
+            TestFile.makeFolder(tree.path("d"))
+            desk.take([("d", .appeared)])
+            desk.wait()
+            #expect(desk.words() == ["created d"])
+            #expect(rename(tree.path("d").description, tree.path("e").description) == 0)
+            TestFile.write(tree.path("e/a"), "x")
+            _ = tree.path("e").withCString { chmod($0, 0o700) }
+            desk.take([("d", [.vanished, .moved]), ("e", [.appeared, .moved])])
+            let moved = try #require(desk.events().first)
+            #expect(moved.kind == .moved && moved.snapshot.mode == 0o700)
+            // As it was before the move.
+            _ = tree.path("e").withCString { chmod($0, 0o755) }
+            desk.take([("e", .attributes)])
+            desk.wait()
+            #expect(desk.words() == ["attributes e"])
+        }
+    }
+
     @Test func `S04 a file that settles while it is renamed is moved all the same`() throws {
         try withTempTree { tree in
             var desk = try Desk(tree.root)

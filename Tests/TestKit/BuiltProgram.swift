@@ -84,6 +84,15 @@ package final class RunningProgram {
 
     package func signal(_ number: Int32) { kill(pid, number) }
 
+    /// Stops it, and waits until none of its threads runs; false when it ends instead.
+    package func freeze(within limit: Duration = .seconds(60)) -> Bool {
+        signal(SIGSTOP)
+        return Deadline.wait(within: limit) {
+            var info = siginfo_t()
+            return waitid(P_PID, id_t(pid), &info, WSTOPPED | WNOHANG) == 0 && info.si_signo == SIGCHLD
+        }
+    }
+
     /// The exit code when it has ended, 128 + n when a signal ended it; nil while it runs.
     package func exitStatus() -> Int32? {
         if let status { return status }

@@ -43,7 +43,8 @@ final class DiskLedger: KnownFiles {
         byPath = try SQLStatement(
             "SELECT \(Self.columns) FROM ledger WHERE rule = ? AND path = ?", in: database)
         byInode = try SQLStatement(
-            "SELECT \(Self.columns), path FROM ledger WHERE inode = ? AND rule = ? ORDER BY path", in: database)
+            "SELECT \(Self.columns), path FROM ledger INDEXED BY ledger_by_identity WHERE inode = ? AND rule = ?",
+            in: database)
         page = try SQLStatement(
             """
             SELECT \(Self.columns), path FROM ledger WHERE rule = ? AND path >= ? AND path < ? ORDER BY path

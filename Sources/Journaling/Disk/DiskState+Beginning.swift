@@ -6,11 +6,11 @@ extension DiskState {
     mutating func begin(_ records: [RuleRecord], at now: Timestamp) -> [String: RuleStart] {
         let (starts, renamed) = rules.begin(records, now: now.columnValue, kept: kept)
         for (from, to) in renamed { queue.rename(from, to: to) }
+        mounts.look()
+        mapDevices()
         queue.setAside(except: Set(records.map(\.name)))
         queue.files.rules = rules.ids
         hasBegun = true
-        mounts.look()
-        mapDevices()
         return starts
     }
 

@@ -1,18 +1,28 @@
 import GRDB
 
+/// How much is kept of jobs that have succeeded or were skipped.
+package struct JournalRetention: Sendable {
+    /// How long they are kept.
+    package var period: Duration
+    /// How many are kept at most.
+    package var jobs: Int
+
+    package init(period: Duration = .seconds(30 * 24 * 3600), jobs: Int = 100_000) {
+        self.period = period
+        self.jobs = jobs
+    }
+}
+
 /// Forgets finished jobs, a few in each commit.
 ///
 /// Whoever holds the journal's lock may use it.
 final class HistoryPruning {
-    /// How long jobs are kept that have succeeded or were skipped.
-    static let period = Int64(30 * 24 * 3600) * 1_000_000_000
-    /// How many of them are kept at most.
-    static let limit = 100_000
     /// How many are forgotten in one commit at least, when there are so many.
     private static let step = 64
     /// The free pages that a file may have, to be used again.
     private static let freePages = 1_024
 
+    private let retention: JournalRetention
     private let oldest: SQLStatement
     private let delete: SQLStatement
     private let free: SQLStatement
@@ -23,11 +33,12 @@ final class HistoryPruning {
     private var cursor: Int64 = .min
     private var cursorAfterCommit: Int64 = .min
 
-    init(_ database: Database) throws {
+    init(_ database: Database, _ retention: JournalRetention) throws {
+        self.retention = retention
         oldest = try SQLStatement(
             """
             SELECT id, ended FROM jobs
-            WHERE ended >= ? AND ended <= ? AND ended IS NOT NULL AND state IN ('succeeded', 'skipped')
+            WHERE state IN ('succeeded', 'skipped') AND ended >= ? AND ended <= ?
             ORDER BY ended LIMIT ?
             """, in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
@@ -35,10 +46,7 @@ final class HistoryPruning {
         count =
             try Int.fetchOne(
                 database,
-                sql: """
-                    SELECT (SELECT count(*) FROM jobs WHERE ended IS NOT NULL)
-                        - (SELECT count(*) FROM jobs WHERE state = 'dead')
-                    """) ?? 0
+                sql: "SELECT count(*) FROM jobs WHERE state IN ('succeeded', 'skipped')") ?? 0
         countAfterCommit = count
     }
 
@@ -46,8 +54,8 @@ final class HistoryPruning {
     func prune(_ database: Database, ended: Int, at now: Int64) throws {
         (countAfterCommit, cursorAfterCommit) = (count + ended, cursor)
         let most = Self.step + 2 * ended
-        let excess = min(max(0, countAfterCommit - Self.limit), most)
-        var gone = try forget(until: now - Self.period, most)
+        let excess = min(max(0, countAfterCommit - retention.jobs), most)
+        var gone = try forget(until: now - retention.period.columnValue, most)
         if gone < excess { gone += try forget(until: .max, excess - gone) }
         countAfterCommit -= gone
         let freePages = try free.first({ _ in }) { Int($0.integer(0)) } ?? 0

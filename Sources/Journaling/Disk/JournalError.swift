@@ -71,9 +71,9 @@ extension JournalError: CustomStringConvertible {
         case .held: "stop that one first, or name another file with '--journal'"
         case .noFolder, .noAccess, .isFolder, .notJournal, .foreign:
             "name a file with '--journal' that this user may write, or ':memory:' to keep nothing"
-        case .damaged(let path, _):
-            "nothing was changed; save what is left of it with sqlite3 '\(path)' .recover, as docs/journal.md says, "
-                + "or name another file with '--journal'"
+        case .damaged:
+            "nothing was changed; save what is left of it with sqlite3, as docs/journal.md says, or name another file with "
+                + "'--journal'"
         case .newer: "run the newer Alight, or name another file with '--journal'"
         case .full: "make room on the disk, or name a file on another one with '--journal'"
         case .busy: "end the program that has it open, or name another file with '--journal'"
@@ -102,7 +102,7 @@ extension JournalFault {
         default:
             help =
                 isDamaged
-                ? "stop Alight, and save what is left with sqlite3 '\(path)' .recover, as docs/journal.md says"
+                ? "save what is left of it with sqlite3, as docs/journal.md says, or name another file with '--journal'"
                 : "look at the disk that holds it" + (mayPass ? "; nothing more is begun until it can be written" : "")
         }
         self.init(

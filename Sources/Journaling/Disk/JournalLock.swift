@@ -14,7 +14,7 @@ final class JournalLock: Sendable {
         let path = Self.path(of: journal)
         let descriptor = path.withCString { open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
         guard descriptor >= 0 else { throw .noAccess(path, errno: errno) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+        guard Self.take(descriptor) else {
             let reason = errno
             let pid = Self.pid(in: descriptor)
             close(descriptor)
@@ -29,7 +29,21 @@ final class JournalLock: Sendable {
         self.descriptor = descriptor
     }
 
-    deinit { close(descriptor) }
+    deinit {
+        // A program that is being started has a copy of the descriptor until it has become itself.
+        flock(descriptor, LOCK_UN)
+        close(descriptor)
+    }
+
+    /// Takes the lock; so that such a copy of a process which was killed is no obstacle, within a fifth of a second.
+    private static func take(_ descriptor: Int32) -> Bool {
+        for _ in 0..<20 {
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+            guard errno == EWOULDBLOCK else { return false }
+            usleep(10_000)
+        }
+        return flock(descriptor, LOCK_EX | LOCK_NB) == 0
+    }
 
     static func path(of journal: PathBytes) -> PathBytes { PathBytes(journal.bytes + Array("-lock".utf8)) }
 

@@ -59,6 +59,9 @@ extension Job {
     /// Whether an action may have done something for it already.
     var isTouched: Bool { attempt > 0 || !steps.isEmpty }
 
+    /// Whether an action has begun with it, or with one whose place it took: nobody knows how far that came.
+    var hasBegun: Bool { attempt > 0 || isInterrupted }
+
     /// Whether what was done for the job is as good after the newer event: not if that brings other content.
     func keepsProgress(with newer: FileEvent) -> Bool {
         newer.kind == .attributes && newer.snapshot.hasSameContent(as: event.snapshot)

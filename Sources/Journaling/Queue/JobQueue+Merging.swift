@@ -38,6 +38,7 @@ extension JobQueue {
         let heir = replace(older.filter { $0.id != superseded?.id }, by: events, like: job, due: due)
         if let superseded {
             count(.skipped)
+            if superseded.isInterrupted { noteInterrupted(heir) }
             noteSuperseded(superseded, by: heir)
         }
     }
@@ -86,9 +87,10 @@ extension JobQueue {
         } else if job.event.kind == .moved {
             takeBackMove(job.event, of: job.rule)
         } else if job.mask.contains(.modified), let known = files.known(job.rule, job.event.path),
-            !known.hasSameContent(as: job.event.snapshot)
+            !known.hasSameContent(as: job.event.snapshot), job.event.snapshot.changed < known.changed
         {
-            // Another job has told of a newer state already: what differs from that comes by itself.
+            // Another job has told of a newer state already: what differs from that comes by itself. An older state is
+            // known of a file that was renamed before what was written to it had settled.
         } else {
             // A newer job would do the work of both, and the ledger know its file already.
             var before = job.event.before
@@ -128,31 +130,54 @@ extension JobQueue {
         } else {
             heir = replace(newer, by: events, like: job, due: due)
         }
-        // Whoever does the work next finds what the attempt that was cut off left.
-        if job.isInterrupted, let heir { jobs[heir]?.isInterrupted = true }
+        if job.isInterrupted { noteInterrupted(heir) }
         return heir
+    }
+
+    /// Tells a pending job that whoever does the work next finds what an attempt that was cut off has left.
+    private mutating func noteInterrupted(_ id: JobID?) {
+        guard let id, jobs[id] != nil else { return }
+        jobs[id]?.isInterrupted = true
+        changes?.noteOpen(id, hasFacts: false)
     }
 
     /// Puts events in the place of pending jobs.
     ///
-    /// The event at the model's path is the model's job; the others take the ids that become free.
+    /// The event at the model's path is the model's job, unless an action has been told of something else under that
+    /// id; the others take the ids that become free. At another path an action may have begun with a job that waits to be done again: it is merged there, as at its own path.
     ///
     /// - Returns: The job of the model's path, or the first.
     private mutating func replace(
         _ pending: [Job], by events: [FileEvent], like model: Job, due: ContinuousClock.Instant
     ) -> JobID? {
         for job in pending { drop(job) }
+        let isInterrupted = pending.contains(where: \.isInterrupted)
         var free = pending.map(\.id)
         var heir: JobID?
-        for event in events {
+        var superseded: [Job] = []
+        var rest = events[...]
+        while let event = rest.popFirst() {
             var id = model.id
-            if event.path != model.event.path {
+            if event.path != model.event.path, let begun = self.pending(model.rule, event.path) {
+                remove(begun)
+                superseded.append(begun)
+                rest = conflated([begun, Job(id: id, rule: model.rule, event: event, mask: model.mask)]) + rest
+                continue
+            }
+            if event.path != model.event.path || model.hasBegun {
                 let same = pending.first { $0.event.path == event.path && free.contains($0.id) }?.id
                 id = same ?? free.last ?? JobID(now: event.time)
                 free.removeAll { $0 == id }
             }
             enqueue(Job(id: id, rule: model.rule, event: event, mask: model.mask), due: due)
             if heir == nil || event.path == model.event.path { heir = id }
+        }
+        if isInterrupted { noteInterrupted(heir) }
+        for job in superseded {
+            let heir = self.pending(job.rule, job.event.path)?.id
+            count(.skipped)
+            if job.isInterrupted { noteInterrupted(heir) }
+            noteSuperseded(job, by: heir)
         }
         return heir
     }
@@ -190,7 +215,7 @@ extension JobQueue {
         var conflation = Conflation(mask: newest.mask, roots: [newest.event.root])
         for job in jobs { conflation.add(job.event) }
         var events = conflation.takeAll()
-        if newest.event.kind == .deleted, jobs.dropLast().contains(where: { $0.attempt > 0 }),
+        if newest.event.kind == .deleted, jobs.dropLast().contains(where: \.hasBegun),
             !events.contains(where: { $0.path == newest.event.path })
         {
             events.append(newest.event)
@@ -216,7 +241,7 @@ extension JobQueue {
         var paths = [job.event.path, job.event.from].compactMap(\.self)
         while let path = paths.popLast() {
             for id in [lane.byPath[path], lane.byFormer[path]].compactMap(\.self) where found[id] == nil {
-                guard let other = jobs[id], other.attempt == 0 || other.event.path == job.event.path else {
+                guard let other = jobs[id], !other.hasBegun || other.event.path == job.event.path else {
                     continue
                 }
                 found[id] = other

@@ -37,6 +37,7 @@ extension JobQueue {
 
     /// Lets the jobs of all other rules wait, out of sight, until their rules are there again.
     mutating func setAside(except rules: Set<String>) {
+        inForce = rules
         for rule in lanes.keys where !rules.contains(rule) {
             for (place, job) in pendingJobs(of: rule) {
                 remove(job)
@@ -72,6 +73,7 @@ extension JobQueue {
         let newer = job.isDifference && job.event.tail == nil && !job.isAlone ? related(to: job) : []
         if newer.isEmpty {
             enqueue(job, due: due, hasFacts: false)
+            if let inForce, !inForce.contains(job.rule) { setAside(except: inForce) }
         } else {
             let heir = serve(job, with: newer, due: due)
             if let heir, heir != job.id {

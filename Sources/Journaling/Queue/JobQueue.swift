@@ -21,6 +21,8 @@ struct JobQueue<Files: KnownFiles> {
     var places: [JobID: JobPlace] = [:]
     /// The open jobs that are run for themselves, by rule and path; of each path only the first can be leased.
     var lines: [String: [PathBytes: [JobID]]] = [:]
+    /// The rules that run; nil while nobody has said.
+    var inForce: Set<String>?
     /// Pending jobs of rules that do not run.
     var aside: [JobID: (Job, JobPlace)] = [:]
     /// The rules and paths of running jobs.
@@ -110,6 +112,13 @@ struct JobQueue<Files: KnownFiles> {
         return dropped
     }
 
+    /// Notes the steps of a running job that have succeeded.
+    mutating func note(_ steps: [Outcome], of id: JobID) {
+        guard jobs[id] != nil, places[id] == nil else { return }
+        jobs[id]?.steps = steps
+        changes?.noteOpen(id, hasFacts: false)
+    }
+
     /// Sets what an action itself has left, and keeps of what is known that which a look at the path does not give.
     private mutating func setOwn(_ entry: LedgerEntry) {
         var snapshot = entry.snapshot
@@ -135,7 +144,7 @@ struct JobQueue<Files: KnownFiles> {
     /// Drops the pending job that tells of nothing but this entry.
     private mutating func dropPending(_ entry: LedgerEntry) -> PathBytes? {
         let newest = lines[entry.view]?[entry.path]?.last.flatMap { places[$0] == nil ? nil : jobs[$0] }
-        guard let job = newest ?? pending(entry.view, entry.path), job.attempt == 0, job.event.tail == nil else {
+        guard let job = newest ?? pending(entry.view, entry.path), !job.hasBegun, job.event.tail == nil else {
             return nil
         }
         if let snapshot = entry.snapshot {

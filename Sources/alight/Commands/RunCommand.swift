@@ -82,7 +82,8 @@ struct RunCommand: ParsableCommand {
             reporter.say(.error, Display.text(error.description), help: error.help)
             throw Exit(.runtimeError)
         }
-        let fault = kept.close() ?? summary.journalFault
+        // What could not be kept for a while, and is now, is no fault any more.
+        let fault = kept.close()
         if let fault { reporter.say(.error, Display.text(fault.description), help: fault.help) }
         reporter.end(summary, isKept: kept.file != nil && fault == nil)
         throw Exit(fault == nil ? status(summary) : .runtimeError)
