@@ -44,6 +44,7 @@ struct JournalLook {
     /// - Parameters:
     ///   - path: The journal.
     ///   - copy: Where the copy goes, and stays, for whoever wants to know what the program knew.
+    /// - Throws: When it is no journal that can be read.
     init(copyOf path: PathBytes, to copy: PathBytes) throws {
         for suffix in ["", "-wal"] {
             let other = PathBytes(copy.bytes + Array(suffix.utf8))

@@ -176,7 +176,9 @@ struct EngineFailureTests {
             let isUp = Shared(false)
             let run = EngineRun(
                 [
-                    .sample("r", [tree.path("in/*")], concurrency: 2, retry: RetryPolicy(delay: .milliseconds(1))),
+                    .sample(
+                        "r", [tree.path("in/*")], concurrency: 2,
+                        retry: RetryPolicy(attempts: 1_000, delay: .milliseconds(1))),
                     .sample("other", [tree.path("other/*")]),
                 ]
             ) { _, invocation in
