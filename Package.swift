@@ -66,7 +66,10 @@ let package = Package(
         layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
         layer(
             "Journaling",
-            ["CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", grdb, heap, sqlite]),
+            [
+                "CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", "Settling", grdb,
+                heap, sqlite,
+            ]),
         layer(
             "RuleLoading",
             ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),

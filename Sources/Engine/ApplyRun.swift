@@ -125,6 +125,7 @@ package final class ApplyRun: Sendable {
                 case .stopAtOnce:
                     isStopping = true
                     stopSignal.raise()
+                case .advanced(let job, let steps): journal.note(steps, of: job)
                 case .rescan, .requests: break
                 }
             }

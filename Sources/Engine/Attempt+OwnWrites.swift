@@ -128,7 +128,7 @@ extension Snapshot {
 
 extension Action {
     /// Whether the file may be gone afterwards because of it.
-    fileprivate var mayRemoveInput: Bool { isProgram || !["log", "copy", "index"].contains(name) }
+    var mayRemoveInput: Bool { isProgram || !["log", "copy", "index"].contains(name) }
 
     /// Whether a program outside Alight does the work.
     fileprivate var isProgram: Bool {

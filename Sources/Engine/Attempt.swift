@@ -61,13 +61,15 @@ struct Attempt: Sendable {
     var repeated: Set<JobID> = []
     /// Of jobs that tell of a rewrite, the checksum of the content that was handled last.
     var handled: [JobID: [UInt8]] = [:]
+    /// Called when a step has succeeded that others follow, with all that have.
+    var progress: @Sendable (JobID, [Outcome]) -> Void = { _, _ in }
 
     func run() -> Result {
         let start = ContinuousClock.now
         let started = DiskProbe.now()
         var parts = jobs.map(Part.init)
         for index in parts.indices {
-            if let early = lookAgain(parts[index].job) ?? compareContent(&parts[index].job) { parts[index].end(early) }
+            if let early = lookAgain(&parts[index].job) ?? compareContent(&parts[index].job) { parts[index].end(early) }
         }
         for index in parts.indices where !parts[index].isOver { parts[index].hasBegun = true }
         runSteps(&parts)
@@ -82,7 +84,7 @@ struct Attempt: Sendable {
     // MARK: Before
 
     /// Looks at the path once more before anything is done; nil to go on.
-    private func lookAgain(_ job: Job) -> Ending? {
+    private func lookAgain(_ job: inout Job) -> Ending? {
         // What tells of a moment is as true later on, and text that was added is in the event itself.
         let kind = job.event.kind
         guard kind != .deleted, !kind.isLifecycle, !kind.isRaw, job.event.tail == nil else { return nil }
@@ -94,6 +96,9 @@ struct Attempt: Sendable {
         case .absent where job.event.kind == .moved:
             // The old name is still to be told of: as a deletion, or as a move to where the file is now.
             return .changed
+        case .absent where job.isInterrupted && rule.actions.contains(where: \.mayRemoveInput):
+            // The attempt that was cut off may have moved it away, and not have come to its end.
+            return nil
         case .absent:
             return .outcome(Outcome(.skipped, "it was gone before the action began", code: "gone"))
         case .unreadable(let errno):
@@ -102,7 +107,10 @@ struct Attempt: Sendable {
             guard job.event.kind == .created || job.event.kind == .modified, snapshot.type == .file,
                 !snapshot.hasSameContent(as: job.event.snapshot), !job.isAlone
             else { return nil }
-            return .changed
+            guard job.isInterrupted, rule.whileBusy == .drop else { return .changed }
+            // It changed while the attempt ran that was cut off, and nobody else tells of that.
+            job.event.snapshot = snapshot
+            return nil
         }
     }
 
@@ -154,6 +162,7 @@ struct Attempt: Sendable {
                 if outcome.ending == .succeeded {
                     parts[index].job.steps.append(outcome)
                     parts[index].ending = .outcome(outcome)
+                    if step + 1 < rule.actions.count { progress(parts[index].job.id, parts[index].job.steps) }
                 } else {
                     parts[index].end(.outcome(outcome))
                 }

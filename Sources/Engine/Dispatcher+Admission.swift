@@ -58,6 +58,28 @@ extension Dispatcher {
                     action: rule.actionNames, outcome: outcome, duration: .zero, state: .skipped, pause: nil)))
     }
 
+    /// Ends jobs that were cut off again and again by the end of Alight, which they may be the cause of.
+    func endCutOff(_ jobs: [Job], _ rule: Rule) -> [Job] {
+        jobs.filter { job in
+            guard job.isInterrupted, job.attempt > rule.retry.attempts + Self.mostCuts else { return true }
+            let message =
+                "\(job.attempt - 1) attempts were cut off by the end of Alight, which this may be the cause of"
+            let outcome = Outcome(.failed, message, code: "cut-off")
+            _ = journal.record(job, nil, .ended(.dead, outcome), [])
+            report(
+                .attempt(
+                    AttemptReport(
+                        time: DiskProbe.now(), rule: job.rule, event: job.event.kind, path: job.event.path,
+                        from: job.event.from, job: job.id, attempt: job.attempt - 1,
+                        maximumAttempts: rule.retry.attempts, action: rule.actionNames, outcome: outcome,
+                        duration: .zero, state: .dead, pause: nil)))
+            return false
+        }
+    }
+
+    /// How often beyond its attempts a job may be cut off.
+    private static var mostCuts: Int { 5 }
+
     /// Puts jobs back whose paths have had a run too lately; they rest, and newer ones are merged into them.
     ///
     /// Another attempt has a pause of its own.

@@ -104,7 +104,7 @@ struct Dispatcher: ~Copyable {
                 if jobs.count < limit { windows[name]?.close() }
                 guard !jobs.isEmpty else { continue }
                 isProgress = true
-                let warm = putBackCooling(jobs, at: now)
+                let warm = putBackCooling(endCutOff(jobs, rule), at: now)
                 if !warm.isEmpty { prepare(warm, rule, at: now) }
             }
         }
@@ -127,6 +127,7 @@ struct Dispatcher: ~Copyable {
             restarts[jobs[0].id] = stop
         }
         var attempt = Attempt(jobs: jobs, rule: rule, perform: perform, stop: stop, log: log)
+        attempt.progress = { [mailbox] in mailbox.post(.advanced($0, $1)) }
         for job in jobs {
             let path = job.event.path
             if let change = changes[rule.name]?.removeValue(forKey: path),

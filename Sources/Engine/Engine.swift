@@ -106,6 +106,7 @@ package final class Engine: Sendable {
             views: ruleset.views(beginning: journal, isOnce: options.isOnce), ledger: journal,
             isPatient: !options.isOnce
         ) { [report] in report(.remark($0)) }
+        for (rule, jobs) in journal.waiting.sorted(by: { $0.key < $1.key }) { report(.waiting(rule: rule, jobs: jobs)) }
         let away = journal.mounts.filter(\.isAway)
         reconciler.noteAway(away.map(\.point))
         noteMounts(keeping: away)
@@ -129,6 +130,7 @@ package final class Engine: Sendable {
                     guard let view = ruleset.index(of: result.rule) else { continue }
                     for job in returned { reconciler.addReturned(job.event, view: view, at: now) }
                     for part in result.parts { reconciler.addTaken(part.job.event.path, view: view, at: now) }
+                case .advanced(let job, let steps): journal.note(steps, of: job)
                 case .rescan: watcher.rescan()
                 case .requests: takeRequests(at: now)
                 case .stop: begin(.draining, &state, now)

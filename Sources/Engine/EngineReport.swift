@@ -24,6 +24,8 @@ package enum EngineReport: Sendable {
     case watching(WatchReport)
     /// Something about a path that can't be told yet.
     case remark(Reconciler.Remark)
+    /// Jobs of a rule that does not run wait until it does.
+    case waiting(rule: String, jobs: Int)
     /// A file that a person wants a rule to be run for, and there is no such rule.
     case refused(rule: String, path: PathBytes)
     /// The journal can't be read or written; nil when it can be again.

@@ -7,11 +7,11 @@ package import Rules
 package struct Lanes {
     private let limit: Int
     /// By the first job of each attempt.
-    private var running: [JobID: (rule: String, paths: [PathBytes])] = [:]
+    private var running: [JobID: (rule: String, paths: [PathBytes], former: [PathBytes])] = [:]
     private var perRule: [String: Int] = [:]
     /// The attempts, by the paths that their actions work on.
     private var owners: [PathBytes: JobID] = [:]
-    /// The paths that an action works on.
+    /// The paths that an action works on, and those from which they were moved.
     package private(set) var busy: Set<PathBytes> = []
     /// The rule that was served last, after which the next round begins.
     private var last = ""
@@ -37,18 +37,21 @@ package struct Lanes {
     /// Notes an attempt at jobs of one rule, several in a batch.
     package mutating func start(_ jobs: [Job]) {
         guard let first = jobs.first else { preconditionFailure("an attempt without a job") }
-        running[first.id] = (first.rule, jobs.map(\.event.path))
+        let former = jobs.compactMap(\.event.from)
+        running[first.id] = (first.rule, jobs.map(\.event.path), former)
         perRule[first.rule, default: 0] += 1
-        busy.formUnion(jobs.map(\.event.path))
+        busy.formUnion(jobs.map(\.event.path) + former)
         for job in jobs { owners[job.event.path] = first.id }
         last = first.rule
     }
 
     /// Notes the end of the attempt whose first job this is.
     package mutating func end(_ id: JobID) {
-        guard let (rule, paths) = running.removeValue(forKey: id) else { preconditionFailure("an end without a start") }
+        guard let (rule, paths, former) = running.removeValue(forKey: id) else {
+            preconditionFailure("an end without a start")
+        }
         perRule[rule, default: 1] -= 1
-        busy.subtract(paths)
+        busy.subtract(paths + former)
         for path in paths { owners[path] = nil }
     }
 

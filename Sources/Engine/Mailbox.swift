@@ -1,10 +1,13 @@
 import FileWatching
+import Rules
 import Synchronization
 
 /// What other threads send to the engine's thread, and how it sleeps.
 final class Mailbox: Sendable {
     enum Message: Sendable {
         case ended(Attempt.Result)
+        /// Steps of a job have succeeded, and others follow.
+        case advanced(JobID, [Outcome])
         case stop
         case stopAtOnce
         case rescan

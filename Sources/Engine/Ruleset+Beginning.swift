@@ -16,19 +16,22 @@ extension Ruleset {
     func views(beginning journal: any Journal, isOnce: Bool) -> [View] {
         let records = rules.map { RuleRecord(name: $0.name, formerly: $0.formerly, selection: $0.selection) }
         let starts = journal.begin(records, at: DiskProbe.now())
-        return rules.map { View($0, beginning: $0.beginning(starts[$0.name] ?? .fresh, isOnce: isOnce)) }
+        let last = journal.lastKept
+        return rules.map { rule in
+            View(rule, beginning: rule.beginning(starts[rule.name] ?? .fresh, isOnce: isOnce, last: last))
+        }
     }
 }
 
 extension Rule {
     /// What is news at the first listing.
-    fileprivate func beginning(_ start: RuleStart, isOnce: Bool) -> Beginning {
+    fileprivate func beginning(_ start: RuleStart, isOnce: Bool, last: Timestamp?) -> Beginning {
         let isWanted = isOnce || existing == .process
         if start == .fresh { return isWanted ? .told : .silent }
-        guard catchUp else { return .renewed }
         return switch start {
-        case .fresh, .resumed: .compared(since: nil)
         case .unfinished(let began): .compared(since: isWanted ? nil : began)
+        case _ where !catchUp && !isOnce: .renewed(since: last)
+        case .fresh, .resumed: .compared(since: nil)
         case .reselected(let last): .compared(since: isOnce ? nil : last)
         }
     }

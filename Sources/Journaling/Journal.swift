@@ -24,6 +24,9 @@ package protocol Journal: Ledger, Sendable {
     /// Notes that all that the roots of the rules held at the start has been compared, or taken as known.
     func noteStarted(at now: Timestamp)
 
+    /// When an earlier run kept something last; nil when there was none.
+    var lastKept: Timestamp? { get }
+
     /// The mount points that files of the rules lay below, when somebody noted them last.
     var mounts: [MountRecord] { get }
 
@@ -62,7 +65,7 @@ package protocol Journal: Ledger, Sendable {
     /// - Parameters:
     ///   - rule: The rule's name.
     ///   - limit: The most jobs to take.
-    ///   - busy: Paths to pass over: a path has one action at a time.
+    ///   - busy: Paths to pass over: a path has one action at a time, and a move waits for its old name too.
     ///   - now: The present.
     /// - Returns: The jobs, their attempts counted up; fewer than `limit` when no more are due.
     func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]
@@ -85,6 +88,14 @@ package protocol Journal: Ledger, Sendable {
     func record(
         _ job: Job, _ attempt: AttemptRecord?, _ disposition: Disposition, _ ownWrites: [LedgerEntry]
     ) -> [PathBytes]
+
+    /// Notes the steps of a running job that have succeeded, so that a next attempt goes on after them.
+    ///
+    /// A job that has ended since is left alone.
+    func note(_ steps: [Outcome], of job: JobID)
+
+    /// How many jobs wait for rules that do not run, by the rule's name.
+    var waiting: [String: Int] { get }
 
     /// When the first pending job that is not due yet becomes due.
     func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant?

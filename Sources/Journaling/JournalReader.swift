@@ -15,6 +15,7 @@ package final class JournalReader: Sendable {
     /// - Throws: When there is none, when it is no journal or one of a newer
     ///   Alight, when it is damaged or can't be read.
     package init(_ path: PathBytes) throws(JournalFault) {
+        let path = JournalFile.resolve(path)
         self.path = path
         try Self.check(path)
         database = try Self.open(path)
@@ -64,9 +65,10 @@ package final class JournalReader: Sendable {
             let database = try DatabaseQueue(path: name(of: path), configuration: configuration)
             _ = try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") }
             return database
-        } catch let error as DatabaseError where error.resultCode == .SQLITE_CANTOPEN && isWhole(path) {
+        } catch let error as DatabaseError where [.SQLITE_CANTOPEN, .SQLITE_READONLY].contains(error.resultCode) {
             // SQLite wants to put its -shm file beside a journal, and can't where nobody may write. As nobody
             // can have written to the file without that, it may be read as if it never changed.
+            guard isWhole(path) else { throw notWhole(path) }
             do {
                 return try DatabaseQueue(path: uri(of: path) + "?immutable=1", configuration: configuration)
             } catch {
@@ -152,6 +154,12 @@ extension JournalReader {
             help: "run `alight run` once, which brings it up to date")
     }
 
+    private static func notWhole(_ path: PathBytes) -> JournalFault {
+        JournalFault(
+            mayPass: false, description: "the journal '\(path)' can't be read, since its folder can't be written to",
+            help: "copy it, with '\(path)-wal' beside it, to a folder of your own, and name the copy with --journal")
+    }
+
     /// What an error of SQLite means.
     private static func fault(_ error: any Error, _ path: PathBytes) -> JournalFault {
         if let fault = error as? JournalFault { return fault }
@@ -162,7 +170,7 @@ extension JournalReader {
             return JournalFault(
                 mayPass: false, description: "the journal '\(path)' is damaged: \(error.message ?? "\(error)")",
                 help: "put a copy of it back, or move it away: the next run begins a new one")
-        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
+        case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
             return JournalFault(
                 mayPass: false, description: "the journal '\(path)' can't be written",
                 help: "run it as the user that Alight runs as, or as root")
@@ -174,11 +182,6 @@ extension JournalReader {
             return JournalFault(
                 mayPass: true, description: "the journal '\(path)' can't be written: no room is left on its disk",
                 help: "make room")
-        case .SQLITE_CANTOPEN:
-            return JournalFault(
-                mayPass: false,
-                description: "the journal '\(path)' can't be opened, since its folder can't be written to",
-                help: "copy it, with the files '-wal' and '-shm' beside it, to a folder of your own, and name that")
         default: return unreadable(path, error.message ?? "\(error)")
         }
     }

@@ -31,6 +31,8 @@ package final class MemoryJournal: Journal {
 
     package func noteStarted(at now: Timestamp) {}
 
+    package var lastKept: Timestamp? { nil }
+
     package var mounts: [MountRecord] { [] }
 
     package func noteMounts(_ mounts: [MountRecord]) {}
@@ -68,6 +70,10 @@ package final class MemoryJournal: Journal {
     ) -> [PathBytes] {
         queue.withLock { $0.record(job, attempt, disposition, ownWrites) }
     }
+
+    package func note(_ steps: [Outcome], of job: JobID) { queue.withLock { $0.note(steps, of: job) } }
+
+    package var waiting: [String: Int] { [:] }
 
     package func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         queue.withLock { $0.nextDue(after: now) }

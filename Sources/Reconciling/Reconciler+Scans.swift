@@ -141,17 +141,22 @@ extension Reconciler {
         }
     }
 
-    /// Takes for known what became of a path while nobody looked.
-    private mutating func renew(_ path: PathBytes, _ view: View) {
-        guard let root = view.filter.root(taking: path.bytes), let before = known(view, path) else { return }
+    /// Takes for known what became of a path while nobody looked, if the view wants that.
+    ///
+    /// - Returns: False when it is to be told.
+    private mutating func renew(_ path: PathBytes, _ view: View) -> Bool {
+        guard case .renewed = view.beginning, let root = view.filter.root(taking: path.bytes) else { return false }
+        guard let before = known(view, path) else { return true }
         switch sight(of: path, view) {
         case .present(let snapshot) where view.types.contains(snapshot.type):
+            guard view.renews(snapshot) else { return false }
             set(view, path, baseline(of: path, snapshot, for: view))
         case .present: set(view, path, nil)
         case .absent:
             if isInSight(path, before, root: PathBytes(root)) { set(view, path, nil) }
         case .unreadable: break
         }
+        return true
     }
 
     /// What has to be known of a path that is there at the start.
@@ -204,11 +209,8 @@ extension Reconciler {
                 }
                 differing.append(path)
             }
-            if origin == .scan, views[index].beginning == .renewed {
-                for path in differing { renew(path, views[index]) }
-                continue
-            }
             for path in differing {
+                if origin == .scan, renew(path, views[index]) { continue }
                 var note = Note(signs: signs.union([.vanished, .listed]), origin: origin)
                 note.scan = scan
                 add(Key(path: path, policy: policyOfView[index]), note, at: now)

@@ -14,7 +14,10 @@ package enum Beginning: Sendable, Hashable {
     /// to it since: it was there before, and the view did not look at it then.
     case compared(since: Timestamp?)
     /// Nothing, whatever the ledger knows: what is there takes the place of that.
-    case renewed
+    ///
+    /// With a time, what has happened up to then is news all the same: somebody
+    /// looked, and did not come to tell it.
+    case renewed(since: Timestamp?)
 }
 
 /// What one rule, or one observer, wants to be told: which paths, what about them, and when.
@@ -53,6 +56,13 @@ package struct View: Sendable {
         }
     }
 
+    /// Whether what became of a known path is to be known in silence.
+    func renews(_ snapshot: Snapshot?) -> Bool {
+        guard case .renewed(let since) = beginning else { return false }
+        guard let since, let snapshot else { return true }
+        return since < snapshot.changed
+    }
+
     /// Whether the ledger may know something of an earlier run, with which the first listing has to be compared.
     var hasPast: Bool {
         switch beginning {
@@ -64,8 +74,9 @@ package struct View: Sendable {
     /// Whether a path that the first listing finds, and that is unknown, is news.
     func tellsFound(_ snapshot: Snapshot) -> Bool {
         switch beginning {
-        case .silent, .renewed: false
+        case .silent: false
         case .told: true
+        case .renewed: !renews(snapshot)
         case .compared(let since): since.map { $0 < snapshot.changed } ?? true
         }
     }

@@ -25,6 +25,12 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
 
     package init(_ text: String) { description = text }
 
+    /// Whether it is one that this type makes, of which other names can be made.
+    package var isWellFormed: Bool {
+        description.utf8.count == 26
+            && description.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+    }
+
     /// Makes an id that nobody else makes.
     package init(now: Timestamp) {
         self.init(now: now, random: (UInt64.random(in: 0...UInt64.max), UInt16.random(in: 0...UInt16.max)))

@@ -41,6 +41,11 @@ package enum DiskProbe {
         }
     }
 
+    /// Which file is at the path; nil when there is none, or it can't be looked at.
+    package static func identity(of path: PathBytes) -> FileIdentity? {
+        if case .present(let snapshot) = look(at: path) { snapshot.identity } else { nil }
+    }
+
     /// The path without symbolic links; nil when there is nothing of that name.
     package static func resolve(_ path: PathBytes) -> PathBytes? {
         guard let resolved = path.withCString({ realpath($0, nil) }) else { return nil }

@@ -24,7 +24,8 @@ struct OpenJournal {
         case .file(let path):
             let disk = try DiskJournal(at: path, now: DiskProbe.now())
             journal = disk
-            file = path
+            // Its other files lie beside the file itself, wherever a link to it is.
+            file = DiskProbe.resolve(path) ?? path
             self.disk = disk
         }
     }

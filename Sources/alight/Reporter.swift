@@ -50,6 +50,11 @@ struct Reporter: Sendable {
             say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
         case .remark(.unreadable(let path, let errno)):
             say(.error, "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")
+        case .waiting(let rule, let jobs):
+            say(
+                .warning, "\(Self.count(jobs, "job")) of a rule that is not among these, kept until it is",
+                help: "if it has another name now, write there 'formerly: \(Display.text(rule))'",
+                facts: ["rule": rule])
         case .refused(let rule, let path):
             say(
                 .warning, "asked to run for '\(Display.path(path))', but there is no such rule",

@@ -17,7 +17,7 @@ struct ApplyCommandTests {
             retry: { attempts: 1 }
             action:
               shell: |
-                case "$ALIGHT_PATH" in *bad*) echo no good >&2; exit 65;; *slow*) sleep 60;; esac
+                case "$ALIGHT_PATH" in */bad*) echo no good >&2; exit 65;; */slow*) sleep 60;; esac
                 printf '%s\\n' "$ALIGHT_PATH" >>out/list
           - name: others
             path: in/*

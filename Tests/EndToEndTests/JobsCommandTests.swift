@@ -178,6 +178,43 @@ struct JobsCommandTests {
         }
     }
 
+    @Test func `a journal is listed where nobody may write`() throws {
+        try withTempTree { (tree) throws in
+            let root = tree.root
+            let folder = root.appending("kept")
+            TestFile.makeFolder(folder)
+            let file = try JournalFile(folder.appending("journal.db"))
+            try file.add(Self.jobs)
+            try file.close()
+            #expect(root.withCString { chmod($0, 0o755) } == 0)
+            #expect(folder.withCString { chmod($0, 0o555) } == 0)
+            #expect(file.path.withCString { chmod($0, 0o444) } == 0)
+            // Root may write anywhere.
+            var words = geteuid() == 0 ? ScenarioRunner.asOrdinaryUser : []
+            if geteuid() == 0, ScenarioRunner.ordinaryUserProblem != nil { words = [] }
+            words.append(Places.alight.description)
+            func run(_ arguments: [String]) -> RunningProgram {
+                let program = RunningProgram(
+                    "/usr/bin/env", words + arguments + ["--journal", "kept/journal.db"], in: root,
+                    environment: JournalCommand.environment, output: root.appending("run"))
+                _ = program.wait()
+                return program
+            }
+            let listed = run(["jobs"])
+            #expect(listed.lines.count == 6, "\(listed.error)")
+            if words.count > 1 || geteuid() != 0 {
+                let refused = run(["retry", "--all"])
+                #expect(refused.exitStatus() == 1)
+                #expect(refused.error.hasPrefix("error: the journal '\(file.path)' can't be written\n"))
+                // What has not been moved into the file is not to be passed over in silence.
+                #expect(folder.withCString { chmod($0, 0o755) } == 0)
+                TestFile.write(PathBytes(file.path.bytes + Array("-wal".utf8)), "x")
+                #expect(folder.withCString { chmod($0, 0o555) } == 0)
+                #expect(run(["jobs"]).error.contains("can't be read, since its folder can't be written to"))
+            }
+        }
+    }
+
     @Test func `the usual journal is in the user's state`() {
         withTempTree { tree in
             for (environment, place) in [

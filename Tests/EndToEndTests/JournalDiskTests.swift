@@ -43,7 +43,7 @@ struct JournalDiskTests {
                 return program.error.contains("the disk is full")
             }
             #expect(isFull, "\(program.error)")
-            #expect(program.error.contains("no action is begun until it can be"), "\(program.error)")
+            #expect(program.error.contains("nothing more is begun until it can be written again"), "\(program.error)")
             #expect(program.error.contains("help: make room on the disk"), "\(program.error)")
             let begun = program.lines.count
             for number in 0..<50 { TestFile.write(tree.path("in/late \(number)"), "x") }

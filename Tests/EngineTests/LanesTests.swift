@@ -30,6 +30,17 @@ struct LanesTests {
         #expect(lanes.busy == ["/b", "/c"])
     }
 
+    @Test func `of a moved file both names are busy, but only the new one is worked on`() {
+        var lanes = Lanes(limit: 3)
+        let job = Job(id: JobID("1"), rule: "r", event: .sample(.moved, "/b", from: "/a"))
+        lanes.start([job])
+        #expect(lanes.busy == ["/a", "/b"])
+        #expect(lanes.attempt(of: "r", at: "/b") == job.id)
+        #expect(lanes.attempt(of: "r", at: "/a") == nil)
+        lanes.end(job.id)
+        #expect(lanes.busy.isEmpty)
+    }
+
     @Test func `rules take turns, beginning after the one served last`() {
         var lanes = Lanes(limit: 9)
         #expect(lanes.round(["b", "a", "c"]) == ["a", "b", "c"])

@@ -53,7 +53,8 @@ struct BeginningTests {
         try withTempTree { tree in
             let ledger = try Self.known(tree)
             Self.change(tree)
-            var desk = try Desk(tree.root, settle: Self.policy, beginning: .renewed, ledger: ledger, isReady: false)
+            var desk = try Desk(
+                tree.root, settle: Self.policy, beginning: .renewed(since: nil), ledger: ledger, isReady: false)
             desk.list(["same", "more", "other", "new"])
             desk.wait()
             #expect(desk.words() == [])

@@ -127,7 +127,7 @@ package final class ScenarioRunner {
     }
 
     /// Words that make the program after them an ordinary user's.
-    private static let asOrdinaryUser = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    package static let asOrdinaryUser = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
     /// Why scenarios can't be played as an ordinary user here; nil when they can.
     package static let ordinaryUserProblem: String? = {

@@ -1,5 +1,6 @@
 package import FileEvents
 import Glibc
+import Rules
 
 /// Makes the empty folder that each attempt works in, and removes it with all that is left there.
 package struct ScratchFolders: Sendable {
@@ -34,6 +35,7 @@ package struct ScratchFolders: Sendable {
 
     /// Removes what an attempt that was cut off has left, if there is anything and it can be removed.
     package func discard(for job: String) {
+        guard JobID(job).isWellFormed else { return }
         let folder = folder(for: job)
         guard folder.withCString({ access($0, F_OK) }) == 0, (try? prepareBase()) != nil else { return }
         try? remove(folder)

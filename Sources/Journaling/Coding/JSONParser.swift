@@ -36,9 +36,12 @@ struct JSONParser {
         return value
     }
 
+    /// More than Foundation takes in, by which the responses of plugins are read: what is kept can be read again.
+    private static let deepest = 1_000
+
     private mutating func value() -> JSONValue? {
         skipSpace()
-        guard place < bytes.count, depth < 200 else { return nil }
+        guard place < bytes.count, depth < Self.deepest else { return nil }
         depth += 1
         defer { depth -= 1 }
         switch bytes[place] {

@@ -35,6 +35,8 @@ package final class DiskJournal: Journal {
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
         try JournalFile.makeFolder(of: path)
+        // Whatever name it is called by, it is one file with one lock.
+        let path = JournalFile.resolve(path)
         let lock = try JournalLock(of: path)
         try JournalFile.prepare(path)
         let state: DiskState
@@ -84,6 +86,8 @@ package final class DiskJournal: Journal {
     }
 
     package func noteStarted(at now: Timestamp) { guarded.withLock { $0.state?.rules.noteStarted() } }
+
+    package var lastKept: Timestamp? { guarded.withLock { $0.state.map { Timestamp(columnValue: $0.kept) } } }
 
     package var mounts: [MountRecord] { guarded.withLock { $0.state?.mounts.records ?? [] } }
 
@@ -145,6 +149,16 @@ package final class DiskJournal: Journal {
         _ job: Job, _ attempt: AttemptRecord?, _ disposition: Disposition, _ ownWrites: [LedgerEntry]
     ) -> [PathBytes] {
         guarded.withLock { $0.state?.queue.record(job, attempt, disposition, ownWrites) ?? [] }
+    }
+
+    package func note(_ steps: [Outcome], of job: JobID) {
+        guarded.withLock { $0.state?.queue.note(steps, of: job) }
+    }
+
+    package var waiting: [String: Int] {
+        guarded.withLock { guarded in
+            (guarded.state?.queue.aside.values.map(\.0.rule) ?? []).reduce(into: [:]) { $0[$1, default: 0] += 1 }
+        }
     }
 
     package func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {

@@ -3,6 +3,7 @@ import GRDB
 import PluginProtocol
 import Reconciling
 import Rules
+import Settling
 
 /// All that a journal on disk holds; it belongs to whoever holds the journal's lock.
 struct DiskState {
@@ -20,6 +21,8 @@ struct DiskState {
     let kept: Int64
     /// Whether rules run: else nothing is watched, and what happens is not known.
     var hasBegun = false
+    /// Which file it is, by which it is missed when somebody removes it.
+    private let identity: FileIdentity?
     /// How many jobs were running when the run before was cut off.
     private(set) var interrupted = 0
     /// The jobs of which a program may have left something: those, and others that have not been run again since.
@@ -39,6 +42,7 @@ struct DiskState {
         self.path = path
         self.lock = lock
         self.connection = connection
+        identity = DiskProbe.identity(of: path)
         let parts = try connection.writeWithoutTransaction { database in
             let facts = try Self.facts(database)
             let run = (facts["run"] ?? 0) + 1
@@ -87,8 +91,10 @@ struct DiskState {
         let rows = try jobs.openJobs()
         for row in rows where row.state == .pending {
             if row.job.isInterrupted { cutOff.append(row.job.id) }
-            queue.insert(
-                row.job, due: row.due.map { clocks.instant(of: $0) } ?? clocks.instant, sequence: row.position)
+            // Nothing but a failed attempt makes a job wait for long, and the clock may have been set back since.
+            let isNew = row.job.attempt == 0 && row.job.previous == nil
+            let due = isNew ? nil : row.due.map { clocks.instant(of: $0) }
+            queue.insert(row.job, due: due ?? clocks.instant, sequence: row.position)
         }
         for row in rows where row.state == .running {
             interrupted += 1
@@ -120,6 +126,13 @@ struct DiskState {
         if fault == nil, let error = queue.files.fault { note(error, isReading: true) }
         if let fault { return fault }
         guard isChanged else { return nil }
+        if identity != DiskProbe.identity(of: path) {
+            let fault = JournalFault(
+                mayPass: false, description: "the journal '\(path)' was removed or exchanged while Alight had it open",
+                help: "put it back if it was moved; what was done since is not in it, and may be done again")
+            self.fault = fault
+            return fault
+        }
         do {
             do {
                 try write(clocks)

@@ -38,7 +38,7 @@ final class HistoryPruning {
         oldest = try SQLStatement(
             """
             SELECT id, ended FROM jobs
-            WHERE ended >= ? AND ended <= ? AND ended IS NOT NULL AND state IN ('succeeded', 'skipped')
+            WHERE state IN ('succeeded', 'skipped') AND ended >= ? AND ended <= ?
             ORDER BY ended LIMIT ?
             """, in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
@@ -46,10 +46,7 @@ final class HistoryPruning {
         count =
             try Int.fetchOne(
                 database,
-                sql: """
-                    SELECT (SELECT count(*) FROM jobs WHERE ended IS NOT NULL)
-                        - (SELECT count(*) FROM jobs WHERE state = 'dead')
-                    """) ?? 0
+                sql: "SELECT count(*) FROM jobs WHERE state IN ('succeeded', 'skipped')") ?? 0
         countAfterCommit = count
     }
 

@@ -20,6 +20,7 @@ final class JobTable {
     private let update: SQLStatement
     private let delete: SQLStatement
     private let attempt: SQLStatement
+    private let forget: SQLStatement
     private let open: SQLStatement
     private let byID: SQLStatement
 
@@ -50,6 +51,12 @@ final class JobTable {
             INSERT OR REPLACE INTO attempts
                 (job, started, number, duration, outcome, message, code, status, signal, log, request)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """, in: database)
+        // Of a job that is not ready again and again the last attempts are kept.
+        forget = try SQLStatement(
+            """
+            DELETE FROM attempts WHERE job = ?1 AND started <
+                (SELECT started FROM attempts WHERE job = ?1 ORDER BY started DESC LIMIT 1 OFFSET 19)
             """, in: database)
         open = try SQLStatement(
             "SELECT \(Self.columns) FROM jobs WHERE state IN ('pending', 'running')", in: database)
@@ -159,5 +166,6 @@ final class JobTable {
             row.bind(outcome.log.isEmpty ? nil : outcome.log)
             row.bind(outcome.process?.request)
         }
+        if outcome.ending == .notReady { try forget.run { $0.bind(job.description) } }
     }
 }

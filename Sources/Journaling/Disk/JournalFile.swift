@@ -1,6 +1,7 @@
 import FileEvents
 import GRDB
 import Glibc
+import Settling
 
 /// The file of a journal before it is used: found or made, judged, and opened.
 enum JournalFile {
@@ -8,6 +9,11 @@ enum JournalFile {
     private static let smallSize = 8 << 20
     /// Up to this size it is checked when the last run was cut off: it takes about a second.
     private static let checkedSize = 256 << 20
+
+    /// The file's name without symbolic links, by which its lock is found; it need not exist yet.
+    static func resolve(_ path: PathBytes) -> PathBytes {
+        DiskProbe.resolve(path) ?? DiskProbe.resolve(path.parent)?.appending(path.lastComponent) ?? path
+    }
 
     // MARK: Before SQLite sees it
 

@@ -57,10 +57,13 @@ struct JobQueue<Files: KnownFiles> {
         while taken.count < limit, let place = lane.ready.popMin() {
             // A place that is not the job's any more was left behind.
             guard var job = jobs[place.job], places[place.job] == place, hasTurn(job) else { continue }
-            guard busy.insert(job.event.path).inserted else {
+            // What is told of a file's old name has to come before or after its move, not beside it.
+            let paths = [job.event.path, job.event.from].compactMap(\.self)
+            guard busy.isDisjoint(with: paths) else {
                 passed.append(place)
                 continue
             }
+            busy.formUnion(paths)
             job.attempt += 1
             jobs[job.id] = job
             places[job.id] = nil
@@ -110,6 +113,13 @@ struct JobQueue<Files: KnownFiles> {
         }
         leaveLine(job)
         return dropped
+    }
+
+    /// Notes the steps of a running job that have succeeded.
+    mutating func note(_ steps: [Outcome], of id: JobID) {
+        guard jobs[id] != nil, places[id] == nil else { return }
+        jobs[id]?.steps = steps
+        changes?.noteOpen(id, hasFacts: false)
     }
 
     /// Sets what an action itself has left, and keeps of what is known that which a look at the path does not give.

@@ -57,7 +57,7 @@ CREATE TABLE jobs (
     code TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
-CREATE INDEX jobs_ended ON jobs (ended) WHERE ended IS NOT NULL;
+CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
 CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
 
 CREATE TABLE attempts (
