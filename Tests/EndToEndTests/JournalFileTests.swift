@@ -220,7 +220,52 @@ struct JournalFileTests {
         }
     }
 
-    // MARK: What a kill leaves
+    @Test(
+        .enabled(if: ScenarioRunner.ordinaryUserProblem == nil || geteuid() != 0),
+        arguments: ["file", "folder"])
+    func `a journal that may not be written is told at the start`(_ what: String) {
+        withTempTree { tree in
+            let journal = Self.fill(tree)
+            let folder = journal.parent
+            let names = TestFile.names(in: folder)
+            _ = tree.root.withCString { chmod($0, 0o755) }
+            for path in [folder] + names.map({ folder.appending($0) }) {
+                if geteuid() == 0 { _ = path.withCString { lchown($0, 65534, 65534) } }
+            }
+            _ = what == "file" ? journal.withCString { chmod($0, 0o400) } : folder.withCString { chmod($0, 0o500) }
+            if what == "folder" {
+                // Without the lock of the run before it would have to be made.
+                _ = PathBytes(journal.bytes + Array("-lock".utf8)).withCString { unlink($0) }
+            }
+            let before = Self.contents(folder)
+            let asOrdinaryUser =
+                geteuid() == 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : []
+            let words = [Places.alight.description, "run", "rules.yaml", "--journal", "state/journal.db"]
+            let program = RunningProgram(
+                "/usr/bin/env", asOrdinaryUser + words, in: tree.root, output: tree.path("run"))
+            #expect(program.wait() == 1, "\(program.error)")
+            #expect(program.error.contains("can't be written: Permission denied\n    help: "), "\(program.error)")
+            #expect(Self.contents(folder) == before)
+        }
+    }
+
+    // MARK: What a stop and a kill leave
+
+    @Test func `what comes in a storm while it is stopped is told once`() {
+        withTempTree { tree in
+            let program = Self.start(tree)
+            Self.awaitReady(program)
+            program.signal(SIGSTOP)
+            for number in 0..<3000 { TestFile.write(tree.path("in/file \(number)"), "x") }
+            program.signal(SIGCONT)
+            for number in 3000..<4000 { TestFile.write(tree.path("in/file \(number)"), "x") }
+            #expect(Deadline.wait(within: .seconds(60)) { program.lines.count >= 4000 }, "\(program.error)")
+            Self.stop(program)
+            let names = program.lines.compactMap { $0.split(separator: ":").last.map(String.init) }
+            #expect(names.count == 4000)
+            #expect(Set(names).count == 4000)
+        }
+    }
 
     @Test func `the folder of an attempt that was cut off is removed, though nothing is run in it again`() {
         withTempTree { tree in
