@@ -311,7 +311,8 @@ struct JournalFileTests {
         var locks: Set<String> = []
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ")
-            guard words.count == 8, words[1] == "POSIX", words[4] == "\(process)" else { continue }
+            // A lock for writing is there for the moment of a commit alone.
+            guard words.count == 8, words[1] == "POSIX", words[3] == "READ", words[4] == "\(process)" else { continue }
             locks.insert("\(words[3]) \(words[5])")
         }
         return locks
