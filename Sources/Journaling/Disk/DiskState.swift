@@ -93,8 +93,8 @@ struct DiskState {
             if row.job.isInterrupted { cutOff.append(row.job.id) }
             // Nothing but a failed attempt makes a job wait for long, and the clock may have been set back since.
             let isNew = row.job.attempt == 0 && row.job.previous == nil
-            let due = isNew ? nil : row.due.map { clocks.instant(of: $0) }
-            queue.insert(row.job, due: due ?? clocks.instant, sequence: row.position)
+            let due = row.due.map { clocks.instant(of: $0) } ?? clocks.instant
+            queue.insert(row.job, due: isNew ? min(due, clocks.instant) : due, sequence: row.position)
         }
         for row in rows where row.state == .running {
             interrupted += 1
