@@ -296,7 +296,8 @@ struct JournalFileTests {
             #expect(TestFile.exists(folder))
             first.signal(SIGKILL)
             #expect(first.wait() == 137)
-            _ = tree.path("in/a").withCString { unlink($0) }
+            // The rule of that name is no more: its job waits.
+            TestFile.write(tree.path("rules.yaml"), rules.replacing("sleeper", with: "other"))
             let second = run(tree.root, "second")
             Self.awaitReady(second)
             #expect(second.error.contains("1 job cut off when Alight ended last"), "\(second.error)")
