@@ -117,6 +117,9 @@ package final class Engine: Sendable {
         var now = ContinuousClock.now
         var late: [Hint] = []
         takeRequests(at: now)
+        // That the rules have begun is kept before they are said to be ready: what comes from then on is news to the
+        // next run as well.
+        keep(&dispatcher, &state, at: now)
 
         while true {
             let messages = mailbox.take(
