@@ -22,6 +22,10 @@ extension Dispatcher {
         for part in result.parts {
             let job = part.job
             guard case .outcome(var outcome) = part.ending else {
+                if let (resting, due) = awaitingDifference(job, rule, at: now) {
+                    _ = journal.record(resting, nil, .early(due: due), [])
+                    continue
+                }
                 report(.superseded(rule: rule.name, job: job.id, path: job.event.path))
                 _ = journal.record(job, nil, .returned(at: now), [])
                 // Of a move the old name is left to be told, which no job of the new name does.
@@ -56,6 +60,27 @@ extension Dispatcher {
         let (sign, message) = Self.sign(of: result.parts)
         noteSign(sign, rule, first, message, at: now)
         return returned
+    }
+
+    /// The job as it waits for what its file is now, or for its file to be gone; nil if it is not to wait.
+    ///
+    /// An action has begun with it before, so somebody was told of the file as it
+    /// was. What it is now is a difference from that, which takes the job's place
+    /// when it has settled. Where the rule is not told of that difference, the ledger
+    /// knows the file as it is then, and the job is run for it as that. A newer job
+    /// that is there already does the work, whatever is decided here.
+    private func awaitingDifference(
+        _ job: Job, _ rule: Rule, at now: ContinuousClock.Instant
+    ) -> (Job, due: ContinuousClock.Instant)? {
+        let path = job.event.path
+        guard job.attempt > 1 || job.isInterrupted, !job.isAlone, rule.root(taking: path) != nil,
+            let known = journal.snapshot(view: rule.name, path: path)
+        else { return nil }
+        if known.hasSameContent(as: job.event.snapshot) { return (job, now + .seconds(2)) }
+        guard job.event.kind != .moved, job.event.snapshot.changed < known.changed else { return nil }
+        var job = job
+        job.event.snapshot = known
+        return (job, now)
     }
 
     /// Tells of the content of a moved file that changed before anyone was told of the move.
