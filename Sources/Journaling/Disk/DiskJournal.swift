@@ -27,17 +27,20 @@ package final class DiskJournal: Journal {
     /// - Parameters:
     ///   - path: Where the file lies.
     ///   - now: The present.
+    ///   - isBrief: Whether it is closed again at once, so that others wait for that.
     ///   - retention: How much is kept of jobs that have ended.
     ///   - clock: The clock by which jobs are due; tests have their own.
     /// - Throws: When it can't be used; nothing of it has been changed then.
     package init(
-        at path: PathBytes, now: Timestamp, keeping retention: JournalRetention = JournalRetention(),
+        at path: PathBytes, now: Timestamp, isBrief: Bool = false,
+        keeping retention: JournalRetention = JournalRetention(),
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
         try JournalFile.makeFolder(of: path)
         // Whatever name it is called by, it is one file with one lock.
         let path = JournalFile.resolve(path)
-        let lock = try JournalLock(of: path)
+        try JournalFile.refuseOtherTypes(path)
+        let lock = try JournalLock(of: path, isBrief: isBrief)
         try JournalFile.prepare(path)
         let state: DiskState
         do {

@@ -31,12 +31,17 @@ enum JournalFile {
         }
     }
 
-    /// Makes the file if there is none, and refuses what is no journal by the look of its first bytes.
-    static func prepare(_ path: PathBytes) throws(JournalError) {
+    /// Refuses what is there and no file.
+    static func refuseOtherTypes(_ path: PathBytes) throws(JournalError) {
         var status = stat()
         if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFREG {
             throw status.st_mode & S_IFMT == S_IFDIR ? .isFolder(path) : .notJournal(path)
         }
+    }
+
+    /// Makes the file if there is none, and refuses what is no journal by the look of its first bytes.
+    static func prepare(_ path: PathBytes) throws(JournalError) {
+        var status = stat()
         let descriptor = path.withCString { Glibc.open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600) }
         guard descriptor >= 0 else {
             if errno == EISDIR { throw .isFolder(path) }
