@@ -72,6 +72,9 @@ package final class DiskJournal: Journal {
     /// The jobs whose actions have been cut off, and that were not run again since, when the journal was opened.
     package var cutOff: [JobID] { guarded.withLock { $0.state?.cutOff ?? [] } }
 
+    /// The jobs that could not be read when the journal was opened, and are dead letters since.
+    package var unreadable: [JobID] { guarded.withLock { $0.state?.unreadable ?? [] } }
+
     /// Looks at the file by the journal's own connection, between two calls.
     ///
     /// - Throws: What the closure throws; `CancellationError` after ``close(at:)``.

@@ -27,6 +27,8 @@ struct DiskState {
     private(set) var interrupted = 0
     /// The jobs of which a program may have left something: those, and others that have not been run again since.
     private(set) var cutOff: [JobID] = []
+    /// The jobs whose rows made no sense, and that are dead letters since.
+    private(set) var unreadable: [JobID] = []
     /// Why nothing of the journal can be relied on any more.
     private var fault: JournalFault?
     /// Whether a clean stop is to be noted.
@@ -88,7 +90,13 @@ struct DiskState {
 
     /// Takes the open jobs in; those that were running have been cut off, and are pending again.
     private mutating func restoreJobs(_ clocks: ClockPair) throws {
-        let rows = try jobs.openJobs()
+        let (rows, unreadable) = try jobs.openJobs()
+        if !unreadable.isEmpty {
+            try connection.writeWithoutTransaction { _ in
+                for id in unreadable { try jobs.bury(id, at: clocks.wall) }
+            }
+            self.unreadable = unreadable.map { JobID(String(decoding: $0, as: UTF8.self)) }
+        }
         for row in rows where row.state == .pending {
             if row.job.isInterrupted { cutOff.append(row.job.id) }
             // Nothing but a failed attempt makes a job wait for long, and the clock may have been set back since.

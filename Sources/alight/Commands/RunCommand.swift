@@ -99,6 +99,14 @@ struct RunCommand: ParsableCommand {
                 let jobs = Reporter.count(journal.interrupted, "job")
                 reporter.say(.notice, "\(jobs) cut off when Alight ended last; to be run again")
             }
+            if let first = journal.unreadable.first {
+                let jobs = Reporter.count(journal.unreadable.count, "job")
+                reporter.say(
+                    .error,
+                    "\(jobs) can't be read, and kept as dead letters: \(Display.text(first.description))"
+                        + (journal.unreadable.count > 1 ? ", …" : ""),
+                    help: "see 'alight jobs --state dead'; 'alight apply' runs a rule for a file")
+            }
             return journal
         } catch {
             reporter.say(.error, Display.text(error.description), help: error.help)
