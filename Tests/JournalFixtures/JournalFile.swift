@@ -17,6 +17,7 @@ package final class JournalFile {
     /// - Throws: What SQLite throws.
     package init(_ path: PathBytes, version: Int = JournalSchema.migrations.count) throws {
         self.path = path
+        try FileManager.default.createDirectory(atPath: path.parent.description, withIntermediateDirectories: true)
         var configuration = Configuration()
         configuration.journalMode = .wal
         // Tests hold a transaction open as a busy engine might.

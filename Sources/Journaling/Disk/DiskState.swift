@@ -68,6 +68,17 @@ struct DiskState {
         kept = parts.kept
         try restoreJobs(clocks)
         try write(clocks)
+        wait(upTo: Self.turnPatience)
+    }
+
+    /// How long a commit in a turn of the engine waits for another program that writes: the engine watches, too.
+    private static let turnPatience = Duration.milliseconds(250)
+    /// How long the last commit does.
+    private static let lastPatience = Duration.seconds(5)
+
+    private func wait(upTo patience: Duration) {
+        let milliseconds = patience.columnValue / 1_000_000
+        try? connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA busy_timeout = \(milliseconds)") }
     }
 
     private struct Parts {
@@ -217,6 +228,7 @@ struct DiskState {
     /// Commits what is left, notes the clean stop, and empties the log into the file.
     mutating func stop(_ clocks: ClockPair) -> JournalFault? {
         isStopping = true
+        wait(upTo: Self.lastPatience)
         if let fault = commit(clocks) { return fault }
         // It is only tidier: the next start reads the log as well.
         try? connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
