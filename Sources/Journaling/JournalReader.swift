@@ -23,8 +23,12 @@ package final class JournalReader: Sendable {
             // A folder that can't be written to may hold tables that were not finished.
             let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
             let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-            guard application == JournalSchema.application, version > 0 else { throw Self.noJournal(path) }
-            guard version <= JournalSchema.migrations.count else { throw Self.newer(path, version) }
+            guard application == JournalSchema.application || version == 0 else {
+                throw JournalFault(.foreign(path), help: Self.naming)
+            }
+            guard version > 0 else { throw Self.unfinished(path) }
+            let known = JournalSchema.migrations.count
+            guard version <= known else { throw JournalFault(.newer(path, version: version, known: known)) }
             guard version == JournalSchema.migrations.count else { throw Self.older(path) }
         }
     }
@@ -112,14 +116,13 @@ extension JournalReader {
             throw unreadable(path, String(cString: strerror(number)))
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            throw JournalFault(
-                mayPass: false, description: "'\(path)' is no file, and so no journal",
-                help: "name the journal's file with --journal")
+            let isFolder = status.st_mode & S_IFMT == S_IFDIR
+            throw JournalFault(isFolder ? .isFolder(path) : .notJournal(path), help: naming)
         }
         guard path.withCString({ access($0, R_OK) }) == 0 else {
             throw unreadable(path, String(cString: strerror(errno)))
         }
-        if status.st_size == 0 { throw noJournal(path) }
+        if status.st_size == 0 { throw JournalFault(.notJournal(path), help: naming) }
     }
 
     private static func missing(_ path: PathBytes) -> JournalFault {
@@ -134,18 +137,12 @@ extension JournalReader {
             help: "run it as the user that Alight runs as, or as root")
     }
 
-    private static func noJournal(_ path: PathBytes) -> JournalFault {
-        JournalFault(
-            mayPass: false, description: "'\(path)' is not a journal of Alight",
-            help: "name the journal's file with --journal")
-    }
+    /// The way out where it is the wrong file.
+    private static let naming = "name the journal's file with --journal"
 
-    private static func newer(_ path: PathBytes, _ version: Int) -> JournalFault {
+    private static func unfinished(_ path: PathBytes) -> JournalFault {
         JournalFault(
-            mayPass: false,
-            description: "the journal '\(path)' is of a newer Alight: its version is \(version), and this Alight "
-                + "knows \(JournalSchema.migrations.count)",
-            help: "use the Alight that wrote it, or a newer one")
+            mayPass: false, description: "'\(path)' is a file of which no journal has been made yet", help: naming)
     }
 
     private static func older(_ path: PathBytes) -> JournalFault {
@@ -165,23 +162,14 @@ extension JournalReader {
         if let fault = error as? JournalFault { return fault }
         guard let error = error as? DatabaseError else { return unreadable(path, "\(error)") }
         switch error.resultCode {
-        case .SQLITE_NOTADB: return noJournal(path)
-        case .SQLITE_CORRUPT:
-            return JournalFault(
-                mayPass: false, description: "the journal '\(path)' is damaged: \(error.message ?? "\(error)")",
-                help: "put a copy of it back, or move it away: the next run begins a new one")
+        case .SQLITE_NOTADB: return JournalFault(.notJournal(path), help: naming)
+        case .SQLITE_CORRUPT: return JournalFault(JournalError(error, at: path))
         case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
             return JournalFault(
                 mayPass: false, description: "the journal '\(path)' can't be written",
                 help: "run it as the user that Alight runs as, or as root")
-        case .SQLITE_BUSY, .SQLITE_LOCKED:
-            return JournalFault(
-                mayPass: true, description: "the journal '\(path)' is being written to all the time",
-                help: "try again")
-        case .SQLITE_FULL:
-            return JournalFault(
-                mayPass: true, description: "the journal '\(path)' can't be written: no room is left on its disk",
-                help: "make room")
+        case .SQLITE_BUSY, .SQLITE_LOCKED: return JournalFault(.busy(path), help: "end that program, or try again")
+        case .SQLITE_FULL: return JournalFault(.full(path), help: "make room on the disk")
         default: return unreadable(path, error.message ?? "\(error)")
         }
     }
