@@ -84,7 +84,10 @@ struct RunCommand: ParsableCommand {
         }
         // What could not be kept for a while, and is now, is no fault any more.
         let fault = kept.close()
-        if let fault { reporter.say(.error, Display.text(fault.description), help: fault.help) }
+        // What ended the run has been said.
+        if let fault, fault.mayPass || fault != summary.journalFault {
+            reporter.say(.error, Display.text(fault.description), help: fault.help)
+        }
         reporter.end(summary, isKept: kept.file != nil && fault == nil)
         throw Exit(fault == nil ? status(summary) : .runtimeError)
     }
