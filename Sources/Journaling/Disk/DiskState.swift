@@ -175,10 +175,10 @@ struct DiskState {
 
     private mutating func write(_ clocks: ClockPair) throws {
         let changes = queue.changes ?? JobChanges()
-        var ended = 0
+        var ended: [JobID] = []
         try connection.writeWithoutTransaction { database in
             try database.inTransaction(.immediate) {
-                ended = 0
+                ended = []
                 if rules.isChanged { try rules.write(database) }
                 if mounts.hasChanges { try mounts.write(database, run: run) }
                 try queue.files.write()
@@ -191,7 +191,7 @@ struct DiskState {
                     case .ended(let end):
                         try jobs.write(end, change, at: clocks.wall)
                         // Dead jobs stay, and so don't count.
-                        if end.state != .dead { ended += 1 }
+                        if end.state != .dead { ended.append(id) }
                     case .gone: try jobs.delete(id)
                     }
                 }
