@@ -177,7 +177,8 @@ struct JournalOpeningTests {
         let states = ["1|dead|unreadable-row|1", "2|dead|unreadable-row|1", "3|running||0"]
         let query = "SELECT id, state, code, ended IS NOT NULL FROM jobs ORDER BY id"
         #expect(try bench.rows(query) == states)
-        #expect(try bench.rows("SELECT rule, path, facts, steps, attempt FROM jobs WHERE id < '3' ORDER BY id") == before)
+        #expect(
+            try bench.rows("SELECT rule, path, facts, steps, attempt FROM jobs WHERE id < '3' ORDER BY id") == before)
         bench.kill()
         #expect(try bench.journal.unreadable.isEmpty)
         // Nobody can try it again, and asking for that does no harm.

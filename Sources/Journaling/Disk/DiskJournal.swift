@@ -87,8 +87,8 @@ package final class DiskJournal: Journal {
 
     // MARK: Life
 
-    package func begin(_ rules: [RuleRecord], at now: Timestamp) -> [String: RuleStart] {
-        guarded.withLock { $0.state?.begin(rules, at: now) ?? [:] }
+    package func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [String: RuleStart] {
+        guarded.withLock { $0.state?.begin(rules, isWatching: isWatching, at: now) ?? [:] }
     }
 
     package func noteStarted(at now: Timestamp) { guarded.withLock { $0.state?.rules.noteStarted() } }

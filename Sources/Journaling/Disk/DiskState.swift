@@ -19,8 +19,8 @@ struct DiskState {
     let run: Int64
     /// When something was committed last, before this run.
     let kept: Int64
-    /// Whether rules run: else nothing is watched, and what happens is not known.
-    var hasBegun = false
+    /// Whether rules run and what happens is looked at: else nobody knows it up to now.
+    var isWatching = false
     /// Which file it is, by which it is missed when somebody removes it.
     private let identity: FileIdentity?
     /// How many jobs were running when the run before was cut off.
@@ -201,7 +201,7 @@ struct DiskState {
                 }
                 try requests.deleteTaken()
                 try note("run", run)
-                if hasBegun { try note("kept", clocks.wall) }
+                if isWatching { try note("kept", clocks.wall) }
                 try note("is_clean", isStopping ? 1 : 0)
                 try history.prune(database, ended: ended, at: clocks.wall)
                 return .commit
