@@ -45,7 +45,7 @@ package final class JournalReader: Sendable {
     /// Runs the statements in one transaction, on a connection of its own that may write.
     func write<Answer>(_ body: (Database) throws -> Answer) throws(JournalFault) -> Answer {
         do {
-            let database = try DatabaseQueue(path: Self.name(of: path), configuration: Self.configuration())
+            let database = try DatabaseQueue(path: JournalFile.name(of: path), configuration: Self.configuration())
             defer { try? database.close() }
             return try database.write(body)
         } catch {
@@ -66,7 +66,7 @@ package final class JournalReader: Sendable {
         var configuration = configuration()
         configuration.readonly = true
         do {
-            let database = try DatabaseQueue(path: name(of: path), configuration: configuration)
+            let database = try DatabaseQueue(path: JournalFile.name(of: path), configuration: configuration)
             _ = try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") }
             return database
         } catch let error as DatabaseError where [.SQLITE_CANTOPEN, .SQLITE_READONLY].contains(error.resultCode) {
@@ -74,7 +74,7 @@ package final class JournalReader: Sendable {
             // can have written to the file without that, it may be read as if it never changed.
             guard isWhole(path) else { throw notWhole(path) }
             do {
-                return try DatabaseQueue(path: uri(of: path) + "?immutable=1", configuration: configuration)
+                return try DatabaseQueue(path: JournalFile.uri(of: path) + "?immutable=1", configuration: configuration)
             } catch {
                 throw fault(error, path)
             }
@@ -87,20 +87,6 @@ package final class JournalReader: Sendable {
     private static func isWhole(_ path: PathBytes) -> Bool {
         var status = stat()
         return PathBytes(path.bytes + "-wal".utf8).withCString { stat($0, &status) } != 0 || status.st_size == 0
-    }
-
-    /// The name by which SQLite finds the file, whatever bytes it has.
-    private static func name(of path: PathBytes) -> String { path.text ?? uri(of: path) }
-
-    private static func uri(of path: PathBytes) -> String {
-        let plain = Set("/-._~".utf8)
-        let digits = Array("0123456789ABCDEF".utf8)
-        var name = Array("file://".utf8)
-        for byte in path.bytes {
-            let isLetter = (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-            name += isLetter || plain.contains(byte) ? [byte] : [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
-        return String(decoding: name, as: UTF8.self)
     }
 }
 

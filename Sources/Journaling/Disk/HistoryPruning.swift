@@ -93,6 +93,7 @@ final class HistoryPruning {
     ///   - database: Where it is.
     ///   - ended: The jobs that have succeeded or were skipped since the last commit.
     ///   - now: The present.
+    /// - Throws: What SQLite throws; nothing counts until the commit.
     func prune(_ database: Database, ended: [JobID], at now: Int64) throws {
         (countAfterCommit, bytesAfterCommit, cursorAfterCommit) = (count + ended.count, bytes, cursor)
         for id in ended { bytesAfterCommit += try bytes(of: id.description) }
