@@ -73,7 +73,7 @@ package final class ApplyRun: Sendable {
     /// - Parameter requests: The files, each once.
     /// - Returns: What is left undone.
     package func run(_ requests: [JobRequest]) -> Summary {
-        _ = ruleset.views(beginning: journal, isOnce: true)
+        _ = journal.begin(ruleset.records, isWatching: false, at: DiskProbe.now())
         let ended = Mutex<Set<PathBytes>>([])
         var dispatcher = Dispatcher(
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: limit, isPatient: false, perform: perform,

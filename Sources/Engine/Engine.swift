@@ -102,10 +102,10 @@ package final class Engine: Sendable {
         }
         defer { watcher.stop() }
 
-        var reconciler = Reconciler(
-            views: ruleset.views(beginning: journal, isOnce: options.isOnce), ledger: journal,
-            isPatient: !options.isOnce
-        ) { [report] in report(.remark($0)) }
+        let (views, reselected) = ruleset.views(beginning: journal, isOnce: options.isOnce)
+        var reconciler = Reconciler(views: views, ledger: journal, isPatient: !options.isOnce) { [report] in
+            report(.remark($0))
+        }
         for (rule, jobs) in journal.waiting.sorted(by: { $0.key < $1.key }) { report(.waiting(rule: rule, jobs: jobs)) }
         let away = journal.mounts.filter(\.isAway)
         reconciler.noteAway(away.map(\.point))
@@ -154,6 +154,7 @@ package final class Engine: Sendable {
                 let accepted = accept(turn, &dispatcher, at: now)
                 dispatcher.note(accepted, at: now)
                 if state.isReady, !state.hasStarted {
+                    for rule in reselected { rule.forgetOthers(in: journal, at: now) }
                     journal.noteStarted(at: DiskProbe.now())
                     state.hasStarted = true
                 }

@@ -12,18 +12,35 @@ extension Ruleset {
     /// - Parameters:
     ///   - journal: What is known of each.
     ///   - isOnce: Whether the files that are there are what is wanted.
-    /// - Returns: A view for each rule, in order.
-    func views(beginning journal: any Journal, isOnce: Bool) -> [View] {
-        let records = rules.map { RuleRecord(name: $0.name, formerly: $0.formerly, selection: $0.selection) }
+    /// - Returns: A view for each rule, in order, and the rules that take other paths than when they ran last.
+    func views(beginning journal: any Journal, isOnce: Bool) -> (views: [View], reselected: [Rule]) {
         let starts = journal.begin(records, at: DiskProbe.now())
         let last = journal.lastKept
-        return rules.map { rule in
+        let views = rules.map { rule in
             View(rule, beginning: rule.beginning(starts[rule.name] ?? .fresh, isOnce: isOnce, last: last))
         }
+        let reselected = rules.filter { rule in
+            if case .reselected = starts[rule.name] { true } else { false }
+        }
+        return (views, reselected)
+    }
+
+    /// The rules as the journal has to know them.
+    var records: [RuleRecord] {
+        rules.map { RuleRecord(name: $0.name, formerly: $0.formerly, selection: $0.selection) }
     }
 }
 
 extension Rule {
+    /// Lets the journal forget what is known of paths that the rule takes no more, be they there or not.
+    func forgetOthers(in journal: any Journal, at now: ContinuousClock.Instant) {
+        var others: [LedgerEntry] = []
+        journal.visit(view: name, inside: "/") { path, _ in
+            if root(taking: path) == nil { others.append(LedgerEntry(view: name, path: path, snapshot: nil)) }
+        }
+        if !others.isEmpty { journal.accept([], others, now: now) }
+    }
+
     /// What is news at the first listing.
     fileprivate func beginning(_ start: RuleStart, isOnce: Bool, last: Timestamp?) -> Beginning {
         let isWanted = isOnce || existing == .process

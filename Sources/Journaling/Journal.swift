@@ -19,7 +19,14 @@ package protocol Journal: Ledger, Sendable {
     ///
     /// Called once, before all else. Former names of a rule are forgotten: what was
     /// known under them, and their open jobs, are the rule's now.
-    func begin(_ rules: [RuleRecord], at now: Timestamp) -> [String: RuleStart]
+    ///
+    /// - Parameters:
+    ///   - rules: The rules.
+    ///   - isWatching: Whether what happens is looked at from now on. Else only their jobs are run: of a rule that
+    ///     never was looked at it is the same as before when it is, and so is since when nobody has looked.
+    ///   - now: The present.
+    /// - Returns: What is known, by the rules' names.
+    func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [String: RuleStart]
 
     /// Notes that all that the roots of the rules held at the start has been compared, or taken as known.
     func noteStarted(at now: Timestamp)
@@ -107,6 +114,13 @@ package protocol Journal: Ledger, Sendable {
     var pendingRules: Set<String> { get }
 
     var counts: JobCounts { get }
+}
+
+extension Journal {
+    /// Tells which rules run and are watched for from now on.
+    package func begin(_ rules: [RuleRecord], at now: Timestamp) -> [String: RuleStart] {
+        begin(rules, isWatching: true, at: now)
+    }
 }
 
 /// What becomes of a job after an attempt.

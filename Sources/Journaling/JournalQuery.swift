@@ -70,6 +70,12 @@ package struct JobEntry: Sendable, Hashable {
     package var message: String?
     package var code: String?
 
+    /// The code of a job whose row made no sense when a run was to go on with it.
+    static let unreadableCode = "unreadable-row"
+
+    /// Whether nobody can run it, as nobody knows what it was to be told.
+    package var isUnreadable: Bool { state == .dead && code == Self.unreadableCode }
+
     /// When it ended, or was made.
     package var time: Timestamp { ended ?? created }
 }

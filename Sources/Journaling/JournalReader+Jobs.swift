@@ -106,7 +106,7 @@ extension JournalReader {
         }
         if let since = query.since {
             conditions.append("coalesce(ended, created) >= ?")
-            arguments += [nanoseconds(since)]
+            arguments += [since.columnValue]
         }
         return (conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND "), arguments)
     }
@@ -116,31 +116,17 @@ extension JournalReader {
         let state: String = row[4]
         return JobEntry(
             id: JobID(id), rule: row[1], path: path(row), event: row[3],
-            state: JobState(rawValue: state) ?? .pending, attempt: row[5], created: time(row[6]),
-            due: (row[7] as Int64?).map(time), ended: (row[8] as Int64?).map(time), message: row[9], code: row[10])
+            state: JobState(rawValue: state) ?? .pending, attempt: row[5], created: Timestamp(columnValue: row[6]),
+            due: (row[7] as Int64?).map(Timestamp.init(columnValue:)),
+            ended: (row[8] as Int64?).map(Timestamp.init(columnValue:)), message: row[9], code: row[10])
     }
 
     private static func attempt(_ row: Row) -> AttemptEntry {
         AttemptEntry(
-            number: row[0], started: time(row[1]), duration: .nanoseconds(row[2] as Int64), outcome: row[3],
+            number: row[0], started: Timestamp(columnValue: row[1]), duration: .nanoseconds(row[2] as Int64),
+            outcome: row[3],
             message: row[4], code: row[5], status: row[6], signal: row[7], log: row[8], request: row[9])
     }
 
     private static func path(_ row: Row) -> PathBytes { PathBytes(row[2] as Data) }
-
-    /// A moment that is kept as nanoseconds since 1970.
-    static func time(_ nanoseconds: Int64) -> Timestamp {
-        let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
-        return rest < 0
-            ? Timestamp(seconds: seconds - 1, nanoseconds: UInt32(rest + 1_000_000_000))
-            : Timestamp(seconds: seconds, nanoseconds: UInt32(rest))
-    }
-
-    /// A moment as nanoseconds since 1970, of which there are 292 years in both directions.
-    static func nanoseconds(_ time: Timestamp) -> Int64 {
-        let (whole, overflow) = time.seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        if overflow { return time.seconds < 0 ? .min : .max }
-        let (sum, isOver) = whole.addingReportingOverflow(Int64(time.nanoseconds))
-        return isOver ? .max : sum
-    }
 }

@@ -23,8 +23,12 @@ package final class JournalReader: Sendable {
             // A folder that can't be written to may hold tables that were not finished.
             let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
             let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-            guard application == JournalSchema.application, version > 0 else { throw Self.noJournal(path) }
-            guard version <= JournalSchema.migrations.count else { throw Self.newer(path, version) }
+            guard application == JournalSchema.application || version == 0 else {
+                throw JournalFault(.foreign(path), help: Self.naming)
+            }
+            guard version > 0 else { throw Self.unfinished(path) }
+            let known = JournalSchema.migrations.count
+            guard version <= known else { throw JournalFault(.newer(path, version: version, known: known)) }
             guard version == JournalSchema.migrations.count else { throw Self.older(path) }
         }
     }
@@ -41,7 +45,7 @@ package final class JournalReader: Sendable {
     /// Runs the statements in one transaction, on a connection of its own that may write.
     func write<Answer>(_ body: (Database) throws -> Answer) throws(JournalFault) -> Answer {
         do {
-            let database = try DatabaseQueue(path: Self.name(of: path), configuration: Self.configuration())
+            let database = try DatabaseQueue(path: JournalFile.name(of: path), configuration: Self.configuration())
             defer { try? database.close() }
             return try database.write(body)
         } catch {
@@ -62,7 +66,7 @@ package final class JournalReader: Sendable {
         var configuration = configuration()
         configuration.readonly = true
         do {
-            let database = try DatabaseQueue(path: name(of: path), configuration: configuration)
+            let database = try DatabaseQueue(path: JournalFile.name(of: path), configuration: configuration)
             _ = try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") }
             return database
         } catch let error as DatabaseError where [.SQLITE_CANTOPEN, .SQLITE_READONLY].contains(error.resultCode) {
@@ -70,7 +74,7 @@ package final class JournalReader: Sendable {
             // can have written to the file without that, it may be read as if it never changed.
             guard isWhole(path) else { throw notWhole(path) }
             do {
-                return try DatabaseQueue(path: uri(of: path) + "?immutable=1", configuration: configuration)
+                return try DatabaseQueue(path: JournalFile.uri(of: path) + "?immutable=1", configuration: configuration)
             } catch {
                 throw fault(error, path)
             }
@@ -83,20 +87,6 @@ package final class JournalReader: Sendable {
     private static func isWhole(_ path: PathBytes) -> Bool {
         var status = stat()
         return PathBytes(path.bytes + "-wal".utf8).withCString { stat($0, &status) } != 0 || status.st_size == 0
-    }
-
-    /// The name by which SQLite finds the file, whatever bytes it has.
-    private static func name(of path: PathBytes) -> String { path.text ?? uri(of: path) }
-
-    private static func uri(of path: PathBytes) -> String {
-        let plain = Set("/-._~".utf8)
-        let digits = Array("0123456789ABCDEF".utf8)
-        var name = Array("file://".utf8)
-        for byte in path.bytes {
-            let isLetter = (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
-            name += isLetter || plain.contains(byte) ? [byte] : [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-        }
-        return String(decoding: name, as: UTF8.self)
     }
 }
 
@@ -112,14 +102,13 @@ extension JournalReader {
             throw unreadable(path, String(cString: strerror(number)))
         }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            throw JournalFault(
-                mayPass: false, description: "'\(path)' is no file, and so no journal",
-                help: "name the journal's file with --journal")
+            let isFolder = status.st_mode & S_IFMT == S_IFDIR
+            throw JournalFault(isFolder ? .isFolder(path) : .notJournal(path), help: naming)
         }
         guard path.withCString({ access($0, R_OK) }) == 0 else {
             throw unreadable(path, String(cString: strerror(errno)))
         }
-        if status.st_size == 0 { throw noJournal(path) }
+        if status.st_size == 0 { throw JournalFault(.notJournal(path), help: naming) }
     }
 
     private static func missing(_ path: PathBytes) -> JournalFault {
@@ -134,18 +123,12 @@ extension JournalReader {
             help: "run it as the user that Alight runs as, or as root")
     }
 
-    private static func noJournal(_ path: PathBytes) -> JournalFault {
-        JournalFault(
-            mayPass: false, description: "'\(path)' is not a journal of Alight",
-            help: "name the journal's file with --journal")
-    }
+    /// The way out where it is the wrong file.
+    private static let naming = "name the journal's file with --journal"
 
-    private static func newer(_ path: PathBytes, _ version: Int) -> JournalFault {
+    private static func unfinished(_ path: PathBytes) -> JournalFault {
         JournalFault(
-            mayPass: false,
-            description: "the journal '\(path)' is of a newer Alight: its version is \(version), and this Alight "
-                + "knows \(JournalSchema.migrations.count)",
-            help: "use the Alight that wrote it, or a newer one")
+            mayPass: false, description: "'\(path)' is a file of which no journal has been made yet", help: naming)
     }
 
     private static func older(_ path: PathBytes) -> JournalFault {
@@ -165,23 +148,14 @@ extension JournalReader {
         if let fault = error as? JournalFault { return fault }
         guard let error = error as? DatabaseError else { return unreadable(path, "\(error)") }
         switch error.resultCode {
-        case .SQLITE_NOTADB: return noJournal(path)
-        case .SQLITE_CORRUPT:
-            return JournalFault(
-                mayPass: false, description: "the journal '\(path)' is damaged: \(error.message ?? "\(error)")",
-                help: "put a copy of it back, or move it away: the next run begins a new one")
+        case .SQLITE_NOTADB: return JournalFault(.notJournal(path), help: naming)
+        case .SQLITE_CORRUPT: return JournalFault(JournalError(error, at: path))
         case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
             return JournalFault(
                 mayPass: false, description: "the journal '\(path)' can't be written",
                 help: "run it as the user that Alight runs as, or as root")
-        case .SQLITE_BUSY, .SQLITE_LOCKED:
-            return JournalFault(
-                mayPass: true, description: "the journal '\(path)' is being written to all the time",
-                help: "try again")
-        case .SQLITE_FULL:
-            return JournalFault(
-                mayPass: true, description: "the journal '\(path)' can't be written: no room is left on its disk",
-                help: "make room")
+        case .SQLITE_BUSY, .SQLITE_LOCKED: return JournalFault(.busy(path), help: "end that program, or try again")
+        case .SQLITE_FULL: return JournalFault(.full(path), help: "make room on the disk")
         default: return unreadable(path, error.message ?? "\(error)")
         }
     }

@@ -25,7 +25,7 @@ package final class MemoryJournal: Journal {
 
     // MARK: Life
 
-    package func begin(_ rules: [RuleRecord], at now: Timestamp) -> [String: RuleStart] {
+    package func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [String: RuleStart] {
         Dictionary(rules.map { ($0.name, .fresh) }) { first, _ in first }
     }
 

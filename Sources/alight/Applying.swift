@@ -54,7 +54,10 @@ struct Applying {
         let summary = run.run(requests)
         progress.end()
         let fault = journal.close(at: DiskProbe.now()) ?? summary.fault
-        if let fault { reporter.say(.error, Display.text(fault.description), help: fault.help) }
+        // What ended the run has been said.
+        if let fault, fault.mayPass || fault != summary.fault {
+            reporter.say(.error, Display.text(fault.description), help: fault.help)
+        }
         for path in summary.restless.sorted() {
             reporter.say(.error, "'\(Display.path(path))' changes all the time, and was not handled")
         }

@@ -60,9 +60,12 @@ struct JobReport {
     // MARK: Attempts
 
     private var attempts: [String] {
-        details.attempts.map { attempt in
+        details.attempts.enumerated().map { index, attempt in
+            // After the last one of a dead letter there was no other.
+            let isFinal = details.job.state == .dead && index == details.attempts.count - 1
+            let outcome = isFinal && attempt.outcome == "retry" ? "failed" : attempt.outcome
             var line = "attempt \(attempt.number): \(TimeText.long(attempt.started)), "
-            line += "\(Reporter.seconds(attempt.duration)): \(Display.text(attempt.outcome))"
+            line += "\(Reporter.seconds(attempt.duration)): \(Display.text(outcome))"
             if let status = attempt.status { line += ", exit status \(status)" }
             if let signal = attempt.signal { line += ", killed by signal \(signal)\(Self.name(signal))" }
             if !attempt.message.isEmpty { line += ": \(Display.text(attempt.message))" }

@@ -36,6 +36,9 @@ struct OpenJournal {
     /// The jobs whose actions have been cut off, and that were not run again since.
     var cutOff: [JobID] { disk?.cutOff ?? [] }
 
+    /// The jobs that could not be read, and are dead letters since.
+    var unreadable: [JobID] { disk?.unreadable ?? [] }
+
     /// The names under which rules with these roots would see the file.
     ///
     /// - Parameter roots: The folders that are watched.

@@ -29,15 +29,21 @@ enum RequestDelivery {
 
     /// Does what is asked for jobs, in the place of an Alight; false when one has the journal.
     private static func takeUp(_ reader: JournalReader) throws(JournalFault) -> Bool {
-        guard !reader.isInUse, let journal = try? DiskJournal(at: reader.path, now: DiskProbe.now()) else {
-            return false
+        guard !reader.isInUse else { return false }
+        let journal: DiskJournal
+        do throws(JournalError) {
+            journal = try DiskJournal(at: reader.path, now: DiskProbe.now(), isBrief: true)
+        } catch {
+            switch error {
+            // Whoever may write all of it does what was asked for.
+            case .held, .noAccess, .busy: return false
+            default: throw JournalFault(error)
+            }
         }
         // Files are for an Alight that runs: their requests are put back before the old ones go.
         let files = journal.takeRequests(at: .now)
         if !files.isEmpty { try reader.request(files.map { .apply($0) }) }
-        let fault = journal.commit(at: DiskProbe.now())
-        journal.close(at: DiskProbe.now())
-        if let fault { throw fault }
+        if let fault = journal.close(at: DiskProbe.now()) { throw fault }
         return true
     }
 

@@ -187,4 +187,27 @@ struct ApplyCommandTests {
             #expect(text.hasSuffix("\r\u{1B}[K20 files: 20 done, 0 failed\n"), "\(text)")
         }
     }
+
+    @Test func `a rule that was only run by hand takes what is there for known when it is watched for`() {
+        withTempTree { tree in
+            Self.make(tree, ["a.txt"])
+            TestFile.write(
+                tree.path("rules.yaml"),
+                """
+                rules:
+                  - name: notes
+                    path: in/*.txt
+                    settle: 100ms
+                    action: { use: log, with: { message: "${name}" } }
+                """)
+            #expect(Self.apply(tree, ["notes", "in"]).status == 0)
+            TestFile.write(tree.path("in/between.txt"), "x")
+            let program = Self.start(tree)
+            TestFile.write(tree.path("in/later.txt"), "x")
+            #expect(Deadline.wait { program.output.contains("later.txt") }, "\(program.error)")
+            #expect(program.lines.count == 1, "\(program.output)")
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+        }
+    }
 }

@@ -1,5 +1,7 @@
 import FileEvents
 import Glibc
+import JournalFixtures
+import Rules
 import TestKit
 import Testing
 
@@ -20,10 +22,82 @@ struct JournalLossTests {
             #expect(program.wait() == 1)
             let message =
                 "error: the journal '\(journal)' was removed or exchanged while Alight had it open\n    help: "
+            // Once: it is what ended the run.
+            #expect(program.error.split(separator: "\n").count { $0.contains("removed or exchanged") } == 1)
             #expect(program.error.contains(message), "\(program.error)")
             // Its action was not begun, as that could not be kept.
             #expect(program.lines.count == 1)
             if isExchanged { #expect(TestFile.read(journal) == copy) }
+        }
+    }
+
+    @Test func `while another program has the journal locked it is watched on, and everything is done after`() throws {
+        try withTempTree { tree in
+            let file = try JournalFile(tree.path("state/journal.db"))
+            let program = JournalFileTests.start(tree)
+            JournalFileTests.awaitReady(program)
+            try file.execute("BEGIN IMMEDIATE")
+            for number in 0..<20 { TestFile.write(tree.path("in/\(number)"), "x") }
+            let message = "can't be written: it is locked by process \(getpid()) ("
+            #expect(Deadline.wait { program.error.contains(message) }, "\(program.error)")
+            // It tries again each second; that it says so once is what is looked at here.
+            Deadline.pause(.milliseconds(2500))
+            #expect(program.lines.isEmpty)
+            try file.execute("COMMIT")
+            #expect(Deadline.wait { program.lines.count == 20 }, "\(program.error)")
+            #expect(program.error.contains("the journal is written again"))
+            #expect(program.error.split(separator: "\n").count { $0.contains("it is locked by") } == 1)
+            JournalFileTests.stop(program)
+        }
+    }
+
+    @Test func `a job that can't be read is told of, and is not tried again`() throws {
+        try withTempTree { tree in
+            let file = try JournalFile(tree.path("state/journal.db"))
+            var broken = SampleJob(0, .pending, "/in/a")
+            broken.facts = "{"
+            try file.add([broken, SampleJob(60, .dead, "/in/b")])
+            try file.close()
+            let program = JournalFileTests.start(tree)
+            JournalFileTests.awaitReady(program)
+            #expect(
+                program.error.contains(
+                    "error: 1 job can't be read, and kept as dead letters: \(broken.id)\n    help: "),
+                "\(program.error)")
+            JournalFileTests.stop(program)
+            let root = tree.root
+            func ask(_ words: String...) -> RunningProgram {
+                RunningProgram(
+                    Places.alight, words + ["--journal", "state/journal.db"], in: root, output: root.appending("ask"))
+            }
+            for words in [["retry", broken.id], ["retry", "--all"]] {
+                let retry = ask(words[0], words[1])
+                #expect(retry.wait() == 1)
+                #expect(retry.error.hasPrefix("error: job \(broken.id) can't be read"), "\(retry.error)")
+            }
+            let shown = ask("show", broken.id)
+            #expect(shown.wait() == 0)
+            #expect(shown.output.contains("(unreadable-row)"), "\(shown.output)")
+            let discard = ask("discard", broken.id)
+            #expect(discard.wait() == 0, "\(discard.error)")
+            #expect(ask("show", broken.id).wait() == 1)
+        }
+    }
+
+    @Test func `a damaged journal is said to be one by all that would write to it`() throws {
+        try withTempTree { tree in
+            let file = try JournalFile(tree.path("journal.db"))
+            let jobs = (0..<400).map { SampleJob($0, .dead, PathBytes("/in/\($0)")) }
+            try file.add(jobs)
+            // A table that no query of the command asks for.
+            try file.execute("DROP TABLE mounts")
+            try file.close()
+            let (status, output, error) = JournalCommand.run(tree, ["retry", jobs[0].id])
+            #expect(status == 1 && output.isEmpty)
+            #expect(
+                error.hasPrefix(
+                    "error: the journal '\(tree.path("journal.db"))' is damaged: the table 'mounts' is missing\n"),
+                "\(error)")
         }
     }
 }

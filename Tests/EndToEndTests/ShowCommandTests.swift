@@ -23,7 +23,7 @@ struct ShowCommandTests {
             SampleAttempt("retry", "busy", code: "status-75", status: 75, log: "first log\n", request: "{}"),
             SampleAttempt("retry", "plugin 'up' took longer than 1s and was ended", code: "timed-out"),
             SampleAttempt(
-                "failed", "no room\u{1B}[2J", signal: 9, log: "one\n\ttwo \u{1B}]0;title\u{07}\n\nfour",
+                "retry", "no room\u{1B}[2J", signal: 9, log: "one\n\ttwo \u{1B}]0;title\u{07}\n\nfour",
                 request: request),
         ]
         return job

@@ -138,4 +138,39 @@ struct EngineRecoveryTests {
             #expect(run.calls.isEmpty)
         }
     }
+
+    @Test func `what a rule takes no more is forgotten, and what is only away is not`() throws {
+        try withTempTree { tree in
+            let old = Rule.sample("r", [tree.path("in/*"), tree.path("away/*")])
+            let path = tree.path("journal.db")
+            let known = [tree.path("in/a"), tree.path("in/b.txt"), tree.path("away/c")]
+            for file in known.prefix(2) { TestFile.write(file, "x") }
+            do {
+                let journal = try DiskJournal(at: path, now: DiskProbe.now())
+                _ = journal.begin([RuleRecord(name: "r", selection: old.selection)], at: DiskProbe.now())
+                let entries = known.map { file in
+                    guard case .present(let snapshot) = DiskProbe.look(at: file) else {
+                        return LedgerEntry(view: "r", path: file, snapshot: .sample())
+                    }
+                    return LedgerEntry(view: "r", path: file, snapshot: snapshot)
+                }
+                journal.accept([], entries, now: .now)
+                journal.noteStarted(at: DiskProbe.now())
+                try #require(journal.close(at: DiskProbe.now()) == nil)
+            }
+            for (rule, rest) in [
+                (old, known),
+                (Rule.sample("r", [tree.path("in/*.txt"), tree.path("away/*")]), Array(known.dropFirst())),
+            ] {
+                let journal = try DiskJournal(at: path, now: DiskProbe.now())
+                let run = EngineRun([rule], on: journal)
+                let (a, others) = (known[0], known.dropFirst())
+                #expect(Deadline.wait { (journal.snapshot(view: "r", path: a) != nil) == rest.contains(a) })
+                #expect(others.allSatisfy { journal.snapshot(view: "r", path: $0) != nil })
+                run.stop()
+                #expect(run.calls.isEmpty)
+                try #require(journal.close(at: DiskProbe.now()) == nil)
+            }
+        }
+    }
 }

@@ -17,8 +17,11 @@ package final class JournalFile {
     /// - Throws: What SQLite throws.
     package init(_ path: PathBytes, version: Int = JournalSchema.migrations.count) throws {
         self.path = path
+        try FileManager.default.createDirectory(atPath: path.parent.description, withIntermediateDirectories: true)
         var configuration = Configuration()
         configuration.journalMode = .wal
+        // What holds the file may be committing at this moment.
+        configuration.busyMode = .timeout(5)
         // Tests hold a transaction open as a busy engine might.
         configuration.allowsUnsafeTransactions = true
         database = try DatabaseQueue(path: path.description, configuration: configuration)

@@ -1,4 +1,5 @@
 import FileEvents
+import GRDB
 import Journaling
 import PluginProtocol
 import Rules
@@ -121,6 +122,51 @@ struct DiskHistoryTests {
         }
         // Not all at once: others wait for the file.
         #expect(counts == ["136", "72", "8", "1", "1"])
+    }
+
+    @Test func `the oldest are forgotten when what they wrote takes too much room`() throws {
+        let bench = DiskBench(keeping: JournalRetention(bytes: 100_000))
+        func run(_ numbers: Range<Int>, log: Int) throws {
+            for number in numbers {
+                try bench.accept("\(1_000 + number)", .created, PathBytes("/in/\(number)"))
+                var outcome = Outcome(.succeeded)
+                // The bytes count, not the characters.
+                outcome.log = String(repeating: "é", count: log / 2)
+                outcome.process = ProcessFacts(status: 0, request: "{}")
+                // An attempt before the last one counts as well.
+                if number % 2 == 0 {
+                    try bench.again(try #require(try bench.lease().first), after: .zero, outcome)
+                    #expect(try bench.commit() == nil)
+                    bench.wait(.seconds(1))
+                }
+                let job = try #require(try bench.lease().first)
+                try bench.end(job, number % 10 == 9 ? .dead : .succeeded, outcome)
+                #expect(try bench.commit() == nil)
+                bench.wait(.seconds(1))
+            }
+        }
+        let bytes = """
+            SELECT coalesce(sum(length(CAST(facts AS BLOB)) + (SELECT sum(length(message) + length(CAST(log AS BLOB))
+                + length(CAST(request AS BLOB))) FROM attempts WHERE job = jobs.id)), 0)
+            FROM jobs WHERE state = 'succeeded'
+            """
+        func kept() throws -> Int { Int(try bench.rows(bytes)[0]) ?? 0 }
+        try run(0..<40, log: 10_000)
+        // So much that one more would be too much, and counted without looking at it again.
+        #expect(try kept() <= 100_000 && kept() > 75_000)
+        let fact = "SELECT value FROM facts WHERE name = 'history_bytes'"
+        #expect(try bench.rows(fact) == [String(try kept())])
+        #expect(try bench.rows("SELECT max(id), count(*) > 3 FROM jobs WHERE state = 'succeeded'") == ["1038|1"])
+        // Dead letters stay, and don't count.
+        #expect(try bench.rows("SELECT count(*) FROM jobs WHERE state = 'dead'") == ["4"])
+        // Where nobody has counted yet it is done at the start.
+        for isCounted in [true, false] {
+            bench.kill()
+            if !isCounted { try bench.look { try $0.execute(sql: "DELETE FROM facts WHERE name = 'history_bytes'") } }
+            try run(isCounted ? 40..<49 : 50..<59, log: 10_000)
+            #expect(try kept() <= 100_000 && kept() > 75_000)
+            #expect(try bench.rows(fact) == [String(try kept())])
+        }
     }
 
     @Test func `of a job that is never ready the last attempts are kept`() throws {

@@ -60,6 +60,31 @@ struct DiskRulesTests {
         #expect(try begin(rule("a", "y")) == ["a": .resumed])
     }
 
+    @Test func `to be run by hand is no beginning for a rule, and no look at what has happened`() throws {
+        func applyByHand(_ rule: RuleRecord) throws {
+            bench.kill()
+            bench.wait(.seconds(60))
+            _ = try bench.open().begin([rule], isWatching: false, at: bench.wall)
+            try bench.accept("\(bench.wall.seconds)", .created, "/in/hand", rule: rule.name)
+            try bench.end(try #require(try bench.lease(rule: rule.name).first))
+            #expect(try bench.commit() == nil)
+        }
+        try applyByHand(rule("a"))
+        #expect(try begin(rule("a")) == ["a": .fresh])
+        #expect(try bench.known("/in/hand", rule: "a") == .sample())
+        let began = bench.wall
+        #expect(try bench.commit() == nil)
+        try applyByHand(rule("a"))
+        #expect(try begin(rule("a")) == ["a": .unfinished(since: began)])
+        try finish()
+        let last = bench.wall
+        try applyByHand(rule("a", "other"))
+        #expect(try begin(rule("a")) == ["a": .resumed])
+        #expect(try bench.journal.lastKept == last)
+        try applyByHand(rule("a", "other"))
+        #expect(try begin(rule("a", "other")) == ["a": .reselected(since: last)])
+    }
+
     @Test func `a rule that is there again after a while knows what it knew, and has its jobs`() throws {
         _ = try begin(rule("a"), rule("b"))
         try bench.accept("1", rule: "a")

@@ -1,8 +1,10 @@
 import FileEvents
+import Foundation
 import GRDB
 import Glibc
 import Journaling
 import Rules
+import Synchronization
 import TestKit
 import Testing
 
@@ -159,12 +161,59 @@ struct JournalOpeningTests {
         #expect(refusal() == nil)
     }
 
-    @Test func `a row that makes no sense is damage`() throws {
-        try bench.accept("1")
+    @Test func `a job whose row makes no sense is a dead letter, and all others go on`() throws {
+        for id in ["1", "2", "3"] { try bench.accept(id, .created, PathBytes("/in/\(id)")) }
+        try bench.again(try #require(try bench.lease().first), after: .zero)
         #expect(try bench.commit() == nil)
         bench.kill()
-        try bench.look { try $0.execute(sql: "UPDATE jobs SET facts = '{}'") }
-        #expect(refusal() == .damaged(bench.path, "a row of the table 'jobs' makes no sense"))
+        try bench.look {
+            try $0.execute(
+                sql: "UPDATE jobs SET facts = '{}' WHERE id = '1'; UPDATE jobs SET steps = '7' WHERE id = '2'")
+        }
+        let before = try bench.rows("SELECT rule, path, facts, steps, attempt FROM jobs WHERE id < '3' ORDER BY id")
+        #expect(try bench.journal.unreadable.map(\.description).sorted() == ["1", "2"])
+        #expect(try bench.lease(9).map(\.id.description) == ["3"])
+        #expect(try bench.commit() == nil)
+        let states = ["1|dead|unreadable-row|1", "2|dead|unreadable-row|1", "3|running||0"]
+        let query = "SELECT id, state, code, ended IS NOT NULL FROM jobs ORDER BY id"
+        #expect(try bench.rows(query) == states)
+        #expect(
+            try bench.rows("SELECT rule, path, facts, steps, attempt FROM jobs WHERE id < '3' ORDER BY id") == before)
+        bench.kill()
+        #expect(try bench.journal.unreadable.isEmpty)
+        // Nobody can try it again, and asking for that does no harm.
+        try bench.request("retry", "1")
+        try bench.request("discard", "2")
+        #expect(try bench.journal.takeRequests(at: bench.now).isEmpty)
+        #expect(try bench.commit() == nil)
+        #expect(try bench.rows("SELECT id, state FROM jobs ORDER BY id") == ["1|dead", "3|pending"])
+        #expect(try bench.journal.counts.pending == 1)
+    }
+
+    @Test func `a folder is refused as one, and nothing is put beside it`() throws {
+        let folder = bench.root.appending("folder")
+        TestFile.makeFolder(folder)
+        #expect(refusal(of: folder) == .isFolder(folder))
+        #expect(refusal(of: "/etc") == .isFolder("/etc"))
+        #expect(TestFile.names(in: bench.root).count == 1)
+    }
+
+    @Test func `whoever has the journal for a moment only is waited for`() throws {
+        let brief = try DiskJournal(at: bench.path, now: .early, isBrief: true)
+        let path = bench.path
+        let isOpened = Mutex(false)
+        let other = Thread {
+            let journal = try? DiskJournal(at: path, now: .early)
+            isOpened.withLock { $0 = journal != nil }
+            journal?.close(at: .early)
+        }
+        other.start()
+        // Longer than one that has it for good is waited for.
+        Deadline.pause(.milliseconds(600))
+        #expect(!isOpened.withLock { $0 } && !other.isFinished)
+        brief.close(at: .early)
+        #expect(Deadline.wait { other.isFinished })
+        #expect(isOpened.withLock { $0 })
     }
 
     @Test func `a file that may not be written is refused`() throws {

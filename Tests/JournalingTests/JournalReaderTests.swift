@@ -124,16 +124,16 @@ struct JournalReaderTests {
             _ = try JournalFile(tree.path("newer"), version: 99)
             _ = try JournalFile(tree.path("unfinished"), version: 0)
             let other = try DatabaseQueue(path: tree.path("other").description)
-            try other.write { try $0.execute(sql: "CREATE TABLE jobs (id TEXT)") }
+            try other.write { try $0.execute(sql: "CREATE TABLE jobs (id TEXT); PRAGMA user_version = 1") }
             let expected = [
                 ("missing", "there is no journal at", "run `alight run`, or name it with --journal"),
                 ("text/below", "there is no journal at", "run `alight run`, or name it with --journal"),
-                ("text", "is not a journal of Alight", "name the journal's file"),
-                ("empty", "is not a journal of Alight", "name the journal's file"),
-                ("unfinished", "is not a journal of Alight", "name the journal's file"),
-                ("other", "is not a journal of Alight", "name the journal's file"),
-                ("folder", "is no file, and so no journal", "name the journal's file"),
-                ("newer", "is of a newer Alight: its version is 99", "use the Alight that wrote it"),
+                ("text", "is no journal, nor any other SQLite file", "name the journal's file"),
+                ("empty", "is no journal, nor any other SQLite file", "name the journal's file"),
+                ("unfinished", "is a file of which no journal has been made yet", "name the journal's file"),
+                ("other", "is an SQLite file of another program, not a journal", "name the journal's file"),
+                ("folder", "is a folder", "name the journal's file"),
+                ("newer", "has version 99, of a newer Alight", "run the newer Alight"),
             ]
             for (name, description, help) in expected {
                 let path = tree.path(name)
@@ -142,6 +142,12 @@ struct JournalReaderTests {
                 #expect(fault?.description.contains("'\(path)'") == true, "\(fault?.description ?? "")")
                 #expect(fault?.help.hasPrefix(help) == true, "\(fault?.help ?? "")")
                 #expect(fault?.mayPass == false)
+                guard let fault, !name.hasPrefix("text/"), !["missing", "empty", "unfinished"].contains(name) else {
+                    continue
+                }
+                // A run says the same of it.
+                let error = #expect(throws: JournalError.self) { _ = try DiskJournal(at: path, now: .early) }
+                #expect(error?.description == fault.description)
             }
         }
     }

@@ -27,17 +27,20 @@ package final class DiskJournal: Journal {
     /// - Parameters:
     ///   - path: Where the file lies.
     ///   - now: The present.
+    ///   - isBrief: Whether it is closed again at once, so that others wait for that.
     ///   - retention: How much is kept of jobs that have ended.
     ///   - clock: The clock by which jobs are due; tests have their own.
     /// - Throws: When it can't be used; nothing of it has been changed then.
     package init(
-        at path: PathBytes, now: Timestamp, keeping retention: JournalRetention = JournalRetention(),
+        at path: PathBytes, now: Timestamp, isBrief: Bool = false,
+        keeping retention: JournalRetention = JournalRetention(),
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
         try JournalFile.makeFolder(of: path)
         // Whatever name it is called by, it is one file with one lock.
         let path = JournalFile.resolve(path)
-        let lock = try JournalLock(of: path)
+        try JournalFile.refuseOtherTypes(path)
+        let lock = try JournalLock(of: path, isBrief: isBrief)
         try JournalFile.prepare(path)
         let state: DiskState
         do {
@@ -69,6 +72,9 @@ package final class DiskJournal: Journal {
     /// The jobs whose actions have been cut off, and that were not run again since, when the journal was opened.
     package var cutOff: [JobID] { guarded.withLock { $0.state?.cutOff ?? [] } }
 
+    /// The jobs that could not be read when the journal was opened, and are dead letters since.
+    package var unreadable: [JobID] { guarded.withLock { $0.state?.unreadable ?? [] } }
+
     /// Looks at the file by the journal's own connection, between two calls.
     ///
     /// - Throws: What the closure throws; `CancellationError` after ``close(at:)``.
@@ -81,8 +87,8 @@ package final class DiskJournal: Journal {
 
     // MARK: Life
 
-    package func begin(_ rules: [RuleRecord], at now: Timestamp) -> [String: RuleStart] {
-        guarded.withLock { $0.state?.begin(rules, at: now) ?? [:] }
+    package func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [String: RuleStart] {
+        guarded.withLock { $0.state?.begin(rules, isWatching: isWatching, at: now) ?? [:] }
     }
 
     package func noteStarted(at now: Timestamp) { guarded.withLock { $0.state?.rules.noteStarted() } }

@@ -3,14 +3,14 @@ import Rules
 
 extension DiskState {
     /// Takes in the rules that run, and gives them the jobs that are theirs.
-    mutating func begin(_ records: [RuleRecord], at now: Timestamp) -> [String: RuleStart] {
-        let (starts, renamed) = rules.begin(records, now: now.columnValue, kept: kept)
+    mutating func begin(_ records: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [String: RuleStart] {
+        let (starts, renamed) = rules.begin(records, now: isWatching ? now.columnValue : nil, kept: kept)
         for (from, to) in renamed { queue.rename(from, to: to) }
         mounts.look()
         mapDevices()
         queue.setAside(except: Set(records.map(\.name)))
         queue.files.rules = rules.ids
-        hasBegun = true
+        self.isWatching = isWatching
         return starts
     }
 

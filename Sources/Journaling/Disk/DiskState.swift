@@ -19,14 +19,16 @@ struct DiskState {
     let run: Int64
     /// When something was committed last, before this run.
     let kept: Int64
-    /// Whether rules run: else nothing is watched, and what happens is not known.
-    var hasBegun = false
+    /// Whether rules run and what happens is looked at: else nobody knows it up to now.
+    var isWatching = false
     /// Which file it is, by which it is missed when somebody removes it.
     private let identity: FileIdentity?
     /// How many jobs were running when the run before was cut off.
     private(set) var interrupted = 0
     /// The jobs of which a program may have left something: those, and others that have not been run again since.
     private(set) var cutOff: [JobID] = []
+    /// The jobs whose rows made no sense, and that are dead letters since.
+    private(set) var unreadable: [JobID] = []
     /// Why nothing of the journal can be relied on any more.
     private var fault: JournalFault?
     /// Whether a clean stop is to be noted.
@@ -66,6 +68,17 @@ struct DiskState {
         kept = parts.kept
         try restoreJobs(clocks)
         try write(clocks)
+        wait(upTo: Self.turnPatience)
+    }
+
+    /// How long a commit in a turn of the engine waits for another program that writes: the engine watches, too.
+    private static let turnPatience = Duration.milliseconds(250)
+    /// How long the last commit does.
+    private static let lastPatience = Duration.seconds(5)
+
+    private func wait(upTo patience: Duration) {
+        let milliseconds = patience.columnValue / 1_000_000
+        try? connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA busy_timeout = \(milliseconds)") }
     }
 
     private struct Parts {
@@ -88,7 +101,13 @@ struct DiskState {
 
     /// Takes the open jobs in; those that were running have been cut off, and are pending again.
     private mutating func restoreJobs(_ clocks: ClockPair) throws {
-        let rows = try jobs.openJobs()
+        let (rows, unreadable) = try jobs.openJobs()
+        if !unreadable.isEmpty {
+            try connection.writeWithoutTransaction { _ in
+                for id in unreadable { try jobs.bury(id, at: clocks.wall) }
+            }
+            self.unreadable = unreadable.map { JobID(String(decoding: $0, as: UTF8.self)) }
+        }
         for row in rows where row.state == .pending {
             if row.job.isInterrupted { cutOff.append(row.job.id) }
             // Nothing but a failed attempt makes a job wait for long, and the clock may have been set back since.
@@ -158,10 +177,10 @@ struct DiskState {
 
     private mutating func write(_ clocks: ClockPair) throws {
         let changes = queue.changes ?? JobChanges()
-        var ended = 0
+        var ended: [JobID] = []
         try connection.writeWithoutTransaction { database in
             try database.inTransaction(.immediate) {
-                ended = 0
+                ended = []
                 if rules.isChanged { try rules.write(database) }
                 if mounts.hasChanges { try mounts.write(database, run: run) }
                 try queue.files.write()
@@ -174,7 +193,7 @@ struct DiskState {
                     case .ended(let end):
                         try jobs.write(end, change, at: clocks.wall)
                         // Dead jobs stay, and so don't count.
-                        if end.state != .dead { ended += 1 }
+                        if end.state != .dead { ended.append(id) }
                     case .gone: try jobs.delete(id)
                     }
                 }
@@ -184,7 +203,7 @@ struct DiskState {
                 }
                 try requests.deleteTaken()
                 try note("run", run)
-                if hasBegun { try note("kept", clocks.wall) }
+                if isWatching { try note("kept", clocks.wall) }
                 try note("is_clean", isStopping ? 1 : 0)
                 try history.prune(database, ended: ended, at: clocks.wall)
                 return .commit
@@ -211,6 +230,7 @@ struct DiskState {
     /// Commits what is left, notes the clean stop, and empties the log into the file.
     mutating func stop(_ clocks: ClockPair) -> JournalFault? {
         isStopping = true
+        wait(upTo: Self.lastPatience)
         if let fault = commit(clocks) { return fault }
         // It is only tidier: the next start reads the log as well.
         try? connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }

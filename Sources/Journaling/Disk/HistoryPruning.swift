@@ -1,4 +1,5 @@
 import GRDB
+import Rules
 
 /// How much is kept of jobs that have succeeded or were skipped.
 package struct JournalRetention: Sendable {
@@ -6,10 +7,13 @@ package struct JournalRetention: Sendable {
     package var period: Duration
     /// How many are kept at most.
     package var jobs: Int
+    /// How many bytes at most what they were told, asked and wrote may take.
+    package var bytes: Int64
 
-    package init(period: Duration = .seconds(30 * 24 * 3600), jobs: Int = 100_000) {
+    package init(period: Duration = .seconds(30 * 24 * 3600), jobs: Int = 100_000, bytes: Int64 = 256 << 20) {
         self.period = period
         self.jobs = jobs
+        self.bytes = bytes
     }
 }
 
@@ -26,9 +30,15 @@ final class HistoryPruning {
     private let oldest: SQLStatement
     private let delete: SQLStatement
     private let free: SQLStatement
+    private let size: SQLStatement
+    private let fact: SQLStatement
     /// How many jobs there are that have succeeded or were skipped.
     private var count: Int
     private var countAfterCommit: Int
+    /// How many bytes of text they have, without those of fixed length.
+    private var bytes: Int64
+    private var bytesAfterCommit: Int64
+    private static let bytesFact = "history_bytes"
     /// Until when only dead jobs have ended, which stay.
     private var cursor: Int64 = .min
     private var cursorAfterCommit: Int64 = .min
@@ -43,6 +53,14 @@ final class HistoryPruning {
             """, in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
         free = try SQLStatement("PRAGMA freelist_count", in: database)
+        size = try SQLStatement(
+            """
+            SELECT length(CAST(facts AS BLOB)) + (SELECT \(Self.attemptBytes) FROM attempts WHERE job = jobs.id)
+            FROM jobs WHERE id = ?
+            """, in: database)
+        fact = try SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database)
+        bytes = try Self.bytes(database)
+        bytesAfterCommit = bytes
         count =
             try Int.fetchOne(
                 database,
@@ -50,33 +68,76 @@ final class HistoryPruning {
         countAfterCommit = count
     }
 
+    private static let attemptBytes = """
+        coalesce(sum(length(CAST(message AS BLOB)) + coalesce(length(CAST(log AS BLOB)), 0)
+            + coalesce(length(CAST(request AS BLOB)), 0)), 0)
+        """
+
+    /// What was counted by the last commit; a journal in which nobody counted yet is read once.
+    private static func bytes(_ database: Database) throws -> Int64 {
+        let counted = try Int64.fetchOne(
+            database, sql: "SELECT value FROM facts WHERE name = ?", arguments: [bytesFact])
+        if let counted { return counted }
+        return try Int64.fetchOne(
+            database,
+            sql: """
+                SELECT coalesce(sum(length(CAST(facts AS BLOB))
+                    + (SELECT \(attemptBytes) FROM attempts WHERE job = jobs.id)), 0)
+                FROM jobs WHERE state IN ('succeeded', 'skipped')
+                """) ?? 0
+    }
+
     /// Forgets some of what is old, within a transaction.
-    func prune(_ database: Database, ended: Int, at now: Int64) throws {
-        (countAfterCommit, cursorAfterCommit) = (count + ended, cursor)
-        let most = Self.step + 2 * ended
+    ///
+    /// - Parameters:
+    ///   - database: Where it is.
+    ///   - ended: The jobs that have succeeded or were skipped since the last commit.
+    ///   - now: The present.
+    /// - Throws: What SQLite throws; nothing counts until the commit.
+    func prune(_ database: Database, ended: [JobID], at now: Int64) throws {
+        (countAfterCommit, bytesAfterCommit, cursorAfterCommit) = (count + ended.count, bytes, cursor)
+        for id in ended { bytesAfterCommit += try bytes(of: id.description) }
+        let most = Self.step + 2 * ended.count
         let excess = min(max(0, countAfterCommit - retention.jobs), most)
         var gone = try forget(until: now - retention.period.columnValue, most)
         if gone < excess { gone += try forget(until: .max, excess - gone) }
+        if gone < most, bytesAfterCommit > retention.bytes {
+            gone += try forget(until: .max, most - gone) { [retention] in $0 > retention.bytes }
+        }
         countAfterCommit -= gone
+        if bytesAfterCommit != bytes {
+            try fact.run {
+                $0.bind(Self.bytesFact)
+                $0.bind(bytesAfterCommit)
+            }
+        }
         let freePages = try free.first({ _ in }) { Int($0.integer(0)) } ?? 0
         if freePages > Self.freePages {
             try database.execute(sql: "PRAGMA incremental_vacuum(\(Self.step))")
         }
     }
 
-    private func forget(until end: Int64, _ most: Int) throws -> Int {
-        var ids: [String] = []
-        try oldest.each {
+    private func bytes(of id: String) throws -> Int64 { try size.first({ $0.bind(id) }, { $0.integer(0) }) ?? 0 }
+
+    /// Forgets the oldest, as long as the bytes that are left are too many.
+    private func forget(until end: Int64, _ most: Int, while isTooMany: (Int64) -> Bool = { _ in true }) throws -> Int {
+        var oldest: [(id: String, ended: Int64)] = []
+        try self.oldest.each {
             $0.bind(cursorAfterCommit)
             $0.bind(end)
             $0.bind(Int64(most))
         } _: { row in
-            ids.append(row.text(0))
-            cursorAfterCommit = row.integer(1)
+            oldest.append((row.text(0), row.integer(1)))
         }
-        for id in ids { try delete.run { $0.bind(id) } }
-        return ids.count
+        var gone = 0
+        for (id, ended) in oldest where isTooMany(bytesAfterCommit) {
+            bytesAfterCommit = max(0, bytesAfterCommit - (try bytes(of: id)))
+            try delete.run { $0.bind(id) }
+            cursorAfterCommit = ended
+            gone += 1
+        }
+        return gone
     }
 
-    func noteCommitted() { (count, cursor) = (countAfterCommit, cursorAfterCommit) }
+    func noteCommitted() { (count, bytes, cursor) = (countAfterCommit, bytesAfterCommit, cursorAfterCommit) }
 }

@@ -23,6 +23,7 @@ final class JobTable {
     private let forget: SQLStatement
     private let open: SQLStatement
     private let byID: SQLStatement
+    private let bury: SQLStatement
 
     private static let columns =
         "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps, is_alone"
@@ -61,23 +62,49 @@ final class JobTable {
         open = try SQLStatement(
             "SELECT \(Self.columns) FROM jobs WHERE state IN ('pending', 'running')", in: database)
         byID = try SQLStatement("SELECT \(Self.columns) FROM jobs WHERE id = ?", in: database)
+        bury = try SQLStatement(
+            """
+            UPDATE jobs SET state = 'dead', is_interrupted = 0, due = NULL, ended = ?2, message = ?3, code = ?4
+            WHERE id = ?1
+            """, in: database)
     }
 
     // MARK: Reading
 
-    /// The jobs that are not finished, in the order in which they came.
-    func openJobs() throws -> [Row] {
+    /// The jobs that are not finished, in the order in which they came, and the ids of those that make no sense.
+    func openJobs() throws -> (rows: [Row], unreadable: [[UInt8]]) {
         var rows: [Row] = []
-        try open.each { rows.append(try Self.row($0)) }
-        return rows.sorted { $0.position < $1.position }
+        var unreadable: [[UInt8]] = []
+        try open.each { row in
+            do {
+                rows.append(try Self.row(row))
+            } catch is UnreadableRow {
+                unreadable.append(row.blob(0))
+            }
+        }
+        return (rows.sorted { $0.position < $1.position }, unreadable)
     }
 
+    /// The job with the id; nil when there is none, or when its row makes no sense.
     func job(_ id: JobID) throws -> Row? {
         try byID.first {
             $0.bind(id.description)
+        } _: { row -> Row? in
+            do {
+                return try Self.row(row)
+            } catch is UnreadableRow {
+                return nil
+            }
+        } ?? nil
+    }
+
+    /// Whether the job will not be tried again by itself, be its row readable or not.
+    func isDead(_ id: JobID) throws -> Bool {
+        try byID.first {
+            $0.bind(id.description)
         } _: {
-            try Self.row($0)
-        }
+            $0.text(4) == JobState.dead.rawValue
+        } ?? false
     }
 
     private static func row(_ row: SQLStatement) throws -> Row {
@@ -146,6 +173,16 @@ final class JobTable {
             row.bind(Int64(job.mask.rawValue))
             row.bind(job.event.time.columnValue)
             row.bind(job.isAlone)
+        }
+    }
+
+    /// Makes a dead letter of a job whose row makes no sense, and leaves the rest of the row as it is.
+    func bury(_ id: [UInt8], at now: Int64) throws {
+        try bury.run { row in
+            row.bind(utf8: id)
+            row.bind(now)
+            row.bind("its row in the journal can't be read; 'alight apply' runs its rule for the file")
+            row.bind(JobEntry.unreadableCode)
         }
     }
 

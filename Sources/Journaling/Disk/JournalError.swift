@@ -61,7 +61,8 @@ extension JournalError: CustomStringConvertible {
         case .newer(let path, let version, let known):
             return "the journal '\(path)' has version \(version), of a newer Alight; this one knows up to \(known)"
         case .full(let path): return "the journal '\(path)' can't be written: the disk is full"
-        case .busy(let path): return "the journal '\(path)' is locked by another program"
+        case .busy(let path):
+            return "the journal '\(path)' is locked by \(WriteLock.holder(of: path) ?? "another program")"
         case .failed(let path, let detail): return "the journal '\(path)' can't be opened: \(detail)"
         }
     }
@@ -85,13 +86,23 @@ extension JournalError: CustomStringConvertible {
 }
 
 extension JournalFault {
+    /// The same for whoever only looks at a journal: the sentence is that of a run, the way out may be another one.
+    package init(_ error: JournalError, help: String? = nil) {
+        self.init(mayPass: false, description: error.description, help: help ?? error.help)
+    }
+
     /// Why something that the journal holds could not be kept, or not be read.
     init(_ error: any Error, at path: PathBytes, isReading: Bool = false) {
         var code = (error as? DatabaseError)?.resultCode
         if code == .SQLITE_IOERR, !isReading, path.isOnFullDisk { code = .SQLITE_FULL }
         let isDamaged = code == nil || code == .SQLITE_CORRUPT || code == .SQLITE_NOTADB
         let mayPass = !isDamaged && !isReading && code != .SQLITE_CONSTRAINT && code != .SQLITE_MISUSE
-        let detail = code == .SQLITE_FULL ? "the disk is full" : Self.detail(of: error)
+        let detail: String
+        switch code {
+        case .SQLITE_FULL: detail = "the disk is full"
+        case .SQLITE_BUSY: detail = "it is locked by \(WriteLock.holder(of: path) ?? "another program")"
+        default: detail = Self.detail(of: error)
+        }
         let help: String
         switch code {
         case .SQLITE_FULL: help = "make room on the disk; nothing more is begun until it can be written again"

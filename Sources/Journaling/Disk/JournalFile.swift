@@ -31,12 +31,17 @@ enum JournalFile {
         }
     }
 
-    /// Makes the file if there is none, and refuses what is no journal by the look of its first bytes.
-    static func prepare(_ path: PathBytes) throws(JournalError) {
+    /// Refuses what is there and no file.
+    static func refuseOtherTypes(_ path: PathBytes) throws(JournalError) {
         var status = stat()
         if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFREG {
             throw status.st_mode & S_IFMT == S_IFDIR ? .isFolder(path) : .notJournal(path)
         }
+    }
+
+    /// Makes the file if there is none, and refuses what is no journal by the look of its first bytes.
+    static func prepare(_ path: PathBytes) throws(JournalError) {
+        var status = stat()
         let descriptor = path.withCString { Glibc.open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600) }
         guard descriptor >= 0 else {
             if errno == EISDIR { throw .isFolder(path) }
@@ -111,26 +116,21 @@ enum JournalFile {
     }
 
     /// The name by which SQLite finds the file, whatever bytes it has.
-    private static func name(of path: PathBytes) -> String {
+    static func name(of path: PathBytes) -> String {
         if let text = path.text, !text.hasPrefix("file:"), text != ":memory:" { return text }
-        let digits = Array("0123456789ABCDEF")
-        let isPlain: (UInt8) -> Bool = { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "-"):
-                true
-            default: false
-            }
+        return uri(of: path)
+    }
+
+    /// The name as a URI, to which parameters can be added.
+    static func uri(of path: PathBytes) -> String {
+        let plain = Set("/-._~".utf8)
+        let digits = Array("0123456789ABCDEF".utf8)
+        var name = Array("file:".utf8)
+        for byte in path.bytes {
+            let isLetter = (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+            name += isLetter || plain.contains(byte) ? [byte] : [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
         }
-        return path.bytes.reduce(into: "file:") { name, byte in
-            if isPlain(byte) {
-                name.append(Character(Unicode.Scalar(byte)))
-            } else {
-                name.append("%")
-                name.append(digits[Int(byte >> 4)])
-                name.append(digits[Int(byte & 15)])
-            }
-        }
+        return String(decoding: name, as: UTF8.self)
     }
 
     private static func judge(_ database: Database, _ path: PathBytes) throws {

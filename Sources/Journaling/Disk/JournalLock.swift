@@ -9,8 +9,20 @@ import Glibc
 final class JournalLock: Sendable {
     private let descriptor: Int32
 
+    /// What stands behind the number of a process that has the lock for a moment only.
+    private static let brief = " brief"
+    /// How long such a process is waited for.
+    private static let patience = Duration.seconds(5)
+    /// How long all others are: a copy of the descriptor that a killed process has left behind is no obstacle.
+    private static let shortPatience = Duration.milliseconds(200)
+
     /// Takes the lock, or says who has it.
-    init(of journal: PathBytes) throws(JournalError) {
+    ///
+    /// - Parameters:
+    ///   - journal: The journal's file.
+    ///   - isBrief: Whether it will be free again at once, so that others wait for that.
+    /// - Throws: When it is taken, or its file can't be written.
+    init(of journal: PathBytes, isBrief: Bool = false) throws(JournalError) {
         let path = Self.path(of: journal)
         let descriptor = path.withCString { open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
         guard descriptor >= 0 else { throw .noAccess(path, errno: errno) }
@@ -20,7 +32,7 @@ final class JournalLock: Sendable {
             close(descriptor)
             throw reason == EWOULDBLOCK ? .held(journal, pid: pid) : .noAccess(path, errno: reason)
         }
-        let text = Array("\(getpid())\n".utf8)
+        let text = Array("\(getpid())\(isBrief ? Self.brief : "")\n".utf8)
         guard ftruncate(descriptor, 0) == 0, pwrite(descriptor, text, text.count, 0) == text.count else {
             let reason = errno
             close(descriptor)
@@ -35,23 +47,33 @@ final class JournalLock: Sendable {
         close(descriptor)
     }
 
-    /// Takes the lock; so that such a copy of a process which was killed is no obstacle, within a fifth of a second.
+    /// Takes the lock; false, with the reason in errno, when nobody lets it go in time.
     private static func take(_ descriptor: Int32) -> Bool {
-        for _ in 0..<20 {
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
+        let start = ContinuousClock.now
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
             guard errno == EWOULDBLOCK else { return false }
+            let isBrief = line(in: descriptor)?.hasSuffix(brief) ?? false
+            guard ContinuousClock.now < start + (isBrief ? patience : shortPatience) else {
+                errno = EWOULDBLOCK
+                return false
+            }
             usleep(10_000)
         }
-        return flock(descriptor, LOCK_EX | LOCK_NB) == 0
+        return true
     }
 
     static func path(of journal: PathBytes) -> PathBytes { PathBytes(journal.bytes + Array("-lock".utf8)) }
 
     /// The number that the holder wrote.
     private static func pid(in descriptor: Int32) -> Int32? {
-        var buffer = [UInt8](repeating: 0, count: 16)
+        line(in: descriptor).flatMap { Int32($0.prefix { $0 != " " }) }
+    }
+
+    /// What the holder wrote.
+    private static func line(in descriptor: Int32) -> String? {
+        var buffer = [UInt8](repeating: 0, count: 32)
         let count = pread(descriptor, &buffer, buffer.count, 0)
         guard count > 0 else { return nil }
-        return Int32(String(decoding: buffer[..<count].prefix { $0 != 0x0a }, as: UTF8.self))
+        return String(decoding: buffer[..<count].prefix { $0 != 0x0a }, as: UTF8.self)
     }
 }

@@ -65,7 +65,10 @@ extension DiskState {
                 case .retry(let id):
                     if !queue.hasten(id, due: now), let job = try dead(id) { queue.revive(job, due: now) }
                 case .discard(let id):
-                    if !queue.discard(id), try dead(id) != nil { queue.changes?.noteGone(id) }
+                    // What has become of it since the last commit counts, not its row.
+                    if !queue.discard(id), queue.changes?.jobs[id] == nil, try jobs.isDead(id) {
+                        queue.changes?.noteGone(id)
+                    }
                 case .apply(let request): files.append(request)
                 }
             }

@@ -26,6 +26,8 @@ struct RuleBook {
     private var renamed: [(from: String, to: String)] = []
 
     private static let reselectedPrefix = "reselected "
+    /// When a rule has begun that was only run by hand.
+    private static let never: Int64 = 0
 
     init(_ database: Database) throws {
         for row in try GRDB.Row.fetchAll(database, sql: "SELECT id, name, selection, began, is_complete FROM rules") {
@@ -50,11 +52,11 @@ struct RuleBook {
     ///
     /// - Parameters:
     ///   - rules: The rules.
-    ///   - now: The present.
+    ///   - now: The present; nil when nothing is watched, so that they don't begin.
     ///   - kept: When something was committed last, before.
     /// - Returns: What is known of each, and from whom to whom jobs go.
     mutating func begin(
-        _ rules: [RuleRecord], now: Int64, kept: Int64
+        _ rules: [RuleRecord], now: Int64?, kept: Int64
     ) -> (starts: [String: RuleStart], renamed: [(from: String, to: String)]) {
         inForce = Dictionary(rules.map { ($0.name, $0.selection) }) { first, _ in first }
         for rule in rules { takeFormer(of: rule) }
@@ -79,10 +81,16 @@ struct RuleBook {
         }
     }
 
-    private mutating func begin(_ rule: RuleRecord, now: Int64, kept: Int64) -> RuleStart {
-        guard var row = rows[rule.name] else {
+    private mutating func begin(_ rule: RuleRecord, now: Int64?, kept: Int64) -> RuleStart {
+        if rows[rule.name] == nil {
             lastID += 1
-            rows[rule.name] = Row(id: lastID, selection: rule.selection, began: now, isComplete: false)
+            rows[rule.name] = Row(id: lastID, selection: rule.selection, began: Self.never, isComplete: false)
+            changed.insert(rule.name)
+        }
+        guard let now, var row = rows[rule.name] else { return .resumed }
+        if row.began == Self.never {
+            row.began = now
+            rows[rule.name] = row
             changed.insert(rule.name)
             return .fresh
         }

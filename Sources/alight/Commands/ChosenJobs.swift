@@ -22,6 +22,8 @@ struct ChosenJobs: ParsableArguments {
         var refusal: String
         /// What is said of a job for which it was asked.
         var done: String
+        /// Whether it can be done for a job of which the journal has no more than the row.
+        var takesUnreadable = false
         var request: (JobID) -> JournalRequest
     }
 
@@ -45,7 +47,7 @@ struct ChosenJobs: ParsableArguments {
         var hasFailed = false
         let jobs = try Faults.said { () throws(JournalFault) in try find(wish, reader, &hasFailed) }
         if jobs.isEmpty {
-            if ids.isEmpty {
+            if ids.isEmpty, !hasFailed {
                 let of = rule.map { " of the rule '\(Display.text($0))'" } ?? ""
                 Output.error.write("there are no dead letters\(of)")
             }
@@ -66,12 +68,14 @@ struct ChosenJobs: ParsableArguments {
     ) throws(JournalFault) -> [JobEntry] {
         if ids.isEmpty {
             // The oldest first, so that they are tried again in the order in which they came.
-            return try reader.jobs(JournalQuery(states: [.dead], rule: rule)).jobs.reversed()
+            let jobs = try reader.jobs(JournalQuery(states: [.dead], rule: rule)).jobs
+            return jobs.reversed().filter { !refuse($0, wish, &hasFailed) }
         }
         var jobs: [JobEntry] = []
         var seen: Set<JobID> = []
         for name in ids {
             switch try JobName.find(name, in: reader) {
+            case .success(let job) where refuse(job, wish, &hasFailed): break
             case .success(let job) where wish.states.contains(job.state):
                 if seen.insert(job.id).inserted { jobs.append(job) }
             case .success(let job):
@@ -83,6 +87,16 @@ struct ChosenJobs: ParsableArguments {
             }
         }
         return jobs
+    }
+
+    /// Says that nothing but its row is left of a job, where that is too little.
+    private func refuse(_ job: JobEntry, _ wish: Wish, _ hasFailed: inout Bool) -> Bool {
+        guard job.isUnreadable, !wish.takesUnreadable else { return false }
+        hasFailed = true
+        Output.error.write(
+            "error: job \(job.id) can't be read: what it was to be told is not known\n"
+                + "    help: 'alight apply' runs its rule for the file, 'alight discard' forgets the job")
+        return true
     }
 }
 

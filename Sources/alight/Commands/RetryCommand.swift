@@ -59,7 +59,7 @@ struct DiscardCommand: ParsableCommand {
         try chosen.ask(
             ChosenJobs.Wish(
                 states: [.dead, .pending], refusal: "only dead letters and pending jobs are discarded",
-                done: "discarded", request: { .discard($0) }),
+                done: "discarded", takesUnreadable: true, request: { .discard($0) }),
             journal)
     }
 }

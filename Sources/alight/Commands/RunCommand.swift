@@ -84,7 +84,10 @@ struct RunCommand: ParsableCommand {
         }
         // What could not be kept for a while, and is now, is no fault any more.
         let fault = kept.close()
-        if let fault { reporter.say(.error, Display.text(fault.description), help: fault.help) }
+        // What ended the run has been said.
+        if let fault, fault.mayPass || fault != summary.journalFault {
+            reporter.say(.error, Display.text(fault.description), help: fault.help)
+        }
         reporter.end(summary, isKept: kept.file != nil && fault == nil)
         throw Exit(fault == nil ? status(summary) : .runtimeError)
     }
@@ -98,6 +101,14 @@ struct RunCommand: ParsableCommand {
             if journal.interrupted > 0 {
                 let jobs = Reporter.count(journal.interrupted, "job")
                 reporter.say(.notice, "\(jobs) cut off when Alight ended last; to be run again")
+            }
+            if let first = journal.unreadable.first {
+                let jobs = Reporter.count(journal.unreadable.count, "job")
+                reporter.say(
+                    .error,
+                    "\(jobs) can't be read, and kept as dead letters: \(Display.text(first.description))"
+                        + (journal.unreadable.count > 1 ? ", …" : ""),
+                    help: "see 'alight jobs --state dead'; 'alight apply' runs a rule for a file")
             }
             return journal
         } catch {

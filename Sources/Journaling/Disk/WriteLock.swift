@@ -1,0 +1,37 @@
+import FileEvents
+import Glibc
+
+/// The lock that SQLite takes while it writes to a file with a log, as the kernel lists it.
+///
+/// The file that it lies on must not be opened to look: closing it again would
+/// drop the locks that this process has on it.
+enum WriteLock {
+    /// Its byte in the file of shared memory beside the journal.
+    private static let place = "120"
+
+    /// The process that writes, with its name; nil when none is seen, as one of another container is not.
+    static func holder(of journal: PathBytes) -> String? {
+        var status = stat()
+        guard PathBytes(journal.bytes + "-shm".utf8).withCString({ stat($0, &status) }) == 0 else { return nil }
+        let inode = "\(status.st_ino)"
+        for line in text(of: "/proc/locks").split(separator: "\n") {
+            let words = line.split(separator: " ")
+            guard words.count == 8, words[1] == "POSIX", words[3] == "WRITE", words[6] == place,
+                words[5].split(separator: ":").last.map(String.init) == inode
+            else { continue }
+            let name = text(of: "/proc/\(words[4])/comm").filter { !$0.isNewline }
+            return "process \(words[4])" + (name.isEmpty ? "" : " (\(name))")
+        }
+        return nil
+    }
+
+    /// What the kernel says in a file of its own; empty when it can't be read.
+    private static func text(of path: String) -> String {
+        guard let file = fopen(path, "re") else { return "" }
+        defer { fclose(file) }
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        while case let count = fread(&buffer, 1, buffer.count, file), count > 0 { text += buffer[..<count] }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
