@@ -112,6 +112,8 @@ struct Dispatcher: ~Copyable {
 
     /// Begins the attempts that were prepared.
     mutating func launch() {
+        guard !prepared.isEmpty else { return }
+        mailbox.gather(begun: prepared.count, running: lanes.count)
         for attempt in prepared {
             pool.submit { [mailbox, attempt] in mailbox.post(.ended(attempt.run())) }
         }
