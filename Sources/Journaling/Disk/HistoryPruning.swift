@@ -26,6 +26,7 @@ final class HistoryPruning {
     private let oldest: SQLStatement
     private let delete: SQLStatement
     private let free: SQLStatement
+    private let vacuum: SQLStatement
     /// How many jobs there are that have succeeded or were skipped.
     private var count: Int
     private var countAfterCommit: Int
@@ -43,6 +44,7 @@ final class HistoryPruning {
             """, in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
         free = try SQLStatement("PRAGMA freelist_count", in: database)
+        vacuum = try SQLStatement("PRAGMA incremental_vacuum(\(Self.step))", in: database)
         count =
             try Int.fetchOne(
                 database,
@@ -51,7 +53,7 @@ final class HistoryPruning {
     }
 
     /// Forgets some of what is old, within a transaction.
-    func prune(_ database: Database, ended: Int, at now: Int64) throws {
+    func prune(ended: Int, at now: Int64) throws {
         (countAfterCommit, cursorAfterCommit) = (count + ended, cursor)
         let most = Self.step + 2 * ended
         let excess = min(max(0, countAfterCommit - retention.jobs), most)
@@ -59,9 +61,7 @@ final class HistoryPruning {
         if gone < excess { gone += try forget(until: .max, excess - gone) }
         countAfterCommit -= gone
         let freePages = try free.first({ _ in }) { Int($0.integer(0)) } ?? 0
-        if freePages > Self.freePages {
-            try database.execute(sql: "PRAGMA incremental_vacuum(\(Self.step))")
-        }
+        if freePages > Self.freePages { try vacuum.run() }
     }
 
     private func forget(until end: Int64, _ most: Int) throws -> Int {
