@@ -20,8 +20,9 @@ final class Mailbox: Sendable {
         var ended = 0
         /// So many of them end the sleep.
         var wanted = 1
-        /// Whether fewer came the last time.
+        /// Whether fewer came the last time, or all that were wanted.
         var wasShort = false
+        var wasFull = false
 
         mutating func add(_ message: Message) -> Bool {
             messages.append(message)
@@ -58,8 +59,13 @@ final class Mailbox: Sendable {
     /// Lets the next sleep go on until all attempts that run have ended, or for a moment.
     ///
     /// Called before they are begun. If that was in vain the last time, no more are waited for than are begun now.
-    func gather(begun: Int, running: Int) {
-        state.withLock { $0.wanted = max(1, $0.wasShort ? begun : running) }
+    ///
+    /// - Returns: Whether all had ended in time then, so that these may be as quick.
+    func gather(begun: Int, running: Int) -> Bool {
+        state.withLock { state in
+            state.wanted = max(1, state.wasShort ? begun : running)
+            return state.wasFull && begun > 1
+        }
     }
 
     /// Ends the engine's sleep; many calls before it looks are one.
@@ -76,7 +82,8 @@ final class Mailbox: Sendable {
         sleep.wait(until: end)
         return state.withLock { state in
             let messages = state.messages
-            state = State(wasShort: isGathering && state.ended < state.wanted)
+            let isShort = state.ended < state.wanted
+            state = State(wasShort: isGathering && isShort, wasFull: isGathering && !isShort)
             return messages
         }
     }
