@@ -106,6 +106,7 @@ package final class ApplyRun: Sendable {
             if dispatcher.running == 0, isLost || isOver && (summary.fault == nil || isStopping) { return summary }
             let wakes = [dispatcher.nextDeadline(after: now), journal.nextDue(after: now), retry].compactMap(\.self)
             let messages = mailbox.take(until: isOver ? retry : wakes.min())
+            dispatcher.wakeRest()
             now = ContinuousClock.now
             for message in messages {
                 switch message {

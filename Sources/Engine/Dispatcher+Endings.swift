@@ -18,7 +18,7 @@ extension Dispatcher {
         var returned: [Job] = []
         var reports: [AttemptReport] = []
         // One for all, so that what failed together comes again together.
-        let random = Double.random(in: 0...1)
+        let random = result.parts.allSatisfy(\.hasSucceeded) ? 0 : Double.random(in: 0...1)
         for part in result.parts {
             let job = part.job
             guard case .outcome(var outcome) = part.ending else {
@@ -147,5 +147,11 @@ extension Timestamp {
     /// How long ago the other moment was.
     fileprivate func since(_ other: Timestamp) -> Duration {
         .seconds(seconds - other.seconds) + .nanoseconds(Int(nanoseconds) - Int(other.nanoseconds))
+    }
+}
+
+extension Attempt.Part {
+    fileprivate var hasSucceeded: Bool {
+        if case .outcome(let outcome) = ending { outcome.ending == .succeeded } else { false }
     }
 }

@@ -112,11 +112,15 @@ struct Dispatcher: ~Copyable {
 
     /// Begins the attempts that were prepared.
     mutating func launch() {
-        for attempt in prepared {
-            pool.submit { [mailbox, attempt] in mailbox.post(.ended(attempt.run())) }
-        }
+        guard !prepared.isEmpty else { return }
+        let isQuick = mailbox.gather(begun: prepared.count, running: lanes.count)
+        pool.submit(
+            prepared.map { attempt in { [mailbox] in mailbox.post(.ended(attempt.run())) } }, isQuick: isQuick)
         prepared = []
     }
+
+    /// Sees to it that none of those that were launched waits for another one longer than the mailbox did.
+    func wakeRest() { pool.wakeRest() }
 
     private mutating func prepare(_ jobs: [Job], _ rule: Rule, at now: ContinuousClock.Instant) {
         lanes.start(jobs)

@@ -124,6 +124,7 @@ package final class Engine: Sendable {
         while true {
             let messages = mailbox.take(
                 until: nextWake(reconciler.nextDeadline, dispatcher.nextDeadline(after: now), state, after: now))
+            dispatcher.wakeRest()
             let batch = queue.take()
             now = ContinuousClock.now
             for message in messages {

@@ -14,7 +14,34 @@ final class Mailbox: Sendable {
         case requests
     }
 
-    private let messages = Mutex<[Message]>([])
+    private struct State {
+        var messages: [Message] = []
+        /// How many attempts have ended among the messages.
+        var ended = 0
+        /// So many of them end the sleep.
+        var wanted = 1
+        /// Whether fewer came the last time, or all that were wanted.
+        var wasShort = false
+        var wasFull = false
+
+        mutating func add(_ message: Message) -> Bool {
+            messages.append(message)
+            switch message {
+            case .ended:
+                ended += 1
+                return ended >= wanted
+            case .advanced: return wanted == 1
+            case .stop, .stopAtOnce, .rescan, .requests: return true
+            }
+        }
+    }
+
+    /// How long attempts that are begun together are waited for, so that one commit does for all of them.
+    ///
+    /// Several times what an action takes that does next to nothing; programs take longer, and end one by one.
+    private static let moment = Duration.microseconds(200)
+
+    private let state = Mutex(State())
     private let sleep: Wake
 
     init() {
@@ -26,8 +53,19 @@ final class Mailbox: Sendable {
     }
 
     func post(_ message: Message) {
-        messages.withLock { $0.append(message) }
-        wake()
+        if state.withLock({ $0.add(message) }) { wake() }
+    }
+
+    /// Lets the next sleep go on until all attempts that run have ended, or for a moment.
+    ///
+    /// Called before they are begun. If that was in vain the last time, no more are waited for than are begun now.
+    ///
+    /// - Returns: Whether all had ended in time then, so that these may be as quick.
+    func gather(begun: Int, running: Int) -> Bool {
+        state.withLock { state in
+            state.wanted = max(1, state.wasShort ? begun : running)
+            return state.wasFull && begun > 1
+        }
     }
 
     /// Ends the engine's sleep; many calls before it looks are one.
@@ -35,9 +73,17 @@ final class Mailbox: Sendable {
 
     /// Sleeps until woken or until the deadline, nil for none, and removes all messages.
     func take(until deadline: ContinuousClock.Instant?) -> [Message] {
-        sleep.wait(until: deadline)
-        return messages.withLock { messages in
-            defer { messages = [] }
+        var end = deadline
+        let isGathering = state.withLock { $0.wanted > 1 }
+        if isGathering {
+            let moment = ContinuousClock.now + Self.moment
+            end = min(deadline ?? moment, moment)
+        }
+        sleep.wait(until: end)
+        return state.withLock { state in
+            let messages = state.messages
+            let isShort = state.ended < state.wanted
+            state = State(wasShort: isGathering && isShort, wasFull: isGathering && !isShort)
             return messages
         }
     }

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Actions block for as long as a program runs or a disk copies, so they have
 /// threads of their own instead of Swift's cooperative pool.
-final class WorkerPool: Sendable {
+package final class WorkerPool: Sendable {
     private struct State {
         var work: [@Sendable () -> Void] = []
         var threads = 0
@@ -17,43 +17,50 @@ final class WorkerPool: Sendable {
     private let state = Mutex(State())
     private let available = DispatchSemaphore(value: 0)
 
-    init(limit: Int) { self.limit = limit }
+    package init(limit: Int) { self.limit = limit }
 
-    /// Runs the work on a thread of the pool.
+    /// Runs each work on a thread of the pool.
     ///
-    /// When the system refuses a thread the work runs on one that is there, or
+    /// When the system refuses a thread the work runs on those that are there, or
     /// here if there is none at all.
-    func submit(_ work: @escaping @Sendable () -> Void) {
-        let needsThread = state.withLock { state in
-            state.work.append(work)
-            guard state.idle < state.work.count, state.threads < limit else { return false }
-            state.threads += 1
-            return true
+    ///
+    /// - Parameters:
+    ///   - work: What to run.
+    ///   - isQuick: Whether each is likely done before another thread would be awake: then only half as many are
+    ///     woken, which take the rest as well, unless ``wakeRest()`` is called first.
+    package func submit(_ work: [@Sendable () -> Void], isQuick: Bool = false) {
+        let wanted = state.withLock { state in
+            state.work += work
+            let wanted = max(0, min(state.work.count - state.idle, limit - state.threads))
+            state.threads += wanted
+            return wanted
         }
-        available.signal()
-        guard needsThread else { return }
-        if WorkerThread(name: "alight-action", body: { self.serve() }) == nil {
+        for _ in 0..<(isQuick ? (work.count + 1) / 2 : work.count) { available.signal() }
+        for _ in 0..<wanted where WorkerThread(name: "alight-action", body: { self.serve() }) == nil {
             let isAlone = state.withLock { state in
                 state.threads -= 1
                 return state.threads == 0
             }
-            if isAlone, available.wait(timeout: .now()) == .success { takeWork()?() }
+            if isAlone { while let work = takeWork() { work() } }
         }
+    }
+
+    /// Wakes threads for all work that still waits.
+    package func wakeRest() {
+        // A thread that is about to rest counts, too: who is woken in vain rests again.
+        for _ in 0..<state.withLock({ $0.work.count }) { available.signal() }
     }
 
     private func serve() {
         while true {
+            while let work = takeWork() { work() }
             state.withLock { $0.idle += 1 }
             available.wait()
-            let work = takeWork()
-            work?()
+            state.withLock { $0.idle -= 1 }
         }
     }
 
     private func takeWork() -> (@Sendable () -> Void)? {
-        state.withLock { state in
-            state.idle = max(0, state.idle - 1)
-            return state.work.isEmpty ? nil : state.work.removeFirst()
-        }
+        state.withLock { $0.work.isEmpty ? nil : $0.work.removeFirst() }
     }
 }

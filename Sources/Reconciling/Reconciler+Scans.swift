@@ -115,7 +115,8 @@ extension Reconciler {
         let unknown = matches.filter { !knows(views[$0.view], hint.path) }
         guard !unknown.isEmpty else { return }
         guard case .present(let snapshot) = DiskProbe.look(at: hint.path) else { return }
-        let isUnfinished = isBeingWritten(hint.path, snapshot)
+        let writers = recentWriters(of: hint.path, snapshot)
+        let isUnfinished = writers == .somebody
         // Before any view makes it settle because it wants to be told of it, which is no news to the others.
         let dirty = Set(
             matches.map { policyOfView[$0.view] }.filter { settler.contains(Key(path: hint.path, policy: $0)) })
@@ -131,7 +132,7 @@ extension Reconciler {
                 add(key, note, at: now)
             } else if !view.tellsFound(snapshot) {
                 set(view, hint.path, baseline(of: hint.path, snapshot, for: view))
-            } else if hasRested(hint.path, snapshot, view.settle),
+            } else if hasRested(hint.path, snapshot, view.settle, writers),
                 ledger.paths(view: view.name, identity: snapshot.identity).isEmpty
             {
                 let known = baseline(of: hint.path, snapshot, for: view)
@@ -177,19 +178,23 @@ extension Reconciler {
     }
 
     /// Whether a file that is there at the start is finished for certain, so that there is nothing to be waited for.
-    private func hasRested(_ path: PathBytes, _ snapshot: Snapshot, _ policy: SettlePolicy) -> Bool {
+    ///
+    /// `writers` is who can write to it, if somebody has looked.
+    private func hasRested(
+        _ path: PathBytes, _ snapshot: Snapshot, _ policy: SettlePolicy, _ writers: DiskProbe.Holders?
+    ) -> Bool {
         guard !policy.isTree, policy.stable == nil, policy.locks == .ignore, !isPolled(path) else { return false }
         let threshold = DiskProbe.now().advanced(by: .zero - max(policy.quiet(isPolled: false), .seconds(1)))
         guard snapshot.changed < threshold else { return false }
         guard snapshot.type == .file, policy.writers == .wait else { return true }
-        return DiskProbe.writers(of: path) == .nobody
+        return (writers ?? DiskProbe.writers(of: path)) == .nobody
     }
 
-    private func isBeingWritten(_ path: PathBytes, _ snapshot: Snapshot) -> Bool {
-        guard snapshot.type == .file else { return false }
+    /// Who can write to a file that changed of late; nil for all others, at which nobody has looked.
+    private func recentWriters(of path: PathBytes, _ snapshot: Snapshot) -> DiskProbe.Holders? {
+        guard snapshot.type == .file else { return nil }
         let threshold = DiskProbe.now().advanced(by: .zero - Self.recent)
-        guard snapshot.changed > threshold else { return false }
-        return DiskProbe.writers(of: path) == .somebody
+        return snapshot.changed > threshold ? DiskProbe.writers(of: path) : nil
     }
 
     /// Makes everything dirty that is known in the folder and is not there as it was.

@@ -1,5 +1,6 @@
 package import FileEvents
 package import PluginProtocol
+import Synchronization
 
 /// The id of a job: 26 characters that sort by the time of making (a ULID).
 package struct JobID: Sendable, Hashable, CustomStringConvertible {
@@ -31,9 +32,37 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
             && description.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
     }
 
+    private static let source = Mutex(JobIDSource())
+
+    /// Makes an id that nobody else makes, by a source that all share.
+    package init(now: Timestamp) { self = Self.source.withLock { $0.next(now: now) } }
+}
+
+/// Makes ids of jobs.
+///
+/// Those of one millisecond sort by the order in which they are made, as long as
+/// no other time comes between. So jobs that are made together lie together in the
+/// journal, in the order in which they are run.
+package struct JobIDSource: Sendable {
+    private var milliseconds: Int64 = -1
+    private var low: UInt64 = 0
+    private var high: UInt16 = 0
+
+    package init() {}
+
     /// Makes an id that nobody else makes.
-    package init(now: Timestamp) {
-        self.init(now: now, random: (UInt64.random(in: 0...UInt64.max), UInt16.random(in: 0...UInt16.max)))
+    package mutating func next(now: Timestamp) -> JobID {
+        let milliseconds = max(0, now.seconds) * 1000 + Int64(now.nanoseconds / 1_000_000)
+        if milliseconds == self.milliseconds {
+            low &+= 1
+            if low == 0 { high &+= 1 }
+        } else {
+            self.milliseconds = milliseconds
+            low = .random(in: 0...UInt64.max)
+            // Far from the end, so that none of a millisecond begins anew.
+            high = .random(in: 0..<UInt16.max)
+        }
+        return JobID(now: now, random: (low, high))
     }
 }
 

@@ -1,4 +1,5 @@
 import FileEvents
+import GRDB
 import Journaling
 import Reconciling
 import Rules
@@ -53,6 +54,53 @@ struct DiskLedgerTests {
                 try bench.journal.paths(view: "r", identity: identity)
                     == table.filter { $0.value.identity == identity }.keys.sorted())
         }
+    }
+
+    @Test func `a look at the ledger keeps the log from being emptied until the next commit alone`() throws {
+        try bench.set("/in/a", .sample())
+        #expect(try bench.commit() == nil)
+        let other = try DatabaseQueue(path: "\(bench.path)")
+        defer { try? other.close() }
+        func isEmptied() throws -> Bool {
+            try other.writeWithoutTransaction { database in
+                try database.execute(sql: "INSERT INTO requests (verb, job) VALUES ('retry', '1')")
+                let row = try Row.fetchOne(database, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
+                return try #require(row)[0] == 0
+            }
+        }
+        #expect(try isEmptied())
+        #expect(try bench.known("/in/a") == .sample())
+        #expect(try !isEmptied())
+        #expect(try bench.commit() == nil)
+        #expect(try isEmptied())
+        #expect(try bench.known("/in/a") == .sample())
+    }
+
+    @Test func `what is asked for after a look at the ledger is taken in the same turn`() throws {
+        try bench.set("/in/a", .sample())
+        try bench.accept("1", .created, "/in/b")
+        #expect(try bench.commit() == nil)
+        #expect(try bench.known("/in/a") == .sample())
+        let other = try DatabaseQueue(path: "\(bench.path)")
+        defer { try? other.close() }
+        try other.writeWithoutTransaction {
+            try $0.execute(sql: "INSERT INTO requests (verb, job) VALUES ('discard', '1')")
+        }
+        _ = try bench.journal.takeRequests(at: bench.now)
+        #expect(try bench.journal.counts.pending == 0)
+    }
+
+    @Test func `a path is known from when it is set until it is forgotten, before and after a commit`() throws {
+        func knows(_ path: PathBytes) throws -> Bool { try bench.journal.knows(view: "r", path: path) }
+        try bench.set("/in/a", .sample())
+        #expect(try knows("/in/a") && !knows("/in/b") && !knows("/in"))
+        #expect(try bench.commit() == nil)
+        #expect(try knows("/in/a") && !knows("/in/b") && !knows("/in"))
+        #expect(try !bench.journal.knows(view: "s", path: "/in/a"))
+        try bench.set("/in/a", nil)
+        #expect(try !knows("/in/a"))
+        #expect(try bench.commit() == nil)
+        #expect(try !knows("/in/a"))
     }
 
     @Test func `a folder with more files than are read at once is visited whole, while it changes`() throws {

@@ -43,6 +43,20 @@ struct JobIDTests {
         #expect(JobID(now: now, random: (0, 0)).description.hasSuffix("0000000000000000"))
     }
 
+    @Test func `ids of one millisecond sort by the order in which a source makes them`() {
+        var source = JobIDSource()
+        let now = Timestamp(seconds: 1_790_000_000, nanoseconds: 5)
+        let ids = (0..<1_000).map { _ in source.next(now: now).description }
+        #expect(ids == ids.sorted() && Set(ids).count == 1_000)
+    }
+
+    @Test func `two sources make no id twice`() {
+        let now = Timestamp(seconds: 1_790_000_000, nanoseconds: 5)
+        var sources = (JobIDSource(), JobIDSource())
+        let ids = (0..<100).flatMap { _ in [sources.0.next(now: now), sources.1.next(now: now)] }
+        #expect(Set(ids).count == 200)
+    }
+
     @Test func `the time part is the one of a ULID`() {
         // The example of the specification: 01ARZ3NDEK is 1469922850259.
         let id = JobID(now: Timestamp(seconds: 1_469_922_850, nanoseconds: 259_000_000), random: (0, 0))

@@ -34,6 +34,9 @@ struct DiskState {
     /// Whether a clean stop is to be noted.
     private var isStopping = false
     private let fact: SQLStatement
+    /// What the last commit has noted of a clean stop; nil before the first.
+    private var notedClean: Bool?
+    private let transaction: WriteTransaction
     /// Last, so that it is there while the statements go.
     private let connection: DatabaseQueue
 
@@ -53,7 +56,7 @@ struct DiskState {
                 history: HistoryPruning(database, retention),
                 requests: RequestTable(database), rules: RuleBook(database), mounts: MountBook(database),
                 fact: SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database),
-                run: run, kept: facts["kept"] ?? clocks.wall)
+                transaction: WriteTransaction(database), run: run, kept: facts["kept"] ?? clocks.wall)
         }
         queue = JobQueue(parts.ledger)
         queue.files.rules = parts.rules.ids
@@ -64,6 +67,7 @@ struct DiskState {
         rules = parts.rules
         mounts = parts.mounts
         fact = parts.fact
+        transaction = parts.transaction
         run = parts.run
         kept = parts.kept
         try restoreJobs(clocks)
@@ -89,6 +93,7 @@ struct DiskState {
         var rules: RuleBook
         var mounts: MountBook
         var fact: SQLStatement
+        var transaction: WriteTransaction
         var run: Int64
         var kept: Int64
     }
@@ -176,37 +181,11 @@ struct DiskState {
     }
 
     private mutating func write(_ clocks: ClockPair) throws {
-        let changes = queue.changes ?? JobChanges()
-        var ended: [JobID] = []
         try connection.writeWithoutTransaction { database in
-            try database.inTransaction(.immediate) {
-                ended = []
+            try transaction.run {
                 if rules.isChanged { try rules.write(database) }
                 if mounts.hasChanges { try mounts.write(database, run: run) }
-                try queue.files.write()
-                for id in changes.order {
-                    guard let change = changes.jobs[id] else { continue }
-                    switch change.fate {
-                    case .open:
-                        let (job, place) = queue.open(id)
-                        try jobs.write(job, change, due: place?.due, position: place?.sequence, clocks)
-                    case .ended(let end):
-                        try jobs.write(end, change, at: clocks.wall)
-                        // Dead jobs stay, and so don't count.
-                        if end.state != .dead { ended.append(id) }
-                    case .gone: try jobs.delete(id)
-                    }
-                }
-                for (id, attempt) in changes.attempts {
-                    if case .gone = changes.jobs[id]?.fate { continue }
-                    try jobs.write(attempt, of: id)
-                }
-                try requests.deleteTaken()
-                try note("run", run)
-                if isWatching { try note("kept", clocks.wall) }
-                try note("is_clean", isStopping ? 1 : 0)
-                try history.prune(database, ended: ended, at: clocks.wall)
-                return .commit
+                try writeRows(clocks)
             }
         }
         queue.changes = JobChanges()
@@ -216,6 +195,36 @@ struct DiskState {
         mounts.noteCommitted()
         requests.noteCommitted()
         history.noteCommitted()
+        notedClean = isStopping
+    }
+
+    /// Writes what comes with nearly every commit.
+    private func writeRows(_ clocks: ClockPair) throws {
+        let changes = queue.changes ?? JobChanges()
+        var ended: [JobID] = []
+        try queue.files.write()
+        for id in changes.order {
+            guard let change = changes.jobs[id] else { continue }
+            switch change.fate {
+            case .open:
+                let (job, place) = queue.open(id)
+                try jobs.write(job, change, due: place?.due, position: place?.sequence, clocks)
+            case .ended(let end):
+                try jobs.write(end, change, at: clocks.wall)
+                // Dead jobs stay, and so don't count.
+                if end.state != .dead { ended.append(id) }
+            case .gone: try jobs.delete(id)
+            }
+        }
+        for (id, attempt) in changes.attempts {
+            if case .gone = changes.jobs[id]?.fate { continue }
+            try jobs.write(attempt, of: id)
+        }
+        try requests.deleteTaken()
+        if notedClean == nil { try note("run", run) }
+        if isWatching { try note("kept", clocks.wall) }
+        if notedClean != isStopping { try note("is_clean", isStopping ? 1 : 0) }
+        try history.prune(ended: ended, at: clocks.wall)
     }
 
     private func note(_ name: String, _ value: Int64) throws {

@@ -32,6 +32,7 @@ final class HistoryPruning {
     private let free: SQLStatement
     private let size: SQLStatement
     private let fact: SQLStatement
+    private let vacuum: SQLStatement
     /// How many jobs there are that have succeeded or were skipped.
     private var count: Int
     private var countAfterCommit: Int
@@ -61,6 +62,7 @@ final class HistoryPruning {
         fact = try SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database)
         bytes = try Self.bytes(database)
         bytesAfterCommit = bytes
+        vacuum = try SQLStatement("PRAGMA incremental_vacuum(\(Self.step))", in: database)
         count =
             try Int.fetchOne(
                 database,
@@ -90,11 +92,10 @@ final class HistoryPruning {
     /// Forgets some of what is old, within a transaction.
     ///
     /// - Parameters:
-    ///   - database: Where it is.
     ///   - ended: The jobs that have succeeded or were skipped since the last commit.
     ///   - now: The present.
     /// - Throws: What SQLite throws; nothing counts until the commit.
-    func prune(_ database: Database, ended: [JobID], at now: Int64) throws {
+    func prune(ended: [JobID], at now: Int64) throws {
         (countAfterCommit, bytesAfterCommit, cursorAfterCommit) = (count + ended.count, bytes, cursor)
         for id in ended { bytesAfterCommit += try bytes(of: id.description) }
         let most = Self.step + 2 * ended.count
@@ -112,9 +113,7 @@ final class HistoryPruning {
             }
         }
         let freePages = try free.first({ _ in }) { Int($0.integer(0)) } ?? 0
-        if freePages > Self.freePages {
-            try database.execute(sql: "PRAGMA incremental_vacuum(\(Self.step))")
-        }
+        if freePages > Self.freePages { try vacuum.run() }
     }
 
     private func bytes(of id: String) throws -> Int64 { try size.first({ $0.bind(id) }, { $0.integer(0) }) ?? 0 }

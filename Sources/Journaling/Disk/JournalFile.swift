@@ -92,13 +92,15 @@ enum JournalFile {
         configuration.label = "alight-journal"
         configuration.busyMode = .timeout(5)
         configuration.prepareDatabase { database in
-            // Deleted content need not be overwritten, which would double what is written.
+            // Deleted content need not be overwritten, which would double what is written. A page that changes often
+            // goes from the log into the file the less often the longer the log is.
             try database.execute(
                 sql: """
                     PRAGMA secure_delete = OFF;
                     PRAGMA synchronous = NORMAL;
                     PRAGMA cache_size = -16384;
                     PRAGMA journal_size_limit = 16777216;
+                    PRAGMA wal_autocheckpoint = 3500;
                     """)
         }
         let queue = try DatabaseQueue(path: name(of: path), configuration: configuration)

@@ -59,6 +59,8 @@ extension DiskState {
     /// Does what is asked for jobs, and returns what is asked for files.
     mutating func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest] {
         var files: [JobRequest] = []
+        // What was asked for since a look at the ledger is to be seen, too.
+        queue.files.endReading()
         do {
             for request in try requests.take() {
                 switch request {

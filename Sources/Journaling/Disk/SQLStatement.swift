@@ -151,3 +151,31 @@ final class SQLStatement {
 
     func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 }
+
+/// The statements of a transaction that writes, prepared once.
+///
+/// It is begun and ended within one access of GRDB, which looks on from the hooks that it has set.
+final class WriteTransaction {
+    private let begin: SQLStatement
+    private let commit: SQLStatement
+    private let rollback: SQLStatement
+
+    init(_ database: Database) throws {
+        begin = try SQLStatement("BEGIN IMMEDIATE", in: database)
+        commit = try SQLStatement("COMMIT", in: database)
+        rollback = try SQLStatement("ROLLBACK", in: database)
+    }
+
+    /// Does what the closure does, all of it or nothing.
+    func run(_ body: () throws -> Void) throws {
+        try begin.run()
+        do {
+            try body()
+            try commit.run()
+        } catch {
+            // After some errors SQLite has rolled it back by itself.
+            try? rollback.run()
+            throw error
+        }
+    }
+}

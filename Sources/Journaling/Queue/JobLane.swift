@@ -1,5 +1,4 @@
 import FileEvents
-import HeapModule
 import Rules
 
 /// When a pending job is due, and the order in which it came.
@@ -16,9 +15,9 @@ struct JobPlace: Comparable {
 /// The pending jobs of one rule.
 struct JobLane {
     /// Jobs that were due when somebody looked last.
-    var ready = Heap<JobPlace>()
+    var ready = PlaceQueue()
     /// Jobs that become due later.
-    var resting = Heap<JobPlace>()
+    var resting = PlaceQueue()
     /// The pending job of a path, which a newer event joins.
     var byPath: [PathBytes: JobID] = [:]
     /// The pending job that tells where the file of a path is now.
@@ -45,9 +44,9 @@ struct JobLane {
 
     /// Sorts out what has become due, so that a due job that can't run hides no later one.
     mutating func wake(at now: ContinuousClock.Instant) {
-        while let first = resting.min, first.due <= now {
+        while let first = resting.first, first.due <= now {
             ready.insert(first)
-            resting.removeMin()
+            _ = resting.removeFirst()
         }
     }
 }

@@ -1,5 +1,4 @@
 import FileEvents
-import HeapModule
 import PluginProtocol
 import Reconciling
 import Rules
@@ -55,7 +54,7 @@ struct JobQueue<Files: KnownFiles> {
         var passed: [JobPlace] = []
         var busy = busy
         lane.wake(at: now)
-        while taken.count < limit, let place = lane.ready.popMin() {
+        while taken.count < limit, let place = lane.ready.removeFirst() {
             // A place that is not the job's any more was left behind.
             guard var job = jobs[place.job], places[place.job] == place, hasTurn(job) else { continue }
             // What is told of a file's old name has to come before or after its move, not beside it.
@@ -235,16 +234,16 @@ struct JobQueue<Files: KnownFiles> {
         for rule in lanes.keys {
             lanes[rule]?.wake(at: now)
             // A job that was dropped leaves its place behind.
-            while let first = lanes[rule]?.resting.min, places[first.job] != first {
-                lanes[rule]?.resting.removeMin()
+            while let first = lanes[rule]?.resting.first, places[first.job] != first {
+                _ = lanes[rule]?.resting.removeFirst()
             }
         }
-        return lanes.values.compactMap(\.resting.min?.due).min()
+        return lanes.values.compactMap(\.resting.first?.due).min()
     }
 
     func resting(at now: ContinuousClock.Instant) -> Int {
         lanes.values.reduce(0) { sum, lane in
-            sum + lane.resting.unordered.count { $0.due > now && places[$0.job] == $0 }
+            sum + lane.resting.places.count { $0.due > now && places[$0.job] == $0 }
         }
     }
 }
