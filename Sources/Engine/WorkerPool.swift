@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Actions block for as long as a program runs or a disk copies, so they have
 /// threads of their own instead of Swift's cooperative pool.
-package final class WorkerPool: Sendable {
+final class WorkerPool: Sendable {
     private struct State {
         var work: [@Sendable () -> Void] = []
         var threads = 0
@@ -17,7 +17,7 @@ package final class WorkerPool: Sendable {
     private let state = Mutex(State())
     private let available = DispatchSemaphore(value: 0)
 
-    package init(limit: Int) { self.limit = limit }
+    init(limit: Int) { self.limit = limit }
 
     /// Runs each work on a thread of the pool.
     ///
@@ -28,7 +28,7 @@ package final class WorkerPool: Sendable {
     ///   - work: What to run.
     ///   - isQuick: Whether each is likely done before another thread would be awake: then only half as many are
     ///     woken, which take the rest as well, unless ``wakeRest()`` is called first.
-    package func submit(_ work: [@Sendable () -> Void], isQuick: Bool = false) {
+    func submit(_ work: [@Sendable () -> Void], isQuick: Bool = false) {
         let wanted = state.withLock { state in
             state.work += work
             let wanted = max(0, min(state.work.count - state.idle, limit - state.threads))
@@ -46,7 +46,7 @@ package final class WorkerPool: Sendable {
     }
 
     /// Wakes threads for all work that still waits.
-    package func wakeRest() {
+    func wakeRest() {
         // A thread that is about to rest counts, too: who is woken in vain rests again.
         for _ in 0..<state.withLock({ $0.work.count }) { available.signal() }
     }
