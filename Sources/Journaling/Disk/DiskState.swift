@@ -26,7 +26,7 @@ struct DiskState {
     /// How many jobs were running when the run before was cut off.
     private(set) var interrupted = 0
     /// The jobs of which a program may have left something: those, and others that have not been run again since.
-    private(set) var cutOff: [JobID] = []
+    private var cutOff: [JobID] = []
     /// The jobs whose rows made no sense, and that are dead letters since.
     private(set) var unreadable: [JobID] = []
     /// Why nothing of the journal can be relied on any more.
@@ -42,7 +42,8 @@ struct DiskState {
 
     /// Opens the file, and takes in what an earlier run has left.
     init(
-        _ path: PathBytes, lock: JournalLock, connection: DatabaseQueue, retention: JournalRetention, clocks: ClockPair
+        _ path: PathBytes, lock: JournalLock, connection: DatabaseQueue, retention: JournalRetention, clocks: ClockPair,
+        discard: (JobID) -> Void
     ) throws {
         self.path = path
         self.lock = lock
@@ -71,6 +72,8 @@ struct DiskState {
         run = parts.run
         kept = parts.kept
         try restoreJobs(clocks)
+        // Before the commit: what took a job's place is another job, and knows nothing of what the first has left.
+        cutOff.forEach(discard)
         try write(clocks)
         wait(upTo: Self.turnPatience)
     }
@@ -185,7 +188,7 @@ struct DiskState {
             try transaction.run {
                 if rules.isChanged { try rules.write(database) }
                 if mounts.hasChanges { try mounts.write(database, run: run) }
-                try writeRows(clocks)
+                try writeRows(database, clocks)
             }
         }
         queue.changes = JobChanges()
@@ -199,7 +202,7 @@ struct DiskState {
     }
 
     /// Writes what comes with nearly every commit.
-    private func writeRows(_ clocks: ClockPair) throws {
+    private func writeRows(_ database: Database, _ clocks: ClockPair) throws {
         let changes = queue.changes ?? JobChanges()
         var ended: [JobID] = []
         try queue.files.write()
@@ -224,7 +227,7 @@ struct DiskState {
         if notedClean == nil { try note("run", run) }
         if isWatching { try note("kept", clocks.wall) }
         if notedClean != isStopping { try note("is_clean", isStopping ? 1 : 0) }
-        try history.prune(ended: ended, at: clocks.wall)
+        try history.prune(database, ended: ended, at: clocks.wall)
     }
 
     private func note(_ name: String, _ value: Int64) throws {
