@@ -8,19 +8,27 @@ struct DecodedStep {
     var handler: HandlerDescription?
     /// The handler's name in the file.
     var handlerMark: Range<Int>?
+    /// What it asks of the groups of regular expressions.
+    var captures: [CaptureUse] = []
 }
 
 extension RuleDecoder {
     /// The actions of a rule: one, or a list of them.
     func steps(from entry: YAMLNode.Entry) -> [DecodedStep] {
         guard let elements = entry.value.elements else {
-            return step(entry.value, at: mark(entry), number: 0).map { [$0] } ?? []
+            return noting(entry.value, at: mark(entry), number: 0).map { [$0] } ?? []
         }
         guard !elements.isEmpty else {
             problems.error("\(quoted(entry.name)) is empty", at: mark(entry), help: Self.actionHelp)
             return []
         }
-        return elements.enumerated().compactMap { number, node in step(node, at: mark(node), number: number) }
+        return elements.enumerated().compactMap { number, node in noting(node, at: mark(node), number: number) }
+    }
+
+    private func noting(_ node: YAMLNode, at range: Range<Int>, number: Int) -> DecodedStep? {
+        var (step, uses) = captures.noted { self.step(node, at: range, number: number) }
+        step?.captures = uses
+        return step
     }
 
     private static let actionHelp = "write 'use: NAME', 'exec: [PROGRAM, \"${path}\"]' or 'shell: \"…\"'"
@@ -211,6 +219,7 @@ extension RuleDecoder {
             return nil
         }
         var errors = 0
+        noteCaptures(in: line, entry.value, isInShell: true)
         for token in PlaceholderScan.tokens(in: line) where errors < Self.errorsPerText {
             guard let help = ShellVariable.help(for: token.word) else { continue }
             errors += 1
@@ -227,6 +236,8 @@ enum ShellVariable {
     /// What to write for a placeholder; nil for a word that is none, and so the shell's own.
     static func help(for word: String) -> String? {
         if word.hasPrefix("env:") { return "write the value; of the environment a shell gets HOME, LANG, PATH and TZ" }
+        // `${1}` may be the shell's own; whether it is, `where` says.
+        if case .group = Placeholder(word: word) { return nil }
         return Placeholder(word: word).map { "write \(expression(for: $0))" }
     }
 
@@ -250,7 +261,7 @@ enum ShellVariable {
         case .inode: #""$(stat -c %i "$ALIGHT_PATH")""#
         case .mtime(let format): #""$(date -r "$ALIGHT_PATH" '+\#(format ?? "%FT%TZ")')""#
         case .now(let format): #""$(date '+\#(format ?? "%FT%TZ")')""#
-        case .type, .id, .stepOutput: "it as an argument of 'exec'"
+        case .type, .id, .stepOutput, .group, .namedGroup: "it as an argument of 'exec'"
         }
     }
 }

@@ -28,6 +28,8 @@ struct RuleDecoder {
     let problems: DiagnosticCollector
     /// Where the tree leaves something out, because YAML itself is wrong there; in rising order.
     let faults: [Int]
+    /// What actions ask of the groups of regular expressions.
+    let captures = CaptureLog()
 
     static let topKeys = ["rules", "defaults"]
     static let ruleKeys = [
@@ -35,6 +37,7 @@ struct RuleDecoder {
         "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content",
         "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout", "concurrency",
         "retry", "while_busy", "cooldown", "on_failure",
+        "where",
     ]
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]
@@ -116,6 +119,10 @@ struct RuleDecoder {
             checkLimits(of: step, events: events, types: types, settings: settings, onFailure: true)
         }
         checkTypes(types, settings: settings)
+        if !settings.hasFaultyCondition {
+            checkCaptures((steps ?? []).flatMap(\.captures), condition: settings.condition)
+            checkCaptures((settings.onFailure ?? []).flatMap(\.captures), condition: settings.condition)
+        }
         checkWhileBusy(settings)
         let formerly = node.entry("formerly").map { self.formerly($0, name: name) } ?? []
         let filter = PathFilter(
@@ -137,6 +144,7 @@ struct RuleDecoder {
         rule.cooldown = settings.cooldown ?? .zero
         rule.onFailure = settings.onFailure?.map(\.action) ?? []
         rule.catchUp = settings.catchUp ?? true
+        rule.condition = settings.condition
         rule.formerly = formerly.map(\.name)
         return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)
     }

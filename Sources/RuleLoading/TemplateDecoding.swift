@@ -33,6 +33,7 @@ extension RuleDecoder {
             }
         }
         guard checkSteps(in: text, node, step: step), isComplete else { return nil }
+        noteCaptures(in: text, node)
         return Template(parts: parts)
     }
 
