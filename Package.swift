@@ -100,7 +100,8 @@ let package = Package(
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "ContentTypes", "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing", "Handling",
+                argumentParser, "ContentTypes", "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing",
+                "Handling",
                 "Journaling",
                 logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
@@ -158,7 +159,7 @@ let package = Package(
             "Engine",
             [
                 "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
-                "Reconciling", "Rules", "Settling", "TestKit", logging,
+                "Reconciling", "RegularExpressions", "Rules", "Settling", "TestKit", logging,
             ]),
         tests(
             "RuleLoading",

@@ -8,27 +8,19 @@ struct DecodedStep {
     var handler: HandlerDescription?
     /// The handler's name in the file.
     var handlerMark: Range<Int>?
-    /// What it asks of the groups of regular expressions.
-    var captures: [CaptureUse] = []
 }
 
 extension RuleDecoder {
     /// The actions of a rule: one, or a list of them.
     func steps(from entry: YAMLNode.Entry) -> [DecodedStep] {
         guard let elements = entry.value.elements else {
-            return noting(entry.value, at: mark(entry), number: 0).map { [$0] } ?? []
+            return step(entry.value, at: mark(entry), number: 0).map { [$0] } ?? []
         }
         guard !elements.isEmpty else {
             problems.error("\(quoted(entry.name)) is empty", at: mark(entry), help: Self.actionHelp)
             return []
         }
-        return elements.enumerated().compactMap { number, node in noting(node, at: mark(node), number: number) }
-    }
-
-    private func noting(_ node: YAMLNode, at range: Range<Int>, number: Int) -> DecodedStep? {
-        var (step, uses) = captures.noted { self.step(node, at: range, number: number) }
-        step?.captures = uses
-        return step
+        return elements.enumerated().compactMap { number, node in step(node, at: mark(node), number: number) }
     }
 
     private static let actionHelp = "write 'use: NAME', 'exec: [PROGRAM, \"${path}\"]' or 'shell: \"…\"'"

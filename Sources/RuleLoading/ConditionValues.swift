@@ -21,6 +21,10 @@ extension RuleDecoder {
         do throws(DurationProblem) {
             return try DurationText.parse(text, days: 36_500)
         } catch {
+            if Int(text) != nil {
+                throw ComparisonText.Problem(
+                    message: "the duration '\(text)' has no unit", help: "write one, such as '\(text)d' for days")
+            }
             throw ComparisonText.Problem(message: error.message, help: error.help)
         }
     }
@@ -149,9 +153,12 @@ extension RuleDecoder {
         let hasClass = [#"\d"#, #"\w"#, #"\s"#, #"\D"#, #"\W"#, #"\S"#, "(?", ".*\\."].contains { text.contains($0) }
         guard isAnchored || hasClass else { return true }
         let literal = text.hasPrefix("^") ? #"; for a literal '^' write '\^'"# : ""
+        let help =
+            key == "name"
+            ? "write 'regex: \(doubleQuoted(text))'" : "write a glob, such as '2026/**', and 'regex' for the name alone"
         problems.error(
             "\(quoted(text)) is a regular expression, and '\(key)' takes globs", at: mark(node),
-            help: "write 'regex: \(singleQuoted(text))'\(literal)")
+            help: help + literal)
         return false
     }
 
@@ -173,7 +180,7 @@ extension RuleDecoder {
             let isGlob = text.hasPrefix("*") || text.hasPrefix("?") || text.contains("*.{")
             let help =
                 isGlob && (try? Glob(text)) != nil
-                ? "'\(escaped(text, limit: 80))' is a glob: write 'name: \(singleQuoted(text))'"
+                ? "'\(escaped(text, limit: 80))' is a glob: write 'name: \(doubleQuoted(text))'"
                 : "write it as PCRE2 has it; '\\' in front of a character takes it as it is"
             problems.error(
                 "the regex \(quoted(text)) is wrong: \(error.message)",
@@ -182,7 +189,7 @@ extension RuleDecoder {
         }
     }
 
-    private func singleQuoted(_ text: String) -> String {
+    private func doubleQuoted(_ text: String) -> String {
         "\"" + escaped(text, limit: 80).replacing(#"\"#, with: #"\\"#).replacing("\"", with: #"\""#) + "\""
     }
 }

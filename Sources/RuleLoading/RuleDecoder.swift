@@ -111,8 +111,8 @@ struct RuleDecoder {
         let patterns = required("path", in: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf").map {
             self.patterns(from: $0, matchesHidden: isHidden)
         }
-        let steps = required("action", in: node, help: "add 'action:', such as 'action: log'").map {
-            self.steps(from: $0)
+        let (steps, captureUses) = captures.noted {
+            required("action", in: node, help: "add 'action:', such as 'action: log'").map { self.steps(from: $0) }
         }
         for step in steps ?? [] { checkLimits(of: step, events: events, types: types, settings: settings) }
         for step in settings.onFailure ?? [] {
@@ -120,8 +120,7 @@ struct RuleDecoder {
         }
         checkTypes(types, settings: settings)
         if !settings.hasFaultyCondition {
-            checkCaptures((steps ?? []).flatMap(\.captures), condition: settings.condition)
-            checkCaptures((settings.onFailure ?? []).flatMap(\.captures), condition: settings.condition)
+            checkCaptures(captureUses + settings.failureCaptures, condition: settings.condition)
         }
         checkWhileBusy(settings)
         let formerly = node.entry("formerly").map { self.formerly($0, name: name) } ?? []

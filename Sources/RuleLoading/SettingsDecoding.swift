@@ -49,6 +49,8 @@ struct RuleSettings {
     var condition: Condition?
     /// Whether `where` was given and could not be read, which has been told.
     var hasFaultyCondition = false
+    /// What `on_failure` asks of the groups of regular expressions.
+    var failureCaptures: [CaptureUse] = []
     /// The words in `events:` and `types:`, to point at.
     var eventWords: [(node: YAMLNode, mask: EventMask)] = []
     var typeWords: [(node: YAMLNode, types: Set<FileType>)] = []
@@ -81,6 +83,7 @@ struct RuleSettings {
             cooldown: cooldown ?? other.cooldown, onFailure: onFailure ?? other.onFailure,
             condition: condition ?? (hasFaultyCondition ? nil : other.condition),
             hasFaultyCondition: hasFaultyCondition || (condition == nil && other.hasFaultyCondition),
+            failureCaptures: onFailure == nil ? other.failureCaptures : failureCaptures,
             eventWords: events == nil ? other.eventWords : eventWords,
             typeWords: types == nil ? other.typeWords : typeWords,
             treeMark: tree == nil ? other.treeMark : treeMark, tailMark: tail == nil ? other.tailMark : tailMark,
@@ -144,7 +147,9 @@ extension RuleDecoder {
         settings.concurrency = node.entry("concurrency").flatMap { integer($0, in: 1...1_024) }
         settings.retry = node.entry("retry").flatMap { retry($0) }
         settings.cooldown = node.entry("cooldown").flatMap { duration($0, allowsZero: true) }
-        settings.onFailure = node.entry("on_failure").map { steps(from: $0) }
+        (settings.onFailure, settings.failureCaptures) = captures.noted {
+            node.entry("on_failure").map { steps(from: $0) }
+        }
         if let entry = node.entry("where") {
             settings.condition = condition(entry)
             settings.hasFaultyCondition = settings.condition == nil

@@ -32,8 +32,8 @@ extension RuleDecoder {
                 start = text.utf8.index(text.startIndex, offsetBy: min(next, text.utf8.count))
             }
         }
-        guard checkSteps(in: text, node, step: step), isComplete else { return nil }
         noteCaptures(in: text, node)
+        guard checkSteps(in: text, node, step: step), isComplete else { return nil }
         return Template(parts: parts)
     }
 

@@ -77,6 +77,7 @@ package enum ComparisonText {
     ///   - noun: What it is about, `size`, for messages.
     ///   - allowsBare: Whether a value alone means that very value.
     ///   - parse: Reads a value.
+    /// - Returns: The bounds, of which all have to hold.
     /// - Throws: What is wrong first.
     package static func parse<Value>(
         _ text: String, noun: String, allowsBare: Bool = false,

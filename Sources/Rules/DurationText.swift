@@ -33,6 +33,8 @@ package enum DurationText {
     /// - Parameters:
     ///   - text: The text.
     ///   - limit: How many days it may be at most.
+    /// - Returns: The duration.
+    /// - Throws: What is wrong first.
     package static func parse(_ text: String, days limit: Int64 = 365) throws(DurationProblem) -> Duration {
         let maximum = Duration.seconds(limit * 86_400)
         if text == "0" { return .zero }
@@ -68,7 +70,8 @@ package enum DurationText {
             }
             lastUnit = index
             guard let length = number.multiplied(by: units[index].nanoseconds), total + length <= maximum else {
-                throw DurationProblem("the duration '\(shown)' is longer than \(limit) days", help: "write '\(limit)d' at most")
+                throw DurationProblem(
+                    "the duration '\(shown)' is longer than \(limit) days", help: "write '\(limit)d' at most")
             }
             total += length
         }

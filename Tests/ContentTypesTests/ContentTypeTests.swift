@@ -13,16 +13,16 @@ struct ContentTypeTests {
         ("e", Array("#!/bin/sh\necho\n".utf8), "text/x-shellscript"),
         ("caf\u{E9}\n$(x)", [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3], "application/gzip"),
     ])
-    func `a file is what its bytes are, whatever its name says`(name: String, bytes: [UInt8], type: String) throws {
-        try withTempTree { tree in
+    func `a file is what its bytes are, whatever its name says`(name: String, bytes: [UInt8], type: String) {
+        withTempTree { tree in
             let path = tree.root.appending(name)
             TestFile.write(path, bytes)
             #expect(ContentType.find(at: path) == .type(type))
         }
     }
 
-    @Test func `what is no regular file is not opened for reading, nor waited for`() throws {
-        try withTempTree { tree in
+    @Test func `what is no regular file is not opened for reading, nor waited for`() {
+        withTempTree { tree in
             let root = tree.root
             #expect(ContentType.find(at: root.appending("missing")) == .absent)
             #expect(ContentType.find(at: root) == .notRegular)
