@@ -85,23 +85,23 @@ let package = Package(
         layer(
             "Handling",
             [
-                "CAlightLinux", "CLibCrypto", "FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", logging,
+                "CAlightLinux", "CLibCrypto", "ContentTypes", "FileEvents", "Globbing", "PluginProtocol", "Rules",
+                "Settling", logging,
             ]),
 
         // Layer 5: the pipeline.
         layer(
             "Engine",
             [
-                "CAlightLinux", "ContentTypes", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling",
-                "PluginProtocol", "Reconciling", "Rules", "Settling", logging,
+                "CAlightLinux", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
+                "Reconciling", "Rules", "Settling", logging,
             ]),
 
         // Layer 7: the program.
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "ContentTypes", "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing",
-                "Handling",
+                argumentParser, "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing", "Handling",
                 "Journaling",
                 logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],

@@ -222,7 +222,8 @@ struct Attempt: Sendable {
             captures: Captures(of: job.event.path, by: rule.condition?.certainExpressions ?? []))
         return Invocation(
             job: job, rule: rule.place, folder: rule.folder, maximumAttempts: rule.retry.attempts,
-            parameters: .object([:]), selection: FileSelection(filter: rule.filter, types: rule.types), facts: facts,
+            parameters: .object([:]),
+            selection: FileSelection(filter: rule.filter, types: rule.types, condition: rule.condition), facts: facts,
             timeout: timeout, batch: rule.batch?.files, steps: job.steps, stop: stop, log: log)
     }
 }

@@ -1,9 +1,8 @@
-import ContentTypes
-package import FileEvents
-import Glibc
+import FileEvents
+import Handling
 import Logging
 import PluginProtocol
-package import Rules
+import Rules
 
 extension Rule {
     /// Whether an event becomes a job, as far as that shows without a look at the content.
@@ -24,20 +23,6 @@ extension Rule {
 
     private func skipped(_ event: FileEvent, _ reason: String) -> String {
         "'where' leaves \(event.kind.rawValue) \(event.path): \(reason)"
-    }
-}
-
-extension ConditionFacts.Content {
-    /// Looks at a file; blocks for as long as its file system does.
-    package init(lookingAt path: PathBytes) {
-        switch ContentType.find(at: path) {
-        case .type(let type): self = .type(type)
-        case .absent: self = .untold("it was gone before its content was looked at")
-        case .notRegular: self = .untold("it is no regular file any more")
-        case .unreadable(let errno):
-            self = .untold("its content can't be read: \(String(cString: strerror(errno)))")
-        case .failed(let reason): self = .untold("its content type can't be told: \(reason)")
-        }
     }
 }
 

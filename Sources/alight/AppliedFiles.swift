@@ -1,6 +1,6 @@
-import Engine
 import FileEvents
 import Glibc
+import Handling
 import Rules
 import Settling
 
@@ -13,7 +13,6 @@ struct AppliedFiles {
     /// The files that the rule's conditions leave, and why.
     private(set) var left: [(path: PathBytes, reason: String)] = []
     private var seen: Set<PathBytes> = []
-    private let now = DiskProbe.now()
     private let rule: Rule
 
     /// Looks at what was named.
@@ -60,13 +59,7 @@ struct AppliedFiles {
     /// Adds a file for which the rule's conditions hold; a look at its content may take its time.
     private mutating func addIfAdmitted(_ path: PathBytes, _ snapshot: Snapshot) {
         guard let condition = rule.condition, let root = rule.root(taking: path) else { return add(path) }
-        var facts = ConditionFacts(path: path, root: root, snapshot: snapshot, now: now)
-        var answer = condition.answer(facts)
-        if answer == .needsContent {
-            facts.content = ConditionFacts.Content(lookingAt: path)
-            answer = condition.answer(facts)
-        }
-        switch answer {
+        switch condition.answerNow(path, root: root, snapshot: snapshot) {
         case .fails(let reason), .untold(let reason):
             if seen.insert(path).inserted { left.append((path, reason)) }
         case .holds, .needsContent: add(path)

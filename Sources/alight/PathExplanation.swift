@@ -1,8 +1,8 @@
-import Engine
 import FileEvents
 import FileWatching
 import Foundation
 import Globbing
+import Handling
 import PluginProtocol
 import Rules
 import Settling
