@@ -30,12 +30,16 @@ struct RuleDecoder {
     let faults: [Int]
 
     static let topKeys = ["rules", "defaults"]
-    static let ruleKeys = [
-        "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden",
-        "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content",
-        "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout", "concurrency",
-        "retry", "while_busy", "cooldown", "on_failure",
-    ]
+    static let ruleKeys =
+        [
+            "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree",
+            "hidden",
+            "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing",
+            "same_content",
+            "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout",
+            "concurrency",
+            "retry", "while_busy", "cooldown", "on_failure",
+        ] + FlowSettings.keys
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]
 
@@ -117,9 +121,11 @@ struct RuleDecoder {
         }
         checkTypes(types, settings: settings)
         checkWhileBusy(settings)
+        checkGroup(settings, events: events)
         let formerly = node.entry("formerly").map { self.formerly($0, name: name) } ?? []
         let filter = PathFilter(
-            globs: (patterns ?? []).map(\.glob), exclude: GlobSet(settings.exclude ?? []),
+            globs: (patterns ?? []).map(\.glob),
+            exclude: GlobSet((settings.exclude ?? []) + [settings.flow.ready?.value?.markers].compactMap(\.self)),
             ignores: settings.ignoreDefaults ?? true ? DefaultIgnores.globs : GlobSet([]),
             outputs: GlobSet(settings.outputs ?? []), depth: settings.depth, isTree: settings.tree ?? false)
         for pattern in patterns ?? [] { checkReach(of: pattern, filter: filter, types: types) }
@@ -138,6 +144,7 @@ struct RuleDecoder {
         rule.onFailure = settings.onFailure?.map(\.action) ?? []
         rule.catchUp = settings.catchUp ?? true
         rule.formerly = formerly.map(\.name)
+        settings.flow.apply(to: &rule)
         return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)
     }
 
