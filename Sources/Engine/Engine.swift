@@ -26,6 +26,9 @@ package final class Engine: Sendable {
         /// Paths of which nothing is told, nor of those that begin with one and a hyphen: the journal's own files.
         package var ignored: [PathBytes]
 
+        /// What local time is.
+        package var clock = LocalClock.system
+
         package init(jobs: Int, isOnce: Bool = false, ignored: [PathBytes] = []) {
             self.jobs = jobs
             self.isOnce = isOnce
@@ -112,7 +115,7 @@ package final class Engine: Sendable {
         noteMounts(keeping: away)
         var dispatcher = Dispatcher(
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
-            perform: perform, stop: stopSignal, log: log, report: report)
+            clock: options.clock, perform: perform, stop: stopSignal, log: log, report: report)
         var state = RunState()
         var now = ContinuousClock.now
         var late: [Hint] = []
@@ -148,6 +151,7 @@ package final class Engine: Sendable {
             }
             if state.phase == .running {
                 reconciler.take(batch.leaving(options.ignored), at: now)
+                dispatcher.note(batch.hints, at: now)
                 for watching in batch.reports where state.fault == nil { take(watching, &state) }
                 let turn = reconciler.takeSettled(at: now)
                 watcher.hintAgain(turn.doubted)
@@ -253,12 +257,14 @@ package final class Engine: Sendable {
     ) -> [Job] {
         guard !turn.isEmpty else { return [] }
         let jobs = dispatcher.admit(
-            turn.events.map { view, event in
-                Job(
+            turn.events.compactMap { view, event in
+                guard let event = ruleset.told(event, to: view) else { return nil }
+                return Job(
                     id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event,
                     mask: ruleset.rules[view].events)
             })
         journal.accept(jobs, turn.entries, now: now)
+        dispatcher.wakeChanged(jobs, at: now)
         return jobs
     }
 
@@ -308,7 +314,10 @@ package final class Engine: Sendable {
     ) -> Bool {
         switch state.phase {
         case .running:
-            return options.isOnce && state.isReady && isSettled && journal.counts.open == 0
+            guard options.isOnce, state.isReady, isSettled, running == 0 else { return false }
+            // What waits for its hours, or for other files, is left to the next run.
+            let open = journal.counts.open
+            return open == 0 || open == journal.held
         case .draining:
             // What is due runs by now; jobs that rest before another attempt are not waited for.
             return running == 0 && (state.journalRetry == nil || state.journalFault != nil)
