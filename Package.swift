@@ -136,7 +136,7 @@ let package = Package(
             "Journaling",
             [
                 "FileEvents", "Globbing", "JournalFixtures", "Journaling", "PluginProtocol", "Reconciling", "Rules",
-                "Settling", "TestKit", grdb,
+                "Settling", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
             "Engine",

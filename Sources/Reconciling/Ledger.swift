@@ -8,6 +8,9 @@ package protocol Ledger {
     /// The snapshot that was last accepted for the view and path.
     func snapshot(view: String, path: PathBytes) -> Snapshot?
 
+    /// Whether the view knows the path: the same as having a snapshot of it, and cheaper where that has to be read.
+    func knows(view: String, path: PathBytes) -> Bool
+
     /// The paths under which the view knows the file; several when it has hard links.
     func paths(view: String, identity: FileIdentity) -> [PathBytes]
 
@@ -21,6 +24,10 @@ package protocol Ledger {
     /// Of a file that is followed nothing more is read until then, so that its text
     /// stays in order. See ``Reconciler/addTaken(_:view:at:)``.
     func hasPending(view: String, path: PathBytes) -> Bool
+}
+
+extension Ledger {
+    package func knows(view: String, path: PathBytes) -> Bool { snapshot(view: view, path: path) != nil }
 }
 
 /// One change of the ledger.

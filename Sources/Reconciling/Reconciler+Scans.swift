@@ -111,15 +111,18 @@ extension Reconciler {
     /// always, and so does one that is being written to at this moment: it is not
     /// finished, so its completion is news.
     mutating func addFound(_ hint: Hint, _ matches: [Match], at now: ContinuousClock.Instant) {
+        // What is known is looked at when the listing is compared with it: once is enough.
+        let unknown = matches.filter { !knows(views[$0.view], hint.path) }
+        guard !unknown.isEmpty else { return }
         guard case .present(let snapshot) = DiskProbe.look(at: hint.path) else { return }
         let isUnfinished = isBeingWritten(hint.path, snapshot)
         // Before any view makes it settle because it wants to be told of it, which is no news to the others.
         let dirty = Set(
             matches.map { policyOfView[$0.view] }.filter { settler.contains(Key(path: hint.path, policy: $0)) })
-        for match in matches {
+        for match in unknown {
             let view = views[match.view]
             let key = Key(path: hint.path, policy: policyOfView[match.view])
-            guard view.types.contains(snapshot.type), known(view, hint.path) == nil else { continue }
+            guard view.types.contains(snapshot.type) else { continue }
             var note = Note(signs: hint.signs, origin: hint.origin)
             // What is not finished yet was never there as a complete file.
             note.wasFound = !isUnfinished

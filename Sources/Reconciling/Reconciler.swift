@@ -353,6 +353,12 @@ package struct Reconciler: ~Copyable {
         return ledger.snapshot(view: view.name, path: path)
     }
 
+    /// Whether anything is known of the path, with what this turn is about to commit.
+    func knows(_ view: View, _ path: PathBytes) -> Bool {
+        if let entry = overlay[view.name]?[path] { return turn.entries[entry].snapshot != nil }
+        return ledger.knows(view: view.name, path: path)
+    }
+
     mutating func set(_ view: View, _ path: PathBytes, _ snapshot: Snapshot?) {
         overlay[view.name, default: [:]][path] = turn.entries.count
         turn.entries.append(LedgerEntry(view: view.name, path: path, snapshot: snapshot))

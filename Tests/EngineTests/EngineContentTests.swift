@@ -5,6 +5,7 @@ import Handling
 import Journaling
 import Logging
 import PluginProtocol
+import Reconciling
 import Rules
 import Settling
 import TestKit

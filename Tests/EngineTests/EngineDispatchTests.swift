@@ -3,6 +3,7 @@ import FileEvents
 import Handling
 import Journaling
 import PluginProtocol
+import Reconciling
 import Rules
 import TestKit
 import Testing

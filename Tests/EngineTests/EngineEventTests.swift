@@ -4,6 +4,7 @@ import Glibc
 import Handling
 import Journaling
 import PluginProtocol
+import Reconciling
 import Rules
 import TestKit
 import Testing

@@ -33,6 +33,7 @@ final class EngineRun: Sendable {
         var batches: [[AttemptReport]] = []
         var braked: [PathBytes] = []
         var signs: [String] = []
+        var waiting: [String: Int] = [:]
         var isReady = false
         var summary: EngineSummary?
         var active: [PathBytes: Int] = [:]
@@ -45,23 +46,26 @@ final class EngineRun: Sendable {
     private let state = Mutex(State())
     private let engine = Mutex<Engine?>(nil)
     private let thread = Mutex<WorkerThread?>(nil)
-    let journal = MemoryJournal()
+    let journal: any Journal
 
     /// Starts an engine, and waits until it watches.
     convenience init(
-        _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false, clock: LocalClock = .system,
+        _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
+        clock: LocalClock = .system,
         perform: @escaping @Sendable (Action, Invocation) -> Outcome = { _, _ in Outcome(.succeeded) }
     ) {
-        self.init(rules, jobs: jobs, isOnce: isOnce, clock: clock) { action, invocations in
+        self.init(rules, jobs: jobs, isOnce: isOnce, on: journal, clock: clock) { action, invocations in
             invocations.map { perform(action, $0) }
         }
     }
 
     /// Starts an engine whose actions take several events at once.
     init(
-        _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false, clock: LocalClock = .system,
+        _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
+        clock: LocalClock = .system,
         batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
     ) {
+        self.journal = journal
         var options = Engine.Options(jobs: jobs, isOnce: isOnce)
         options.clock = clock
         let engine = Engine(
@@ -86,6 +90,7 @@ final class EngineRun: Sendable {
                     case .incomplete(let rule, let path, let missing, _):
                         state.signs.append("\(rule) lacks \(missing) for \(path)")
                     case .closed(let rule, let opens): state.signs.append("\(rule) opens at \(opens)")
+                    case .waiting(let rule, let jobs): state.waiting[rule] = jobs
                     case .superseded(let rule, _, let path): state.signs.append("\(rule) superseded \(path)")
                     default: break
                     }
@@ -135,6 +140,8 @@ final class EngineRun: Sendable {
     var braked: [PathBytes] { state.withLock { $0.braked } }
     /// What was said besides attempts: rules that are slowed down or recover, jobs that are superseded.
     var signs: [String] { state.withLock { $0.signs } }
+    /// How many jobs wait for rules that do not run.
+    var waiting: [String: Int] { state.withLock { $0.waiting } }
     var mostAtOnce: Int { state.withLock { $0.mostAtOnce } }
     var mostPerPath: Int { state.withLock { $0.mostPerPath } }
     func mostAtOnce(of rule: String) -> Int { state.withLock { $0.mostPerRule[rule, default: 0] } }

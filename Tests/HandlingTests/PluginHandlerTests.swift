@@ -166,6 +166,13 @@ struct PluginHandlerTests {
             message: "plugin 'resize': the reply has the unknown outcome \"fine\"; "
                 + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
         Case(
+            script: #"printf '{"outcome":"succeeded","values":{"v":'; head -c 1000 /dev/zero | tr '\0' '['; "#
+                + #"head -c 1000 /dev/zero | tr '\0' ']'; echo '}}'"#,
+            ending: .failed,
+            message: "plugin 'resize': the reply is not JSON: "
+                + #""{"outcome":"succeeded","values":{"v":[[[" stands at byte 0; "#
+                + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
+        Case(
             script: "echo '[1]'", ending: .failed,
             message: "plugin 'resize': the reply is not an object; "
                 + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),

@@ -123,6 +123,20 @@ struct DiskHistoryTests {
         #expect(counts == ["136", "72", "8", "1", "1"])
     }
 
+    @Test func `of a job that is never ready the last attempts are kept`() throws {
+        try bench.accept("1")
+        for number in 1...50 {
+            let job = try #require(try bench.lease().first)
+            let outcome = Outcome(.notReady, "wait \(number)")
+            _ = try bench.journal.record(
+                job, bench.attempt(job, outcome), .again(at: bench.now, outcome, counts: false), [])
+            #expect(try bench.commit() == nil)
+            bench.wait(.seconds(1))
+        }
+        #expect(
+            try bench.rows("SELECT message FROM attempts ORDER BY started") == (31...50).map { "wait \($0)" })
+    }
+
     @Test func `room that has become free goes back to the disk by and by`() throws {
         let bench = DiskBench()
         var snapshot = Snapshot.sample()

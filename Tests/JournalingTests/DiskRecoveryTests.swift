@@ -127,6 +127,39 @@ struct DiskRecoveryTests {
         #expect(try bench.journal.nextDue(after: bench.now) == bench.now + .seconds(24 * 3600))
     }
 
+    @Test func `a job that was never tried is due at once, though the clock was set back`() throws {
+        for id in ["1", "2"] { try bench.accept(id, .created, PathBytes("/in/\(id)")) }
+        try bench.again(try #require(try bench.lease().first), after: .seconds(30))
+        #expect(try bench.commit() == nil)
+        bench.kill()
+        bench.wait(.seconds(-30 * 24 * 3600))
+        #expect(try bench.lease(9).map(\.id.description) == ["2"])
+        // The pause of the other is not as long as the clock was set back.
+        #expect(try bench.journal.nextDue(after: bench.now) == bench.now + .seconds(24 * 3600))
+        bench.wait(.seconds(24 * 3600))
+        #expect(try bench.lease(9).map(\.id.description) == ["1"])
+    }
+
+    @Test func `when something was kept last is known to the next run`() throws {
+        _ = try bench.journal
+        #expect(try bench.commit() == nil)
+        bench.wait(.seconds(10))
+        try bench.accept("1")
+        #expect(try bench.commit() == nil)
+        let last = bench.wall
+        bench.wait(.seconds(10))
+        try bench.accept("2", .created, "/in/b")
+        bench.kill()
+        #expect(try bench.journal.lastKept == last)
+        bench.wait(.seconds(10))
+        // What is committed in a run does not change what it found.
+        try bench.set("/in/b", .sample())
+        #expect(try bench.commit() == nil)
+        #expect(try bench.journal.lastKept == last)
+        bench.kill()
+        #expect(try bench.journal.lastKept == bench.wall)
+    }
+
     @Test func `a newer event joins a job of an earlier run`() throws {
         try bench.accept("1", .created, "/in/a", .sample(size: 1))
         #expect(try bench.commit() == nil)

@@ -65,6 +65,7 @@ struct DiskRulesTests {
         try bench.accept("1", rule: "a")
         try finish()
         #expect(try begin(rule("b")) == ["b": .resumed])
+        #expect(try bench.journal.waiting == ["a": 1])
         // Nobody waits for jobs that can't run.
         #expect(try bench.journal.counts.open == 0)
         #expect(try bench.journal.pendingRules.isEmpty)

@@ -1,5 +1,6 @@
 import FileEvents
 import GRDB
+import Glibc
 import Journaling
 import Reconciling
 import Rules
@@ -66,6 +67,32 @@ struct JournalFaultTests {
         #expect(try bench.known("/in/a") == .sample())
         try other.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
         #expect(try bench.commit() == nil)
+        bench.kill()
+        #expect(try bench.journal.counts.pending == 1)
+    }
+
+    @Test(arguments: [false, true])
+    func `a file that was removed or exchanged is missed, and nothing is written to another`(isExchanged: Bool) throws {
+        try bench.accept("1")
+        #expect(try bench.commit() == nil)
+        let aside = bench.root.appending("aside.db")
+        try #require(rename("\(bench.path)", "\(aside)") == 0)
+        if isExchanged { TestFile.write(bench.path, try #require(TestFile.read(aside))) }
+        let other = TestFile.read(bench.path)
+        // Where nothing is to be kept, nothing is missed.
+        #expect(try bench.commit() == nil)
+        try bench.accept("2", .created, "/in/b")
+        let fault = try #require(try bench.commit())
+        #expect(!fault.mayPass)
+        #expect(
+            fault.description == "the journal '\(bench.path)' was removed or exchanged while Alight had it open")
+        #expect(fault.help.contains("put it back"))
+        // Not even when it is there again: what somebody did to it meanwhile is not known.
+        _ = unlink("\(bench.path)")
+        try #require(rename("\(aside)", "\(bench.path)") == 0)
+        #expect(try bench.commit() == fault)
+        #expect(try bench.journal.close(at: bench.wall) == fault)
+        #expect(other == nil || isExchanged)
         bench.kill()
         #expect(try bench.journal.counts.pending == 1)
     }

@@ -68,6 +68,19 @@ struct JournalOpeningTests {
         #expect(refusal() == nil)
     }
 
+    @Test func `a journal has one lock, whatever links lead to it`() throws {
+        _ = try bench.journal
+        let link = bench.root.appending("link.db")
+        let folder = bench.root.appending("folder")
+        try #require(symlink("\(bench.path)", "\(link)") == 0 && symlink("\(bench.path.parent)", "\(folder)") == 0)
+        for name in [link, folder.appending("journal.db")] {
+            #expect(refusal(of: name) == .held(bench.path, pid: getpid()))
+        }
+        bench.kill()
+        #expect(refusal(of: link) == nil)
+        #expect(!TestFile.exists(PathBytes("\(link)-lock")) && !TestFile.exists(PathBytes("\(link)-wal")))
+    }
+
     @Test func `after its close it does nothing, and others may have it`() throws {
         try bench.accept("1")
         let journal = try bench.journal

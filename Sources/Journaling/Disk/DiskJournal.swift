@@ -107,6 +107,10 @@ package final class DiskJournal: Journal {
         guarded.withLock { $0.state?.queue.files.known(view, path) }
     }
 
+    package func knows(view: String, path: PathBytes) -> Bool {
+        guarded.withLock { $0.state?.queue.files.knows(view, path) ?? false }
+    }
+
     package func paths(view: String, identity: FileIdentity) -> [PathBytes] {
         guarded.withLock { $0.state?.queue.files.paths(view, of: identity) ?? [] }
     }

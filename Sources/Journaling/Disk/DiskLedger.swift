@@ -9,6 +9,10 @@ import Reconciling
 /// table's key, a file by an index. What can't be read is told by ``fault``, and
 /// then nothing that was told since is true.
 ///
+/// The first look begins a read transaction, so that the next ones take no locks
+/// of the file. ``endReading()`` ends it: before anything is written, and before
+/// the journal rests, since the log can't be emptied while it goes on.
+///
 /// Whoever holds the journal's lock may use it.
 final class DiskLedger: KnownFiles {
     /// The changes of one rule.
@@ -18,7 +22,11 @@ final class DiskLedger: KnownFiles {
         var paths: [FileIdentity: [PathBytes]] = [:]
     }
 
+    private let beginReading: SQLStatement
+    private let commitReading: SQLStatement
+    private var isReading = false
     private let byPath: SQLStatement
+    private let isThere: SQLStatement
     private let byInode: SQLStatement
     private let page: SQLStatement
     private let upsert: SQLStatement
@@ -40,6 +48,9 @@ final class DiskLedger: KnownFiles {
 
     init(_ database: Database, run: Int64) throws {
         self.run = run
+        beginReading = try SQLStatement("BEGIN DEFERRED", in: database)
+        commitReading = try SQLStatement("COMMIT", in: database)
+        isThere = try SQLStatement("SELECT 1 FROM ledger WHERE rule = ? AND path = ?", in: database)
         byPath = try SQLStatement(
             "SELECT \(Self.columns) FROM ledger WHERE rule = ? AND path = ?", in: database)
         byInode = try SQLStatement(
@@ -72,6 +83,21 @@ final class DiskLedger: KnownFiles {
                 try snapshot($0)
             }
         } ?? nil
+    }
+
+    /// Whether anything is known of the path.
+    func knows(_ rule: String, _ path: PathBytes) -> Bool {
+        if let change = changes[rule]?.entries[path] { return change != nil }
+        guard let id = rules[rule] else { return false }
+        let isThere = read {
+            try self.isThere.first {
+                $0.bind(id)
+                $0.bind(blob: path.bytes)
+            } _: { _ in
+                true
+            }
+        }
+        return isThere == .some(true)
     }
 
     func set(_ entry: LedgerEntry) {
@@ -141,11 +167,21 @@ final class DiskLedger: KnownFiles {
 
     private func read<Result>(_ body: () throws -> Result) -> Result? {
         do {
+            if !isReading { try beginReading.run() }
+            isReading = true
             return try body()
         } catch {
             if fault == nil { fault = error }
             return nil
         }
+    }
+
+    /// Ends the read transaction, if one goes on.
+    func endReading() {
+        guard isReading else { return }
+        isReading = false
+        // After a fault SQLite may have ended it by itself.
+        try? commitReading.run()
     }
 
     // MARK: Rows

@@ -110,7 +110,8 @@ struct DiskState {
 
     /// Looks at the file by the journal's own connection.
     func look<Result>(_ body: (Database) throws -> Result) rethrows -> Result {
-        try connection.writeWithoutTransaction(body)
+        queue.files.endReading()
+        return try connection.writeWithoutTransaction(body)
     }
 
     // MARK: Committing
@@ -123,6 +124,7 @@ struct DiskState {
 
     /// Writes everything since the last commit; a fault leaves it to the next one.
     mutating func commit(_ clocks: ClockPair) -> JournalFault? {
+        queue.files.endReading()
         if fault == nil, let error = queue.files.fault { note(error, isReading: true) }
         if let fault { return fault }
         guard isChanged else { return nil }

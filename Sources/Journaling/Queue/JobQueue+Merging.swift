@@ -10,7 +10,7 @@ extension JobQueue {
     /// - Parameters:
     ///   - job: The job.
     ///   - due: When it is due.
-    ///   - isComing: Whether a path is told of by another job that was accepted with this one.
+    ///   - isComing: Whether a path is told of by a job of the rule that was accepted with this one, and comes after it.
     mutating func take(_ job: Job, due: ContinuousClock.Instant, isComing: (PathBytes) -> Bool) {
         let older = related(to: job)
         guard !older.isEmpty else {
@@ -200,9 +200,10 @@ extension JobQueue {
 
     /// What is left to be told of events that nobody has been told of, in the order in which they came.
     ///
-    /// A deletion is told even if nothing was told before, when an action has
-    /// begun with what it ends: nobody knows how far it came. Deletions of old names
-    /// that have another file by now, of which was told already, are left out.
+    /// When an action has begun with an event, nobody knows how far it came. That its
+    /// path is gone is told then even if the path was new, and so is what its path was
+    /// moved from, if the file is back there. Deletions of old names that have another
+    /// file by now, of which was told already, are left out.
     ///
     /// - Parameters:
     ///   - jobs: The jobs, oldest first.
@@ -220,15 +221,34 @@ extension JobQueue {
         {
             events.append(newest.event)
         }
+        for begun in jobs where begun.hasBegun { events += leftBehind(by: begun, among: jobs, told: events) }
         // The newest is that of a followed file, whose text goes on where that of the others ended.
         let tail = jobs.map(\.event.tail).reduce(nil) { TailText.joined($0, $1) }
         if let tail, let place = events.firstIndex(where: { $0.path == newest.event.path }) {
             events[place].tail = tail
         }
         return events.filter { event in
-            event.kind != .deleted || event.path == job.event.path || isComing(event.path)
-                || files.known(job.rule, event.path) == nil
+            event.kind != .deleted || event.path == job.event.path || files.known(job.rule, event.path) == nil
+                || isComing(event.path)
         }
+    }
+
+    /// What an action that had begun may have left, and what is told does not mend.
+    private func leftBehind(by begun: Job, among jobs: [Job], told events: [FileEvent]) -> [FileEvent] {
+        func isTold(_ path: PathBytes) -> Bool { events.contains { $0.path == path || $0.from == path } }
+        var left: [FileEvent] = []
+        let path = begun.event.path
+        if begun.event.kind != .deleted, begun.mask.contains(.deleted), !isTold(path),
+            files.known(begun.rule, path) == nil
+        {
+            left.append(begun.event.alone(as: .deleted))
+        }
+        if begun.event.kind == .moved, begun.mask.contains(.created), let from = begun.event.from, !isTold(from),
+            let back = jobs.last(where: { $0.event.kind == .moved && $0.event.path == from })
+        {
+            left.append(back.event.alone(as: .created))
+        }
+        return left
     }
 
     /// The pending jobs that tell of the job's paths, and of the paths that those tell of, oldest first.
@@ -261,6 +281,23 @@ extension Job {
     /// Whether the event tells of the job's own paths.
     fileprivate func tells(like event: FileEvent) -> Bool {
         event.path == self.event.path && event.from == self.event.from
+    }
+}
+
+extension FileEvent {
+    /// The event as one that tells of its path alone.
+    fileprivate func alone(as kind: EventKind) -> FileEvent {
+        var event = self
+        event.kind = kind
+        event.from = nil
+        event.before = kind == .deleted ? snapshot : nil
+        event.isReplaced = false
+        event.isByMove = false
+        event.changed = []
+        event.sameAs = []
+        event.children = nil
+        event.tail = nil
+        return event
     }
 }
 

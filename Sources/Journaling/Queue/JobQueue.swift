@@ -35,10 +35,11 @@ struct JobQueue<Files: KnownFiles> {
 
     mutating func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant) {
         for entry in entries { files.set(entry) }
-        lazy var paths = Set(jobs.map(\.event.path))
-        for job in jobs {
+        for (index, job) in jobs.enumerated() {
             if job.isDifference, !job.isAlone {
-                take(job, due: now) { paths.contains($0) }
+                take(job, due: now) { path in
+                    jobs[(index + 1)...].contains { $0.rule == job.rule && $0.event.path == path }
+                }
             } else {
                 // It tells of a moment, or is run for itself: nothing newer does its work.
                 enqueue(job, due: now)

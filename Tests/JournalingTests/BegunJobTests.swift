@@ -1,0 +1,66 @@
+import FileEvents
+import Journaling
+import Reconciling
+import Rules
+import TestKit
+import Testing
+
+/// What is told after an action has begun with an event, and nobody knows how far it came.
+struct BegunJobTests {
+    private let bench = DiskBench()
+
+    private func move(_ id: String, _ from: PathBytes, _ to: PathBytes, _ file: Snapshot) throws {
+        let event = FileEvent.sample(.moved, to, from: from, file, before: file)
+        let entries = [
+            LedgerEntry(view: "r", path: from, snapshot: nil), LedgerEntry(view: "r", path: to, snapshot: file),
+        ]
+        try bench.journal.accept([Job(id: JobID(id), rule: "r", event: event)], entries, now: bench.now)
+    }
+
+    /// Leases a job, and opens the journal again as after a kill; the result is the job as it is leased then.
+    private func cutOff() throws -> Job {
+        _ = try #require(try bench.lease().first)
+        #expect(try bench.commit() == nil)
+        bench.kill()
+        return try #require(try bench.lease().first)
+    }
+
+    private func told() throws -> [String] {
+        try bench.lease(9).map { job in
+            "\(job.event.kind.rawValue) \(job.event.path)" + (job.event.from.map { " from \($0)" } ?? "")
+        }.sorted()
+    }
+
+    @Test func `its path is told as gone when the file has another name before it is run again`() throws {
+        try bench.accept("1", .created, "/in/a", .sample(file: 1))
+        let job = try cutOff()
+        try move("2", "/in/a", "/in/b", .sample(file: 1))
+        _ = try bench.journal.record(job, nil, .returned(at: bench.now), [])
+        #expect(try told() == ["created /in/b", "deleted /in/a"])
+    }
+
+    @Test func `what it was moved from is told again when the file is back there`() throws {
+        try bench.set("/in/a", .sample(file: 1))
+        try move("1", "/in/a", "/in/b", .sample(file: 1))
+        let job = try cutOff()
+        try move("2", "/in/b", "/in/a", .sample(file: 1))
+        _ = try bench.journal.record(job, nil, .returned(at: bench.now), [])
+        #expect(try told() == ["created /in/a", "deleted /in/b"])
+    }
+
+    @Test func `that its old name is gone is not told of another file there, whatever another rule is told`() throws {
+        try bench.set("/in/a", .sample(file: 1))
+        try move("1", "/in/a", "/in/b", .sample(file: 1))
+        let job = try cutOff()
+        try bench.again(job, after: .seconds(9))
+        try bench.accept("2", .created, "/in/a", .sample(file: 2))
+        let second = try #require(try bench.lease().first)
+        try bench.end(second)
+        let gone = FileEvent.sample(.deleted, "/in/b", .sample(file: 1), before: .sample(file: 1))
+        let other = FileEvent.sample(.modified, "/in/a", .sample(file: 2), before: .sample(file: 2))
+        try bench.journal.accept(
+            [Job(id: JobID("3"), rule: "r", event: gone), Job(id: JobID("4"), rule: "s", event: other)],
+            [LedgerEntry(view: "r", path: "/in/b", snapshot: nil)], now: bench.now)
+        #expect(try told() == ["deleted /in/b"])
+    }
+}
