@@ -12,11 +12,12 @@ struct FlowSettings {
     var required: [Grouping.Kind]?
     var environment: [EnvironmentVariable]?
     var directory: Template?
+    var isCaseSensitive: Bool?
     /// Where `group:` and `require:` have their values.
     var groupMark: Range<Int>?
     var requireMark: Range<Int>?
 
-    static let keys = ["tags", "priority", "stop", "window", "ready", "group", "require", "env", "directory"]
+    static let keys = ["tags", "priority", "stop", "window", "ready", "group", "require", "env", "directory", "case"]
 
     /// These settings, and those of the other where these say nothing.
     func over(_ other: FlowSettings) -> FlowSettings {
@@ -30,6 +31,7 @@ struct FlowSettings {
         settings.required = required ?? other.required
         settings.environment = environment ?? other.environment
         settings.directory = directory ?? other.directory
+        settings.isCaseSensitive = isCaseSensitive ?? other.isCaseSensitive
         settings.groupMark = groupMark ?? other.groupMark
         settings.requireMark = requireMark ?? other.requireMark
         return settings
@@ -57,6 +59,8 @@ extension RuleDecoder {
         settings.ready = node.entry("ready").flatMap { ready($0) }
         settings.environment = node.entry("env").flatMap { environment($0) }
         settings.directory = node.entry("directory").flatMap { directory($0) }
+        settings.isCaseSensitive = node.entry("case")
+            .flatMap { word($0, of: ["sensitive", "insensitive"], noun: "choices") }.map { $0 == "sensitive" }
         if let entry = node.entry("group") {
             settings.group = group(entry)
             settings.groupMark = mark(entry)

@@ -110,7 +110,8 @@ struct RuleDecoder {
         let types = settings.types ?? [.file]
         let events = settings.events ?? [.created, .modified]
         let patterns = required("path", in: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf").map {
-            self.patterns(from: $0, matchesHidden: isHidden)
+            self.patterns(
+                from: $0, matchesHidden: isHidden, isCaseSensitive: settings.flow.isCaseSensitive ?? false)
         }
         let steps = required("action", in: node, help: "add 'action:', such as 'action: log'").map {
             self.steps(from: $0)
