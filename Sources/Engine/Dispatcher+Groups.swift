@@ -48,6 +48,14 @@ extension Dispatcher {
             }
             return true
         }
+        if job.hasBegunBefore {
+            // What is new among them belongs to the next time that the whole set is handled.
+            for new in jobs where !new.hasBegunBefore {
+                _ = journal.record(new, nil, .early(due: now), [])
+                passedOver.insert(new.event.path)
+            }
+            jobs.removeAll { !$0.hasBegunBefore }
+        }
         jobs.append(job)
         let order = group.sorted(jobs.map(\.event.path))
         jobs.sort { order.firstIndex(of: $0.event.path) ?? 0 < order.firstIndex(of: $1.event.path) ?? 0 }
@@ -68,7 +76,7 @@ extension Dispatcher {
         if listings[folder] == nil { listings[folder] = DiskProbe.names(in: folder) }
         return (listings[folder] ?? []).compactMap { name in
             let path = folder.appending(name.bytes)
-            guard group.key(of: path) == key, rule.root(taking: path) != nil,
+            guard group.mayBelong(name, to: key), group.key(of: path) == key, rule.root(taking: path) != nil,
                 case .present(let snapshot) = DiskProbe.look(at: path), rule.types.contains(snapshot.type)
             else { return nil }
             return (path, snapshot)

@@ -285,6 +285,8 @@ package final class Engine: Sendable {
             }
         }
         if !jobs.isEmpty { journal.accept(jobs, [], now: now) }
+        // A job that takes one in may wait for something that a person need not wait for.
+        for job in jobs { journal.wake(rule: job.rule, path: job.event.path, now: now) }
     }
 
     private func take(_ watching: WatchReport, _ state: inout RunState) {

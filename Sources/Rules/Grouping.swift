@@ -27,6 +27,14 @@ package struct Grouping: Sendable, Hashable {
 
     package func key(of path: PathBytes) -> [UInt8] { key.expanded(with: PlaceholderFacts(name: path)) }
 
+    /// Whether a name could have the key: a quick look, since a folder may hold very many.
+    package func mayBelong(_ name: PathBytes, to key: [UInt8]) -> Bool {
+        guard case .placeholder(let first) = self.key.parts.first, first == .stem || first == .name,
+            self.key.parts.count == 1
+        else { return true }
+        return name.bytes.starts(with: key)
+    }
+
     /// The place of the first kind that the name is of; those of no kind come last.
     package func rank(of path: PathBytes) -> Int {
         let name = Array(path.lastComponent)
