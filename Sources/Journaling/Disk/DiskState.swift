@@ -83,9 +83,15 @@ struct DiskState {
     /// How long the last commit does.
     private static let lastPatience = Duration.seconds(5)
 
+    /// Uses the connection, whose read transaction must not be left open then.
+    private func access<Result>(_ body: (Database) throws -> Result) rethrows -> Result {
+        queue.files.endReading()
+        return try connection.writeWithoutTransaction(body)
+    }
+
     private func wait(upTo patience: Duration) {
         let milliseconds = patience.columnValue / 1_000_000
-        try? connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA busy_timeout = \(milliseconds)") }
+        try? access { try $0.execute(sql: "PRAGMA busy_timeout = \(milliseconds)") }
     }
 
     private struct Parts {
@@ -111,7 +117,7 @@ struct DiskState {
     private mutating func restoreJobs(_ clocks: ClockPair) throws {
         let (rows, unreadable) = try jobs.openJobs()
         if !unreadable.isEmpty {
-            try connection.writeWithoutTransaction { _ in
+            try access { _ in
                 for id in unreadable { try jobs.bury(id, at: clocks.wall) }
             }
             self.unreadable = unreadable.map { JobID(String(decoding: $0, as: UTF8.self)) }
@@ -137,8 +143,7 @@ struct DiskState {
 
     /// Looks at the file by the journal's own connection.
     func look<Result>(_ body: (Database) throws -> Result) rethrows -> Result {
-        queue.files.endReading()
-        return try connection.writeWithoutTransaction(body)
+        try access(body)
     }
 
     // MARK: Committing
@@ -167,7 +172,7 @@ struct DiskState {
                 try write(clocks)
             } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
                 // The log has room of its own, if what it holds can go into the file.
-                try connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+                try access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
                 try write(clocks)
             }
             return nil
@@ -184,7 +189,7 @@ struct DiskState {
     }
 
     private mutating func write(_ clocks: ClockPair) throws {
-        try connection.writeWithoutTransaction { database in
+        try access { database in
             try transaction.run {
                 if rules.isChanged { try rules.write(database) }
                 if mounts.hasChanges { try mounts.write(database, run: run) }
@@ -245,7 +250,7 @@ struct DiskState {
         wait(upTo: Self.lastPatience)
         if let fault = commit(clocks) { return fault }
         // It is only tidier: the next start reads the log as well.
-        try? connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        try? access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         return nil
     }
 }
