@@ -1,6 +1,7 @@
 import ArgumentParser
 import Engine
 import FileEvents
+import FileObserving
 import FileWatching
 import Glibc
 import Handling
@@ -19,7 +20,8 @@ struct RunCommand: ParsableCommand {
         discussion: """
             Says 'ready: watching N folders for M rules' on standard error once every watch is live, then prints one \
             line per action on standard output. SIGTERM and SIGINT finish what is accepted and end with 0; a second \
-            one stops at once, with 1 if that cut work off. SIGUSR1 looks at everything again.
+            one stops at once, with 1 if that cut work off. SIGUSR1 looks at everything again. SIGHUP reads the rules \
+            again, and so does a change of their files; while they have errors, those that ran before go on.
 
             \(ExitStatus.table)
             """)
@@ -30,6 +32,9 @@ struct RunCommand: ParsableCommand {
 
     @Flag(help: "Handle the files that are there, then exit.")
     var once = false
+
+    @Flag(help: "Read the rules again on SIGHUP only, not when their files change.")
+    var noAutoReload = false
 
     @Option(help: ArgumentHelp("'text' for people, 'json' for machines: one object a line.", valueName: "format"))
     var logFormat = LogFormat.text
@@ -58,11 +63,15 @@ struct RunCommand: ParsableCommand {
             perform: { [runner = program.runner] in runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) }, report: { reporter.report($0) })
         let stops = StopCount()
+        let reloading = try reloading(engine, program, kept, reporter)
         let isSteerable = Signals.forEach { number in
             if number == SIGUSR1 {
                 engine.rescan()
             } else if number == SIGUSR2 {
                 engine.takeRequests()
+            } else if number == SIGHUP, !Terminal.hasHungUp {
+                if once { return }
+                reloading?.request()
             } else if stops.next() == 1 {
                 engine.stop()
             } else {
@@ -89,6 +98,39 @@ struct RunCommand: ParsableCommand {
         }
         reporter.end(summary, isKept: kept.file != nil && fault == nil)
         throw Exit(fault == nil ? status(summary) : .runtimeError)
+    }
+
+    /// What reads the rules again; nil when they are read once.
+    ///
+    /// - Throws: `Exit` when there is no thread or descriptor for it; it has been said.
+    private func reloading(
+        _ engine: Engine, _ program: ProgramSurroundings, _ kept: OpenJournal, _ reporter: Reporter
+    ) throws -> RuleReloading? {
+        if once { return nil }
+        let places = try rules.places(program)
+        Terminal.note()
+        let reloading: RuleReloading
+        do throws(WatchError) {
+            reloading = try RuleReloading(places, tags: Set(rules.tags), program, reporter) { loaded in
+                engine.reload(loaded.ruleset, ignored: kept.names(below: loaded.ruleset.roots))
+            }
+        } catch {
+            reporter.say(.error, Display.text(error.description), help: error.help)
+            throw Exit(.runtimeError)
+        }
+        guard reloading.start() else {
+            reporter.say(.error, "cannot start a thread", help: "raise the limit of processes (ulimit -u)")
+            throw Exit(.runtimeError)
+        }
+        guard !noAutoReload else { return reloading }
+        do throws(ObservationError) {
+            try reloading.watchFiles()
+        } catch {
+            reporter.say(
+                .warning, "changes of the rules are not seen: \(Display.text(error.description))",
+                help: "send SIGHUP when they have changed")
+        }
+        return reloading
     }
 
     /// Opens the journal, and says what it goes on with.
