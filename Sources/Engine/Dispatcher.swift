@@ -86,7 +86,8 @@ struct Dispatcher: ~Copyable {
         let gathered = windows
         windows = ruleset.byName { rule in
             rule.batch.map { batch in
-                old.rule(named: rule.name)?.batch == batch ? gathered[rule.name] ?? BatchWindow(batch) : BatchWindow(batch)
+                old.rule(named: rule.name)?.batch == batch
+                    ? gathered[rule.name] ?? BatchWindow(batch) : BatchWindow(batch)
             }
         }
         let resting = cooldowns
