@@ -30,7 +30,7 @@ extension Engine {
         }
         state.reloads += 1
         state.next.append(NextRules(ruleset: ruleset, ignored: ignored, number: state.reloads))
-        watcher.change(to: ruleset.scope, number: state.reloads)
+        watcher.change(to: scope(of: ruleset), number: state.reloads)
     }
 
     /// The rules for which the watcher has begun to watch, and what it reported before.

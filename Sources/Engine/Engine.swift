@@ -25,6 +25,8 @@ package final class Engine: Sendable {
         package var isOnce: Bool
         /// Paths of which nothing is told, nor of those that begin with one and a hyphen: the journal's own files.
         package var ignored: [PathBytes]
+        /// How many watches the program holds elsewhere, for what is said of the limit.
+        package var watchesBeside = 0
 
         /// What local time is.
         package var clock = LocalClock.system
@@ -114,7 +116,7 @@ package final class Engine: Sendable {
         let queue = HintQueue { [mailbox] in mailbox.wake() }
         let watcher: Watcher
         do {
-            watcher = try Watcher(scope: ruleset.scope, queue: queue)
+            watcher = try Watcher(scope: scope(of: ruleset), queue: queue)
         } catch {
             throw .watching(error)
         }
@@ -202,6 +204,13 @@ package final class Engine: Sendable {
         watcher.stop()
         late += queue.take().leaving(state.ignored).hints
         return summary(state, unsettled: reconciler.unsettled(and: late))
+    }
+
+    /// What has to be watched for the rules.
+    func scope(of ruleset: Ruleset) -> WatchScope {
+        var scope = ruleset.scope
+        scope.watchesBeside = options.watchesBeside
+        return scope
     }
 
     // MARK: Phases

@@ -280,6 +280,7 @@ final class WatchLoop {
         return inotify == nil
             ? 0
             : tree.watchCount + tree.shortCount + ways.shortCount + ways.count { tree.folders(of: $0).isEmpty }
+                + scope.watchesBeside
     }
 
     private func tellShortage(at now: ContinuousClock.Instant) {

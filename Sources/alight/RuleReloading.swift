@@ -69,11 +69,7 @@ final class RuleReloading: Sendable {
         options.settle = Self.quiet
         options.events = [.created, .modified, .moved, .deleted]
         options.types = [.file, .symlink]
-        let folder = program.loading.currentFolder
-        options.globs = places.flatMap { place in
-            let path = (place.hasPrefix("/") ? PathBytes(place) : folder.appending(PathBytes(place).bytes)).normalized
-            return Set([path, DiskProbe.resolve(path) ?? path]).flatMap(Self.patterns)
-        }
+        options.globs = Self.paths(of: places, program).flatMap(Self.patterns)
         guard !options.globs.isEmpty else { return }
         let observer = try FileObserver(roots: ["/"], options: options)
         self.observer.withLock { $0 = observer }
@@ -88,13 +84,35 @@ final class RuleReloading: Sendable {
         }
     }
 
+    /// How many watches that takes: one for each folder on the way.
+    static func watches(of places: [String], _ program: ProgramSurroundings) -> Int {
+        var folders: Set<PathBytes> = []
+        for path in paths(of: places, program) {
+            var folder = isFolder(path) ? path : path.parent
+            while folders.insert(folder).inserted { folder = folder.parent }
+        }
+        return folders.count
+    }
+
+    /// Where the rules are, by the names that were given, and where links among those lead.
+    private static func paths(of places: [String], _ program: ProgramSurroundings) -> [PathBytes] {
+        let folder = program.loading.currentFolder
+        return places.flatMap { place in
+            let path = (place.hasPrefix("/") ? PathBytes(place) : folder.appending(PathBytes(place).bytes)).normalized
+            return Set([path, DiskProbe.resolve(path) ?? path])
+        }
+    }
+
+    private static func isFolder(_ path: PathBytes) -> Bool {
+        guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
+        return snapshot.type == .directory
+    }
+
     /// What stands for a rules file, or for those in a folder; patterns below `/`.
     private static func patterns(for path: PathBytes) -> [PathBytes] {
         guard let relative = path.relative(to: "/"), !relative.isEmpty else { return [] }
         let literal = PathBytes(relative).escapedForGlob
-        guard case .present(let snapshot) = DiskProbe.look(at: path), snapshot.type == .directory else {
-            return [literal]
-        }
+        guard isFolder(path) else { return [literal] }
         return ["*.yaml", "*.yml"].map { literal.appending($0) }
     }
 

@@ -56,10 +56,12 @@ struct RunCommand: ParsableCommand {
             throw Exit(.rulesInvalid)
         }
         let kept = try open(journal.place(), reporter)
+        var options = Engine.Options(jobs: jobs, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
+        if !once, !noAutoReload {
+            options.watchesBeside = RuleReloading.watches(of: try rules.places(program), program)
+        }
         let engine = Engine(
-            ruleset: loaded.ruleset,
-            options: Engine.Options(jobs: jobs, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots)),
-            journal: kept.journal,
+            ruleset: loaded.ruleset, options: options, journal: kept.journal,
             perform: { [runner = program.runner] in runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) }, report: { reporter.report($0) })
         let stops = StopCount()
