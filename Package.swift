@@ -167,7 +167,7 @@ let package = Package(
                 "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "RuleLoading",
                 "Rules", "Settling", "TestKit",
             ],
-            exclude: ["Golden"]),
+            exclude: ["Corpus", "Golden"]),
         tests(
             "Handling",
             [
