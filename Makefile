@@ -4,8 +4,8 @@ SWIFT ?= swift
 # What each goal needs from Debian; installed by packaging/require when it is missing.
 BUILD_NEEDS = libmagic-dev libpcre2-dev libsqlite3-dev libssl-dev libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
-# The protocol's bash example reads its answer with jq.
-TEST_NEEDS = $(RUN_NEEDS) bindfs jq
+# The protocol's bash example reads its answer with jq; python3-jsonschema gives a second opinion on rules files.
+TEST_NEEDS = $(RUN_NEEDS) bindfs jq python3-jsonschema python3-yaml
 
 # How long `make soak` goes on.
 MINUTES ?= 60
