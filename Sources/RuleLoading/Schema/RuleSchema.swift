@@ -11,6 +11,7 @@ package enum RuleSchema {
     /// The schema as one value.
     ///
     /// - Parameter handlers: Those whose parameters are described too; others may be named as well.
+    /// - Returns: The schema, of draft 2020-12.
     package static func document(handlers: [HandlerDescription]) -> JSONValue {
         let rule = SchemaForm.object(
             members(keys), required: ["path", "action"], description: "Which files, and what to do with them.")

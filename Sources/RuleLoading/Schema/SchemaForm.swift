@@ -108,7 +108,7 @@ enum SchemaForm {
 
     // MARK: - Programs
 
-    /// A program and its arguments. In it `null` is a word, too.
+    /// A program and its arguments, of which `null` is a word, too.
     static let command: JSONValue = [
         "type": "array", "minItems": 1,
         "prefixItems": [
