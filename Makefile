@@ -30,11 +30,11 @@ test:
 	SWIFT=$(SWIFT) packaging/run-tests
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
-## soak: the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails
+## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails
 soak:
 	@packaging/require $(TEST_NEEDS)
-	$(SWIFT) build
-	@packaging/soak .build/debug $(MINUTES)
+	$(SWIFT) build --build-tests
+	@SWIFT=$(SWIFT) packaging/soak .build/debug $(MINUTES)
 
 ## check: every rules file that is shipped
 check:
