@@ -35,9 +35,12 @@ struct RuleDecoder {
     static let ruleKeys =
         [
             "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree",
-            "hidden", "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing",
-            "same_content", "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action",
-            "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure",
+            "hidden",
+            "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing",
+            "same_content",
+            "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout",
+            "concurrency",
+            "retry", "while_busy", "cooldown", "on_failure",
             "where",
         ] + FlowSettings.keys
     /// The keys of an action, which some put into the rule itself.

@@ -64,8 +64,8 @@ struct RuleSettings {
         [
             "enabled", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden", "depth", "events", "settle",
             "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content", "own_writes", "tail",
-            "batch", "backend", "poll", "catch_up", "timeout", "concurrency", "retry", "while_busy", "cooldown",
-            "on_failure",
+            "batch",
+            "backend", "poll", "catch_up", "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure",
             "where",
         ] + FlowSettings.keys
 

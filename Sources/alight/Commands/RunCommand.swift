@@ -51,8 +51,6 @@ struct RunCommand: ParsableCommand {
             throw Exit(.rulesInvalid)
         }
         let kept = try open(journal.place(), reporter)
-        // What will not be run again would leave its folder for ever.
-        for job in kept.cutOff { program.scratchFolders.discard(for: job.description) }
         let engine = Engine(
             ruleset: loaded.ruleset,
             options: Engine.Options(jobs: jobs, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots)),
