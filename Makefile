@@ -4,8 +4,8 @@ SWIFT ?= swift
 # What each goal needs from Debian; installed by packaging/require when it is missing.
 BUILD_NEEDS = libmagic-dev libpcre2-dev libsqlite3-dev libssl-dev libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
-# The protocol's bash example reads its answer with jq.
-TEST_NEEDS = $(RUN_NEEDS) bindfs jq
+# The protocol's bash example reads its answer with jq; python3-jsonschema gives a second opinion on rules files.
+TEST_NEEDS = $(RUN_NEEDS) bindfs jq python3-jsonschema python3-yaml
 
 # How long `make soak` goes on.
 MINUTES ?= 60
@@ -30,11 +30,11 @@ test:
 	SWIFT=$(SWIFT) packaging/run-tests
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
-## soak: the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails
+## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails
 soak:
 	@packaging/require $(TEST_NEEDS)
-	$(SWIFT) build
-	@packaging/soak .build/debug $(MINUTES)
+	$(SWIFT) build --build-tests
+	@SWIFT=$(SWIFT) packaging/soak .build/debug $(MINUTES)
 
 ## check: every rules file that is shipped
 check:

@@ -136,7 +136,7 @@ let package = Package(
             name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
             swiftSettings: strict),
         tests("FileWatching", ["CAlightLinux", "FileEvents", "FileWatching", "TestKit", "watch-hints"]),
-        tests("Globbing", ["Globbing"]),
+        tests("Globbing", ["Globbing", "TestKit"]),
         .executableTarget(
             name: "watch-raw", dependencies: ["FileEvents", "RawInotify"], path: "Tests/Support/watch-raw",
             swiftSettings: strict),
@@ -167,7 +167,7 @@ let package = Package(
                 "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "RuleLoading",
                 "Rules", "Settling", "TestKit",
             ],
-            exclude: ["Golden"]),
+            exclude: ["Corpus", "Golden"]),
         tests(
             "Handling",
             [

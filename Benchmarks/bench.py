@@ -406,6 +406,42 @@ class Bench:
             self.tell("  of them told twice", "", sum(twice), sum(run[2] for run in reference), "0", most=0, on="figure")
             self.tell("  overflows meanwhile", "", sum(overflows), sum(run[3] for run in reference))
 
+    def rules(self):
+        """What many rules cost a file that one of them takes: each as much as among ten."""
+        kinds = [
+            ("one folder, by extension", "%s/**/*.e{}"), ("one folder, by name", "%s/*/n{}-*.log"),
+            ("a folder each", "%s/other{}/*")]
+        counts = [10, 1_000, 10_000]
+        files = self.size(20_000, 5_000)
+
+        def run(path, count):
+            others = "".join(
+                "  - { name: other%d, path: \"%s\", settle: 0, action: log }\n" % (number, path.format(number))
+                for number in range(count - 1))
+            with self.folder() as folder:
+                if "other{}" in path:
+                    for number in range(count - 1):
+                        os.mkdir(os.path.join(folder, "other%d" % number))
+                programs = []
+
+                def start(output):
+                    programs.append(self.alight(folder, LINES + others, output))
+                    return programs[0]
+
+                numbers, program = self.heard(start, "drop", folder, files, 3000)
+                if numbers[1] != files:
+                    raise Failure("%d of %d files were told" % (numbers[1], files))
+                return numbers[0] / 1e9 / files, program.seconds
+
+        for name, path in kinds:
+            least, *measured = self.turns(*[lambda count=count: run(path, count) for count in counts])
+            for count, runs in zip(counts[1:], measured):
+                figure = "a file told, %s rules, %s, against 10" % (grouped(count), name)
+                self.compare(figure, [each for each, _ in runs], [each for each, _ in least], "<= 1.5 x", most=1.5,
+                             scale=1e6, unit="us")
+                self.tell("  from start to ready", "ms", statistics.median([ready for _, ready in runs]) * 1000,
+                          statistics.median([ready for _, ready in least]) * 1000)
+
     def journal(self):
         """Jobs that are accepted, run and recorded in the journal, beside SQLite alone with the same rows."""
         count = self.size(100_000, 20_000)
@@ -511,7 +547,7 @@ class Bench:
             self.tell("  from SIGTERM in the middle of the listing to the end", "ms", max(stops) * 1000)
 
 
-SCENARIOS = ["setup", "storm", "latency", "memory", "idle", "drop", "journal", "million"]
+SCENARIOS = ["setup", "storm", "latency", "memory", "idle", "drop", "rules", "journal", "million"]
 
 
 def grouped(number):

@@ -28,7 +28,9 @@ package struct GlobSet: Sendable, Hashable {
     /// Whether there is no glob, so that nothing matches.
     package var isEmpty: Bool { globs.isEmpty }
 
-    package static func == (left: GlobSet, right: GlobSet) -> Bool { left.globs == right.globs }
+    package static func == (left: GlobSet, right: GlobSet) -> Bool {
+        left.tables === right.tables || left.globs == right.globs
+    }
 
     package func hash(into hasher: inout Hasher) { hasher.combine(globs) }
 }

@@ -19,6 +19,11 @@ package struct HandlerRegistry: HandlerCatalog {
         self.host = host
     }
 
+    /// What the built-in handlers say of themselves, by name.
+    package var builtInHandlers: [HandlerDescription] {
+        builtIn.values.map(\.summary).sorted { $0.reference.name < $1.reference.name }
+    }
+
     package func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
         if let handler = builtIn[name] { return .success(handler.summary) }
         if let found = discovery.find(name, from: folder) { return found.map(\.summary) }

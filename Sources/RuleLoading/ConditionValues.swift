@@ -174,7 +174,9 @@ extension RuleDecoder {
             return nil
         }
         do throws(RegularExpressionError) {
-            return .regex(try RegularExpression(text))
+            let expression = try RegularExpression(text)
+            warnOfGlob(text, entry.value)
+            return .regex(expression)
         } catch {
             // A quantifier with nothing in front is how globs begin.
             let isGlob = text.hasPrefix("*") || text.hasPrefix("?") || text.contains("*.{")

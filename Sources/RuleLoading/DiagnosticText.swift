@@ -7,20 +7,33 @@ import Rules
 ///         |              ^~~~~~
 ///         help: write 'modified'; the events are created, modified, deleted, moved, attributes
 package enum DiagnosticText {
-    /// One diagnostic, without a newline at its end.
-    package static func text(of diagnostic: Diagnostic) -> String {
+    /// One diagnostic, without a newline at its end; in colour for a terminal.
+    package static func text(of diagnostic: Diagnostic, isColored: Bool = false) -> String {
+        func styled(_ text: String, _ style: Style) -> String {
+            isColored ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+        }
+        let severity: Style = diagnostic.severity == .error ? .error : .warning
         var place = escaped(diagnostic.place.file)
         if diagnostic.place.line > 0 { place += ":\(diagnostic.place.line):\(diagnostic.place.column)" }
-        var lines = ["\(place): \(diagnostic.severity.rawValue): \(diagnostic.message)"]
+        let kind = styled("\(diagnostic.severity.rawValue):", severity)
+        var lines = ["\(styled("\(place):", .bold)) \(kind) \(styled(diagnostic.message, .bold))"]
         if let source = diagnostic.sourceLine {
             let number = " \(diagnostic.place.line)"
             let margin = String(repeating: " ", count: number.count)
             let (padding, underline) = caretLine(under: source, caret: diagnostic.caret, length: diagnostic.length)
             lines.append(source.isEmpty ? "\(number) |" : "\(number) | \(source)")
-            lines.append("\(margin) | \(padding)^\(underline)")
+            lines.append("\(margin) | \(padding)\(styled("^\(underline)", .caret))")
         }
-        if let help = diagnostic.help { lines.append("    help: \(help)") }
+        if let help = diagnostic.help { lines.append("    \(styled("help:", .bold)) \(help)") }
         return lines.joined(separator: "\n")
+    }
+
+    /// What ECMA-48 calls a graphic rendition.
+    private enum Style: String {
+        case bold = "1"
+        case error = "1;31"
+        case warning = "1;35"
+        case caret = "1;32"
     }
 
     /// All diagnostics, each ended by a newline.

@@ -29,6 +29,7 @@ extension RuleDecoder {
             guard let text = text(node, name: "'path'", at: range, help: "write a glob, such as ~/inbox/*.pdf") else {
                 return nil
             }
+            warnOfExpression(text, node, key: "path")
             return glob(from: text, node, options: options).map { PathPattern(glob: $0, node: node) }
         }
     }
@@ -46,6 +47,7 @@ extension RuleDecoder {
                 )
                 return nil
             }
+            warnOfExpression(text, node, key: entry.name)
             guard let pattern = expanded(text, node) else { return nil }
             return parsed(pattern, written: text, node, options: Glob.Options(matchesHidden: true))
         }
@@ -147,37 +149,6 @@ extension RuleDecoder {
             help: "set HOME, or write the folder out")
         return nil
     }
-
-    // MARK: - Paths that can't match
-
-    /// Warns of a glob that can't take anything, as far as that is seen at once.
-    func checkReach(of pattern: PathPattern, filter: PathFilter, types: Set<FileType>) {
-        let samples = ["Qx7q", "m3Vw"].compactMap { PathPrefix.sample(of: pattern.glob.pattern, wildcard: $0) }
-        guard samples.count == 2, samples.allSatisfy({ pattern.glob.matches($0) }) else { return }
-        let root = PathBytes(pattern.glob.root)
-        func covered(by set: GlobSet) -> Bool {
-            samples.allSatisfy { sample in PathBytes(sample).relative(to: root).map { set.covers($0) } ?? false }
-        }
-        if covered(by: filter.exclude) {
-            problems.warning(
-                "this can't match: 'exclude' leaves out all that it takes", at: mark(pattern.node),
-                help: "narrow 'exclude', or remove this path")
-        } else if covered(by: filter.outputs) {
-            problems.warning(
-                "this can't match: 'outputs' leaves out all that it takes", at: mark(pattern.node),
-                help: "narrow 'outputs', or remove this path")
-        } else if covered(by: filter.ignores) {
-            problems.warning(
-                "this can't match: the built-in ignores leave out all that it takes", at: mark(pattern.node),
-                help: "write 'ignore_defaults: false' if such files are meant")
-        } else if samples[0] == samples[1], !types.contains(.directory),
-            case .folder = FileReading.kind(of: PathBytes(samples[0]))
-        {
-            problems.warning(
-                "this is a folder, and the rule takes none", at: mark(pattern.node),
-                help: "add '/*' for its files, or '/**' for all files below it")
-        }
-    }
 }
 
 /// Works on the literal beginning of a pattern.
@@ -218,30 +189,5 @@ enum PathPrefix {
     /// Whether the byte is a backslash that escapes, or is escaped by one.
     private static func isEscape(_ pattern: [UInt8], at index: Int) -> Bool {
         pattern[index] == UInt8(ascii: "\\") || (index > 0 && pattern[index - 1] == UInt8(ascii: "\\"))
-    }
-
-    /// A path that the pattern takes, its wildcards replaced by a word; nil for patterns with classes or braces.
-    static func sample(of pattern: [UInt8], wildcard: String) -> [UInt8]? {
-        var sample: [UInt8] = []
-        var index = 0
-        while index < pattern.count {
-            switch pattern[index] {
-            case UInt8(ascii: "["), UInt8(ascii: "{"):
-                return nil
-            case UInt8(ascii: "\\"):
-                index += 1
-                guard index < pattern.count else { return nil }
-                sample.append(pattern[index])
-            case UInt8(ascii: "*"):
-                while index + 1 < pattern.count, pattern[index + 1] == UInt8(ascii: "*") { index += 1 }
-                sample += wildcard.utf8
-            case UInt8(ascii: "?"):
-                sample += wildcard.utf8.prefix(1)
-            default:
-                sample.append(pattern[index])
-            }
-            index += 1
-        }
-        return sample
     }
 }

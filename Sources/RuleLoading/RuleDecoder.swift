@@ -135,7 +135,7 @@ struct RuleDecoder {
             exclude: GlobSet((settings.exclude ?? []) + [settings.flow.ready?.value?.markers].compactMap(\.self)),
             ignores: settings.ignoreDefaults ?? true ? DefaultIgnores.globs : GlobSet([]),
             outputs: GlobSet(settings.outputs ?? []), depth: settings.depth, isTree: settings.tree ?? false)
-        for pattern in patterns ?? [] { checkReach(of: pattern, filter: filter, types: types) }
+        for pattern in patterns ?? [] { checkReach(of: pattern, filter: filter, types: types, settings: settings) }
         guard problems.errorCount == errorsBefore, !hasFault(node), patterns != nil, let steps else { return nil }
         var rule = Rule(
             name: name, place: place, folder: folder, summary: summary,

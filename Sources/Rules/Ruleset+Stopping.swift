@@ -40,21 +40,25 @@ extension Ruleset {
         rules.indices.sorted { (-rules[$0].priority, $0) < (-rules[$1].priority, $1) }
     }
 
-    /// For each rule, those before it that let later ones see nothing of what they take.
-    static func stops(_ rules: [Rule]) -> [[Int]] {
-        var stops = rules.map { _ in [Int]() }
-        var earlier: [Int] = []
-        for index in precedence(rules) {
-            stops[index] = earlier
-            if rules[index].isLast { earlier.append(index) }
-        }
-        return stops
+    /// For each rule, how many come before it.
+    static func ranks(_ rules: [Rule]) -> [Int] {
+        var ranks = rules.map { _ in 0 }
+        for (rank, index) in precedence(rules).enumerated() { ranks[index] = rank }
+        return ranks
     }
 
+    /// Whether any rule before this one lets later ones see nothing of what it takes.
+    private func isAfterStop(_ index: Int) -> Bool { firstStop.map { $0 < ranks[index] } ?? false }
+
     /// The rule that keeps a later one from an event; nil when it is told.
+    ///
+    /// Only those rules are asked that could take the path, however many stop.
     package func stopper(of event: FileEvent, to index: Int, looking look: Rule.Look = Rule.noLook) -> Rule? {
-        guard !event.kind.isLifecycle else { return nil }
-        return stops[index].lazy.map { rules[$0] }.first { $0.takes(event, looking: look) }
+        guard !event.kind.isLifecycle, isAfterStop(index) else { return nil }
+        let path = event.path.bytes
+        let could = filters.candidates(for: path) + filters.treeCandidates(for: path)
+        return could.filter { rules[$0].isLast && ranks[$0] < ranks[index] }.sorted { ranks[$0] < ranks[$1] }.lazy
+            .map { rules[$0] }.first { $0.takes(event, looking: look) }
     }
 
     /// What a rule is told of an event, after the rules before it that have `stop`; nil for nothing.
@@ -62,7 +66,7 @@ extension Ruleset {
     /// A name that it does not see is to it as if it were not there: a file that is
     /// renamed to such a name has gone, and one that comes from there is new.
     package func told(_ event: FileEvent, to index: Int, looking look: Rule.Look = Rule.noLook) -> FileEvent? {
-        guard !stops[index].isEmpty else { return event }
+        guard isAfterStop(index) else { return event }
         let isHidden = stopper(of: event, to: index, looking: look) != nil
         guard event.kind == .moved, let from = event.from else { return isHidden ? nil : event }
         var former = event

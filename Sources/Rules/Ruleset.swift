@@ -11,14 +11,18 @@ package struct Ruleset: Sendable {
     /// The literal folders in front of the rules' wildcards, where watching begins.
     package let roots: [PathBytes]
     private let places: [String: Int]
-    private let filters: PathFilterIndex
-    /// For each rule, those before it that let later ones see nothing of what they take.
-    let stops: [[Int]]
+    let filters: PathFilterIndex
+    /// For each rule, how many come before it.
+    let ranks: [Int]
+    /// The least rank of a rule that lets later ones see nothing of what it takes; nil when there is none.
+    let firstStop: Int?
 
     package init(_ rules: [Rule]) {
         self.rules = rules
         filters = PathFilterIndex(rules.map(\.filter))
-        stops = Self.stops(rules)
+        let ranks = Self.ranks(rules)
+        self.ranks = ranks
+        firstStop = rules.indices.filter { rules[$0].isLast }.map { ranks[$0] }.min()
         places = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
         var policies: [SettlePolicy] = []
         for rule in rules where !policies.contains(rule.settle) { policies.append(rule.settle) }

@@ -13,6 +13,7 @@ struct AlightCommand: ParsableCommand {
 
               alight check rules/     look at the rules
               alight run rules/       watch, until Ctrl-C
+              alight schema           print the JSON Schema of rules, for editors
               alight explain PATH     say which rules take a path, and why the others don't
               alight watch DIR        print what happens, without rules
               alight jobs             list what was done, and what has failed
@@ -23,7 +24,8 @@ struct AlightCommand: ParsableCommand {
             """,
         version: Version.text,
         subcommands: [
-            RunCommand.self, CheckCommand.self, ExplainCommand.self, WatchCommand.self, JobsCommand.self,
+            RunCommand.self, CheckCommand.self, SchemaCommand.self, ExplainCommand.self, WatchCommand.self,
+            JobsCommand.self,
             ShowCommand.self, RetryCommand.self, DiscardCommand.self, ApplyCommand.self,
         ])
 

@@ -15,8 +15,12 @@ struct Output: Sendable {
         let lock = Mutex(())
     }
 
-    /// Whether a person reads it, with colours wanted.
-    var hasColor: Bool { isatty(descriptor) == 1 && getenv("NO_COLOR") == nil }
+    /// Whether a person reads it, with colours wanted: https://no-color.org has an empty NO_COLOR mean nothing.
+    var hasColor: Bool {
+        let isUnwanted = getenv("NO_COLOR").map { $0.pointee != 0 } ?? false
+        let isPlain = getenv("TERM").map { strcmp($0, "dumb") == 0 } ?? false
+        return isatty(descriptor) == 1 && !isUnwanted && !isPlain
+    }
 
     /// What became of a text.
     enum Written: Sendable, Hashable {

@@ -132,7 +132,7 @@ struct Reporter: Sendable {
     /// Says what is wrong with the rules.
     func say(_ diagnostic: Diagnostic) {
         guard format == .json else {
-            Output.error.write(diagnostic.description)
+            diagnostic.tell(as: .text)
             return
         }
         let place = diagnostic.place

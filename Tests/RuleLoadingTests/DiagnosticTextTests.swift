@@ -70,3 +70,15 @@ struct DiagnosticTextTests {
         #expect(!Diagnostic(.error, file: "\u{1B}[31m.yaml", message: "m", help: nil).description.contains("\u{1B}"))
     }
 }
+
+struct DiagnosticColorTests {
+    @Test func `on a terminal the place is bold, errors are red and the caret is green`() throws {
+        let loaded = load("rules:\n  - path: /in/*\n    depth: x\n    action: log\n")
+        let diagnostic = try #require(loaded.diagnostics.first)
+        let colored = DiagnosticText.text(of: diagnostic, isColored: true)
+        #expect(colored.hasPrefix("\u{1B}[1mrules.yaml:3:12:\u{1B}[0m \u{1B}[1;31merror:\u{1B}[0m \u{1B}[1m"))
+        #expect(colored.contains("\n   |            \u{1B}[1;32m^\u{1B}[0m"))
+        let plain = colored.replacing(#/\u{1B}\[[0-9;]*m/#, with: "")
+        #expect(plain == DiagnosticText.text(of: diagnostic))
+    }
+}

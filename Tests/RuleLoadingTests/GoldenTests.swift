@@ -33,3 +33,12 @@ struct GoldenTests {
         }
     }
 }
+
+struct SeveralFilesTests {
+    @Test func `all errors of several files are told at once`() {
+        let loaded = makeLoader(in: Golden.folder).load(["Several", "several-missing.yaml"])
+        let text = DiagnosticText.text(of: loaded.diagnostics)
+        #expect(loaded.files.count == 3)
+        #expect(text == Golden.text("Several/all", recording: text))
+    }
+}

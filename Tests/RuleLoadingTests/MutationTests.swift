@@ -62,11 +62,11 @@ struct MutationTests {
         let files = TestFile.names(in: Golden.folder).filter { $0.suffix(5).elementsEqual(".yaml".utf8) }
             .compactMap { TestFile.read(Golden.folder.appending($0)) }.filter { $0.count < 2_000 }
         #expect(files.count > 50)
-        var random = Generator(state: UInt64(seed))
+        var random = Generator(state: Fuzzing.seed(UInt64(seed)))
         withTempTree { tree in
             let path = tree.path("damaged.yaml")
             let loader = makeLoader(in: tree.root)
-            for _ in 0..<500 {
+            for _ in 0..<Fuzzing.rounds(500) {
                 let bytes = Self.damage(files.randomElement(using: &random) ?? [], &random)
                 TestFile.write(path, bytes)
                 let loaded = loader.load(["damaged.yaml"])

@@ -224,8 +224,8 @@ struct RuleDecodingTests {
               missing: fail
               locks: wait
             rules:
-              - { path: /a/*, action: log }
-              - { path: /b/*, tail: false, batch: false, outputs: [], existing: ignore, action: log }
+              - { path: /etc/*, action: log }
+              - { path: /usr/*, tail: false, batch: false, outputs: [], existing: ignore, action: log }
             """)
         #expect(DiagnosticText.text(of: loaded.diagnostics) == "")
         let first = try #require(loaded.ruleset.rules.first)

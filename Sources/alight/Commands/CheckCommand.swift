@@ -16,9 +16,16 @@ struct CheckCommand: ParsableCommand {
 
     @OptionGroup var rules: RulesOptions
 
+    @Option(
+        help: ArgumentHelp(
+            "How to tell what is wrong: text, or for editors json, one object a line and nothing else.",
+            valueName: "text|json"))
+    var format = DiagnosticFormat.text
+
     func run() throws {
         let program = try ProgramSurroundings()
-        let loaded = try rules.load(program)
+        let loaded = try rules.load(program, telling: format)
+        if format == .json { return }
         for rule in loaded.ruleset.rules {
             let events = EventSpelling.words(of: rule.events).joined(separator: ", ")
             let actions = rule.actions.map(\.name).joined(separator: " + ")

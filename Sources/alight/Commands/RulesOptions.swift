@@ -21,8 +21,8 @@ struct RulesOptions: ParsableArguments {
     /// Loads the rules and says what is wrong with them.
     ///
     /// - Throws: `Exit` when they can't be used, or no rule has a tag that was named.
-    func load(_ program: ProgramSurroundings) throws -> LoadedRules {
-        var loaded = try program.load(rules)
+    func load(_ program: ProgramSurroundings, telling format: DiagnosticFormat = .text) throws -> LoadedRules {
+        var loaded = try program.load(rules, telling: format)
         for tag in tags where !loaded.rulesInOrder.contains(where: { $0.tags.contains(tag) }) {
             let known = Set(loaded.rulesInOrder.flatMap(\.tags)).sorted()
             let help = Spelling.help(for: tag, candidates: known, noun: "tags") ?? "write 'tags: [NAME]' in a rule"
@@ -52,7 +52,7 @@ struct NamedRules: ParsableArguments {
     /// Loads the rules and says what is wrong with them.
     ///
     /// - Throws: `Exit` when they can't be used.
-    func load(_ program: ProgramSurroundings) throws -> LoadedRules { try program.load(rules) }
+    func load(_ program: ProgramSurroundings) throws -> LoadedRules { try program.load(rules, telling: .text) }
 }
 
 extension ProgramSurroundings {
@@ -77,11 +77,9 @@ extension ProgramSurroundings {
     /// Loads the rules and says what is wrong with them.
     ///
     /// - Throws: `Exit` when they can't be used.
-    fileprivate func load(_ named: [String]) throws -> LoadedRules {
+    fileprivate func load(_ named: [String], telling format: DiagnosticFormat) throws -> LoadedRules {
         let loaded = loader.load(try places(named))
-        for diagnostic in loaded.diagnostics {
-            Output.error.write(diagnostic.description)
-        }
+        for diagnostic in loaded.diagnostics { diagnostic.tell(as: format) }
         if loaded.hasErrors { throw Exit(.rulesInvalid) }
         guard !loaded.ruleset.rules.isEmpty || !loaded.disabledRules.isEmpty else {
             let files = loaded.files.map { "'\(Display.path($0))'" }.joined(separator: ", ")

@@ -1,0 +1,109 @@
+/// Finds among globs with one root those that could match a path, by what they say literally of its names.
+///
+/// Each glob is filed under one literal: its whole last name, the end or the
+/// beginning of that, or a folder that it goes through; of these under the one
+/// that fewest others share. So many rules for one folder cost a path no more than
+/// the few that share its ending. A glob without a literal is asked each time.
+struct PathNameIndex: Sendable {
+    /// Bytes are in lower case, since extensions compare so.
+    private enum Key: Hashable {
+        case name(ArraySlice<UInt8>)
+        case ending(ArraySlice<UInt8>)
+        case beginning(ArraySlice<UInt8>)
+        case folder(ArraySlice<UInt8>)
+    }
+
+    /// More of a literal tells no more apart.
+    private static let longest = 16
+
+    private var entries: [Key: [Int]] = [:]
+    /// Those that say nothing literally.
+    private var others: [Int] = []
+    private var endings: [Int] = []
+    private var beginnings: [Int] = []
+    private var hasFolders = false
+
+    /// Files globs under the numbers that come with them; they come in rising order.
+    init(_ globs: [(number: Int, glob: Glob)]) {
+        let ways = globs.flatMap { number, glob in
+            glob.program.alternatives.map { (number: number, keys: Self.keys(of: $0, in: glob.program)) }
+        }
+        var counts: [Key: Int] = [:]
+        for way in ways { for key in way.keys { counts[key, default: 0] += 1 } }
+        for way in ways {
+            if let key = way.keys.min(by: { counts[$0, default: 0] < counts[$1, default: 0] }) {
+                if entries[key]?.last != way.number { entries[key, default: []].append(way.number) }
+            } else if others.last != way.number {
+                others.append(way.number)
+            }
+        }
+        for key in entries.keys {
+            switch key {
+            case .ending(let bytes) where !endings.contains(bytes.count): endings.append(bytes.count)
+            case .beginning(let bytes) where !beginnings.contains(bytes.count): beginnings.append(bytes.count)
+            case .folder: hasFolders = true
+            default: break
+            }
+        }
+    }
+
+    /// Adds the numbers of the globs that could match, in any order and some twice.
+    ///
+    /// - Parameters:
+    ///   - path: The whole path.
+    ///   - start: Where the part below the root begins.
+    ///   - found: What they are added to.
+    func find(_ path: [UInt8], from start: Int, into found: inout [Int]) {
+        found += others
+        guard start < path.count, !entries.isEmpty else { return }
+        let below = path[start...].map(\.lowercased)[...]
+        let nameStart = below.lastIndex(of: .slash).map { $0 + 1 } ?? 0
+        let name = below[nameStart...]
+        if let here = entries[.name(name)] { found += here }
+        for count in endings where count <= name.count {
+            if let here = entries[.ending(name.suffix(count))] { found += here }
+        }
+        for count in beginnings where count <= name.count {
+            if let here = entries[.beginning(name.prefix(count))] { found += here }
+        }
+        guard hasFolders, nameStart > 0 else { return }
+        for folder in below[..<nameStart].split(separator: .slash) {
+            if let here = entries[.folder(folder)] { found += here }
+        }
+    }
+
+    /// What every path that matches by this way has.
+    private static func keys(of way: GlobAlternative, in program: GlobProgram) -> [Key] {
+        guard let last = way.components.last else { return [] }
+        var keys: [Key] = []
+        let name = program.components[last]
+        let end = name.tokens.last.flatMap { program.bytes(ofLiteral: $0) }
+        let start = name.tokens.first.flatMap { program.bytes(ofLiteral: $0) }
+        if let whole = program.literal(name) { keys.append(.name(whole)) }
+        if let end { keys.append(.ending(end.suffix(longest))) }
+        if let start { keys.append(.beginning(start.prefix(longest))) }
+        for folder in way.components.dropLast() {
+            if let whole = program.literal(program.components[folder]) { keys.append(.folder(whole)) }
+        }
+        return keys
+    }
+}
+
+extension GlobProgram {
+    /// The bytes of a literal in lower case; nil for another token.
+    fileprivate func bytes(ofLiteral token: Int) -> ArraySlice<UInt8>? {
+        guard case .literal(let literal) = tokens[token] else { return nil }
+        return bytes[literal.start..<(literal.start + literal.count)].map(\.lowercased)[...]
+    }
+
+    /// The name that a component without wildcards stands for, in lower case.
+    fileprivate func literal(_ component: GlobComponent) -> ArraySlice<UInt8>? {
+        guard !component.isAnyFolders, !component.tokens.isEmpty else { return nil }
+        var name: [UInt8] = []
+        for token in component.tokens {
+            guard let part = bytes(ofLiteral: token) else { return nil }
+            name += part
+        }
+        return name[...]
+    }
+}

@@ -1,0 +1,183 @@
+import PluginProtocol
+import Rules
+
+/// The forms that values of rules files have, in the words of JSON Schema.
+enum SchemaForm {
+    // MARK: - Single values
+
+    /// Text as the loader takes it: numbers and words like `true` are taken as they are written.
+    static func text(minimum: Int = 0, maximum: Int? = nil, pattern: String? = nil) -> JSONValue {
+        var members: [String: JSONValue] = ["type": ["string", "number", "boolean"]]
+        if minimum > 0 { members["minLength"] = .integer(Int64(minimum)) }
+        if let maximum { members["maxLength"] = .integer(Int64(maximum)) }
+        if let pattern { members["pattern"] = .string(pattern) }
+        return .object(members)
+    }
+
+    /// Text with placeholders.
+    static var template: JSONValue { text(pattern: templatePattern) }
+
+    static let boolean: JSONValue = ["type": "boolean"]
+
+    static func integer(_ range: ClosedRange<Int>) -> JSONValue {
+        [
+            "type": "integer", "minimum": .integer(Int64(range.lowerBound)),
+            "maximum": .integer(Int64(range.upperBound)),
+        ]
+    }
+
+    /// One of a type's words.
+    static func choice<Choice: RawRepresentable<String> & CaseIterable>(_: Choice.Type) -> JSONValue {
+        words(Choice.allCases.map(\.rawValue))
+    }
+
+    static func words(_ words: [String]) -> JSONValue { ["enum": .array(words.map(JSONValue.string))] }
+
+    /// `1h30m`: each unit once, in falling order.
+    static func duration(allowsZero: Bool = false) -> JSONValue {
+        if allowsZero {
+            return ["anyOf": [["const": 0], ["type": "string", "pattern": .string("^(0|\(durationPattern))$")]]]
+        }
+        let zero = #"(?!(0+(\.0+)?(d|h|ms|m|s))+$)"#
+        return ["type": "string", "pattern": .string("^\(zero)\(durationPattern)$")]
+    }
+
+    private static let numberPattern = #"[0-9]{1,18}(\.[0-9]{1,9})?"#
+    private static let durationPattern =
+        "(?=[0-9])" + ["d", "h", "m", "s", "ms"].map { "(\(numberPattern)\($0))?" }.joined()
+
+    /// `64 KB`; a number alone is bytes.
+    static func size(atLeast least: Int, atMost most: Int? = nil) -> JSONValue {
+        var number: [String: JSONValue] = ["type": "number", "minimum": .integer(Int64(least))]
+        if let most { number["maximum"] = .integer(Int64(most)) }
+        return ["anyOf": [.object(number), ["type": "string", "pattern": .string("^\(sizePattern)$")]]]
+    }
+
+    private static let sizePattern = #"[0-9]+(\.[0-9]+)? *([kKmMgG]?[bB]|[kKmMgG][iI][bB])?"#
+
+    // MARK: - Comparisons
+
+    enum Quantity { case size, age, depth }
+
+    /// `> 1 KB` or `1 KB..5 MB`, or a list of which all have to hold.
+    static func comparisons(of quantity: Quantity) -> JSONValue {
+        let value =
+            switch quantity {
+            case .size: sizePattern
+            case .age: "(0|\(durationPattern))"
+            case .depth: "[0-9]{1,4}"
+            }
+        let sign = quantity == .depth ? "(<=?|>=?|==?|!=)?" : "(<=?|>=?|==?|!=)"
+        let blank = #"[ \t]*"#
+        let pattern = "^\(blank)(\(sign)\(blank)\(value)|\(value)\(blank)\\.\\.\(blank)\(value))\(blank)$"
+        let text: JSONValue = ["type": "string", "pattern": .string(pattern)]
+        return oneOrMore(quantity == .depth ? ["anyOf": [integer(0...1_000), text]] : text)
+    }
+
+    // MARK: - Lists and mappings
+
+    static func list(of element: JSONValue, isNonEmpty: Bool = false) -> JSONValue {
+        var members: [String: JSONValue] = ["type": "array", "items": element]
+        if isNonEmpty { members["minItems"] = 1 }
+        return .object(members)
+    }
+
+    static func oneOrMore(_ element: JSONValue, allowsNone: Bool = false) -> JSONValue {
+        ["anyOf": [element, list(of: element, isNonEmpty: !allowsNone)]]
+    }
+
+    static func object(
+        _ members: [String: JSONValue], required: [String] = [], isNonEmpty: Bool = false, description: String? = nil
+    ) -> JSONValue {
+        var object: [String: JSONValue] = [
+            "type": "object", "properties": .object(members), "additionalProperties": false,
+        ]
+        if !required.isEmpty { object["required"] = .array(required.map(JSONValue.string)) }
+        if isNonEmpty { object["minProperties"] = 1 }
+        if let description { object["description"] = .string(description) }
+        return .object(object)
+    }
+
+    /// `true`, `false` or a mapping that says how.
+    static func switched(_ members: [String: JSONValue]) -> JSONValue {
+        ["anyOf": [boolean, object(members, isNonEmpty: true)]]
+    }
+
+    /// `false`, or the form.
+    static func orFalse(_ form: JSONValue) -> JSONValue { ["anyOf": [["const": false], form]] }
+
+    // MARK: - Programs
+
+    /// A program and its arguments, of which `null` is a word, too.
+    static let command: JSONValue = [
+        "type": "array", "minItems": 1,
+        "prefixItems": [
+            ["type": ["string", "number", "boolean"], "not": ["type": "string", "pattern": #"(^|[^$])\$\{"#]]
+        ],
+        "items": ["type": ["string", "number", "boolean", "null"], "pattern": .string(templatePattern)],
+        "examples": [["cp", "${path}", "/srv/copies/"]],
+    ]
+
+    /// A line for a shell, which has no placeholders but variables.
+    static let shell: JSONValue = {
+        var form = text(pattern: #"[^ \t\n\r]"#).object ?? [:]
+        form["not"] = ["type": "string", "pattern": .string("(^|[^$])\\$\\{(\(placeholders)|env:[^}]*)\\}")]
+        form["examples"] = ["scp \"$ALIGHT_PATH\" backup:/srv/in/"]
+        return .object(form)
+    }()
+
+    // MARK: - Placeholders
+
+    /// The words between `${` and `}`, but for groups by number and `env:`.
+    private static let placeholders: String = {
+        let words = Placeholder.words.filter { !$0.contains(".") && !$0.contains(":") && Int($0) == nil }
+        return words.sorted().joined(separator: "|")
+            + #"|(mtime|now):[^}]+|match\.[^}]+|steps\.[0-9]+\.outputs\.[0-9]+"#
+    }()
+
+    /// Text in which each `${…}` is a placeholder, and `$${` none.
+    static let templatePattern = pattern(with: #"\#(placeholders)|[1-9][0-9]?|env:[^}]*"#)
+    /// Text in which each `${…}` is `${env:NAME}`: the only one that has a value when rules load.
+    static let pathPattern = pattern(with: "env:[^}]*")
+    /// Text whose placeholders follow from a file's name.
+    static let namePattern = pattern(with: "name|stem|extension")
+
+    private static func pattern(with words: String) -> String { #"^([^$]|\$(?!\{)|\$\$\{|\$\{(\#(words))\})*$"# }
+
+    // MARK: - Parameters of handlers
+
+    /// The schema of a handler's parameter, which takes text with placeholders wherever it takes text.
+    static func parameter(_ schema: ParameterSchema) -> JSONValue {
+        var members: [String: JSONValue] = [:]
+        if let type = schema.type { members["type"] = .string(type) }
+        if let properties = schema.properties { members["properties"] = .object(properties.mapValues(parameter)) }
+        if let required = schema.required { members["required"] = .array(required.map(JSONValue.string)) }
+        if let isOpen = schema.additionalProperties { members["additionalProperties"] = .bool(isOpen) }
+        if let choices = schema.enum { members["enum"] = .array(choices) }
+        if let only = schema.const { members["const"] = only }
+        if let minimum = schema.minimum { members["minimum"] = number(minimum) }
+        if let maximum = schema.maximum { members["maximum"] = number(maximum) }
+        if let length = schema.minLength { members["minLength"] = .integer(Int64(length)) }
+        if let length = schema.maxLength { members["maxLength"] = .integer(Int64(length)) }
+        if let pattern = schema.pattern { members["pattern"] = .string(pattern) }
+        if let items = schema.items { members["items"] = parameter(items) }
+        if let count = schema.minItems { members["minItems"] = .integer(Int64(count)) }
+        if let count = schema.maxItems { members["maxItems"] = .integer(Int64(count)) }
+        // A text with a placeholder has no value yet that could be compared.
+        if schema.type == "string" {
+            let free: JSONValue = ["type": "string", "pattern": .string(#"\$\{"#)]
+            members = [
+                "anyOf": [.object(members), free], "type": "string",
+                "allOf": [["pattern": .string(templatePattern)]],
+            ]
+        }
+        if let title = schema.title { members["title"] = .string(title) }
+        if let description = schema.description { members["description"] = .string(description) }
+        if let value = schema.default { members["default"] = value }
+        return .object(members)
+    }
+
+    private static func number(_ value: Double) -> JSONValue {
+        Int64(exactly: value).map(JSONValue.integer) ?? .number(value)
+    }
+}

@@ -1,0 +1,28 @@
+import ArgumentParser
+import Foundation
+import Handling
+import RuleLoading
+import Rules
+
+/// `alight schema`: the JSON Schema of rules files.
+struct SchemaCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "schema",
+        abstract: "Print the JSON Schema of rules files, for editors.",
+        discussion: """
+            Write it beside your rules and name it in their first line. Then an editor with the YAML language server \
+            completes keys and underlines mistakes:
+
+              alight schema > rules/alight.schema.json
+              # yaml-language-server: $schema=alight.schema.json
+
+            """ + ExitStatus.table(of: [.done, .runtimeError, .usage]))
+
+    func run() throws {
+        let program = try ProgramSurroundings()
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        let schema = RuleSchema.document(handlers: program.registry.builtInHandlers)
+        Output.standard.write(String(decoding: try encoder.encode(schema), as: UTF8.self))
+    }
+}

@@ -1,0 +1,99 @@
+"""How `alight check` tells people and programs what is wrong.
+
+ALIGHT names the program, .build/debug/alight if it isn't set.
+"""
+
+import json
+import os
+import pty
+import subprocess
+import tempfile
+import unittest
+
+CHECKOUT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
+ALIGHT = os.path.join(CHECKOUT, os.environ.get("ALIGHT") or ".build/debug/alight")
+
+RULES = """rules:
+  - path: in/*.txt
+    setle: 5s
+    action: log
+"""
+
+
+@unittest.skipUnless(os.access(ALIGHT, os.X_OK), f"{ALIGHT} is not built, run `swift build`")
+class CheckTests(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="alight-check-")
+        self.addCleanup(folder.cleanup)
+        self.root = folder.name
+        with open(os.path.join(self.root, "rules.yaml"), "w", encoding="utf-8") as file:
+            file.write(RULES)
+
+    def check(self, *arguments, **variables):
+        return dict(
+            args=[ALIGHT, "check", *arguments], cwd=self.root,
+            env={"PATH": "/usr/bin:/bin", "HOME": self.root, "TERM": "xterm", **variables})
+
+    def on_terminal(self, **variables):
+        """What is written to standard error when that is a terminal."""
+        master, slave = pty.openpty()
+        try:
+            process = subprocess.Popen(
+                **self.check("rules.yaml", **variables), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=slave)
+        finally:
+            os.close(slave)
+        written = b""
+        with os.fdopen(master, "rb", buffering=0) as reader:
+            while True:
+                try:
+                    part = reader.read(4096)
+                except OSError:  # What Linux says when the last writer has gone.
+                    break
+                if not part:
+                    break
+                written += part
+        self.assertEqual(process.wait(60), 3)
+        return written.decode().replace("\r\n", "\n")
+
+    def in_pipe(self, *arguments, **variables):
+        return subprocess.run(**self.check(*arguments, **variables), capture_output=True, text=True, timeout=60)
+
+    def test_a_terminal_has_colours_and_a_pipe_has_none(self):
+        plain = self.in_pipe("rules.yaml").stderr
+        self.assertNotIn("\x1b", plain)
+        colored = self.on_terminal()
+        self.assertIn("\x1b[1;31merror:\x1b[0m", colored)
+        self.assertIn("\x1b[1mrules.yaml:3:5:\x1b[0m", colored)
+        self.assertIn("\x1b[1;32m^~~~~\x1b[0m", colored)
+        for escape in ("\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[1;32m", "\x1b[1;35m"):
+            colored = colored.replace(escape, "")
+        self.assertEqual(colored, plain)
+
+    def test_no_color_is_respected(self):
+        self.assertNotIn("\x1b", self.on_terminal(NO_COLOR="1"))
+        self.assertNotIn("\x1b", self.on_terminal(TERM="dumb"))
+        self.assertIn("\x1b", self.on_terminal(NO_COLOR=""))
+
+    def test_json_is_one_object_a_line(self):
+        done = self.in_pipe("--format", "json", "rules.yaml", "none.yaml")
+        self.assertEqual((done.returncode, done.stderr), (3, ""))
+        self.assertEqual([json.loads(line) for line in done.stdout.splitlines()], [
+            {"file": "rules.yaml", "line": 3, "column": 5, "length": 5, "severity": "error",
+             "message": "unknown key 'setle'", "help": "write 'settle'"},
+            {"file": "none.yaml", "severity": "error", "message": "there is no such file or folder",
+             "help": "name rules files, or folders of them"},
+        ])
+
+    def test_json_of_rules_that_are_right(self):
+        with open(os.path.join(self.root, "rules.yaml"), "w", encoding="utf-8") as file:
+            file.write("rules:\n  - { path: in/*.tmp, action: log }\n")
+        done = self.in_pipe("--format", "json", "rules.yaml")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        found, = (json.loads(line) for line in done.stdout.splitlines())
+        self.assertEqual((found["severity"], found["line"], found["column"]), ("warning", 2, 13))
+
+
+if __name__ == "__main__":
+    unittest.main()
