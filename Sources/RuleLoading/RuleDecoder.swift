@@ -10,6 +10,9 @@ struct DecodedRule {
     var rule: Rule
     var isEnabled: Bool
     var formerly: [FormerName] = []
+    /// Where its actions write, as far as that is declared.
+    var destinations: [Destination] = []
+    var allowsLoop = false
 }
 
 /// Turns the tree of one rules file into rules, and tells all that is wrong with it.
@@ -35,6 +38,7 @@ struct RuleDecoder {
         "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content",
         "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout", "concurrency",
         "retry", "while_busy", "cooldown", "on_failure",
+        "allow_loop",
     ]
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]
@@ -138,7 +142,11 @@ struct RuleDecoder {
         rule.onFailure = settings.onFailure?.map(\.action) ?? []
         rule.catchUp = settings.catchUp ?? true
         rule.formerly = formerly.map(\.name)
-        return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)
+        var decoded = DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)
+        decoded.destinations = steps.flatMap(\.destinations)
+        decoded.destinations += (settings.onFailure ?? []).flatMap(\.destinations).map { $0.afterFailure }
+        decoded.allowsLoop = settings.allowLoop ?? false
+        return decoded
     }
 
     private func hasFault(_ node: YAMLNode) -> Bool {

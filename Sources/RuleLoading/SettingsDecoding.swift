@@ -46,6 +46,7 @@ struct RuleSettings {
     var whileBusy: Rule.WhileBusy?
     var cooldown: Duration?
     var onFailure: [DecodedStep]?
+    var allowLoop: Bool?
     /// The words in `events:` and `types:`, to point at.
     var eventWords: [(node: YAMLNode, mask: EventMask)] = []
     var typeWords: [(node: YAMLNode, types: Set<FileType>)] = []
@@ -58,6 +59,7 @@ struct RuleSettings {
         "enabled", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden", "depth", "events", "settle",
         "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content", "own_writes", "tail", "batch",
         "backend", "poll", "catch_up", "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure",
+        "allow_loop",
     ]
 
     /// These settings, and those of the other where these say nothing.
@@ -75,6 +77,7 @@ struct RuleSettings {
             timeout: timeout ?? other.timeout, concurrency: concurrency ?? other.concurrency,
             retry: retry ?? other.retry, whileBusy: whileBusy ?? other.whileBusy,
             cooldown: cooldown ?? other.cooldown, onFailure: onFailure ?? other.onFailure,
+            allowLoop: allowLoop ?? other.allowLoop,
             eventWords: events == nil ? other.eventWords : eventWords,
             typeWords: types == nil ? other.typeWords : typeWords,
             treeMark: tree == nil ? other.treeMark : treeMark, tailMark: tail == nil ? other.tailMark : tailMark,
@@ -139,6 +142,7 @@ extension RuleDecoder {
         settings.retry = node.entry("retry").flatMap { retry($0) }
         settings.cooldown = node.entry("cooldown").flatMap { duration($0, allowsZero: true) }
         settings.onFailure = node.entry("on_failure").map { steps(from: $0) }
+        settings.allowLoop = node.entry("allow_loop").flatMap { bool($0) }
         if let entry = node.entry("while_busy") {
             settings.whileBusy = choice(entry)
             settings.busyMark = mark(entry)
