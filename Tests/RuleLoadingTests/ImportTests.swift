@@ -20,8 +20,12 @@ struct ImportTests {
 
     private static func rules(_ name: String) -> String {
         let table = TestFile.read(folder.appending(name)) ?? []
-        return IncrontabImport.rules(from: table, source: name, nature: nature)
+        return name.hasSuffix(".direvent")
+            ? DireventImport.rules(from: table, source: name, nature: nature)
+            : IncrontabImport.rules(from: table, source: name, nature: nature)
     }
+
+    private static let all = tables(".incrontab") + tables(".direvent")
 
     @Test func `there are enough tables`() {
         #expect(Self.tables(".incrontab").count >= 3)
@@ -29,15 +33,20 @@ struct ImportTests {
             count + (TestFile.read(Self.folder.appending(name)) ?? []).count { $0 == UInt8(ascii: "\n") }
         }
         #expect(lines >= 50)
+        let blocks = Self.tables(".direvent").reduce(0) { count, name in
+            let text = String(decoding: TestFile.read(Self.folder.appending(name)) ?? [], as: UTF8.self)
+            return count + text.split(separator: "\n").count { $0.hasPrefix("watcher") }
+        }
+        #expect(blocks >= 12)
     }
 
-    @Test(arguments: tables(".incrontab"))
+    @Test(arguments: all)
     func `a table gives the recorded rules`(name: String) {
         let text = Self.rules(name)
         #expect(text == Golden.text("Import/\(name)", recording: text))
     }
 
-    @Test(arguments: tables(".incrontab"))
+    @Test(arguments: all)
     func `the rules load without an error, and hold one for each line that was kept`(name: String) {
         let text = Self.rules(name)
         // The programs of the tables are not on every machine.
@@ -87,6 +96,43 @@ struct ImportTests {
         #expect(Self.rule("/srv/in IN_CREATE,dotdirs=true /bin/echo")?.root(taking: "/srv/in/.hidden/a") != nil)
         #expect(Self.rule("/srv/in IN_CREATE,recursive=false /bin/echo")?.root(taking: "/srv/in/x/a") == nil)
         #expect(Self.rule("/srv/in IN_CREATE,recursive=false /bin/echo")?.root(taking: "/srv/in/.x") != nil)
+    }
+
+    private static func watcher(_ text: String) -> [String] {
+        let loaded = load(DireventImport.rules(from: Array(text.utf8), source: "t", nature: nature))
+        guard case .exec(let words) = loaded.rulesInOrder.first?.actions.first?.work else { return [] }
+        return words.dropFirst(5).map { word in
+            word.parts.map { part in
+                switch part {
+                case .literal(let bytes): String(decoding: bytes, as: UTF8.self)
+                case .placeholder(let placeholder): "<\(placeholder)>"
+                }
+            }.joined()
+        }
+    }
+
+    @Test(arguments: [
+        ("$file", ["<name>"]), ("a${file}b", ["a<name>b"]), ("'$file'", ["$file"]), (#"\"x $file\""#, ["x <name>"]),
+        ("$genev_name $genev_code", ["create", "1"]), ("$nothing x", ["x"]), ("a | b > c", ["a", "|", "b", ">", "c"]),
+        (#"\\$file"#, ["$file"]),
+    ])
+    func `the words of a watcher's command`(command: String, expected: [String]) {
+        let text = "watcher { path /srv/in; event create; command \"/bin/echo \(command)\"; }"
+        #expect(Self.watcher(text) == ["/bin/echo"] + expected)
+    }
+
+    @Test func `a watcher's shell gets the name as a variable in quotes`() {
+        let text = #"watcher { path /srv/in; event create; option shell; command "cat $file '$file' >x"; }"#
+        #expect(Self.watcher(text) == ["/bin/sh", "-c", #"cat "${ALIGHT_PATH##*/}" ''"${ALIGHT_PATH##*/}"'' >x"#])
+    }
+
+    @Test func `nothing that a configuration holds stops its reading`() {
+        for text in [
+            "{", "}", "watcher {", "watcher { path", "\"", "<<", "<<X", "/*", "(", "watcher { path (", "$", "a b c",
+        ] {
+            let rules = DireventImport.rules(from: Array(text.utf8), source: "t", nature: Self.nature)
+            #expect(!load(rules).hasErrors)
+        }
     }
 
     @Test func `a comment of the rules file holds nothing that acts on a terminal or ends it`() {

@@ -127,7 +127,7 @@ struct CommandWords {
                 } else if character == "'" || character == "\"" {
                     quote = character
                     word = word ?? []
-                } else if character == " " || character == "\t" {
+                } else if character == " " || character == "\t" || character == "\n" {
                     if let whole = word { words.append(whole) }
                     word = nil
                 } else {

@@ -9,7 +9,7 @@ struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
         abstract: "Write rules that do what a table of incron or direvent does.",
-        subcommands: [Incrontab.self])
+        subcommands: [Incrontab.self, Direvent.self])
 
     struct Incrontab: ParsableCommand {
         static let configuration = CommandConfiguration(
@@ -132,5 +132,27 @@ struct NewFile: ParsableArguments {
         }
         Output.error.write(
             "wrote '\(Display.text(output))'; see what it says with 'alight check \(Display.text(output))'")
+    }
+}
+
+extension ImportCommand {
+    struct Direvent: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "direvent",
+            abstract: "Write rules that do what a direvent configuration does.",
+            discussion: """
+                Each watcher becomes a rule, with a comment on what it can't do exactly.
+
+                  alight import direvent /etc/direvent.conf --output rules/direvent.yaml
+
+                \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
+                """)
+
+        @OptionGroup var files: ImportedTable
+
+        func run() throws {
+            let configuration = try files.read()
+            try files.write(DireventImport.rules(from: configuration, source: files.shown))
+        }
     }
 }
