@@ -2,7 +2,8 @@ package import FileEvents
 
 /// Stops rules that feed themselves: a path that one rule is told of again and again has to rest.
 ///
-/// Pure: the present is passed in. Nothing is lost; the jobs wait.
+/// Pure: the present is passed in. What becomes of the job that was one too many
+/// is the dispatcher's business; later ones wait.
 package struct Brake {
     /// How many events of one path a rule may be told of in a period.
     package static let limit = 60

@@ -2,6 +2,7 @@ import FileEvents
 import Handling
 import Journaling
 import PluginProtocol
+import Reconciling
 import Rules
 import Settling
 
@@ -64,15 +65,46 @@ extension Dispatcher {
             guard job.isInterrupted, job.attempt > rule.retry.attempts + Self.mostCuts else { return true }
             let message =
                 "\(job.attempt - 1) attempts were cut off by the end of Alight, which this may be the cause of"
-            let outcome = Outcome(.failed, message, code: "cut-off")
-            _ = journal.record(job, nil, .ended(.dead, outcome), [])
-            report(
-                .attempt(
-                    AttemptReport(
-                        time: DiskProbe.now(), rule: job.rule, event: job.event.kind, path: job.event.path,
-                        from: job.event.from, job: job.id, attempt: job.attempt - 1,
-                        maximumAttempts: rule.retry.attempts, action: rule.actionNames, outcome: outcome,
-                        duration: .zero, state: .dead, pause: nil)))
+            bury(job, rule, Outcome(.failed, message, code: "cut-off"))
+            return false
+        }
+    }
+
+    /// Makes a leased job a dead letter without running it.
+    private func bury(_ job: Job, _ rule: Rule, _ outcome: Outcome) {
+        _ = journal.record(job, nil, .ended(.dead, outcome), [])
+        report(
+            .attempt(
+                AttemptReport(
+                    time: DiskProbe.now(), rule: job.rule, event: job.event.kind, path: job.event.path,
+                    from: job.event.from, job: job.id, attempt: job.attempt - 1,
+                    maximumAttempts: rule.retry.attempts, action: rule.actionNames, outcome: outcome,
+                    duration: .zero, state: .dead, pause: nil)))
+    }
+
+    /// Takes out the jobs of paths that a rule has been run for too often of late, as rules are that feed themselves.
+    ///
+    /// Such a job becomes a dead letter. Since its action does not run, what fed
+    /// itself ends with it; what comes from elsewhere meanwhile waits until the
+    /// path has rested. A piece of text that was added, or one of several events
+    /// that are each run for, only rests: taking it out would break the order.
+    mutating func stopFeeding(_ jobs: [Job], _ rule: Rule, at now: ContinuousClock.Instant) -> [Job] {
+        let limit = rule.tail == nil ? Brake.limit : Brake.followingLimit
+        return jobs.filter { job in
+            let path = job.event.path
+            // Another attempt at the same event is no sign of a rule that feeds itself.
+            guard job.attempt == 1, job.previous == nil, !job.event.kind.isLifecycle,
+                brake.note(rule: rule.name, path: path, limit: limit, at: now)
+            else { return true }
+            report(.braked(rule: rule.name, path: path, limit: limit, pause: Brake.period))
+            if rule.tail != nil || (job.isAlone && journal.hasPending(view: rule.name, path: path)) {
+                _ = journal.record(job, nil, .early(due: now + Brake.period), [])
+                return false
+            }
+            let message =
+                "not run: the rule has run for this path \(limit) times within a minute, as rules do that start "
+                + "themselves or each other; when that is mended, 'alight retry' runs it"
+            bury(job, rule, Outcome(.failed, message, code: "loop"))
             return false
         }
     }

@@ -46,7 +46,7 @@ struct Dispatcher: ~Copyable {
     var isWatching = true
     /// Whether a rule whose attempts all fail is slowed down until one succeeds.
     private let isPatient: Bool
-    private var brake = Brake()
+    var brake = Brake()
     /// What ends the attempts of rules that restart, by the first job of each.
     var restarts: [JobID: StopSignal] = [:]
     /// Attempts whose leases are not committed yet.
@@ -164,8 +164,8 @@ struct Dispatcher: ~Copyable {
         let jobs = journal.lease(rule: name, limit: limit, busy: busy, now: now)
         if jobs.count < limit { windows[name]?.close() }
         guard !jobs.isEmpty else { return false }
-        let warm = putBackCooling(endCutOff(jobs, rule), at: now)
-        if !warm.isEmpty { prepare(warm, rule, at: now) }
+        let due = stopFeeding(putBackCooling(endCutOff(jobs, rule), at: now), rule, at: now)
+        if !due.isEmpty { prepare(due, rule, at: now) }
         return true
     }
 
@@ -203,12 +203,6 @@ struct Dispatcher: ~Copyable {
                 attempt.handled[job.id] =
                     job.event.isByMove
                     ? job.event.before?.digest : journal.snapshot(view: rule.name, path: path)?.digest
-            }
-            // Another attempt at the same event is no sign of a rule that feeds itself.
-            guard job.attempt == 1, job.previous == nil, !job.event.kind.isLifecycle else { continue }
-            let limit = rule.tail == nil ? Brake.limit : Brake.followingLimit
-            if brake.note(rule: rule.name, path: path, limit: limit, at: now) {
-                report(.braked(rule: rule.name, path: path, limit: limit, pause: Brake.period))
             }
         }
         prepared.append(attempt)

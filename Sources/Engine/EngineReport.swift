@@ -16,7 +16,9 @@ package enum EngineReport: Sendable {
     case attempt(AttemptReport)
     /// An attempt at several jobs ended, which were told together.
     case batch([AttemptReport])
-    /// A rule is told of nothing more of a path for a while, since it was told more than `limit` times in the last one.
+    /// A rule is told of nothing more of a path for a while, since it was told `limit` times in the last one.
+    ///
+    /// The job that was one too many has become a dead letter, if it could be taken out.
     case braked(rule: String, path: PathBytes, limit: Int, pause: Duration)
     /// A job was dropped before its action began, since the file had changed: it settles again.
     case superseded(rule: String, job: JobID, path: PathBytes)

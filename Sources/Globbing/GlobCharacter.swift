@@ -92,6 +92,9 @@ struct GlobClass: Sendable {
         return isNegated
     }
 
+    /// What is listed between the brackets, whether that is what it takes or what it leaves.
+    var listed: [ClosedRange<UInt32>] { ranges }
+
     private static func otherCase(_ value: UInt32) -> UInt32? {
         switch value {
         case 0x41...0x5A, 0x61...0x7A: value ^ 0x20

@@ -22,11 +22,23 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
     public let description: String?
     /// The value is a secret: never in logs, journal, explain or dashboard.
     public let writeOnly: Bool?
+    /// What the value means to Alight: ``destination`` for a path that the action writes to.
+    public let role: String?
+
+    /// The role of a parameter that says where output goes; rules that could start each other are found by it.
+    public static let destination = "destination"
+
+    private enum CodingKeys: String, CodingKey {
+        case type, properties, required, additionalProperties, `enum`, const, `default`, minimum, maximum, minLength
+        case maxLength, pattern, items, minItems, maxItems, title, description, writeOnly
+        case role = "x-alight"
+    }
 
     /// The keys that a schema may have.
     public static let keys = [
         "type", "properties", "required", "additionalProperties", "enum", "const", "default", "minimum", "maximum",
         "minLength", "maxLength", "pattern", "items", "minItems", "maxItems", "title", "description", "writeOnly",
+        "x-alight",
     ]
 
     public init(
@@ -34,7 +46,8 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
         additionalProperties: Bool? = nil, enum: [JSONValue]? = nil, const: JSONValue? = nil,
         default: JSONValue? = nil, minimum: Double? = nil, maximum: Double? = nil, minLength: Int? = nil,
         maxLength: Int? = nil, pattern: String? = nil, items: ParameterSchema? = nil, minItems: Int? = nil,
-        maxItems: Int? = nil, title: String? = nil, description: String? = nil, writeOnly: Bool? = nil
+        maxItems: Int? = nil, title: String? = nil, description: String? = nil, writeOnly: Bool? = nil,
+        role: String? = nil
     ) {
         self.type = type
         self.properties = properties
@@ -54,6 +67,7 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
         self.title = title
         self.description = description
         self.writeOnly = writeOnly
+        self.role = role
     }
 
     public static func == (left: ParameterSchema, right: ParameterSchema) -> Bool {
@@ -64,6 +78,7 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
             && left.pattern == right.pattern && left.items == right.items && left.minItems == right.minItems
             && left.maxItems == right.maxItems && left.title == right.title && left.description == right.description
             && left.writeOnly == right.writeOnly
+            && left.role == right.role
     }
 
     public func hash(into hasher: inout Hasher) {

@@ -8,6 +8,8 @@ struct DecodedStep {
     var handler: HandlerDescription?
     /// The handler's name in the file.
     var handlerMark: Range<Int>?
+    /// Where it writes.
+    var destinations: [Destination] = []
 }
 
 extension RuleDecoder {
@@ -111,7 +113,9 @@ extension RuleDecoder {
         let action = Action(
             .use(description.reference, with: parameters), place: source.place(at: node.range.lowerBound),
             events: description.covered)
-        return DecodedStep(action: action, handler: description, handlerMark: node.range)
+        return DecodedStep(
+            action: action, handler: description, handlerMark: node.range,
+            destinations: destinations(parameters, schema: description.parameters, node: with?.value, of: description))
     }
 
     private func parameters(_ entry: YAMLNode.Entry?, number: Int) -> ParameterTemplate? {

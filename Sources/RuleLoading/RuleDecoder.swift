@@ -10,6 +10,9 @@ struct DecodedRule {
     var rule: Rule
     var isEnabled: Bool
     var formerly: [FormerName] = []
+    /// Where its actions write, as far as that is declared.
+    var destinations: [Destination] = []
+    var allowsLoop = false
 }
 
 /// Turns the tree of one rules file into rules, and tells all that is wrong with it.
@@ -41,7 +44,7 @@ struct RuleDecoder {
             "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout",
             "concurrency",
             "retry", "while_busy", "cooldown", "on_failure",
-            "where",
+            "where", "allow_loop",
         ] + FlowSettings.keys
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]
@@ -153,7 +156,11 @@ struct RuleDecoder {
         rule.condition = settings.condition
         rule.formerly = formerly.map(\.name)
         settings.flow.apply(to: &rule)
-        return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)
+        var decoded = DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)
+        decoded.destinations = steps.flatMap(\.destinations)
+        decoded.destinations += (settings.onFailure ?? []).flatMap(\.destinations).map { $0.afterFailure }
+        decoded.allowsLoop = settings.allowLoop ?? false
+        return decoded
     }
 
     private func hasFault(_ node: YAMLNode) -> Bool {

@@ -66,6 +66,7 @@ package struct RuleLoader: Sendable {
             rules += decoded
         }
         RuleNames.check(rules)
+        LoopCheck(rules).run()
         loaded.diagnostics = diagnostics.flatMap { $0() }
         loaded.disabledRules = rules.filter { !$0.isEnabled }.map(\.rule)
         loaded.rulesInOrder = rules.map(\.rule)

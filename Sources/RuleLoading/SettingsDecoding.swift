@@ -52,6 +52,7 @@ struct RuleSettings {
     /// What `on_failure` asks of the groups of regular expressions.
     var failureCaptures: [CaptureUse] = []
     var flow = FlowSettings()
+    var allowLoop: Bool?
     /// The words in `events:` and `types:`, to point at.
     var eventWords: [(node: YAMLNode, mask: EventMask)] = []
     var typeWords: [(node: YAMLNode, types: Set<FileType>)] = []
@@ -66,7 +67,7 @@ struct RuleSettings {
             "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content", "own_writes", "tail",
             "batch",
             "backend", "poll", "catch_up", "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure",
-            "where",
+            "where", "allow_loop",
         ] + FlowSettings.keys
 
     /// These settings, and those of the other where these say nothing.
@@ -88,6 +89,7 @@ struct RuleSettings {
             hasFaultyCondition: hasFaultyCondition || (condition == nil && other.hasFaultyCondition),
             failureCaptures: onFailure == nil ? other.failureCaptures : failureCaptures,
             flow: flow.over(other.flow),
+            allowLoop: allowLoop ?? other.allowLoop,
             eventWords: events == nil ? other.eventWords : eventWords,
             typeWords: types == nil ? other.typeWords : typeWords,
             treeMark: tree == nil ? other.treeMark : treeMark, tailMark: tail == nil ? other.tailMark : tailMark,
@@ -159,6 +161,7 @@ extension RuleDecoder {
             settings.hasFaultyCondition = settings.condition == nil
         }
         settings.flow = flow(from: node)
+        settings.allowLoop = node.entry("allow_loop").flatMap { bool($0) }
         if let entry = node.entry("while_busy") {
             settings.whileBusy = choice(entry)
             settings.busyMark = mark(entry)

@@ -19,6 +19,8 @@ struct AlightCommand: ParsableCommand {
               alight jobs             list what was done, and what has failed
               alight retry --all      try again what has failed
               alight apply RULE PATH  run a rule for files by hand
+              alight new FOLDER       write a first rule
+              alight import           write rules for a table of incron or direvent
 
             \(ExitStatus.table)
             """,
@@ -27,6 +29,7 @@ struct AlightCommand: ParsableCommand {
             RunCommand.self, CheckCommand.self, SchemaCommand.self, ExplainCommand.self, WatchCommand.self,
             JobsCommand.self,
             ShowCommand.self, RetryCommand.self, DiscardCommand.self, ApplyCommand.self,
+            NewCommand.self, ImportCommand.self,
         ])
 
     static func main() {

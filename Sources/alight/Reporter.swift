@@ -32,10 +32,10 @@ struct Reporter: Sendable {
         case .braked(let rule, let path, let limit, let pause):
             say(
                 .error,
-                "'\(Display.path(path))' was told more than \(limit) times within \(Self.seconds(pause)), "
-                    + "which looks like a rule that feeds itself; nothing is told of it for \(Self.seconds(pause))",
+                "the rule has run for '\(Display.path(path))' \(limit) times within \(Self.seconds(pause)), as rules do that "
+                    + "start themselves or each other; nothing more is run for it for \(Self.seconds(pause))",
                 help: "let the action write outside of 'path:', name what it writes in 'outputs:', "
-                    + "or leave 'own_writes:' at 'ignore'",
+                    + "or leave 'own_writes:' at 'ignore'; 'alight jobs --state dead' has the last event",
                 facts: ["rule": rule])
         case .superseded(let rule, let job, let path):
             say(

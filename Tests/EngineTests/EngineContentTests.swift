@@ -112,7 +112,7 @@ struct EngineContentTests {
         }
     }
 
-    @Test func `S27 a rule that feeds itself is stopped, and the last change waits`() {
+    @Test func `S27 a rule that feeds itself ends with a dead letter that says why`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let rule = Rule.sample("r", [tree.path("in/*")], settle: .zero, isProgram: true)
@@ -126,13 +126,38 @@ struct EngineContentTests {
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { !run.braked.isEmpty })
             #expect(run.braked == [tree.path("in/a")])
-            #expect(Deadline.wait { run.journal.counts.pending == 1 && run.journal.counts.running == 0 })
+            #expect(Deadline.wait { run.journal.counts.dead == 1 && run.journal.counts.running == 0 })
             // Other paths of the rule go on.
             TestFile.write(tree.path("in/b"), "x")
             #expect(Deadline.wait { run.told.contains("r created b") })
+            // What somebody else does to it waits until it has rested.
+            TestFile.write(tree.path("in/a"), "somebody else")
+            #expect(Deadline.wait { run.journal.counts.pending == 1 })
             let summary = run.stop()
-            #expect(run.calls.count { $0.path == tree.path("in/a") } == Brake.limit + 1)
+            #expect(run.calls.count { $0.path == tree.path("in/a") } == Brake.limit)
             #expect(summary?.unfinished == 1)
+        }
+    }
+
+    @Test func `S27 two rules that feed each other end with a dead letter of one of them`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("a"))
+            TestFile.makeFolder(tree.path("b"))
+            let rules = ["a", "b"].map { name in
+                Rule.sample(name, [tree.path("\(name)/*")], settle: .zero, isProgram: true)
+            }
+            let run = EngineRun(rules) { _, invocation in
+                let path = invocation.job.event.path
+                let other = invocation.job.rule == "a" ? "b" : "a"
+                TestFile.write(path.parent.parent.appending("\(other)/x"), [1], appending: true)
+                return Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("a/x"), "x")
+            #expect(Deadline.wait { run.journal.counts.dead == 1 })
+            #expect(Deadline.wait { run.journal.counts.running == 0 && run.journal.counts.pending == 0 })
+            run.stop()
+            #expect(run.calls.count { $0.path == tree.path("a/x") } == Brake.limit)
+            #expect(run.calls.count { $0.path == tree.path("b/x") } == Brake.limit)
         }
     }
 

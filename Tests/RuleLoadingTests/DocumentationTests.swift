@@ -41,7 +41,8 @@ struct DocumentationTests {
             "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree",
             "hidden", "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing",
             "same_content", "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action",
-            "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure", "where", "defaults",
+            "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure", "where", "allow_loop",
+            "defaults",
             "window", "priority", "stop", "tags", "ready", "group", "require", "env", "directory", "case",
         ] {
             #expect(Self.reference.contains("`\(key)`"), "\(key) is not described")

@@ -21,7 +21,9 @@ struct FakeCatalog: HandlerCatalog {
             parameters: ParameterSchema(
                 type: "object",
                 properties: [
-                    "to": ParameterSchema(type: "string", minLength: 1, description: "The new path."),
+                    "to": ParameterSchema(
+                        type: "string", minLength: 1, description: "The new path.",
+                        role: ParameterSchema.destination),
                     "on_conflict": ParameterSchema(
                         type: "string", enum: ["rename", "skip", "replace"], default: "rename"),
                 ], required: ["to"], additionalProperties: false),
@@ -31,7 +33,9 @@ struct FakeCatalog: HandlerCatalog {
             parameters: ParameterSchema(
                 type: "object",
                 properties: [
-                    "to": ParameterSchema(type: "string", minLength: 1, description: "Where the thumbnail goes."),
+                    "to": ParameterSchema(
+                        type: "string", minLength: 1, description: "Where the thumbnail goes.",
+                        role: ParameterSchema.destination),
                     "size": ParameterSchema(type: "integer", default: 256, minimum: 16, maximum: 4096),
                     "sharpen": ParameterSchema(type: "boolean"),
                     "formats": ParameterSchema(type: "array", items: ParameterSchema(type: "string")),

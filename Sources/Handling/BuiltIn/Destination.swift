@@ -46,7 +46,8 @@ struct Destination {
     static let toSchema = ParameterSchema(
         type: "string", minLength: 1,
         description:
-            "The new path, or with a slash at its end the folder to put the file into. Folders are made. A relative path is meant from the folder of the rules file."
+            "The new path, or with a slash at its end the folder to put the file into. Folders are made. A relative path is meant from the folder of the rules file.",
+        role: ParameterSchema.destination
     )
 
     init(path: PathBytes, conflict: Conflict) {

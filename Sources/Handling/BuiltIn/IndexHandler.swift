@@ -22,7 +22,8 @@ package struct IndexHandler: Handler {
                 "to": ParameterSchema(
                     type: "string", minLength: 1, pattern: "[^/]$",
                     description:
-                        "The path of the list. Folders are made. A relative path is meant from the folder of the rules file."
+                        "The path of the list. Folders are made. A relative path is meant from the folder of the rules file.",
+                    role: ParameterSchema.destination
                 ),
                 "sort": ParameterSchema(
                     type: "string",

@@ -37,6 +37,12 @@ struct SchemaReader {
         }
         var items: ParameterSchema?
         if let value = members["items"] { items = try Self.read(value, at: "\(place).items") }
+        let role = try fields.text("x-alight")
+        if let role, role != ParameterSchema.destination {
+            throw HandlerProblem(
+                message: "'\(place).x-alight' is '\(role)'",
+                help: "write '\(ParameterSchema.destination)', for a path that is written to")
+        }
         let schema = ParameterSchema(
             type: try fields.text("type"), properties: properties, required: try fields.texts("required"),
             additionalProperties: try fields.bool("additionalProperties"), enum: try fields.list("enum"),
@@ -45,7 +51,8 @@ struct SchemaReader {
             maxLength: try fields.count("maxLength"), pattern: pattern, items: items,
             minItems: try fields.count("minItems"), maxItems: try fields.count("maxItems"),
             title: try fields.text("title"), description: try fields.text("description"),
-            writeOnly: try fields.bool("writeOnly"))
+            writeOnly: try fields.bool("writeOnly"),
+            role: role)
         if let value = schema.default,
             let problem = ParameterCheck.problems(in: ParameterTemplate(value), schema: schema).first
         {

@@ -1,0 +1,179 @@
+/// A piece of a command that a table holds.
+enum CommandPiece: Hashable {
+    case text(String)
+    /// The folder that the file is in, or the watched file.
+    case folder
+    /// The file's name.
+    case name
+    /// What happened, in words.
+    case event
+    /// The watched file itself.
+    case path
+
+    /// The placeholder for an argument.
+    var placeholder: String {
+        switch self {
+        case .text(let text): YAMLText.literal(text)
+        case .folder: "${directory}"
+        case .name: "${name}"
+        case .event: "${event}"
+        case .path: "${path}"
+        }
+    }
+
+    /// What a shell has instead.
+    var variable: String? {
+        switch self {
+        case .text: nil
+        case .folder: "${ALIGHT_PATH%/*}"
+        case .name: "${ALIGHT_PATH##*/}"
+        case .event: "$ALIGHT_EVENT"
+        case .path: "$ALIGHT_PATH"
+        }
+    }
+
+    /// The pieces with folder, slash and name put together to the path.
+    static func joined(_ pieces: [CommandPiece]) -> [CommandPiece] {
+        var result: [CommandPiece] = []
+        for piece in pieces {
+            if case .text(let text) = piece, case .text(let before) = result.last {
+                result[result.count - 1] = .text(before + text)
+            } else if piece == .name, result.count >= 2, case .text(let slash) = result[result.count - 1],
+                !slash.isEmpty, slash.allSatisfy({ $0 == "/" }), result[result.count - 2] == .folder
+            {
+                result.removeLast(2)
+                result.append(.path)
+            } else {
+                result.append(piece)
+            }
+        }
+        return result
+    }
+
+    static func template(_ pieces: [CommandPiece]) -> String { joined(pieces).map(\.placeholder).joined() }
+
+    /// The pieces as a line for a shell: each fact is one quoted variable, so that nothing in a name is read.
+    static func shellLine(_ pieces: [CommandPiece]) -> String {
+        var line = ""
+        var quote: Character?
+        var isEscaped = false
+        for piece in joined(pieces) {
+            guard case .text(let text) = piece else {
+                let variable = piece.variable ?? ""
+                switch quote {
+                case "'": line += "'\"\(variable)\"'"
+                case "\"": line += variable
+                default: line += "\"\(variable)\""
+                }
+                isEscaped = false
+                continue
+            }
+            for character in text {
+                line.append(character)
+                if isEscaped {
+                    isEscaped = false
+                } else if character == "\\", quote != "'" {
+                    isEscaped = true
+                } else if quote == character {
+                    quote = nil
+                } else if quote == nil, character == "'" || character == "\"" {
+                    quote = character
+                }
+            }
+        }
+        return line
+    }
+}
+
+/// A command split into arguments as a shell reads blanks, quotes and backslashes, and nothing else.
+struct CommandWords {
+    var words: [[CommandPiece]] = []
+    /// What a shell would not have passed on as it stands, such as `|`.
+    var syntax: [String] = []
+    /// Whether a quote is open at the end.
+    var isOpen = false
+
+    private static let wild: [Character] = ["*", "?", "[", "{"]
+    private static let operators: [Character] = ["|", "&", ";", "<", ">", "(", ")", "`"]
+
+    init(_ pieces: [CommandPiece]) {
+        var word: [CommandPiece]?
+        var quote: Character?
+        var isEscaped = false
+        func note(_ text: String, _ syntax: inout [String]) {
+            if !syntax.contains(text) { syntax.append(text) }
+        }
+        for piece in pieces {
+            guard case .text(let text) = piece else {
+                word = (word ?? []) + (isEscaped && quote != nil ? [.text("\\")] : []) + [piece]
+                isEscaped = false
+                continue
+            }
+            for character in text {
+                if isEscaped {
+                    // Between double quotes a backslash escapes only what would be special there.
+                    let isPlain = quote == "\"" && !["$", "`", "\"", "\\"].contains(character)
+                    word = (word ?? []) + [.text((isPlain ? "\\" : "") + String(character))]
+                    isEscaped = false
+                } else if character == "\\", quote != "'" {
+                    isEscaped = true
+                } else if let open = quote {
+                    if character == open {
+                        quote = nil
+                    } else {
+                        if open == "\"", character == "$" || character == "`" { note(String(character), &syntax) }
+                        word = (word ?? []) + [.text(String(character))]
+                    }
+                } else if character == "'" || character == "\"" {
+                    quote = character
+                    word = word ?? []
+                } else if character == " " || character == "\t" || character == "\n" {
+                    if let whole = word { words.append(whole) }
+                    word = nil
+                } else {
+                    let isFirst = word == nil
+                    if Self.operators.contains(character) || Self.wild.contains(character) || character == "$"
+                        || (isFirst && character == "#")
+                    {
+                        note(String(character), &syntax)
+                    }
+                    word = (word ?? []) + [.text(String(character))]
+                }
+            }
+        }
+        if isEscaped { word = (word ?? []) + [.text("\\")] }
+        if let whole = word { words.append(whole) }
+        isOpen = quote != nil
+    }
+
+    /// The elements of `exec`.
+    ///
+    /// In a line that is an argument of a shell, facts become variables, for a name must not become a command.
+    var arguments: [String] {
+        var arguments = words.map(CommandPiece.template)
+        if isShell { arguments[2] = YAMLText.literal(CommandPiece.shellLine(words[2])) }
+        // The program itself can't be a placeholder, but env(1) takes any.
+        if let first = words.first, first.contains(where: { $0.variable != nil }) {
+            arguments.insert("/usr/bin/env", at: 0)
+        }
+        return arguments
+    }
+
+    /// Whether the line calls a shell with a script as its argument that holds facts.
+    var isShell: Bool {
+        guard words.count > 2, words[2].contains(where: { $0.variable != nil }),
+            let program = Self.literal(words[0])?.split(separator: "/").last,
+            ["sh", "bash", "dash", "ksh", "zsh"].contains(String(program)), let option = Self.literal(words[1])
+        else { return false }
+        return option.hasPrefix("-") && !option.hasPrefix("--") && option.hasSuffix("c")
+    }
+
+    private static func literal(_ word: [CommandPiece]) -> String? {
+        var text = ""
+        for piece in word {
+            guard case .text(let part) = piece else { return nil }
+            text += part
+        }
+        return text
+    }
+}

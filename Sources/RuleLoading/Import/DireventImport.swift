@@ -1,0 +1,320 @@
+package import FileEvents
+
+/// Turns a configuration of direvent(8) into a rules file.
+///
+/// It was written from direvent.conf(5), and from what direvent 5.2 does where
+/// that is silent: a macro in single quotes is left alone unless a shell
+/// reads the line, and one of several
+/// patterns of `file` is enough, also of those with `!`.
+package struct DireventImport {
+    private let nature: (PathBytes) -> PathNature
+    private let lines: [Substring]
+    private var names = ImportedNames()
+
+    /// Writes the rules file.
+    ///
+    /// - Parameters:
+    ///   - bytes: The configuration.
+    ///   - source: Its name, for the comment at the top.
+    ///   - nature: What a path names: a folder is watched with what is in it.
+    /// - Returns: The text of the rules file.
+    package static func rules(
+        from bytes: [UInt8], source: String, nature: @escaping (PathBytes) -> PathNature = PathNature.now
+    ) -> String {
+        let text = String(decoding: bytes, as: UTF8.self)
+        var reader = DireventReader(text)
+        let statements = reader.read()
+        var importer = DireventImport(
+            nature: nature, lines: text.split(omittingEmptySubsequences: false) { $0.isNewline })
+        var entries = statements.map { importer.entry($0) }
+        if String(validating: bytes, as: UTF8.self) == nil {
+            entries.insert(
+                .dropped(origin: [], reason: "bytes that are not UTF-8, which YAML can't hold; each is now U+FFFD"),
+                at: 0)
+        }
+        entries += reader.remarks.map { .dropped(origin: ["line \($0.line)"], reason: $0.text) }
+        return ImportedFile(
+            head: [
+                "Rules for what the direvent configuration '\(source)' does, by 'alight import direvent'.",
+                "Above each rule is its watcher. Look at what is marked 'not kept', then try 'alight check' with this file.",
+                "",
+                "What differs for all of them: Alight tells of what is different on the disk. Several writes may be told",
+                "as one, and a file that comes and goes at once gives no event. What a command does to its own file does",
+                "not start it again. A name with blanks stays one argument. The case of extensions is not compared.",
+                "env(1) makes the folder of the file the one that the command runs in, and gives it direvent's variables;",
+                "besides these it gets HOME, LANG, PATH, TZ and ALIGHT_…, and runs as the user who runs Alight.",
+            ],
+            defaults: [
+                ("hidden", "true", "direvent tells of names with a leading dot"),
+                ("ignore_defaults", "false", "and of temporary files"),
+                ("settle", "0", "at once, when no process has the file open for writing"),
+                ("catch_up", "false", "not of what happened while it did not run; remove this to be told"),
+                ("while_busy", "queue", "the command is run for every event"),
+                ("concurrency", "16", "and, without 'option wait', no other one waited for"),
+                ("timeout", "5s", "so long a command may take"),
+                ("retry", "false", "and is not run again; 'alight jobs --state dead' lists what failed"),
+            ], entries: entries
+        ).text
+    }
+
+    private init(nature: @escaping (PathBytes) -> PathNature, lines: [Substring]) {
+        self.nature = nature
+        self.lines = lines
+    }
+
+    private func origin(_ statement: DireventStatement) -> [String] {
+        let first = min(max(statement.line, 1), lines.count)
+        let last = min(max(statement.lastLine, first), lines.count)
+        return lines[(first - 1)..<last].enumerated().map { offset, line in
+            (offset == 0 ? "line \(first): " : "  ") + line
+        }
+    }
+
+    private mutating func entry(_ statement: DireventStatement) -> ImportedEntry {
+        let origin = origin(statement)
+        guard statement.keyword == "watcher", let block = statement.block else {
+            return .dropped(
+                origin: origin, reason: "'\(statement.keyword)' is about the program; see the options of 'alight run'")
+        }
+        return watcher(block, line: statement.line, origin: origin)
+    }
+
+    // MARK: - A watcher
+
+    private mutating func watcher(_ block: [DireventStatement], line: Int, origin: [String]) -> ImportedEntry {
+        func texts(_ keyword: String) -> [String] { block.filter { $0.keyword == keyword }.flatMap(\.texts) }
+        let paths = block.filter { $0.keyword == "path" && !$0.texts.isEmpty }
+        guard let first = paths.first?.texts.first else { return .dropped(origin: origin, reason: "it has no 'path'") }
+        guard let command = texts("command").last else {
+            return .dropped(origin: origin, reason: "it has no 'command'")
+        }
+        let relative = paths.compactMap(\.texts.first).filter { !$0.hasPrefix("/") }
+        guard relative.isEmpty else { return .dropped(origin: origin, reason: "'\(relative[0])' is not absolute") }
+        var rule = ImportedRule(origin: origin, name: names.name(for: Array(first.utf8), line: line))
+        let events = DireventEvents(texts("event"))
+        let isFile = paths.allSatisfy { nature(PathBytes($0.texts[0]).normalized) == .file }
+        rule.changes += events.unknown.map { "'\($0)' is no event, and left out" }
+        rule.events = events.words(ofFile: isFile)
+        guard !rule.events.isEmpty else {
+            return .dropped(origin: origin, reason: "it has no event that Alight tells of")
+        }
+        rule.types = events.mask.tellsOfFolders && !isFile ? ["any"] : ["file"]
+        rule.changes += events.mask.changes(ofFile: isFile)
+        addPaths(paths, patterns: texts("file"), to: &rule)
+        addOptions(block, to: &rule)
+        addCommand(command, block, events: events, to: &rule)
+        return .rule(rule)
+    }
+
+    private func addPaths(_ paths: [DireventStatement], patterns: [String], to rule: inout ImportedRule) {
+        let globs = globs(for: patterns, in: &rule)
+        for path in paths {
+            let texts = path.texts
+            let folder = PathBytes(texts[0]).normalized
+            let nature = nature(folder)
+            let glob = YAMLText.literal(YAMLText.glob(folder.bytes))
+            if nature == .file {
+                rule.paths.append(glob)
+                continue
+            }
+            if nature == .missing { rule.changes.append("nothing is at '\(texts[0])' now; it is taken for a folder") }
+            let isRecursive = texts.dropFirst().first == "recursive"
+            let base = glob == "/" ? "" : glob
+            rule.paths += globs.map { base + (isRecursive ? $0 == "*" ? "/**" : "/**/\($0)" : "/\($0)") }
+            if isRecursive, let word = texts.dropFirst(2).first {
+                if let depth = Int(word), (0...1_000).contains(depth) {
+                    let isSame = rule.depth == nil || rule.depth == depth
+                    if !isSame { rule.changes.append("one depth holds for all paths, the largest") }
+                    rule.depth = max(rule.depth ?? 0, depth)
+                } else {
+                    rule.changes.append("'recursive \(word)' is no depth, and all folders are entered")
+                }
+            }
+        }
+        rule.kept.append(rule.paths.count == 1 ? "the path" : "the paths")
+    }
+
+    /// The globs of the last name that stand for the patterns of `file`.
+    private func globs(for patterns: [String], in rule: inout ImportedRule) -> [String] {
+        guard !patterns.isEmpty else { return ["*"] }
+        func isRegex(_ pattern: String) -> Bool { pattern.drop { $0 == "!" }.hasPrefix("/") }
+        let negative = patterns.filter { $0.hasPrefix("!") }
+        func off(_ reason: String) -> [String] {
+            rule.isEnabled = false
+            rule.changes.append("it is off, since it would take all names: \(reason)")
+            return ["*"]
+        }
+        if let regex = patterns.first(where: isRegex) {
+            return off("'\(regex)' is a regular expression; write what it means as globs into 'path'")
+        }
+        if negative.isEmpty { return patterns.map { YAMLText.wildGlob(Array($0.utf8)) } }
+        guard patterns.count == 1 else {
+            return off("of several patterns one with '!' is met by nearly every name; write what is meant into 'path'")
+        }
+        let pattern = YAMLText.wildGlob(Array(negative[0].dropFirst().utf8))
+        rule.exclude.append("**/\(pattern)")
+        rule.changes.append("what is in folders that '\(negative[0].dropFirst())' matches is left out, too")
+        return ["*"]
+    }
+
+    private func addOptions(_ block: [DireventStatement], to rule: inout ImportedRule) {
+        for statement in block {
+            switch statement.keyword {
+            case "path", "file", "event", "command", "environ": break
+            case "timeout":
+                if let text = statement.texts.first, let seconds = Int(text), (1...86_400).contains(seconds) {
+                    rule.keys.append(("timeout", "\(seconds)s"))
+                } else {
+                    rule.changes.append("'timeout' is no number of seconds, and 5 s hold")
+                }
+            case "option":
+                for option in statement.texts where !["shell", "wait", "stdout", "stderr"].contains(option) {
+                    rule.changes.append("there is no option '\(option)'")
+                }
+                if statement.texts.contains("wait") { rule.keys.append(("concurrency", "1")) }
+                if statement.texts.contains("stdout") || statement.texts.contains("stderr") {
+                    rule.changes.append("what the command writes is in the journal ('alight show'), not in syslog")
+                }
+            case "user":
+                rule.changes.append(
+                    "the command runs as the user who runs Alight, not as '\(statement.texts.first ?? "")'")
+            default: rule.changes.append("'\(statement.keyword)' is unknown, and left out")
+            }
+        }
+    }
+
+    // MARK: - Commands
+
+    private func addCommand(
+        _ command: String, _ block: [DireventStatement], events: DireventEvents, to rule: inout ImportedRule
+    ) {
+        var changes: [String] = []
+        let isShell = block.contains { $0.keyword == "option" && $0.texts.contains("shell") }
+        let pieces = events.pieces(of: command, isShell: isShell, changes: &changes)
+        var environment = ["DIREVENT_FILE=${name}"]
+        let name = events.only.map { YAMLText.literal($0.name) } ?? "${event}"
+        environment.append("DIREVENT_GENEV_NAME=\(name)")
+        for statement in block where statement.keyword == "environ" {
+            for text in statement.texts {
+                guard let equals = text.firstIndex(of: "="), let first = text.first, first != "-",
+                    !text[..<equals].hasSuffix("+"), !text[text.index(after: equals)...].hasPrefix("+")
+                else {
+                    changes.append("'environ \(text)': the environment is the one described above")
+                    continue
+                }
+                let value = events.pieces(of: String(text[text.index(after: equals)...]), changes: &changes)
+                environment.append(YAMLText.literal(String(text[...equals])) + CommandPiece.template(value))
+            }
+        }
+        rule.arguments = ["/usr/bin/env", "-C", "${directory}"] + environment
+        if isShell {
+            rule.arguments += ["/bin/sh", "-c", YAMLText.literal(CommandPiece.shellLine(pieces))]
+            rule.kept.append("the line of the shell, to which the name goes as a variable")
+        } else {
+            let words = CommandWords(pieces)
+            if words.isOpen { changes.append("a quote is not closed") }
+            rule.arguments += words.arguments
+            rule.kept.append("the arguments")
+        }
+        for change in changes where !rule.changes.contains(change) { rule.changes.append(change) }
+    }
+}
+
+/// The events of a watcher.
+struct DireventEvents {
+    var mask = IncronMask("0")
+    var unknown: [String] = []
+    /// The generic event that is the only one.
+    private(set) var only: (name: String, number: Int)?
+    private var isCreationAlone = false
+
+    private static let generic: [(name: String, number: Int, bits: UInt32)] = [
+        ("create", 1, IncronMask.create | IncronMask.movedTo),
+        ("write", 2, IncronMask.writing),
+        ("attrib", 4, IncronMask.attrib),
+        ("delete", 8, IncronMask.delete | IncronMask.movedFrom),
+    ]
+
+    /// Without names all events are meant.
+    init(_ names: [String]) {
+        for name in names.isEmpty ? Self.generic.map(\.name) : names {
+            if let event = Self.generic.first(where: { $0.name == name }) {
+                mask.bits |= event.bits
+                only = names.count == 1 ? (event.name, event.number) : nil
+            } else {
+                let named = IncronMask("IN_\(name)")
+                if named.bits == 0 { unknown.append(name) }
+                mask.bits |= named.bits
+            }
+        }
+        isCreationAlone = names.contains("create") && !mask.has(IncronMask.writing) && !names.contains("MOVED_TO")
+    }
+
+    func words(ofFile isFile: Bool) -> [String] {
+        // A file that is replaced by one that is moved there was 'create', too, but so would every write be.
+        var mask = mask
+        // Of a file direvent tells 'delete' as of one in a folder.
+        if isFile, mask.has(IncronMask.delete | IncronMask.movedFrom) { mask.bits |= IncronMask.deleteSelf }
+        return mask.events(ofFile: isFile).filter { !isCreationAlone || $0 != "modified" }
+    }
+
+    /// A text with its macros: in a line for a shell all of them, else those outside of single quotes.
+    func pieces(of text: String, isShell: Bool = false, changes: inout [String]) -> [CommandPiece] {
+        var pieces: [CommandPiece] = []
+        var rest = text[...]
+        var isQuoted = false
+        var isDouble = false
+        while let character = rest.popFirst() {
+            if character == "\"", !isQuoted { isDouble.toggle() }
+            if character == "'", !isDouble, !isShell { isQuoted.toggle() }
+            if character == "\\", !isQuoted, !isShell, let next = rest.popFirst() {
+                pieces.append(.text("\\" + String(next)))
+                continue
+            }
+            guard character == "$", !isQuoted, let name = Self.macro(&rest) else {
+                pieces.append(.text(String(character)))
+                continue
+            }
+            pieces += value(of: name, changes: &changes)
+        }
+        return CommandPiece.joined(pieces)
+    }
+
+    /// The name behind a `$`, with or without braces; nil when there is none.
+    private static func macro(_ rest: inout Substring) -> String? {
+        func isName(_ character: Character) -> Bool {
+            character.isASCII && (character.isLetter || character.isNumber || character == "_")
+        }
+        let isBraced = rest.first == "{"
+        let name = (isBraced ? rest.dropFirst() : rest).prefix(while: isName)
+        guard let first = name.first, !first.isNumber else { return nil }
+        if isBraced {
+            guard rest.dropFirst(name.count + 1).first == "}" else { return nil }
+            rest = rest.dropFirst(name.count + 2)
+        } else {
+            rest = rest.dropFirst(name.count)
+        }
+        return String(name)
+    }
+
+    private func value(of name: String, changes: inout [String]) -> [CommandPiece] {
+        func note(_ text: String) { if !changes.contains(text) { changes.append(text) } }
+        switch name {
+        case "file": return [.name]
+        case "genev_name":
+            if let only { return [.text(only.name)] }
+            note("'$genev_name' is Alight's word, such as 'created'")
+            return [.event]
+        case "genev_code":
+            if let only { return [.text(String(only.number))] }
+            note("'$genev_code' is Alight's word, such as 'created', for there are no numbers")
+            return [.event]
+        case "sysev_name", "sysev_code":
+            note("'$\(name)' is Alight's word, such as 'created', for the kernel's event is not known")
+            return [.event]
+        default:
+            note("'$\(name)' is no macro, and left out, as direvent does")
+            return []
+        }
+    }
+}

@@ -1,0 +1,131 @@
+package import FileEvents
+
+/// What a path names on this machine, for tables that mean different things by a file and a folder.
+package enum PathNature: Sendable {
+    case file, folder, missing
+
+    /// What is there now, links followed.
+    package static func now(at path: PathBytes) -> PathNature {
+        switch FileReading.kind(of: path) {
+        case .folder: .folder
+        case .missing: .missing
+        case .file, .other: .file
+        }
+    }
+}
+
+/// One entry of another program's table as it stands in a rules file.
+struct ImportedRule {
+    /// The lines of the entry as its author wrote them.
+    var origin: [String]
+    var name: String
+    var isEnabled = true
+    var paths: [String] = []
+    var exclude: [String] = []
+    var types: [String] = []
+    var depth: Int?
+    var events: [String] = []
+    /// Further keys and their values in YAML.
+    var keys: [(name: String, value: String)] = []
+    /// The argument vector, each a template.
+    var arguments: [String] = []
+    /// What was kept, in a few words.
+    var kept: [String] = []
+    /// What does something else than it did, and why.
+    var changes: [String] = []
+    /// What somebody may want instead, as lines of YAML.
+    var suggestion: [String] = []
+}
+
+/// What stands in an imported file, in order.
+enum ImportedEntry {
+    /// A comment or an empty line of the table.
+    case comment(String)
+    case rule(ImportedRule)
+    /// An entry that no rule stands for.
+    case dropped(origin: [String], reason: String)
+}
+
+/// Writes the rules file.
+struct ImportedFile {
+    /// Where the table came from, and what holds for all of it.
+    var head: [String]
+    /// The keys of `defaults:`, each with its reason.
+    var defaults: [(key: String, value: String, reason: String)]
+    var entries: [ImportedEntry]
+
+    var text: String {
+        var lines = head.map { $0.isEmpty ? "#" : "# \(YAMLText.comment($0))" }
+        lines.append("")
+        lines.append("defaults:")
+        for (key, value, reason) in defaults {
+            let pair = "  \(key): \(value)"
+            lines.append(pair + String(repeating: " ", count: max(1, 28 - pair.count)) + "# \(reason)")
+        }
+        lines.append("")
+        let hasRule = entries.contains { if case .rule = $0 { true } else { false } }
+        lines.append(hasRule ? "rules:" : "rules: []")
+        for entry in entries {
+            switch entry {
+            case .comment(let text): lines.append(text.isEmpty ? "" : "  # \(YAMLText.comment(text))")
+            case .dropped(let origin, let reason):
+                lines += origin.map { "  # \(YAMLText.comment($0))" }
+                lines.append("  # not kept: \(YAMLText.comment(reason))")
+                lines.append("")
+            case .rule(let rule):
+                lines += Self.lines(of: rule)
+                lines.append("")
+            }
+        }
+        while lines.last == "" { lines.removeLast() }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    private static func lines(of rule: ImportedRule) -> [String] {
+        var lines = rule.origin.map { "# \(YAMLText.comment($0))" }
+        if !rule.kept.isEmpty { lines.append("# kept: \(YAMLText.comment(rule.kept.joined(separator: ", ")))") }
+        lines += rule.changes.map { "# not kept exactly: \(YAMLText.comment($0))" }
+        lines.append("- name: \(YAMLText.scalar(rule.name))")
+        if !rule.isEnabled { lines.append("  enabled: false") }
+        if rule.paths.count == 1 {
+            lines.append("  path: \(YAMLText.scalar(rule.paths[0]))")
+        } else {
+            lines.append("  path:")
+            lines += rule.paths.map { "    - \(YAMLText.scalar($0))" }
+        }
+        if !rule.exclude.isEmpty { lines.append("  exclude: \(YAMLText.list(rule.exclude))") }
+        if !rule.types.isEmpty, rule.types != ["file"] { lines.append("  types: \(YAMLText.list(rule.types))") }
+        if let depth = rule.depth { lines.append("  depth: \(depth)") }
+        lines.append("  events: \(YAMLText.list(rule.events))")
+        lines += rule.keys.map { "  \($0.name): \($0.value)" }
+        lines.append("  action:")
+        lines.append("    exec: \(YAMLText.list(rule.arguments))")
+        if !rule.suggestion.isEmpty {
+            lines += rule.suggestion.map { "  # \(YAMLText.comment($0))" }
+        }
+        return lines.map { "  " + $0 }
+    }
+}
+
+/// Names for rules, each once.
+struct ImportedNames {
+    private var taken: Set<String> = []
+
+    /// A name that says where the rule looks and which line it came from.
+    mutating func name(for path: [UInt8], line: Int) -> String {
+        let last = PathBytes(path).normalized.lastComponent
+        let allowed = last.filter { byte in
+            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
+        }
+        let word = String(decoding: allowed.prefix(40), as: UTF8.self)
+        let base = (word.isEmpty || word.hasPrefix("-") ? "line" : word) + "-\(line)"
+        var name = base
+        var number = 2
+        while !taken.insert(name).inserted {
+            name = "\(base)-\(number)"
+            number += 1
+        }
+        return name
+    }
+}

@@ -1,0 +1,113 @@
+/// The mask of an incron table: events, and the options that stand among them.
+struct IncronMask {
+    var bits: UInt32 = 0
+    /// `loopable=true`, or `IN_NO_LOOP` of old.
+    var isDeaf = false
+    var isRecursive = true
+    var entersHidden = false
+    /// Words that mean nothing.
+    var unknown: [String] = []
+
+    static let access: UInt32 = 0x1, modify: UInt32 = 0x2, attrib: UInt32 = 0x4, closeWrite: UInt32 = 0x8
+    static let closeNoWrite: UInt32 = 0x10, open: UInt32 = 0x20, movedFrom: UInt32 = 0x40, movedTo: UInt32 = 0x80
+    static let create: UInt32 = 0x100, delete: UInt32 = 0x200, deleteSelf: UInt32 = 0x400, moveSelf: UInt32 = 0x800
+    static let unmount: UInt32 = 0x2000, overflow: UInt32 = 0x4000, ignored: UInt32 = 0x8000
+    static let onlyFolders: UInt32 = 0x0100_0000, dontFollow: UInt32 = 0x0200_0000, once: UInt32 = 0x8000_0000
+    static let allEvents: UInt32 = 0xFFF
+    static let writing = modify | closeWrite
+
+    private static let symbols: [(name: String, bits: UInt32)] = [
+        ("IN_ACCESS", access), ("IN_MODIFY", modify), ("IN_ATTRIB", attrib), ("IN_CLOSE_WRITE", closeWrite),
+        ("IN_CLOSE_NOWRITE", closeNoWrite), ("IN_OPEN", open), ("IN_MOVED_FROM", movedFrom), ("IN_MOVED_TO", movedTo),
+        ("IN_CREATE", create), ("IN_DELETE", delete), ("IN_DELETE_SELF", deleteSelf), ("IN_MOVE_SELF", moveSelf),
+        ("IN_UNMOUNT", unmount), ("IN_Q_OVERFLOW", overflow), ("IN_IGNORED", ignored), ("IN_ONLYDIR", onlyFolders),
+        ("IN_DONT_FOLLOW", dontFollow), ("IN_EXCL_UNLINK", 0x0400_0000), ("IN_MASK_ADD", 0x2000_0000),
+        ("IN_ISDIR", 0x4000_0000), ("IN_ONESHOT", once), ("IN_MOVE", movedFrom | movedTo),
+        ("IN_CLOSE", closeWrite | closeNoWrite), ("IN_ALL_EVENTS", allEvents),
+    ]
+
+    /// Reads a mask, in symbols and options or as a number.
+    init(_ text: String) {
+        if let number = UInt32(text) {
+            bits = number
+            return
+        }
+        for word in text.split(separator: ",") {
+            switch word {
+            case "loopable=true", "IN_NO_LOOP": isDeaf = true
+            case "recursive=false": isRecursive = false
+            case "dotdirs=true": entersHidden = true
+            case "loopable=false", "recursive=true", "dotdirs=false": break
+            default:
+                if let symbol = Self.symbols.first(where: { $0.name == word }) {
+                    bits |= symbol.bits
+                } else if let number = UInt32(word) {
+                    bits |= number
+                } else {
+                    unknown.append(String(word))
+                }
+            }
+        }
+    }
+
+    func has(_ bits: UInt32) -> Bool { self.bits & bits != 0 }
+
+    /// The only event that is asked for, as incron tells of it; nil when there are several.
+    var only: (name: String, number: UInt32)? {
+        let events = bits & Self.allEvents
+        guard events.nonzeroBitCount == 1, !has(Self.unmount | Self.overflow) else { return nil }
+        return Self.symbols.first { $0.bits == events }.map { ($0.name, events) }
+    }
+
+    /// Whether folders have events of this mask, too.
+    var tellsOfFolders: Bool { has(Self.allEvents & ~(Self.writing | Self.deleteSelf | Self.moveSelf)) }
+
+    /// The words of a rule that watches a folder, or a file.
+    func events(ofFile isFile: Bool) -> [String] {
+        var words: [String] = []
+        let content = isFile ? Self.writing : Self.writing | Self.movedTo | Self.create
+        if has(content) { words.append("created") }
+        if has(Self.writing) || (!isFile && has(Self.movedTo)) { words.append("modified") }
+        let gone = isFile ? Self.deleteSelf | Self.moveSelf : Self.delete | Self.movedFrom
+        if has(gone) { words.append("deleted") }
+        if has(Self.attrib) { words.append("attributes") }
+        if has(Self.open) { words.append("opened") }
+        if has(Self.access) { words.append("accessed") }
+        if has(Self.closeNoWrite) { words.append("closed") }
+        if !isFile, has(Self.deleteSelf | Self.moveSelf) { words.append("root_gone") }
+        if has(Self.unmount) { words.append("unmounted") }
+        if has(Self.overflow) { words.append("overflow") }
+        return words
+    }
+
+    /// What a rule with these events does otherwise than incron does.
+    func changes(ofFile isFile: Bool) -> [String] {
+        var changes = unknown.map { "'\($0)' is no event; incron passes over it, too" }
+        func note(_ condition: Bool, _ text: String) {
+            if condition { changes.append(text) }
+        }
+        if !isFile {
+            note(has(Self.create), "a new file is told of when it is complete, not when it is begun")
+            note(
+                has(Self.create | Self.writing) && !has(Self.movedTo),
+                "a file that is moved in is told of, too, though IN_MOVED_TO is not in the mask")
+            note(
+                has(Self.movedTo) && !has(Self.create | Self.writing),
+                "a file that is written in the folder is told of, too, as is one that is moved in")
+            note(
+                has(Self.delete) != has(Self.movedFrom),
+                has(Self.delete)
+                    ? "a file that is moved away is told of, too, though IN_MOVED_FROM is not in the mask"
+                    : "a file that is deleted is told of, too, though IN_DELETE is not in the mask")
+            note(
+                has(Self.deleteSelf | Self.moveSelf),
+                "of folders that go away 'root_gone' tells only for the watched one itself, and has no file's name")
+        }
+        note(
+            has(Self.modify), "a change is told of once, when the writer has closed the file, not at each write")
+        note(has(Self.ignored), "nothing tells of IN_IGNORED, that a watch is gone; see 'alight check'")
+        note(has(Self.once), "every event is told of, not only the first (IN_ONESHOT)")
+        note(has(Self.dontFollow), "a symbolic link at the path is followed (IN_DONT_FOLLOW)")
+        return changes
+    }
+}

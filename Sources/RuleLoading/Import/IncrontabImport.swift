@@ -1,0 +1,227 @@
+package import FileEvents
+import Globbing
+
+/// Turns a table of incron(8) into a rules file.
+///
+/// It was written from incrontab(5), and from what incron 0.5.12 does where that
+/// is silent: folders are watched with all below them, dot folders excepted; of a
+/// path that occurs twice only the first line counts.
+package struct IncrontabImport {
+    /// What stands at a path; with wildcards what a path stands for that matches it.
+    private let nature: (PathBytes) -> PathNature
+    private var names = ImportedNames()
+    private var known: [PathBytes: Int] = [:]
+
+    /// Writes the rules file.
+    ///
+    /// - Parameters:
+    ///   - table: The bytes of the table.
+    ///   - source: Its name, for the comment at the top.
+    ///   - nature: What a path names: a folder is watched with what is in it.
+    /// - Returns: The text of the rules file.
+    package static func rules(
+        from table: [UInt8], source: String, nature: @escaping (PathBytes) -> PathNature = PathNature.now
+    ) -> String {
+        var reader = IncrontabImport(nature: nature)
+        let lines = table.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        var entries = lines.enumerated().map { reader.entry(Array($1), line: $0 + 1) }
+        while case .comment("") = entries.last { entries.removeLast() }
+        return ImportedFile(
+            head: [
+                "Rules for what the incron table '\(source)' does, by 'alight import incrontab'.",
+                "Above each rule is its line. Look at what is marked 'not kept', then try 'alight check' with this file.",
+                "",
+                "What differs for all of them: Alight tells of what is different on the disk. A file that is closed",
+                "unchanged, or that comes and goes at once, gives no event; several writes may be told as one. What a",
+                "command does to its own file does not start it again. Commands get HOME, LANG, PATH, TZ and ALIGHT_…",
+                "as environment, and run as the user who runs Alight, in the folder of this file.",
+            ],
+            defaults: [
+                ("hidden", "true", "incron tells of names with a leading dot"),
+                ("ignore_defaults", "false", "and of temporary files"),
+                ("settle", "0", "at once, when no process has the file open for writing"),
+                ("catch_up", "false", "not of what happened while it did not run; remove this to be told"),
+                ("while_busy", "queue", "the command is run for every event"),
+                ("concurrency", "16", "and no other one waited for"),
+                ("timeout", "1d", "incron never ends a command"),
+                ("retry", "false", "nor runs it again; 'alight jobs --state dead' lists what failed"),
+            ], entries: entries
+        ).text
+    }
+
+    private init(nature: @escaping (PathBytes) -> PathNature) { self.nature = nature }
+
+    // MARK: - One line
+
+    private mutating func entry(_ bytes: [UInt8], line: Int) -> ImportedEntry {
+        let bytes = bytes.last == UInt8(ascii: "\r") ? bytes.dropLast() : bytes[...]
+        let text = String(decoding: bytes, as: UTF8.self)
+        let trimmed = text.drop { $0 == " " || $0 == "\t" }
+        if trimmed.isEmpty { return .comment("") }
+        if trimmed.hasPrefix("#") { return .comment(String(trimmed.drop { $0 == "#" || $0 == " " })) }
+        var rest = bytes
+        let path = Self.field(&rest)
+        let mask = Self.field(&rest)
+        let command = Self.trimmed(rest)
+        let origin = ["line \(line): \(trimmed)"]
+        func dropped(_ reason: String) -> ImportedEntry { .dropped(origin: origin, reason: reason) }
+        guard !mask.isEmpty else { return dropped("the line has no mask and no command") }
+        guard !command.isEmpty else { return dropped("the line has no command") }
+        guard path.first == .slash else { return dropped("the path is not absolute") }
+        guard let command = String(validating: command, as: UTF8.self) else {
+            return dropped("the command holds bytes that are not UTF-8, which YAML can't hold")
+        }
+        return rule(path, mask: IncronMask(String(decoding: mask, as: UTF8.self)), command, line: line, origin: origin)
+    }
+
+    /// The next field; a backslash takes the character behind it literally.
+    private static func field(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
+        rest = rest.drop { $0 == 0x20 || $0 == 0x09 }
+        var field: [UInt8] = []
+        while let byte = rest.first, byte != 0x20, byte != 0x09 {
+            rest.removeFirst()
+            if byte == UInt8(ascii: "\\"), let escaped = rest.popFirst() {
+                field.append(escaped)
+            } else {
+                field.append(byte)
+            }
+        }
+        return field
+    }
+
+    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        var bytes = bytes.drop { $0 == 0x20 || $0 == 0x09 }
+        while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
+        return Array(bytes)
+    }
+
+    private mutating func rule(
+        _ written: [UInt8], mask: IncronMask, _ command: String, line: Int, origin: [String]
+    ) -> ImportedEntry {
+        let path = PathBytes(written).normalized
+        let isWild =
+            written.contains { "*?[".utf8.contains($0) } && (try? Glob(YAMLText.wildGlob(path.bytes))) != nil
+        let nature = nature(path)
+        let isFile = nature == .file
+        let events = mask.events(ofFile: isFile)
+        guard !events.isEmpty else {
+            let isFolderEvent = isFile && !mask.events(ofFile: false).isEmpty
+            let reason = isFolderEvent ? "a file has none of these events" : "the mask holds no event"
+            return .dropped(origin: origin, reason: ([reason] + mask.unknown.map { "'\($0)'" }).joined(separator: " "))
+        }
+        var rule = ImportedRule(origin: origin, name: names.name(for: written, line: line))
+        if let first = known[path] {
+            rule.isEnabled = false
+            rule.changes.append("it is off: line \(first) has the same path, and incron takes only the first of them")
+        } else {
+            known[path] = line
+        }
+        let glob = isWild ? YAMLText.wildGlob(path.bytes) : YAMLText.glob(path.bytes)
+        let folder = glob == "/" ? "" : glob
+        rule.paths = [isFile ? glob : folder + (mask.isRecursive ? "/**" : "/*")]
+        if !isFile, mask.isRecursive, !mask.entersHidden { rule.exclude = ["**/.*/**"] }
+        rule.events = events
+        rule.types = mask.tellsOfFolders && !isFile ? ["any"] : ["file"]
+        rule.kept.append(
+            isFile ? "one file" : mask.isRecursive ? "the folder with all below it" : "the folder without those in it")
+        rule.changes += mask.changes(ofFile: isFile)
+        switch (isFile, isWild, nature) {
+        case (true, _, _) where mask.has(IncronMask.onlyFolders):
+            rule.isEnabled = false
+            rule.changes.append("it is off: the path is a file, and IN_ONLYDIR wants a folder")
+        case (_, true, .missing):
+            rule.changes.append("nothing has such a path now; it is taken for folders that will")
+        case (_, true, _):
+            rule.changes.append("what comes to match the path later is watched, too, not only what does at the start")
+        case (_, _, .missing):
+            rule.changes.append("nothing is there now; it is taken for a folder, and waited for")
+        default: break
+        }
+        if String(validating: path.bytes, as: UTF8.self) == nil {
+            rule.changes.append("bytes of the path that are not UTF-8 are matched by '?', which takes any")
+        }
+        if mask.isDeaf {
+            rule.keys.append(("while_busy", "drop"))
+            rule.kept.append("what happens to a file while its command runs is not told of")
+        }
+        addCommand(
+            command, to: &rule, mask: mask, isFile: isFile, hasSlash: written.last == .slash && path.bytes != [.slash])
+        return .rule(rule)
+    }
+
+    // MARK: - Commands
+
+    private func addCommand(
+        _ command: String, to rule: inout ImportedRule, mask: IncronMask, isFile: Bool, hasSlash: Bool
+    ) {
+        var pieces: [CommandPiece] = []
+        var changes: [String] = []
+        func note(_ text: String) { if !changes.contains(text) { changes.append(text) } }
+        func add(_ text: String) { pieces.append(.text(text)) }
+        let sometimes = mask.tellsOfFolders && !isFile
+        // What happens to the watched folder has the folder itself as its path.
+        let isSelf = isFile || !mask.has(IncronMask.allEvents & ~(IncronMask.deleteSelf | IncronMask.moveSelf))
+        var rest = command[...]
+        while let character = rest.popFirst() {
+            guard character == "$", let mark = rest.first else {
+                add(String(character))
+                continue
+            }
+            rest.removeFirst()
+            switch mark {
+            case "$": add("$")
+            case "@":
+                pieces.append(isSelf ? .path : .folder)
+                if hasSlash { add("/") }
+            case "#": if !isSelf { pieces.append(.name) }
+            case "%":
+                if let only = mask.only {
+                    add(only.name)
+                    if sometimes { note("for a folder '$%' also had ',IN_ISDIR'") }
+                } else {
+                    pieces.append(.event)
+                    note("'$%' is Alight's word, such as 'created', not inotify's")
+                }
+            case "&":
+                if let only = mask.only {
+                    add(String(only.number))
+                    if sometimes { note("for a folder '$&' also had the bit of IN_ISDIR") }
+                } else {
+                    pieces.append(.event)
+                    note("'$&' is Alight's word, such as 'created', for there are no numbers")
+                }
+            default:
+                add(String(mark))
+                note("'$\(mark)' means nothing; incron passes on '\(mark)' alone, too")
+            }
+        }
+        pieces = CommandPiece.joined(pieces)
+        let words = CommandWords(pieces)
+        rule.arguments = words.arguments
+        if words.isShell { rule.kept.append("the line of the shell, to which the name goes as a variable") }
+        if words.isOpen { note("a quote is not closed") }
+        if !words.syntax.isEmpty {
+            let list = words.syntax.map { "'\($0)'" }.joined(separator: " ")
+            note(
+                "no shell reads \(list): it is passed on as it stands, as by older versions of incron; 0.5.12 gives the line to a shell"
+            )
+            rule.suggestion = [
+                "for a shell, in place of 'exec':", "  shell: \(YAMLText.scalar(CommandPiece.shellLine(pieces)))",
+            ]
+        } else {
+            rule.kept.append("the arguments")
+        }
+        if rule.arguments.first?.contains("/") == true, rule.arguments.first?.hasPrefix("/") == false {
+            note("the program's path is meant from the folder of this file")
+        }
+        rule.changes += changes
+    }
+}
+
+extension YAMLText {
+    /// A glob for a path with wildcards of glob(7).
+    static func wildGlob(_ bytes: [UInt8]) -> String {
+        let text = String(decoding: bytes, as: UTF8.self).replacing("\u{FFFD}", with: "?")
+        return String(text.flatMap { "{},\\".contains($0) ? ["\\", $0] : [$0] })
+    }
+}

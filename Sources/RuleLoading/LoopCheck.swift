@@ -1,0 +1,139 @@
+import FileEvents
+import Globbing
+import Rules
+
+/// Finds rules that start themselves, or each other in a circle, by what their actions write.
+///
+/// It knows destinations that handlers declare. What a program writes is unknown,
+/// and nothing is said of it; the engine's brake is there for that.
+struct LoopCheck {
+    /// What one rule writes is taken by another.
+    private struct Link {
+        var to: Int
+        var destination: Destination
+        var glob: Glob
+        /// Whether it is so every time.
+        var isCertain: Bool
+    }
+
+    private let rules: [DecodedRule]
+
+    init(_ rules: [DecodedRule]) { self.rules = rules.filter { $0.isEnabled && !$0.allowsLoop } }
+
+    /// Adds a diagnostic for each loop, at a destination in it.
+    func run() {
+        let sources = rules.indices.filter { !rules[$0].destinations.isEmpty }
+        guard !sources.isEmpty else { return }
+        var links: [Int: [Link]] = [:]
+        for source in sources { links[source] = self.links(from: source) }
+        for (index, found) in links.sorted(by: { $0.key < $1.key }) {
+            for link in found where link.to == index { tellSelf(index, link) }
+        }
+        var told: Set<Set<Int>> = []
+        for index in sources {
+            guard let chain = shortestChain(from: index, links), told.insert(Set([index] + chain.map(\.to))).inserted
+            else { continue }
+            tell(index, chain)
+        }
+    }
+
+    // MARK: - Links
+
+    private func links(from source: Int) -> [Link] {
+        var links: [Link] = []
+        let rule = rules[source].rule
+        for destination in rules[source].destinations {
+            guard let paths = destination.paths(for: rule.globs) else { continue }
+            for target in rules.indices {
+                let other = rules[target].rule
+                if source == target, rule.ownWrites == .ignore || (destination.isInput && destination.isBuiltIn) {
+                    continue
+                }
+                guard mayTake(other, destination, of: rule), let meeting = paths.meeting(other.filter) else { continue }
+                let isCertain = meeting.isWhole && !destination.isOfFailure && takesAll(other, destination, of: rule)
+                links.append(
+                    Link(to: target, destination: destination, glob: meeting.glob, isCertain: isCertain))
+            }
+        }
+        // Of several ways to one rule the surest.
+        return links.enumerated().sorted { left, right in
+            left.element.isCertain == right.element.isCertain
+                ? left.offset < right.offset : left.element.isCertain
+        }.map(\.element)
+    }
+
+    /// What is at a destination: what was moved, or a file that was made.
+    private func types(_ destination: Destination, of rule: Rule) -> Set<FileType> {
+        destination.handler == "move" && destination.isBuiltIn ? rule.types : [.file]
+    }
+
+    private func mayTake(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
+        let arrivals: EventMask = [
+            .created, .modified, .moved, .arriving, .extended, .truncated, .overwritten,
+        ]
+        guard !rule.events.isDisjoint(with: arrivals) else { return false }
+        return rule.filter.isTree || !rule.types.isDisjoint(with: types(destination, of: source))
+    }
+
+    private func takesAll(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {
+        rule.events.isSuperset(of: [.created, .modified]) && !rule.filter.isTree
+            && rule.types.isSuperset(of: types(destination, of: source))
+    }
+
+    /// The shortest way over other rules back to this one.
+    private func shortestChain(from start: Int, _ links: [Int: [Link]]) -> [Link]? {
+        var ways: [(at: Int, chain: [Link])] = [(start, [])]
+        var known: Set<Int> = [start]
+        var next = 0
+        while next < ways.count {
+            let (at, chain) = ways[next]
+            next += 1
+            for link in links[at] ?? [] where link.to != at {
+                if link.to == start { return chain + [link] }
+                if known.insert(link.to).inserted { ways.append((link.to, chain + [link])) }
+            }
+        }
+        return nil
+    }
+
+    // MARK: - What is said
+
+    private static let help = "or write 'allow_loop: true' if that is meant and comes to an end"
+
+    private func tellSelf(_ index: Int, _ link: Link) {
+        let name = quoted(rules[index].rule.name)
+        let place = "\(quoted(link.destination.written)), which its own glob \(quoted(link.glob.description)) takes"
+        let help = "write it elsewhere, name the place in 'outputs', leave out 'own_writes: report', \(Self.help)"
+        if link.isCertain {
+            link.destination.problems.error(
+                "the rule \(name) starts itself again and again: it writes to \(place)", at: link.destination.range,
+                help: help)
+        } else {
+            link.destination.problems.warning(
+                "the rule \(name) may start itself: it writes to \(place)", at: link.destination.range, help: help)
+        }
+    }
+
+    private func tell(_ start: Int, _ chain: [Link]) {
+        guard let first = chain.first else { return }
+        func shown(_ index: Int) -> String { "\(quoted(rules[index].rule.name)) (\(rules[index].rule.place))" }
+        var at = start
+        var text = shown(start)
+        for link in chain {
+            let isLast = link.to == start
+            text += at == start ? " writes to " : ", and writes to "
+            text += "\(quoted(link.destination.written)), which "
+            text += isLast ? quoted(rules[start].rule.name) : shown(link.to)
+            text += " takes by \(quoted(link.glob.description))"
+            at = link.to
+        }
+        let help = "let one of them write elsewhere, narrow a glob with 'exclude', \(Self.help)"
+        if chain.allSatisfy(\.isCertain) {
+            first.destination.problems.error(
+                "rules start each other again and again: \(text)", at: first.destination.range, help: help)
+        } else {
+            first.destination.problems.warning(
+                "rules may start each other in a circle: \(text)", at: first.destination.range, help: help)
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import ArgumentParser
+import FileEvents
+import Handling
+import RuleLoading
+import Rules
+
+/// `alight new`: a first rule, with comments.
+struct NewCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "new",
+        abstract: "Write a rule to begin with, with comments.",
+        discussion: """
+            It asks nothing and overwrites nothing.
+
+              alight new ~/inbox
+              alight new ~/inbox --event created --output rules/inbox.yaml --exec lp '${path}'
+              alight new ~/Pictures/inbox --use thumbnail
+
+            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
+            """)
+
+    @Argument(help: "The folder whose files the rule is about; without it the one you are in.")
+    var folder: String = "."
+
+    @Option(
+        name: .customLong("event"),
+        help: ArgumentHelp(
+            "What has to happen; may be repeated. Without it 'created' and 'modified'.", valueName: "event"))
+    var events: [String] = []
+
+    @Option(help: ArgumentHelp("A built-in handler or a plugin, 'log' without it.", valueName: "handler"))
+    var use: String?
+
+    @Option(help: ArgumentHelp("What the rule is called.", valueName: "name"))
+    var name: String?
+
+    @OptionGroup var output: NewFile
+
+    @Option(
+        name: .customLong("exec"), parsing: .remaining,
+        help: ArgumentHelp("A program and its arguments: all that follows.", valueName: "program"))
+    var command: [String] = []
+
+    func run() throws {
+        let program = try ProgramSurroundings()
+        guard use == nil || command.isEmpty else {
+            throw usage("'--use' can't stand beside '--exec'", help: "choose one of them")
+        }
+        for word in events where EventMask(word: word) == nil {
+            throw usage("unknown event '\(Display.text(word))'", help: EventSpelling.help(for: word))
+        }
+        guard !folder.isEmpty else { throw usage("an empty path is no folder", help: "name a folder") }
+        let folder =
+            (folder.hasPrefix("/") ? PathBytes(folder) : program.loading.currentFolder.appending(Array(folder.utf8)))
+            .normalized
+        guard String(validating: folder.bytes, as: UTF8.self) != nil else {
+            throw usage("the folder's path is not UTF-8, as YAML has to be", help: "write a rule with '?' in its place")
+        }
+        let rule = FirstRule(
+            name: name ?? FirstRule.name(for: folder), folder: folder, home: program.loading.home.map { PathBytes($0) },
+            events: events.isEmpty ? ["created", "modified"] : events, work: try work(program))
+        try output.write(rule.text)
+    }
+
+    private func work(_ program: ProgramSurroundings) throws -> FirstRule.Work {
+        if !command.isEmpty { return .exec(command) }
+        let name = use ?? "log"
+        let here = program.loading.currentFolder
+        switch program.registry.find(name, from: here) {
+        case .success(let description): return .use(name, description)
+        case .failure(let problem):
+            let help =
+                problem.help
+                ?? Spelling.help(for: name, candidates: program.registry.names(from: here), noun: "handlers")
+            throw usage(problem.message, help: help)
+        }
+    }
+
+    private func usage(_ message: String, help: String?) -> Exit {
+        Output.error.write("error: \(message)\(help.map { "\n    help: \($0)" } ?? "")")
+        return Exit(.usage)
+    }
+}

@@ -1,0 +1,146 @@
+import FileEvents
+import Glibc
+import TestKit
+import Testing
+
+/// `alight import` and `alight new`, as the built program: what they write runs.
+struct ImportCommandTests {
+    private static func alight(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> RunningProgram {
+        let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("said"))
+        _ = program.wait()
+        return program
+    }
+
+    private static func start(_ tree: borrowing TemporaryTree) -> RunningProgram {
+        let program = RunningProgram(
+            Places.alight, ["run", "rules.yaml", "--journal", ":memory:"], in: tree.root, output: tree.path("log"))
+        #expect(Deadline.wait { program.error.contains("ready: watching") || program.exitStatus() != nil })
+        return program
+    }
+
+    private static func end(_ program: RunningProgram) {
+        program.signal(SIGTERM)
+        #expect(program.wait() == 0)
+    }
+
+    private static func text(_ path: PathBytes) -> String {
+        TestFile.read(path).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
+    @Test func `an imported incron table runs`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in/deep/.hidden"))
+            let root = tree.root.description
+            TestFile.write(
+                tree.path("table"),
+                """
+                # of a user
+                \(root)/in IN_CLOSE_WRITE,IN_MOVED_TO /bin/sh -c "printf '%s|' $# $@ >> \(root)/out"
+                \(root)/gone IN_DELETE,IN_MOVED_FROM /bin/cp \(root)/table \(root)/was-$#
+
+                """)
+            TestFile.write(tree.path("gone/x"), "x")
+            #expect(Self.alight(tree, ["import", "incrontab", "table", "--output", "rules.yaml"]).exitStatus() == 0)
+            let program = Self.start(tree)
+            TestFile.write(tree.path("in/deep/.hidden/no"), "x")
+            TestFile.write(tree.path("in/deep/a $(touch INJECTED) 'b'"), "x")
+            let (out, expected) = (tree.path("out"), "a $(touch INJECTED) 'b'|\(root)/in/deep|")
+            #expect(Deadline.wait { Self.text(out) == expected })
+            TestFile.write(tree.path("in/.dot.tmp"), "x")
+            #expect(Deadline.wait { Self.text(out) == expected + ".dot.tmp|\(root)/in|" })
+            _ = tree.path("gone/x").withCString { unlink($0) }
+            let copy = tree.path("was-x")
+            #expect(Deadline.wait { TestFile.exists(copy) })
+            Self.end(program)
+            let injected = tree.path("INJECTED")
+            #expect(!TestFile.exists(injected))
+        }
+    }
+
+    @Test func `an imported direvent configuration runs`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in/deep"))
+            let root = tree.root.description
+            TestFile.write(
+                tree.path("direvent.conf"),
+                """
+                watcher {
+                    path \(root)/in recursive;
+                    file "*.txt";
+                    event write;
+                    command "cp $file \(root)/got-$genev_name";
+                }
+                watcher { path \(root)/in; event create; option (shell); environ ("WORD=x $file");
+                          command "echo '$file' `printenv WORD DIREVENT_FILE` > \(root)/said-so"; }
+
+                """)
+            let made = Self.alight(tree, ["import", "direvent", "direvent.conf", "--output", "rules.yaml"])
+            #expect(made.exitStatus() == 0)
+            let program = Self.start(tree)
+            TestFile.write(tree.path("in/deep/a.md"), "no")
+            TestFile.write(tree.path("in/deep/a b.txt"), "hello")
+            let (got, said) = (tree.path("got-write"), tree.path("said-so"))
+            #expect(Deadline.wait { Self.text(got) == "hello" })
+            TestFile.write(tree.path("in/c d.md"), "x")
+            #expect(Deadline.wait { Self.text(said) == "c d.md x c d.md c d.md\n" })
+            Self.end(program)
+        }
+    }
+
+    @Test func `a file that exists is left alone, and a table that does not is said`() {
+        withTempTree { tree in
+            let rules = tree.path("rules.yaml")
+            TestFile.write(rules, "mine")
+            TestFile.write(tree.path("table"), "/in IN_CREATE /bin/echo\n")
+            let program = Self.alight(tree, ["import", "incrontab", "table", "--output", "rules.yaml"])
+            #expect(program.exitStatus() == 1)
+            #expect(program.error.contains("error: cannot make 'rules.yaml': File exists\n    help: "))
+            #expect(Self.text(rules) == "mine")
+            let missing = Self.alight(tree, ["import", "incrontab", "nothing"])
+            #expect(missing.exitStatus() == 2)
+            #expect(missing.error.contains("error: cannot read 'nothing': No such file or directory"))
+            #expect(Self.alight(tree, ["new", "--output", "rules.yaml"]).exitStatus() == 1)
+            #expect(Self.text(rules) == "mine")
+        }
+    }
+
+    @Test func `a first rule runs`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let words = ["--event", "created", "--name", "mine", "--output", "rules.yaml"]
+            let made = Self.alight(tree, ["new", "in"] + words + ["--exec", "cp", "${path}", "copy"])
+            #expect(made.exitStatus() == 0)
+            let check = Self.alight(tree, ["check", "rules.yaml"])
+            #expect(check.output.contains("rule 'mine' (rules.yaml:3:5): created → exec"))
+            let program = Self.start(tree)
+            TestFile.write(tree.path("in/a"), "hello")
+            let copy = tree.path("copy")
+            #expect(Deadline.wait { Self.text(copy) == "hello" })
+            Self.end(program)
+        }
+    }
+
+    @Test(arguments: ["log", "copy", "move", "index"])
+    func `a first rule with a built-in handler is in order`(handler: String) {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let events = handler == "index" ? ["--event", "created", "--event", "modified", "--event", "deleted"] : []
+            let made = Self.alight(tree, ["new", "in", "--use", handler, "--output", "rules.yaml"] + events)
+            #expect(made.exitStatus() == 0)
+            let check = Self.alight(tree, ["check", "rules.yaml"])
+            #expect(check.exitStatus() == 0 && check.error.isEmpty, "\(check.error)")
+        }
+    }
+
+    @Test func `what is wrong with the words of alight new is said`() {
+        withTempTree { tree in
+            let event = Self.alight(tree, ["new", "--event", "cretaed"])
+            #expect(event.exitStatus() == 2)
+            #expect(event.error.contains("unknown event 'cretaed'\n    help: write 'created'"))
+            let handler = Self.alight(tree, ["new", "--use", "mvoe"])
+            #expect(handler.exitStatus() == 2 && handler.error.contains("help: "))
+            let both = Self.alight(tree, ["new", "--use", "log", "--exec", "cp"])
+            #expect(both.exitStatus() == 2 && both.error.contains("'--use' can't stand beside '--exec'"))
+        }
+    }
+}
