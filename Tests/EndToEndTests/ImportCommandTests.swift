@@ -107,14 +107,14 @@ struct ImportCommandTests {
     @Test func `a first rule runs`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
-            let words = ["--event", "created", "--name", "mine", "--output", "rules.yaml"]
-            let made = Self.alight(tree, ["new", "in"] + words + ["--exec", "cp", "${path}", "copy"])
+            let words = ["--event", "created", "--name", "mine", "--output", "rules.yaml", "--exec"]
+            let copy = tree.path("copy")
+            let made = Self.alight(tree, ["new", "in"] + words + ["cp", "${path}", copy.description])
             #expect(made.exitStatus() == 0)
             let check = Self.alight(tree, ["check", "rules.yaml"])
             #expect(check.output.contains("rule 'mine' (rules.yaml:3:5): created → exec"))
             let program = Self.start(tree)
             TestFile.write(tree.path("in/a"), "hello")
-            let copy = tree.path("copy")
             #expect(Deadline.wait { Self.text(copy) == "hello" })
             Self.end(program)
         }

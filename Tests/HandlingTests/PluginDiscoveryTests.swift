@@ -135,6 +135,10 @@ struct PluginDiscoveryTests {
             message: "'parameters.properties.to' uses 'oneOf', which Alight can't check",
             help: "the keys are \(ParameterSchema.keys.joined(separator: ", "))"),
         Case(
+            change: ["parameters": ["properties": ["n": ["type": "string", "x-alight": "output"]]]],
+            message: "'parameters.properties.n.x-alight' is 'output'",
+            help: "write 'destination', for a path that is written to"),
+        Case(
             change: ["parameters": ["properties": ["n": ["type": "integer", "default": "x"]]]],
             message: "'parameters.properties.n.default' doesn't fit: 'with' must be a whole number, not 'x'"),
         Case(

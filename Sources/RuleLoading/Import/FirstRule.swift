@@ -68,6 +68,7 @@ package struct FirstRule {
         case .exec(let words):
             return """
                     # What to do: a program and its arguments, without a shell. ${path} is the file, ${name} its name.
+                    # It works in an empty folder of its own, so write whole paths.
                     action:
                       exec: \(YAMLText.list(words))
                 """

@@ -34,7 +34,8 @@ package struct IncrontabImport {
                 "What differs for all of them: Alight tells of what is different on the disk. A file that is closed",
                 "unchanged, or that comes and goes at once, gives no event; several writes may be told as one. What a",
                 "command does to its own file does not start it again. Commands get HOME, LANG, PATH, TZ and ALIGHT_…",
-                "as environment, and run as the user who runs Alight, in the folder of this file.",
+                "as environment and the job in JSON on standard input, and run as the user who runs Alight, each in an",
+                "empty folder of its own.",
             ],
             defaults: [
                 ("hidden", "true", "incron tells of names with a leading dot"),

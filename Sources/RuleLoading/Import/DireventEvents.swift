@@ -1,0 +1,98 @@
+/// The events of a watcher.
+struct DireventEvents {
+    var mask = IncronMask("0")
+    var unknown: [String] = []
+    /// The generic event that is the only one.
+    private(set) var only: (name: String, number: Int)?
+    private var isCreationAlone = false
+
+    private static let generic: [(name: String, number: Int, bits: UInt32)] = [
+        ("create", 1, IncronMask.create | IncronMask.movedTo),
+        ("write", 2, IncronMask.writing),
+        ("attrib", 4, IncronMask.attrib),
+        ("delete", 8, IncronMask.delete | IncronMask.movedFrom),
+    ]
+
+    /// Without names all events are meant.
+    init(_ names: [String]) {
+        for name in names.isEmpty ? Self.generic.map(\.name) : names {
+            if let event = Self.generic.first(where: { $0.name == name }) {
+                mask.bits |= event.bits
+                only = names.count == 1 ? (event.name, event.number) : nil
+            } else {
+                let named = IncronMask("IN_\(name)")
+                if named.bits == 0 { unknown.append(name) }
+                mask.bits |= named.bits
+            }
+        }
+        isCreationAlone = names.contains("create") && !mask.has(IncronMask.writing) && !names.contains("MOVED_TO")
+    }
+
+    func words(ofFile isFile: Bool) -> [String] {
+        // A file that is replaced by one that is moved there was 'create', too, but so would every write be.
+        var mask = mask
+        // Of a file direvent tells 'delete' as of one in a folder.
+        if isFile, mask.has(IncronMask.delete | IncronMask.movedFrom) { mask.bits |= IncronMask.deleteSelf }
+        return mask.events(ofFile: isFile).filter { !isCreationAlone || $0 != "modified" }
+    }
+
+    /// A text with its macros: in a line for a shell all of them, else those outside of single quotes.
+    func pieces(of text: String, isShell: Bool = false, changes: inout [String]) -> [CommandPiece] {
+        var pieces: [CommandPiece] = []
+        var rest = text[...]
+        var isQuoted = false
+        var isDouble = false
+        while let character = rest.popFirst() {
+            if character == "\"", !isQuoted { isDouble.toggle() }
+            if character == "'", !isDouble, !isShell { isQuoted.toggle() }
+            if character == "\\", !isQuoted, !isShell, let next = rest.popFirst() {
+                pieces.append(.text("\\" + String(next)))
+                continue
+            }
+            guard character == "$", !isQuoted, let name = Self.macro(&rest) else {
+                pieces.append(.text(String(character)))
+                continue
+            }
+            pieces += value(of: name, changes: &changes)
+        }
+        return CommandPiece.joined(pieces)
+    }
+
+    /// The name behind a `$`, with or without braces; nil when there is none.
+    private static func macro(_ rest: inout Substring) -> String? {
+        func isName(_ character: Character) -> Bool {
+            character.isASCII && (character.isLetter || character.isNumber || character == "_")
+        }
+        let isBraced = rest.first == "{"
+        let name = (isBraced ? rest.dropFirst() : rest).prefix(while: isName)
+        guard let first = name.first, !first.isNumber else { return nil }
+        if isBraced {
+            guard rest.dropFirst(name.count + 1).first == "}" else { return nil }
+            rest = rest.dropFirst(name.count + 2)
+        } else {
+            rest = rest.dropFirst(name.count)
+        }
+        return String(name)
+    }
+
+    private func value(of name: String, changes: inout [String]) -> [CommandPiece] {
+        func note(_ text: String) { if !changes.contains(text) { changes.append(text) } }
+        switch name {
+        case "file": return [.name]
+        case "genev_name":
+            if let only { return [.text(only.name)] }
+            note("'$genev_name' is Alight's word, such as 'created'")
+            return [.event]
+        case "genev_code":
+            if let only { return [.text(String(only.number))] }
+            note("'$genev_code' is Alight's word, such as 'created', for there are no numbers")
+            return [.event]
+        case "sysev_name", "sysev_code":
+            note("'$\(name)' is Alight's word, such as 'created', for the kernel's event is not known")
+            return [.event]
+        default:
+            note("'$\(name)' is no macro, and left out, as direvent does")
+            return []
+        }
+    }
+}
