@@ -163,6 +163,8 @@ extension RuleSchema {
         SchemaKey(
             "stop", "Whether later rules see nothing of what this one takes.", SchemaForm.boolean, standard: false),
         SchemaKey(
+            "allow_loop", "Whether the rule may write what starts it again.", SchemaForm.boolean, standard: false),
+        SchemaKey(
             "tags", "Words by which 'alight run --tag' chooses rules.",
             SchemaForm.oneOrMore(
                 SchemaForm.text(minimum: 1, maximum: 64, pattern: "^(?!-)[A-Za-z0-9_.-]*$"), allowsNone: true),
