@@ -2,7 +2,7 @@
 
 SWIFT ?= swift
 # What each goal needs from Debian; installed by packaging/require when it is missing.
-BUILD_NEEDS = libsqlite3-dev libssl-dev libyaml-dev
+BUILD_NEEDS = libmagic-dev libpcre2-dev libsqlite3-dev libssl-dev libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
 # The protocol's bash example reads its answer with jq.
 TEST_NEEDS = $(RUN_NEEDS) bindfs jq

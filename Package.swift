@@ -43,6 +43,8 @@ let package = Package(
         // Layer 0: C.
         .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        .systemLibrary(name: "CLibMagic", pkgConfig: "libmagic", providers: [.apt(["libmagic-dev"])]),
+        .systemLibrary(name: "CLibPCRE2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .target(name: "CAlightLinux"),
         .target(name: "CRawInotify"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
@@ -52,15 +54,19 @@ let package = Package(
         layer("FileEvents"),
         layer("Globbing"),
         layer("PluginProtocol"),
+        layer("RegularExpressions", ["CLibPCRE2"]),
 
-        // Layer 2: hints, and when a path is finished.
+        // Layer 2: hints, when a path is finished, and what a file holds.
+        layer("ContentTypes", ["CLibMagic", "FileEvents"]),
         layer("FileWatching", ["CAlightLinux", "FileEvents"]),
         layer("RawInotify", ["CRawInotify", "FileEvents"]),
         layer("Settling", ["CAlightLinux", "FileEvents", heap]),
 
         // Layer 3: what to do when.
         layer("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Settling"]),
-        layer("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Settling"]),
+        layer(
+            "Rules",
+            ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Settling"]),
 
         // Layer 4: events for Swift programs; rules from YAML, jobs kept, actions done.
         layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
@@ -72,11 +78,15 @@ let package = Package(
             ]),
         layer(
             "RuleLoading",
-            ["CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling"]),
+            [
+                "CLibYAML", "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Rules",
+                "Settling",
+            ]),
         layer(
             "Handling",
             [
-                "CAlightLinux", "CLibCrypto", "FileEvents", "Globbing", "PluginProtocol", "Rules", "Settling", logging,
+                "CAlightLinux", "CLibCrypto", "ContentTypes", "FileEvents", "Globbing", "PluginProtocol", "Rules",
+                "Settling", logging,
             ]),
 
         // Layer 5: the pipeline.
@@ -131,7 +141,14 @@ let package = Package(
             name: "watch-raw", dependencies: ["FileEvents", "RawInotify"], path: "Tests/Support/watch-raw",
             swiftSettings: strict),
         tests("RawInotify", ["FileEvents", "RawInotify", "TestKit", "watch-raw"]),
-        tests("Rules", ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", "TestKit"]),
+        tests("RegularExpressions", ["RegularExpressions", "TestKit"]),
+        tests("ContentTypes", ["ContentTypes", "FileEvents", "TestKit"]),
+        tests(
+            "Rules",
+            [
+                "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Rules", "Settling",
+                "TestKit",
+            ]),
         tests(
             "Journaling",
             [
@@ -142,13 +159,13 @@ let package = Package(
             "Engine",
             [
                 "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
-                "Reconciling", "Rules", "Settling", "TestKit", logging,
+                "Reconciling", "RegularExpressions", "Rules", "Settling", "TestKit", logging,
             ]),
         tests(
             "RuleLoading",
             [
-                "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RuleLoading", "Rules", "Settling",
-                "TestKit",
+                "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "RuleLoading",
+                "Rules", "Settling", "TestKit",
             ],
             exclude: ["Golden"]),
         tests(

@@ -69,7 +69,8 @@ struct Attempt: Sendable {
         let started = DiskProbe.now()
         var parts = jobs.map(Part.init)
         for index in parts.indices {
-            if let early = lookAgain(&parts[index].job) ?? compareContent(&parts[index].job) { parts[index].end(early) }
+            let early = lookAgain(&parts[index].job) ?? ask(parts[index].job) ?? compareContent(&parts[index].job)
+            if let early { parts[index].end(early) }
         }
         for index in parts.indices where !parts[index].isOver { parts[index].hasBegun = true }
         runSteps(&parts)
@@ -217,10 +218,12 @@ struct Attempt: Sendable {
         job.event = job.event.withoutFollowingChange
         let facts = PlaceholderFacts(
             event: job.event, rule: rule.name, job: job.id.description, attempt: job.attempt, now: now,
-            stepOutputs: job.steps.map(\.outputs))
+            stepOutputs: job.steps.map(\.outputs),
+            captures: Captures(of: job.event.path, by: rule.condition?.certainExpressions ?? []))
         return Invocation(
             job: job, rule: rule.place, folder: rule.folder, maximumAttempts: rule.retry.attempts,
-            parameters: .object([:]), selection: FileSelection(filter: rule.filter, types: rule.types), facts: facts,
+            parameters: .object([:]),
+            selection: FileSelection(filter: rule.filter, types: rule.types, condition: rule.condition), facts: facts,
             timeout: timeout, batch: rule.batch?.files, steps: job.steps, stop: stop, log: log)
     }
 }

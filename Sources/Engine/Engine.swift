@@ -255,10 +255,10 @@ package final class Engine: Sendable {
     ) -> [Job] {
         guard !turn.isEmpty else { return [] }
         let jobs = dispatcher.admit(
-            turn.events.map { view, event in
-                Job(
-                    id: JobID(now: event.time), rule: ruleset.rules[view].name, event: event,
-                    mask: ruleset.rules[view].events)
+            turn.events.compactMap { view, event in
+                let rule = ruleset.rules[view]
+                guard rule.lets(event, log: log) else { return nil }
+                return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
             })
         journal.accept(jobs, turn.entries, now: now)
         return jobs

@@ -211,6 +211,7 @@ extension RuleDecoder {
             return nil
         }
         var errors = 0
+        noteCaptures(in: line, entry.value, isInShell: true)
         for token in PlaceholderScan.tokens(in: line) where errors < Self.errorsPerText {
             guard let help = ShellVariable.help(for: token.word) else { continue }
             errors += 1
@@ -227,6 +228,8 @@ enum ShellVariable {
     /// What to write for a placeholder; nil for a word that is none, and so the shell's own.
     static func help(for word: String) -> String? {
         if word.hasPrefix("env:") { return "write the value; of the environment a shell gets HOME, LANG, PATH and TZ" }
+        // `${1}` may be the shell's own; whether it is, `where` says.
+        if case .group = Placeholder(word: word) { return nil }
         return Placeholder(word: word).map { "write \(expression(for: $0))" }
     }
 
@@ -250,7 +253,7 @@ enum ShellVariable {
         case .inode: #""$(stat -c %i "$ALIGHT_PATH")""#
         case .mtime(let format): #""$(date -r "$ALIGHT_PATH" '+\#(format ?? "%FT%TZ")')""#
         case .now(let format): #""$(date '+\#(format ?? "%FT%TZ")')""#
-        case .type, .id, .stepOutput: "it as an argument of 'exec'"
+        case .type, .id, .stepOutput, .group, .namedGroup: "it as an argument of 'exec'"
         }
     }
 }

@@ -81,7 +81,7 @@ extension RuleDecoder {
     }
 
     /// The text with `~` and `${env:NAME}` replaced, what they bring taken literally.
-    private func expanded(_ text: String, _ node: YAMLNode) -> [UInt8]? {
+    func expanded(_ text: String, _ node: YAMLNode) -> [UInt8]? {
         guard text.utf8.count <= Self.maximumPathLength else {
             problems.error(
                 "the glob has \(text.utf8.count) bytes, but at most \(Self.maximumPathLength) are read", at: mark(node),

@@ -28,6 +28,8 @@ struct RuleDecoder {
     let problems: DiagnosticCollector
     /// Where the tree leaves something out, because YAML itself is wrong there; in rising order.
     let faults: [Int]
+    /// What actions ask of the groups of regular expressions.
+    let captures = CaptureLog()
 
     static let topKeys = ["rules", "defaults"]
     static let ruleKeys = [
@@ -35,6 +37,7 @@ struct RuleDecoder {
         "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content",
         "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout", "concurrency",
         "retry", "while_busy", "cooldown", "on_failure",
+        "where",
     ]
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]
@@ -108,14 +111,17 @@ struct RuleDecoder {
         let patterns = required("path", in: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf").map {
             self.patterns(from: $0, matchesHidden: isHidden)
         }
-        let steps = required("action", in: node, help: "add 'action:', such as 'action: log'").map {
-            self.steps(from: $0)
+        let (steps, captureUses) = captures.noted {
+            required("action", in: node, help: "add 'action:', such as 'action: log'").map { self.steps(from: $0) }
         }
         for step in steps ?? [] { checkLimits(of: step, events: events, types: types, settings: settings) }
         for step in settings.onFailure ?? [] {
             checkLimits(of: step, events: events, types: types, settings: settings, onFailure: true)
         }
         checkTypes(types, settings: settings)
+        if !settings.hasFaultyCondition {
+            checkCaptures(captureUses + settings.failureCaptures, condition: settings.condition)
+        }
         checkWhileBusy(settings)
         let formerly = node.entry("formerly").map { self.formerly($0, name: name) } ?? []
         let filter = PathFilter(
@@ -137,6 +143,7 @@ struct RuleDecoder {
         rule.cooldown = settings.cooldown ?? .zero
         rule.onFailure = settings.onFailure?.map(\.action) ?? []
         rule.catchUp = settings.catchUp ?? true
+        rule.condition = settings.condition
         rule.formerly = formerly.map(\.name)
         return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)
     }

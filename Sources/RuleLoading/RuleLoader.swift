@@ -14,6 +14,10 @@ package struct RuleLoader: Sendable {
         package var currentFolder: PathBytes
         /// Where `exec` looks for a program without a slash; what a plugin has as its PATH.
         package var programFolders: [String]
+        /// The number of a user of that name.
+        package var user: @Sendable (String) -> UInt32? = { Self.user(named: $0) }
+        /// The number of a group of that name.
+        package var group: @Sendable (String) -> UInt32? = { Self.group(named: $0) }
         /// Bytes; a larger file is refused unread.
         package var maximumFileSize: Int
 

@@ -46,6 +46,11 @@ struct RuleSettings {
     var whileBusy: Rule.WhileBusy?
     var cooldown: Duration?
     var onFailure: [DecodedStep]?
+    var condition: Condition?
+    /// Whether `where` was given and could not be read, which has been told.
+    var hasFaultyCondition = false
+    /// What `on_failure` asks of the groups of regular expressions.
+    var failureCaptures: [CaptureUse] = []
     /// The words in `events:` and `types:`, to point at.
     var eventWords: [(node: YAMLNode, mask: EventMask)] = []
     var typeWords: [(node: YAMLNode, types: Set<FileType>)] = []
@@ -58,6 +63,7 @@ struct RuleSettings {
         "enabled", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden", "depth", "events", "settle",
         "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content", "own_writes", "tail", "batch",
         "backend", "poll", "catch_up", "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure",
+        "where",
     ]
 
     /// These settings, and those of the other where these say nothing.
@@ -75,6 +81,9 @@ struct RuleSettings {
             timeout: timeout ?? other.timeout, concurrency: concurrency ?? other.concurrency,
             retry: retry ?? other.retry, whileBusy: whileBusy ?? other.whileBusy,
             cooldown: cooldown ?? other.cooldown, onFailure: onFailure ?? other.onFailure,
+            condition: condition ?? (hasFaultyCondition ? nil : other.condition),
+            hasFaultyCondition: hasFaultyCondition || (condition == nil && other.hasFaultyCondition),
+            failureCaptures: onFailure == nil ? other.failureCaptures : failureCaptures,
             eventWords: events == nil ? other.eventWords : eventWords,
             typeWords: types == nil ? other.typeWords : typeWords,
             treeMark: tree == nil ? other.treeMark : treeMark, tailMark: tail == nil ? other.tailMark : tailMark,
@@ -138,7 +147,13 @@ extension RuleDecoder {
         settings.concurrency = node.entry("concurrency").flatMap { integer($0, in: 1...1_024) }
         settings.retry = node.entry("retry").flatMap { retry($0) }
         settings.cooldown = node.entry("cooldown").flatMap { duration($0, allowsZero: true) }
-        settings.onFailure = node.entry("on_failure").map { steps(from: $0) }
+        (settings.onFailure, settings.failureCaptures) = captures.noted {
+            node.entry("on_failure").map { steps(from: $0) }
+        }
+        if let entry = node.entry("where") {
+            settings.condition = condition(entry)
+            settings.hasFaultyCondition = settings.condition == nil
+        }
         if let entry = node.entry("while_busy") {
             settings.whileBusy = choice(entry)
             settings.busyMark = mark(entry)

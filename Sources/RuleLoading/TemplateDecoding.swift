@@ -32,6 +32,7 @@ extension RuleDecoder {
                 start = text.utf8.index(text.startIndex, offsetBy: min(next, text.utf8.count))
             }
         }
+        noteCaptures(in: text, node)
         guard checkSteps(in: text, node, step: step), isComplete else { return nil }
         return Template(parts: parts)
     }

@@ -1,8 +1,5 @@
 /// Lengths of time as people write them: `0`, `500ms`, `2s`, `1.5h`, `1m30s`.
 package enum DurationText {
-    /// Longer is a mistake.
-    package static let maximum = Duration.seconds(365 * 86_400)
-
     /// The units, longest first, with their length in nanoseconds.
     private static let units: [(word: String, nanoseconds: Int64)] = [
         ("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000),
@@ -18,8 +15,28 @@ package enum DurationText {
 
     private static let form = "a duration is a number and a unit: 500ms, 2s, 10m, 1h, 1d"
 
+    /// `3d 4h`, `12m`, `0.5s`: the two largest units at most.
+    static func shown(_ duration: Duration) -> String {
+        if duration < .zero { return "-" + shown(.zero - duration) }
+        if duration < .seconds(1) { return "\(Int((duration / .milliseconds(1)).rounded(.down)))ms" }
+        var rest = duration.components.seconds
+        var parts: [String] = []
+        for (word, seconds) in [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)] as [(String, Int64)] {
+            if rest >= seconds { parts.append("\(rest / seconds)\(word)") } else if !parts.isEmpty { break }
+            rest %= seconds
+        }
+        return parts.prefix(2).joined(separator: " ")
+    }
+
     /// Reads a duration; several parts have their units in falling order.
-    package static func parse(_ text: String) throws(DurationProblem) -> Duration {
+    ///
+    /// - Parameters:
+    ///   - text: The text.
+    ///   - limit: How many days it may be at most.
+    /// - Returns: The duration.
+    /// - Throws: What is wrong first.
+    package static func parse(_ text: String, days limit: Int64 = 365) throws(DurationProblem) -> Duration {
+        let maximum = Duration.seconds(limit * 86_400)
         if text == "0" { return .zero }
         let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
         if text.hasPrefix("-") { throw DurationProblem("the duration '\(shown)' is negative", help: form) }
@@ -53,7 +70,8 @@ package enum DurationText {
             }
             lastUnit = index
             guard let length = number.multiplied(by: units[index].nanoseconds), total + length <= maximum else {
-                throw DurationProblem("the duration '\(shown)' is longer than 365 days", help: "write '365d' at most")
+                throw DurationProblem(
+                    "the duration '\(shown)' is longer than \(limit) days", help: "write '\(limit)d' at most")
             }
             total += length
         }

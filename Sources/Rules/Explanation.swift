@@ -23,6 +23,8 @@ package struct Explanation: Sendable {
         /// The root is there and no folder.
         case rootNotFolder(PathBytes, FileType)
         case disabled
+        /// A condition is against it, for that reason.
+        case condition(String)
     }
 
     /// Where the rule finds the path.
@@ -63,6 +65,8 @@ package struct Explanation: Sendable {
     /// Why the root is polled; nil when the kernel tells of changes, or when no root holds the path.
     package var polling: PollingReason?
     package var holds: [Hold]
+    /// Why it can't be told whether the rule's conditions hold; nil when it can.
+    package var untoldCondition: String?
 
     /// Whether the rule acts on the path.
     package var isTaken: Bool {
@@ -82,6 +86,10 @@ extension Explanation {
         package var root: @Sendable (PathBytes) -> DiskProbe.Sight
         /// Why a folder has to be polled; nil when the kernel tells of all that happens there.
         package var polling: @Sendable (PathBytes) -> PollingReason?
+        /// What the path holds; asked for only when a condition depends on it.
+        package var content: @Sendable () -> ConditionFacts.Content = { .untold("nobody has looked at its content") }
+        /// The time, against which ages are counted.
+        package var now = Timestamp(seconds: 0, nanoseconds: 0)
 
         package init(
             path: DiskProbe.Sight, writers: DiskProbe.Holders = .nobody, locks: DiskProbe.Holders = .nobody,
@@ -129,7 +137,10 @@ extension Explanation {
         polling = Self.polling(rule, root: place.root, path: path, sights)
         if let reason = Self.obstacle(rule, path, place, sights) ?? (isEnabled ? nil : .disabled) {
             verdict = .left(reason)
+        } else if case .fails(let reason) = Self.conditions(rule, path, place, sights) {
+            verdict = .left(.condition(reason))
         } else {
+            if case .untold(let reason) = Self.conditions(rule, path, place, sights) { untoldCondition = reason }
             verdict = .taken(place)
             holds = Self.holds(rule, sights, isPolled: polling != nil)
         }
@@ -155,6 +166,22 @@ extension Explanation {
         case .absent: break
         }
         return rule.events.subtracting(.lifecycle).isEmpty ? .noEvents : nil
+    }
+
+    /// Whether the rule's conditions hold at this moment.
+    private static func conditions(
+        _ rule: Rule, _ path: PathBytes, _ place: Place, _ sights: Sights
+    ) -> ConditionAnswer {
+        // A unit is judged by its own facts, which nobody has looked at here.
+        guard let condition = rule.condition, place.unit == nil else { return .holds }
+        var facts = ConditionFacts(path: path, root: place.root, snapshot: nil, now: sights.now)
+        if case .present(let snapshot) = sights.path { facts.snapshot = snapshot }
+        var answer = condition.answer(facts)
+        if answer == .needsContent {
+            facts.content = facts.snapshot == nil ? .untold("there is nothing to look at") : sights.content()
+            answer = condition.answer(facts)
+        }
+        return answer
     }
 
     private static func polling(

@@ -11,6 +11,10 @@ package enum Placeholder: Sendable, Hashable {
     case now(format: String?)
     /// `${steps.N.outputs.M}`: the M-th output of the N-th step of the list, both from 0.
     case stepOutput(step: Int, output: Int)
+    /// `${1}` to `${99}`: what a group of a regular expression took.
+    case group(Int)
+    /// `${match.NAME}`: the same by name.
+    case namedGroup(String)
 
     private static let plain: [String: Placeholder] = [
         "path": .path, "name": .name, "stem": .stem, "extension": .extension, "directory": .directory,
@@ -33,11 +37,27 @@ package enum Placeholder: Sendable, Hashable {
             self = .now(format: String(word.dropFirst(4)))
             return
         }
+        if let number = Self.index(word[...]), word.first != "0", number < 100 {
+            self = .group(number)
+            return
+        }
+        if word.hasPrefix("match."), word.utf8.count > 6 {
+            self = .namedGroup(String(word.dropFirst(6)))
+            return
+        }
         let parts = word.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 4, parts[0] == "steps", parts[2] == "outputs",
             let step = Self.index(parts[1]), let output = Self.index(parts[3])
         else { return nil }
         self = .stepOutput(step: step, output: output)
+    }
+
+    /// Whether it is what a group of a regular expression took.
+    package var isCapture: Bool {
+        switch self {
+        case .group, .namedGroup: true
+        default: false
+        }
     }
 
     /// A number of digits alone; `Int` would take a sign too.
@@ -47,7 +67,7 @@ package enum Placeholder: Sendable, Hashable {
 
     /// The words that a rules file may use, for messages.
     package static var words: [String] {
-        plain.keys.sorted() + ["mtime:FORMAT", "now:FORMAT", "env:NAME", "steps.N.outputs.0"]
+        plain.keys.sorted() + ["mtime:FORMAT", "now:FORMAT", "env:NAME", "steps.N.outputs.0", "1", "match.NAME"]
     }
 }
 
@@ -60,9 +80,12 @@ package struct PlaceholderFacts: Sendable {
     package var now: Timestamp
     /// The outputs of the steps before.
     package var stepOutputs: [[PathBytes]]
+    /// What the groups of the rule's regular expressions took.
+    package var captures: Captures
 
     package init(
-        event: FileEvent, rule: String, job: String, attempt: Int, now: Timestamp, stepOutputs: [[PathBytes]] = []
+        event: FileEvent, rule: String, job: String, attempt: Int, now: Timestamp, stepOutputs: [[PathBytes]] = [],
+        captures: Captures = Captures()
     ) {
         self.event = event
         self.rule = rule
@@ -70,6 +93,7 @@ package struct PlaceholderFacts: Sendable {
         self.attempt = attempt
         self.now = now
         self.stepOutputs = stepOutputs
+        self.captures = captures
     }
 
     /// The value as bytes; empty for a fact that the event does not have.
@@ -100,6 +124,8 @@ package struct PlaceholderFacts: Sendable {
         case .stepOutput(let step, let output):
             guard step < stepOutputs.count, output < stepOutputs[step].count else { return [] }
             return stepOutputs[step][output].bytes
+        case .group(let number): return captures.numbered[number] ?? []
+        case .namedGroup(let name): return captures.named[name] ?? []
         }
     }
 

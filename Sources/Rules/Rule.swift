@@ -96,6 +96,8 @@ package struct Rule: Sendable {
     package var catchUp = true
     /// Names that the rule had before: what is known under them is the rule's.
     package var formerly: [String] = []
+    /// What has to hold of a file besides: `where:`.
+    package var condition: Condition?
 
     package init(
         name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil, filter: PathFilter,

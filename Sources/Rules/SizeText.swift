@@ -23,6 +23,16 @@ package enum SizeText {
         guard bytes < 1e15 else { throw SizeProblem("the size '\(shown)' is too large", help: form) }
         return Int(bytes)
     }
+
+    /// `300 B`, `1.5 KB`: three decimals at most, and as many bytes as there are where they would hide something.
+    static func shown(_ bytes: UInt64) -> String {
+        guard let unit = units.prefix(4).last(where: { Double(bytes) >= $0.bytes }), unit.bytes > 1 else {
+            return "\(bytes) B"
+        }
+        let value = (Double(bytes) / unit.bytes * 1_000).rounded() / 1_000
+        guard value * unit.bytes == Double(bytes) else { return "\(bytes) B" }
+        return value == value.rounded() ? "\(Int(value)) \(unit.word)" : "\(value) \(unit.word)"
+    }
 }
 
 /// What is wrong with a size, as the two halves of a diagnostic.

@@ -1,3 +1,5 @@
+import FileEvents
+
 /// A text with placeholders, parsed once when rules load.
 ///
 /// Expansion works on bytes and yields exactly one string however odd the
@@ -83,13 +85,27 @@ package struct Template: Sendable, Hashable {
     }
 
     /// The bytes with each placeholder replaced by its value.
+    ///
+    /// What a group of a regular expression took never makes a `.` or `..` of a
+    /// component: it would lead a path into another folder, which no name of a file may.
+    /// Such a component becomes `_` or `__`.
     package func expanded(with facts: PlaceholderFacts) -> [UInt8] {
         var bytes: [UInt8] = []
+        var captures: [Range<Int>] = []
         for part in parts {
             switch part {
             case .literal(let literal): bytes += literal
-            case .placeholder(let placeholder): bytes += facts.value(of: placeholder)
+            case .placeholder(let placeholder):
+                let start = bytes.count
+                bytes += facts.value(of: placeholder)
+                if placeholder.isCapture { captures.append(start..<bytes.count) }
             }
+        }
+        for capture in captures {
+            let start = bytes[..<capture.lowerBound].lastIndex(of: .slash).map { $0 + 1 } ?? 0
+            let end = bytes[capture.upperBound...].firstIndex(of: .slash) ?? bytes.count
+            guard (1...2).contains(end - start), bytes[start..<end].allSatisfy({ $0 == .dot }) else { continue }
+            for index in start..<end { bytes[index] = UInt8(ascii: "_") }
         }
         return bytes
     }

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import Handling
 import Rules
 import Settling
 
@@ -9,6 +10,8 @@ struct AppliedFiles {
     private(set) var paths: [PathBytes] = []
     /// What is wrong with what was named.
     private(set) var problems: [(message: String, help: String)] = []
+    /// The files that the rule's conditions leave, and why.
+    private(set) var left: [(path: PathBytes, reason: String)] = []
     private var seen: Set<PathBytes> = []
     private let rule: Rule
 
@@ -34,8 +37,10 @@ struct AppliedFiles {
                     ))
             case .present(let snapshot):
                 let isTaken = rule.root(taking: known) != nil && rule.types.contains(snapshot.type)
-                if isTaken {
+                if isTaken, isForced {
                     add(known)
+                } else if isTaken {
+                    addIfAdmitted(known, snapshot)
                 } else if snapshot.type == .directory, !isForced || !rule.types.contains(.directory) {
                     addAll(below: known)
                 } else if isForced {
@@ -51,6 +56,16 @@ struct AppliedFiles {
         }
     }
 
+    /// Adds a file for which the rule's conditions hold; a look at its content may take its time.
+    private mutating func addIfAdmitted(_ path: PathBytes, _ snapshot: Snapshot) {
+        guard let condition = rule.condition, let root = rule.root(taking: path) else { return add(path) }
+        switch condition.answerNow(path, root: root, snapshot: snapshot) {
+        case .fails(let reason), .untold(let reason):
+            if seen.insert(path).inserted { left.append((path, reason)) }
+        case .holds, .needsContent: add(path)
+        }
+    }
+
     private mutating func add(_ path: PathBytes) {
         if seen.insert(path).inserted { paths.append(path) }
     }
@@ -63,7 +78,9 @@ struct AppliedFiles {
             for name in Self.names(in: folder, &problems).sorted() {
                 let path = folder.appending(name.bytes)
                 guard case .present(let snapshot) = DiskProbe.look(at: path) else { continue }
-                if rule.types.contains(snapshot.type), rule.root(taking: path) != nil { add(path) }
+                if rule.types.contains(snapshot.type), rule.root(taking: path) != nil {
+                    addIfAdmitted(path, snapshot)
+                }
                 // A folder that is above the rule's root may hold it.
                 if snapshot.type == .directory,
                     rule.reaches(below: path) || rule.roots.contains(where: { $0.isInside(path) })

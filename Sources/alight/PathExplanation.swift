@@ -2,6 +2,7 @@ import FileEvents
 import FileWatching
 import Foundation
 import Globbing
+import Handling
 import PluginProtocol
 import Rules
 import Settling
@@ -27,6 +28,8 @@ struct PathExplanation {
             path: sight, folder: { DiskProbe.look(at: $0) },
             root: { DiskProbe.look(at: DiskProbe.resolve($0) ?? $0) },
             polling: { PollingReason.untoldFileSystem(of: $0) })
+        sights.content = { ConditionFacts.Content(lookingAt: path) }
+        sights.now = DiskProbe.now()
         if case .present(let snapshot) = sight, snapshot.type == .file {
             sights.writers = DiskProbe.writers(of: path)
             if rules.contains(where: { $0.settle.locks == .wait }) { sights.locks = DiskProbe.locks(of: path) }
@@ -97,6 +100,9 @@ extension PathExplanation {
             facts.append("told of: \(EventSpelling.words(of: rule.events).joined(separator: ", "))")
             facts.append("settled: \(explanation.settling)")
             for hold in explanation.holds { facts.append("now: \(hold.words)") }
+            if let reason = explanation.untoldCondition {
+                facts.append("whether 'where' holds can't be told: \(Display.text(reason))")
+            }
             if rule.existing == .ignore {
                 facts.append("not told of what is there already when a run starts ('existing: ignore')")
             }
@@ -184,6 +190,7 @@ extension Explanation {
                 "name a folder in front of the first wildcard of 'path'"
             )
         case .disabled: return ("the rule is disabled", "set 'enabled: true'")
+        case .condition(let reason): return ("'where' does not hold: \(Display.text(reason))", nil)
         }
     }
 
@@ -270,6 +277,7 @@ extension Explanation {
             "writers": .string(rule.settle.writers.rawValue), "locks": .string(rule.settle.locks.rawValue),
             "existing": .string(rule.existing.rawValue), "held_by": .array(holds.map { .string($0.rawValue) }),
         ]
+        if let reason = untoldCondition { object["where_untold"] = .string(reason) }
         if isPolled { object["poll_ms"] = .number(rule.pollInterval / .milliseconds(1)) }
         if case .fileSystem(let name) = polling { object["file_system"] = .string(name) }
         if let stable = rule.settle.stable(isPolled: isPolled) {
@@ -302,6 +310,7 @@ extension Explanation.Reason {
         case .rootMissing: "root_missing"
         case .rootNotFolder: "root_not_a_folder"
         case .disabled: "disabled"
+        case .condition: "where"
         }
     }
 }

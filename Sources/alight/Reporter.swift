@@ -157,7 +157,8 @@ struct Reporter: Sendable {
 
     private func attempt(_ report: AttemptReport) {
         switch format {
-        case .text: Output.standard.write(Self.line(report, hasColor: Output.standard.hasColor))
+        case .text:
+            if !report.isLeft { Output.standard.write(Self.line(report, hasColor: Output.standard.hasColor)) }
         case .json: Output.standard.write(Self.json(Self.object(report)))
         }
     }
@@ -165,7 +166,9 @@ struct Reporter: Sendable {
     /// One line for people, and one object for each event.
     private func batch(_ reports: [AttemptReport]) {
         switch format {
-        case .text: Output.standard.write(Self.line(reports, hasColor: Output.standard.hasColor))
+        case .text:
+            let told = reports.filter { !$0.isLeft }
+            if !told.isEmpty { Output.standard.write(Self.line(told, hasColor: Output.standard.hasColor)) }
         case .json:
             for report in reports {
                 var object = Self.object(report)
@@ -286,4 +289,9 @@ struct Reporter: Sendable {
         let length = strftime(&buffer, buffer.count, "%H:%M:%S", &parts)
         return String(decoding: buffer[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
+}
+
+extension AttemptReport {
+    /// Whether a condition left the file: as little news as a file that the path leaves.
+    fileprivate var isLeft: Bool { state == .skipped && outcome.code == "where" }
 }

@@ -41,7 +41,7 @@ struct DocumentationTests {
             "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree",
             "hidden", "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing",
             "same_content", "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action",
-            "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure", "defaults",
+            "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure", "where", "defaults",
         ] {
             #expect(Self.reference.contains("`\(key)`"), "\(key) is not described")
             #expect(examples.contains("\(key):"), "\(key) has no example")

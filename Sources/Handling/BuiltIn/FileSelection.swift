@@ -1,16 +1,20 @@
 package import FileEvents
 import Glibc
 package import Globbing
+package import Rules
 import Settling
 
-/// The files that a rule takes: which it is, by name and type.
+/// The files that a rule takes: which it is, by name, type and conditions.
 package struct FileSelection: Sendable, Hashable {
     package var filter: PathFilter
     package var types: Set<FileType>
+    /// A file of which nobody can tell whether it holds is none of the rule's.
+    package var condition: Condition?
 
-    package init(filter: PathFilter, types: Set<FileType>) {
+    package init(filter: PathFilter, types: Set<FileType>, condition: Condition? = nil) {
         self.filter = filter
         self.types = types
+        self.condition = condition
     }
 
     /// How a listing ended.
@@ -29,7 +33,9 @@ package struct FileSelection: Sendable, Hashable {
 
     /// Lists what there is, in no order; links are followed to a root, and not below it.
     ///
-    /// - Parameter isStopped: Asked for each folder.
+    /// With a condition on the content each file is looked into for which all else holds.
+    ///
+    /// - Parameter isStopped: Asked for each folder, and for each file of which a condition is asked.
     /// - Returns: What was found, with the root by which it is taken.
     func list(isStopped: () -> Bool) -> Ending {
         var found: [(path: PathBytes, root: PathBytes, snapshot: Snapshot)] = []
@@ -49,9 +55,16 @@ package struct FileSelection: Sendable, Hashable {
                     guard holder != nil || reaches, case .present(let snapshot) = DiskProbe.look(at: path) else {
                         return
                     }
-                    if let holder, types.contains(snapshot.type) { found.append((path, holder, snapshot)) }
+                    if let holder, types.contains(snapshot.type),
+                        condition.map({ !isStopped() && $0.answerNow(path, root: holder, snapshot: snapshot) == .holds }
+                        )
+                            ?? true
+                    {
+                        found.append((path, holder, snapshot))
+                    }
                     if reaches, snapshot.type == .directory { pending.append(path) }
                 }
+                if isStopped() { return .stopped }
                 let isGone = error == ENOENT || error == ENOTDIR || error == ELOOP
                 if folder == root, !isGone { hasRoot = true }
                 if error != 0, folder == root || !isGone { unseen.append((folder, error)) }

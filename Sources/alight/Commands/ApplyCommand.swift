@@ -16,7 +16,7 @@ struct ApplyCommand: ParsableCommand {
         abstract: "Run a rule for files now, whatever it is told of otherwise.",
         discussion: """
             The rule's 'events' and 'existing' don't count, and nothing is waited for. Of a folder all files below \
-            are taken that the rule takes. A running Alight does the work, with the rules that it has loaded; then \
+            are taken that the rule takes; what its 'where' leaves is told. A running Alight does the work, with the rules that it has loaded; then \
             Ctrl-C ends the following and not the jobs. Without one it is done here, and Ctrl-C leaves the rest to \
             the next 'alight run'.
 
@@ -31,7 +31,7 @@ struct ApplyCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("Files, or folders of them.", valueName: "path"))
     var paths: [String]
 
-    @Flag(help: "Also take files that are named here and that the rule leaves.")
+    @Flag(help: "Also take files that are named here and that the rule leaves, by its path or its 'where'.")
     var force = false
 
     @Option(help: ArgumentHelp("Most actions at once, where no Alight runs.", valueName: "n"))
@@ -61,6 +61,9 @@ struct ApplyCommand: ParsableCommand {
         }
         let files = AppliedFiles(named, rule: rule, isForced: force)
         for problem in files.problems { Output.error.write("error: \(problem.message)\n    help: \(problem.help)") }
+        for (path, reason) in files.left {
+            Output.error.write("'where' leaves '\(Display.path(path))': \(Display.text(reason))")
+        }
         guard !files.paths.isEmpty else {
             if files.problems.isEmpty {
                 Output.error.write("the rule '\(Display.text(rule.name))' takes none of the files there")

@@ -1,0 +1,30 @@
+import ContentTypes
+package import FileEvents
+import Glibc
+package import Rules
+import Settling
+
+extension ConditionFacts.Content {
+    /// Looks at a file; blocks for as long as its file system does.
+    package init(lookingAt path: PathBytes) {
+        switch ContentType.find(at: path) {
+        case .type(let type): self = .type(type)
+        case .absent: self = .untold("it was gone before its content was looked at")
+        case .notRegular: self = .untold("it is no regular file any more")
+        case .unreadable(let errno):
+            self = .untold("its content can't be read: \(String(cString: strerror(errno)))")
+        case .failed(let reason): self = .untold("its content type can't be told: \(reason)")
+        }
+    }
+}
+
+extension Condition {
+    /// Works the condition out for a file that is there now; it looks at the content if all depends on that.
+    package func answerNow(_ path: PathBytes, root: PathBytes, snapshot: Snapshot) -> ConditionAnswer {
+        var facts = ConditionFacts(path: path, root: root, snapshot: snapshot, now: DiskProbe.now())
+        let answer = answer(facts)
+        guard answer == .needsContent else { return answer }
+        facts.content = ConditionFacts.Content(lookingAt: path)
+        return self.answer(facts)
+    }
+}

@@ -1,0 +1,85 @@
+import RegularExpressions
+import Rules
+
+/// A placeholder for what a group of a regular expression took, as it stands in an action.
+struct CaptureUse {
+    var word: String
+    var range: Range<Int>
+    /// Whether it stands in a line for the shell, to which `${1}` may be its own.
+    var isInShell: Bool
+}
+
+/// Gathers such placeholders while actions are read; whether they have a value, `where` says.
+final class CaptureLog {
+    private(set) var uses: [CaptureUse] = []
+
+    func note(_ use: CaptureUse) { uses.append(use) }
+
+    /// What is noted while the closure runs.
+    func noted<Value>(during body: () -> Value) -> (Value, [CaptureUse]) {
+        let before = uses.count
+        let value = body()
+        return (value, Array(uses[before...]))
+    }
+}
+
+extension RuleDecoder {
+    /// Notes the placeholders of a text that stand for groups.
+    func noteCaptures(in text: String, _ node: YAMLNode, isInShell: Bool = false) {
+        guard text.contains("${") else { return }
+        for token in PlaceholderScan.tokens(in: text) where Placeholder(word: token.word)?.isCapture == true {
+            captures.note(
+                CaptureUse(
+                    word: token.word, range: mark(node, offset: token.range.lowerBound, length: token.range.count),
+                    isInShell: isInShell))
+        }
+    }
+
+    /// Tells of placeholders for groups that are not there, or that need not have a value.
+    func checkCaptures(_ uses: [CaptureUse], condition: Condition?) {
+        let certain = condition?.certainExpressions ?? []
+        let all = condition?.expressions ?? []
+        for use in uses {
+            guard let placeholder = Placeholder(word: use.word) else { continue }
+            let hasGroup = certain.contains { placeholder.isIn($0) }
+            if use.isInShell {
+                // Numbers are a shell's own parameters, too.
+                if hasGroup {
+                    problems.error(
+                        "'shell' takes no placeholders, and '${\(escaped(use.word, limit: 80))}' is one", at: use.range,
+                        help: "write 'exec: [sh, -c, LINE, sh, \"${\(use.word)}\"]', and \"$1\" in the line")
+                }
+                continue
+            }
+            guard !hasGroup else { continue }
+            problems.error(
+                "'${\(escaped(use.word, limit: 80))}' is no group of a 'regex' in 'where'", at: use.range,
+                help: Self.help(for: placeholder, certain: certain, all: all))
+        }
+    }
+
+    private static func help(
+        for placeholder: Placeholder, certain: [RegularExpression], all: [RegularExpression]
+    ) -> String {
+        if all.isEmpty { return "add 'where: { regex: … }' with '(…)' in it, or write '$${' for a literal '${'" }
+        if certain.isEmpty || all.contains(where: { placeholder.isIn($0) }) {
+            return "a 'regex' below 'any' or 'not' need not have matched; write it beside them"
+        }
+        let words = certain.flatMap { expression in
+            (1..<(expression.groupCount + 1)).map(String.init) + expression.names.keys.sorted().map { "match.\($0)" }
+        }
+        if words.isEmpty { return "the 'regex' has no group: put '(' and ')' round what is meant" }
+        return "the groups are \(words.map { "${\($0)}" }.joined(separator: ", "))"
+    }
+}
+
+extension Placeholder {
+    /// Whether the expression has the group.
+    fileprivate func isIn(_ expression: RegularExpression) -> Bool {
+        switch self {
+        case .group(let number): number <= expression.groupCount
+        case .namedGroup(let name): expression.names[name] != nil
+        default: true
+        }
+    }
+}

@@ -1,0 +1,216 @@
+import FileEvents
+import Glibc
+import Globbing
+import RegularExpressions
+import Rules
+
+// The values of single conditions.
+extension RuleDecoder {
+    // MARK: - Numbers
+
+    func sizeValue(_ text: String) throws(ComparisonText.Problem) -> UInt64 {
+        do throws(SizeProblem) {
+            return UInt64(try SizeText.parse(text))
+        } catch {
+            throw ComparisonText.Problem(message: error.message, help: error.help)
+        }
+    }
+
+    /// Files are older than anything that Alight waits for: a century is the most.
+    func ageValue(_ text: String) throws(ComparisonText.Problem) -> Duration {
+        do throws(DurationProblem) {
+            return try DurationText.parse(text, days: 36_500)
+        } catch {
+            if Int(text) != nil {
+                throw ComparisonText.Problem(
+                    message: "the duration '\(text)' has no unit", help: "write one, such as '\(text)d' for days")
+            }
+            throw ComparisonText.Problem(message: error.message, help: error.help)
+        }
+    }
+
+    func depthValue(_ text: String) throws(ComparisonText.Problem) -> Int {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+            let depth = Int(text), depth <= 1_000
+        else {
+            throw ComparisonText.Problem(
+                message: "\(quoted(text)) is no depth", help: "write how many folders are above the file, 0 to 1000")
+        }
+        return depth
+    }
+
+    // MARK: - Content types
+
+    /// What people write for content types.
+    private static let mediaSynonyms = [
+        "pdf": "application/pdf", "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif",
+        "webp": "image/webp", "svg": "image/svg+xml", "zip": "application/zip", "json": "application/json",
+        "txt": "text/plain", "html": "text/html", "csv": "text/csv", "mp3": "audio/mpeg", "mp4": "video/mp4",
+        "image": "image/*", "images": "image/*", "video": "video/*", "audio": "audio/*", "text": "text/*",
+        "directory": "inode/directory", "folder": "inode/directory", "empty": "inode/x-empty",
+        "image/jpg": "image/jpeg", "image/svg": "image/svg+xml", "audio/mp3": "audio/mpeg",
+        "application/x-pdf": "application/pdf", "application/x-zip-compressed": "application/zip",
+    ]
+
+    func mediaPattern(_ text: String, _ node: YAMLNode) -> Condition.MediaPattern? {
+        let lower = text.lowercased()
+        let parts = lower.split(separator: "/", omittingEmptySubsequences: false)
+        let isWord = { (part: Substring) in
+            !part.isEmpty
+                && part.utf8.allSatisfy {
+                    ("a"..."z").contains(Unicode.Scalar($0)) || ("0"..."9").contains(Unicode.Scalar($0))
+                        || "!#$&-^_.+".utf8.contains($0)
+                }
+        }
+        let isPattern = parts.count == 2 && parts.allSatisfy { $0 == "*" || isWord($0) }
+        if let meant = Self.mediaSynonyms[lower] {
+            problems.error(
+                isPattern ? "no file has the content type \(quoted(text))" : "\(quoted(text)) is no content type",
+                at: mark(node), help: "write '\(meant)'")
+            return nil
+        }
+        guard isPattern else {
+            let help =
+                lower.contains(";")
+                ? "leave out what follows the ';'"
+                : text.contains("*")
+                    ? "write 'TYPE/*' for all of a type, such as image/*"
+                    : "write TYPE/SUBTYPE, as `file --mime-type` says it, such as application/pdf or image/*"
+            problems.error("\(quoted(text)) is no content type", at: mark(node), help: help)
+            return nil
+        }
+        return Condition.MediaPattern(
+            type: parts[0] == "*" ? nil : String(parts[0]), subtype: parts[1] == "*" ? nil : String(parts[1]))
+    }
+
+    // MARK: - Owners
+
+    func owner(_ text: String, _ node: YAMLNode) -> Condition.Owner? {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        let group = parts.count == 2 ? String(parts[1]) : ""
+        guard !(parts[0].isEmpty && group.isEmpty) else {
+            problems.error(
+                "\(quoted(text)) names nobody", at: mark(node), help: "write 'USER', 'USER:GROUP' or ':GROUP'")
+            return nil
+        }
+        var uid: UInt32?
+        var gid: UInt32?
+        if !parts[0].isEmpty {
+            uid = UInt32(parts[0]) ?? surroundings.user(String(parts[0]))
+            if uid == nil {
+                problems.error(
+                    "there is no user \(quoted(parts[0]))", at: mark(node),
+                    help: "write a user of this machine, or the number of one")
+                return nil
+            }
+        }
+        if !group.isEmpty {
+            gid = UInt32(group) ?? surroundings.group(group)
+            if gid == nil {
+                problems.error(
+                    "there is no group \(quoted(group))", at: mark(node),
+                    help: "write a group of this machine, or the number of one")
+                return nil
+            }
+        }
+        return Condition.Owner(uid: uid, gid: gid, text: text)
+    }
+
+    // MARK: - Globs and regular expressions
+
+    /// A glob for the last component.
+    func nameGlob(_ text: String, _ node: YAMLNode) -> Glob? {
+        guard checkIsGlob(text, node, key: "name") else { return nil }
+        guard !text.contains("/") else {
+            problems.error(
+                "\(quoted(text)) holds '/', and 'name' is the last part of a path alone", at: mark(node),
+                help: "write 'path' for the path below the root")
+            return nil
+        }
+        return glob(Array(text.utf8), written: text, node)
+    }
+
+    /// A glob for the path below the root, or an absolute one.
+    func conditionGlob(_ text: String, _ node: YAMLNode) -> Glob? {
+        guard checkIsGlob(text, node, key: "path"), let pattern = expanded(text, node) else { return nil }
+        return glob(pattern, written: text, node)
+    }
+
+    /// Hidden names are matched: whether they are taken at all, `path` of the rule has decided.
+    private func glob(_ pattern: [UInt8], written text: String, _ node: YAMLNode) -> Glob? {
+        do throws(GlobError) {
+            return try Glob(pattern, options: Glob.Options(matchesHidden: true))
+        } catch {
+            let offset = max(0, text.utf8.count - (pattern.count - error.offset))
+            problems.error(error.message, at: mark(node, offset: offset, length: 1), help: error.help)
+            return nil
+        }
+    }
+
+    /// Tells of a regular expression where a glob belongs.
+    private func checkIsGlob(_ text: String, _ node: YAMLNode, key: String) -> Bool {
+        let isAnchored = text.hasPrefix("^") || (text.hasSuffix("$") && !text.hasSuffix(#"\$"#))
+        let hasClass = [#"\d"#, #"\w"#, #"\s"#, #"\D"#, #"\W"#, #"\S"#, "(?", ".*\\."].contains { text.contains($0) }
+        guard isAnchored || hasClass else { return true }
+        let literal = text.hasPrefix("^") ? #"; for a literal '^' write '\^'"# : ""
+        let help =
+            key == "name"
+            ? "write 'regex: \(doubleQuoted(text))'" : "write a glob, such as '2026/**', and 'regex' for the name alone"
+        problems.error(
+            "\(quoted(text)) is a regular expression, and '\(key)' takes globs", at: mark(node),
+            help: help + literal)
+        return false
+    }
+
+    func regex(_ entry: YAMLNode.Entry) -> Condition? {
+        guard entry.value.elements == nil else {
+            reportType(
+                entry, "a string", help: "write one expression with '|' for alternatives, or 'any' or 'all'")
+            return nil
+        }
+        guard let text = text(entry, help: #"write a regular expression, such as '^IMG_(\d+)'"#) else { return nil }
+        guard !text.isEmpty else {
+            problems.error("'regex' is empty", at: mark(entry), help: "remove it: it matches every name")
+            return nil
+        }
+        do throws(RegularExpressionError) {
+            return .regex(try RegularExpression(text))
+        } catch {
+            // A quantifier with nothing in front is how globs begin.
+            let isGlob = text.hasPrefix("*") || text.hasPrefix("?") || text.contains("*.{")
+            let help =
+                isGlob && (try? Glob(text)) != nil
+                ? "'\(escaped(text, limit: 80))' is a glob: write 'name: \(doubleQuoted(text))'"
+                : "write it as PCRE2 has it; '\\' in front of a character takes it as it is"
+            problems.error(
+                "the regex \(quoted(text)) is wrong: \(error.message)",
+                at: mark(entry.value, offset: max(0, min(error.offset, text.utf8.count - 1)), length: 1), help: help)
+            return nil
+        }
+    }
+
+    private func doubleQuoted(_ text: String) -> String {
+        "\"" + escaped(text, limit: 80).replacing(#"\"#, with: #"\\"#).replacing("\"", with: #"\""#) + "\""
+    }
+}
+
+extension RuleLoader.Surroundings {
+    /// The number of a user of this machine.
+    package static func user(named name: String) -> UInt32? {
+        var record = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 1 << 16)
+        guard getpwnam_r(name, &record, &buffer, buffer.count, &found) == 0 else { return nil }
+        return found?.pointee.pw_uid
+    }
+
+    /// The number of a group of this machine.
+    package static func group(named name: String) -> UInt32? {
+        var record = Glibc.group()
+        var found: UnsafeMutablePointer<Glibc.group>?
+        // A group may have many members, all of which go into the buffer.
+        var buffer = [CChar](repeating: 0, count: 1 << 20)
+        guard getgrnam_r(name, &record, &buffer, buffer.count, &found) == 0 else { return nil }
+        return found?.pointee.gr_gid
+    }
+}

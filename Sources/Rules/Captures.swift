@@ -1,0 +1,54 @@
+package import FileEvents
+package import RegularExpressions
+
+/// What the groups of a rule's regular expressions took of a name: the values of `${1}` and `${match.NAME}`.
+package struct Captures: Sendable, Hashable {
+    /// By the numbers of groups, from 1.
+    package var numbered: [Int: [UInt8]] = [:]
+    package var named: [String: [UInt8]] = [:]
+
+    package init() {}
+
+    /// Searches a path's last component.
+    ///
+    /// Of several expressions that have a group of the same number or name, the
+    /// first counts. A group that took no part has no value.
+    package init(of path: PathBytes, by expressions: [RegularExpression]) {
+        let name = path.lastComponent
+        for expression in expressions.reversed() {
+            guard case .found(let match) = expression.search(name) else { continue }
+            for number in 0..<match.groups.count where number > 0 {
+                numbered[number] = Self.safe(match.groups[number] ?? [])
+            }
+            for (word, numbers) in expression.names {
+                named[word] = Self.safe(numbers.lazy.compactMap { match.groups[$0] }.first ?? [])
+            }
+        }
+    }
+
+    /// A name is never `.` or `..`, which would lead a path elsewhere, but a part of one may be.
+    private static func safe(_ capture: [UInt8]) -> [UInt8] {
+        capture == [.dot] || capture == [.dot, .dot] ? capture.map { _ in UInt8(ascii: "_") } : capture
+    }
+}
+
+extension Condition {
+    /// The regular expressions that have matched wherever the condition holds: none below `any` and `not`.
+    package var certainExpressions: [RegularExpression] {
+        switch self {
+        case .regex(let expression): [expression]
+        case .all(let conditions): conditions.flatMap(\.certainExpressions)
+        default: []
+        }
+    }
+
+    /// All of its regular expressions.
+    package var expressions: [RegularExpression] {
+        switch self {
+        case .regex(let expression): [expression]
+        case .all(let conditions), .any(let conditions): conditions.flatMap(\.expressions)
+        case .not(let condition): condition.expressions
+        default: []
+        }
+    }
+}

@@ -1,0 +1,146 @@
+/// Bounds that a number has to keep, as people write them: `> 1 KB`, `1 KB..5 MB`.
+package struct Comparisons<Value: Comparable & Hashable & Sendable>: Sendable, Hashable {
+    package enum Relation: String, Sendable, Hashable, CaseIterable {
+        case less = "<"
+        case atMost = "<="
+        case more = ">"
+        case atLeast = ">="
+        case equal = "="
+        case unequal = "!="
+    }
+
+    package struct Bound: Sendable, Hashable {
+        package var relation: Relation
+        package var value: Value
+
+        package init(_ relation: Relation, _ value: Value) {
+            self.relation = relation
+            self.value = value
+        }
+
+        func holds(_ found: Value) -> Bool {
+            switch relation {
+            case .less: found < value
+            case .atMost: found <= value
+            case .more: found > value
+            case .atLeast: found >= value
+            case .equal: found == value
+            case .unequal: found != value
+            }
+        }
+    }
+
+    /// All of them have to hold.
+    package var bounds: [Bound]
+    /// As it was written, for people.
+    package var text: String
+
+    package init(_ bounds: [Bound], text: String) {
+        self.bounds = bounds
+        self.text = text
+    }
+
+    package func hold(_ found: Value) -> Bool { bounds.allSatisfy { $0.holds(found) } }
+
+    /// Whether the bounds leave no value at all, as far as they show it by themselves.
+    package var isContradiction: Bool {
+        bounds.contains { lower in
+            bounds.contains { upper in
+                switch (lower.relation, upper.relation) {
+                case (.more, .less), (.more, .atMost), (.atLeast, .less): lower.value >= upper.value
+                case (.atLeast, .atMost): lower.value > upper.value
+                case (.equal, _): !upper.holds(lower.value)
+                default: false
+                }
+            }
+        }
+    }
+}
+
+/// Reads comparisons; what a value is, the caller knows.
+package enum ComparisonText {
+    /// What is wrong with a comparison, as the two halves of a diagnostic.
+    package struct Problem: Error, Sendable, Hashable {
+        package var message: String
+        package var help: String
+
+        package init(message: String, help: String) {
+            self.message = message
+            self.help = help
+        }
+    }
+
+    /// Reads `> VALUE`, one of the other relations, or `VALUE..VALUE` with both ends in it.
+    ///
+    /// - Parameters:
+    ///   - text: The text.
+    ///   - noun: What it is about, `size`, for messages.
+    ///   - allowsBare: Whether a value alone means that very value.
+    ///   - parse: Reads a value.
+    /// - Returns: The bounds, of which all have to hold.
+    /// - Throws: What is wrong first.
+    package static func parse<Value>(
+        _ text: String, noun: String, allowsBare: Bool = false,
+        _ parse: (String) throws(Problem) -> Value
+    ) throws(Problem) -> [Comparisons<Value>.Bound] {
+        let trimmed = trim(text[...])
+        let shown = trimmed.count > 40 ? trimmed.prefix(40) + "…" : trimmed
+        if let dots = trimmed.firstRange(of: "..") {
+            return try range(trimmed, dots, shown, noun: noun, parse)
+        }
+        let sign = trimmed.prefix { "<>=!≤≥≠".contains($0) }
+        let rest = String(trim(trimmed.dropFirst(sign.count)))
+        if sign.isEmpty {
+            let value = try parse(rest)
+            guard allowsBare else {
+                throw Problem(
+                    message: "'\(shown)' is no comparison",
+                    help: "write '>= \(shown)', '<= \(shown)' or '= \(shown)'")
+            }
+            return [Comparisons.Bound(.equal, value)]
+        }
+        guard let relation = Comparisons<Value>.Relation(rawValue: sign == "==" ? "=" : String(sign)) else {
+            let meant = ["=>": ">=", "=<": "<=", "≥": ">=", "≤": "<=", "≠": "!=", "<>": "!=", "!": "!="][String(sign)]
+            throw Problem(
+                message: "'\(sign)' is no comparison",
+                help: meant.map { "write '\($0) \(rest)'" } ?? "write one of <, <=, >, >=, = and !=")
+        }
+        guard !rest.isEmpty else {
+            throw Problem(message: "'\(shown)' compares with nothing", help: "write a \(noun) behind it")
+        }
+        return [Comparisons.Bound(relation, try parse(rest))]
+    }
+
+    private static func range<Value>(
+        _ text: Substring, _ dots: Range<Substring.Index>, _ shown: Substring, noun: String,
+        _ parse: (String) throws(Problem) -> Value
+    ) throws(Problem) -> [Comparisons<Value>.Bound] {
+        let low = String(trim(text[..<dots.lowerBound]))
+        let high = String(trim(text[dots.upperBound...]))
+        if low.isEmpty || high.isEmpty {
+            let value = low.isEmpty ? high : low
+            let relation = low.isEmpty ? "<=" : ">="
+            throw Problem(
+                message: "the range '\(shown)' has one end",
+                help: value.isEmpty ? "write both, as in 'LOW..HIGH'" : "write '\(relation) \(value)'")
+        }
+        if let sign = [low, high].compactMap(\.first).first(where: { "<>=!".contains($0) }) {
+            throw Problem(
+                message: "the range '\(shown)' holds '\(sign)'",
+                help: "write a range without it, or a list of two comparisons")
+        }
+        let bounds = [
+            Comparisons<Value>.Bound(.atLeast, try parse(low)), Comparisons<Value>.Bound(.atMost, try parse(high)),
+        ]
+        guard bounds[0].value <= bounds[1].value else {
+            throw Problem(message: "the range '\(shown)' begins behind its end", help: "write '\(high)..\(low)'")
+        }
+        return bounds
+    }
+
+    private static func trim(_ text: Substring) -> Substring {
+        var text = text.drop { $0 == " " || $0 == "\t" }
+        while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+        return text
+    }
+}

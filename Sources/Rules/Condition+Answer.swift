@@ -1,0 +1,186 @@
+package import FileEvents
+import Globbing
+import RegularExpressions
+
+extension Condition {
+    /// Works the condition out, as far as the facts allow.
+    ///
+    /// What is cheap decides before what needs the content, whatever stands first.
+    package func answer(_ facts: ConditionFacts) -> ConditionAnswer {
+        switch self {
+        case .all(let conditions):
+            var open = ConditionAnswer.holds
+            for condition in conditions {
+                switch condition.answer(facts) {
+                case .holds: break
+                case .fails(let reason): return .fails(reason)
+                case let answer: open = open.joined(with: answer)
+                }
+            }
+            return open
+        case .any(let conditions):
+            var open: ConditionAnswer?
+            var reasons: [String] = []
+            for condition in conditions {
+                switch condition.answer(facts) {
+                case .holds: return .holds
+                case .fails(let reason): reasons.append(reason)
+                case let answer: open = open?.joined(with: answer) ?? answer
+                }
+            }
+            return open ?? .fails("none of 'any' holds: \(reasons.joined(separator: "; "))")
+        case .not(let condition):
+            switch condition.answer(facts) {
+            case .holds: return .fails("'not' is against it: \(condition.sights(facts).joined(separator: "; "))")
+            case .fails: return .holds
+            case let answer: return answer
+            }
+        default:
+            switch finding(facts) {
+            case .told(true, _): return .holds
+            case .told(false, let found): return .fails("\(found), wanted \(wanted)")
+            case .needsContent: return .needsContent
+            case .untold(let reason): return .untold(reason)
+            }
+        }
+    }
+
+    /// Whether it asks for the content anywhere.
+    package var asksForContent: Bool {
+        switch self {
+        case .mime: true
+        case .all(let conditions), .any(let conditions): conditions.contains(where: \.asksForContent)
+        case .not(let condition): condition.asksForContent
+        default: false
+        }
+    }
+
+    // MARK: - One thing
+
+    private enum Finding {
+        /// Whether it holds, and what was found: `size is 300 B`.
+        case told(Bool, String)
+        case needsContent
+        case untold(String)
+    }
+
+    private func finding(_ facts: ConditionFacts) -> Finding {
+        switch self {
+        case .all, .any, .not: preconditionFailure("these have answers of their parts")
+        case .depth(let wanted):
+            let relative = facts.path.relative(to: facts.root) ?? facts.path.lastComponent
+            let depth = max(0, relative.split(separator: .slash).count - 1)
+            return .told(wanted.hold(depth), "depth is \(depth)")
+        case .name(let globs):
+            let name = facts.path.lastComponent
+            return .told(globs.contains { $0.matches(name) }, "name is \(Self.quoted(name))")
+        case .path(let globs):
+            let relative = facts.path.relative(to: facts.root) ?? facts.path.lastComponent
+            let isMatch = globs.contains { $0.matches($0.root.first == .slash ? facts.path.bytes[...] : relative) }
+            return .told(isMatch, "path is \(Self.quoted(relative))")
+        case .regex(let expression):
+            let name = facts.path.lastComponent
+            switch expression.search(name) {
+            case .found: return .told(true, "name is \(Self.quoted(name))")
+            case .notFound: return .told(false, "name is \(Self.quoted(name))")
+            case .tooComplex:
+                return .untold("the regex '\(expression.pattern)' is too complex for the name \(Self.quoted(name))")
+            }
+        case .mime(let patterns): return content(facts, patterns)
+        case .size, .age, .owner:
+            guard let snapshot = facts.snapshot else { return .untold("nothing is known of what was there") }
+            return finding(snapshot, now: facts.now)
+        }
+    }
+
+    private func finding(_ snapshot: Snapshot, now: Timestamp) -> Finding {
+        switch self {
+        case .size(let wanted):
+            return .told(wanted.hold(snapshot.size), "size is \(SizeText.shown(snapshot.size))")
+        case .age(let wanted):
+            let age = now.since(snapshot.modified)
+            return .told(wanted.hold(age), "age is \(DurationText.shown(age))")
+        case .owner(let owners):
+            let isMatch = owners.contains { $0.matches(snapshot) }
+            return .told(isMatch, "owner is \(snapshot.uid):\(snapshot.gid)")
+        default: preconditionFailure("the others need no snapshot")
+        }
+    }
+
+    /// The type of what is no regular file is known without a look at it, by the words of libmagic.
+    private func content(_ facts: ConditionFacts, _ patterns: [MediaPattern]) -> Finding {
+        func told(_ type: String) -> Finding { .told(patterns.contains { $0.matches(type) }, "mime is '\(type)'") }
+        switch facts.snapshot?.type {
+        case .directory: return told("inode/directory")
+        case .symlink: return told("inode/symlink")
+        case .other: return told("inode/special")
+        case .file, nil: break
+        }
+        switch facts.content {
+        case .notAsked: return .needsContent
+        case .type(let type): return told(type)
+        case .untold(let reason): return .untold(reason)
+        }
+    }
+
+    /// What was wanted, as it was written.
+    private var wanted: String {
+        func list(_ texts: [String]) -> String { texts.map { "'\($0)'" }.joined(separator: " or ") }
+        switch self {
+        case .all, .any, .not: return ""
+        case .size(let comparisons): return comparisons.text
+        case .age(let comparisons): return comparisons.text
+        case .depth(let comparisons): return comparisons.text
+        case .mime(let patterns): return list(patterns.map(\.text))
+        case .name(let globs), .path(let globs): return list(globs.map(\.description))
+        case .regex(let expression): return "the regex '\(expression.pattern)'"
+        case .owner(let owners): return list(owners.map(\.text))
+        }
+    }
+
+    /// What makes the condition hold: `size is 300 B (< 1 KB)`.
+    private func sights(_ facts: ConditionFacts) -> [String] {
+        switch self {
+        case .all(let conditions): return conditions.flatMap { $0.sights(facts) }
+        case .any(let conditions):
+            return conditions.first { $0.answer(facts) == .holds }.map { $0.sights(facts) } ?? []
+        case .not(let condition):
+            guard case .fails(let reason) = condition.answer(facts) else { return [] }
+            return ["not so: \(reason)"]
+        default:
+            guard case .told(_, let found) = finding(facts) else { return [] }
+            return ["\(found) (\(wanted))"]
+        }
+    }
+
+    private static func quoted(_ bytes: ArraySlice<UInt8>) -> String { "'\(String(decoding: bytes, as: UTF8.self))'" }
+}
+
+extension ConditionAnswer {
+    /// Of two that are open, what can't be told at all makes a look at the content useless only if both are so.
+    fileprivate func joined(with other: ConditionAnswer) -> ConditionAnswer {
+        if self == .needsContent || other == .needsContent { return .needsContent }
+        if case .untold = self { return self }
+        return other
+    }
+}
+
+extension Rule {
+    /// Whether the conditions let an event become a job.
+    ///
+    /// What is told of the watching, and not of a file, is always let through.
+    package func admits(_ event: FileEvent, content: ConditionFacts.Content = .notAsked) -> ConditionAnswer {
+        guard let condition, !event.kind.isLifecycle else { return .holds }
+        return condition.answer(ConditionFacts(event, content: content))
+    }
+}
+
+extension Timestamp {
+    /// How long ago the other moment was; negative for one to come.
+    fileprivate func since(_ other: Timestamp) -> Duration {
+        // A file may carry any time at all.
+        let (seconds, isOverflow) = seconds.subtractingReportingOverflow(other.seconds)
+        guard !isOverflow else { return .seconds(other.seconds < 0 ? Int64.max / 4 : Int64.min / 4) }
+        return .seconds(seconds) + .nanoseconds(Int64(nanoseconds) - Int64(other.nanoseconds))
+    }
+}

@@ -1,0 +1,83 @@
+import FileEvents
+import Foundation
+import Glibc
+import TestKit
+import Testing
+
+/// What people and machines read of conditions, as the built program says it.
+struct ConditionTextTests {
+    private static let rules = """
+        rules:
+          - name: pictures
+            path: in/**
+            existing: process
+            settle: 0
+            where: { size: "> 4 B", mime: image/*, not: { name: "x*" } }
+            action: { use: log, with: { message: "taken" } }
+        """
+
+    private static func make(_ tree: borrowing TemporaryTree) {
+        TestFile.write(tree.path("rules.yaml"), rules)
+        TestFile.makeFolder(tree.path("in"))
+        TestFile.write(tree.path("in/a.png"), Array("GIF89a".utf8) + [1, 0, 1, 0, 0])
+        TestFile.write(tree.path("in/b.png"), "only words")
+        TestFile.write(tree.path("in/c.png"), "1")
+        TestFile.write(tree.path("in/x.png"), Array("GIF89a".utf8) + [1, 0, 1, 0, 0])
+    }
+
+    @Test func `a run has no line for files that conditions leave`() {
+        withTempTree { tree in
+            Self.make(tree)
+            let (status, output, error) = JournalCommand.run(tree, ["run", "rules.yaml", "--once"])
+            #expect(status == 0, "\(error)")
+            #expect(output.split(separator: "\n").count == 1, "\(output)")
+            #expect(output.contains("a.png: succeeded"), "\(output)")
+            #expect(!error.contains("b.png") && !error.contains("c.png"), "\(error)")
+            let (_, jobs, _) = JournalCommand.run(tree, ["jobs", "--limit", "0", "--json"])
+            #expect(jobs.contains("mime is 'text/plain', wanted 'image/*'"), "\(jobs)")
+            #expect(!jobs.contains("c.png") && !jobs.contains("x.png"), "\(jobs)")
+        }
+    }
+
+    @Test func `apply says which files conditions leave, and why`() {
+        withTempTree { tree in
+            Self.make(tree)
+            var result = JournalCommand.run(tree, ["apply", "--rules", "rules.yaml", "pictures", "in"])
+            #expect(result.status == 0)
+            #expect(
+                result.error.hasPrefix(
+                    """
+                    'where' leaves '\(tree.path("in/b.png"))': mime is 'text/plain', wanted 'image/*'
+                    'where' leaves '\(tree.path("in/c.png"))': size is 1 B, wanted > 4 B
+                    'where' leaves '\(tree.path("in/x.png"))': 'not' is against it: name is 'x.png' ('x*')
+
+                    """), "\(result.error)")
+            #expect(result.error.hasSuffix("1 file: 1 done, 0 failed\n"), "\(result.error)")
+            result = JournalCommand.run(tree, ["apply", "--rules", "rules.yaml", "pictures", "in/c.png"])
+            #expect(result.status == 4, "\(result.error)")
+            result = JournalCommand.run(tree, ["apply", "--rules", "rules.yaml", "--force", "pictures", "in/c.png"])
+            #expect(result.status == 0, "\(result.error)")
+            #expect(result.error.hasSuffix("1 file: 1 done, 0 failed\n"), "\(result.error)")
+        }
+    }
+
+    @Test func `an explanation tells the condition that is in the way`() throws {
+        try withTempTree { tree in
+            Self.make(tree)
+            let paths = ["in/a.png", "in/b.png", "in/c.png", "in/none.png"]
+            let program = RunningProgram(
+                Places.alight, ["explain", "--rules", "rules.yaml", "--json"] + paths, in: tree.root,
+                output: tree.path("run"))
+            #expect(program.wait() == 0, "\(program.error)")
+            let objects = try program.lines.map { line in
+                try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            }
+            #expect(objects.map { $0["taken"] as? Bool } == [true, false, false, true])
+            #expect(objects.map { $0["reason"] as? String } == [nil, "where", "where", nil])
+            #expect(
+                objects.dropFirst().first?["message"] as? String
+                    == "'where' does not hold: mime is 'text/plain', wanted 'image/*'")
+            #expect(objects.last?["where_untold"] as? String != nil)
+        }
+    }
+}

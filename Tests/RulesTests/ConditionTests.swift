@@ -1,0 +1,329 @@
+import FileEvents
+import Globbing
+import RegularExpressions
+import Rules
+import TestKit
+import Testing
+
+/// What a condition says of a file, from facts alone.
+struct ConditionTests {
+    private static let now = Timestamp(seconds: 100_000, nanoseconds: 0)
+
+    static func facts(
+        _ path: PathBytes = "/in/2026/IMG_7.jpg", size: UInt64 = 300, age: Int64 = 90, uid: UInt32 = 1_000,
+        gid: UInt32 = 50, type: FileType = .file, content: ConditionFacts.Content = .notAsked
+    ) -> ConditionFacts {
+        var snapshot = Snapshot.sample(size: size, modified: 100_000 - age, type: type)
+        snapshot.uid = uid
+        snapshot.gid = gid
+        return ConditionFacts(path: path, root: "/in", snapshot: snapshot, content: content, now: now)
+    }
+
+    static func size(_ text: String) throws -> Condition {
+        let bounds = try ComparisonText.parse(text, noun: "size") { text throws(ComparisonText.Problem) in
+            UInt64(text) ?? 0
+        }
+        return .size(Comparisons(bounds, text: text))
+    }
+
+    static func age(_ relation: Comparisons<Duration>.Relation, _ seconds: Int) -> Condition {
+        .age(Comparisons([.init(relation, .seconds(seconds))], text: "\(relation.rawValue) \(seconds)s"))
+    }
+
+    static func depth(_ relation: Comparisons<Int>.Relation, _ depth: Int) -> Condition {
+        .depth(Comparisons([.init(relation, depth)], text: "\(relation.rawValue) \(depth)"))
+    }
+
+    static func name(_ globs: String...) throws -> Condition {
+        .name(try globs.map { try Glob($0, options: Glob.Options(matchesHidden: true)) })
+    }
+
+    static let images = Condition.mime([.init(type: "image", subtype: nil)])
+    static let pdf = Condition.mime([.init(type: "application", subtype: "pdf")])
+
+    @Test(arguments: [
+        ("> 299", true), ("> 300", false), (">= 300", true), (">= 301", false), ("< 301", true), ("< 300", false),
+        ("<= 300", true), ("<= 299", false), ("= 300", true), ("== 300", true), ("= 301", false), ("!= 300", false),
+        ("!= 1", true), ("300..400", true), ("200..300", true), ("1..299", false), ("301 .. 400", false),
+        (">299", true),
+    ])
+    func `a size is compared, and the ends of a range are in it`(text: String, holds: Bool) throws {
+        let answer = try Self.size(text).answer(Self.facts())
+        #expect(answer == (holds ? .holds : .fails("size is 300 B, wanted \(text)")))
+    }
+
+    @Test(
+        arguments: [
+            (300, "300 B"), (1_000, "1 KB"), (1_500, "1.5 KB"), (1_234, "1.234 KB"), (12_345_678, "12345678 B"),
+            (2_000_000_000, "2 GB"), (0, "0 B"),
+        ] as [(UInt64, String)])
+    func `a size that was found is shown without loss`(size: UInt64, shown: String) throws {
+        #expect(try Self.size("= 7").answer(Self.facts(size: size)) == .fails("size is \(shown), wanted = 7"))
+    }
+
+    @Test(
+        arguments: [
+            (90, "1m 30s"), (86_400, "1d"), (90_061, "1d 1h"), (3_605, "1h"), (0, "0ms"), (-5, "-5s"),
+        ] as [(Int64, String)])
+    func `an age is counted from the last change, and shown in two units`(age: Int64, shown: String) {
+        let answer = Self.age(.more, 1_000_000).answer(Self.facts(age: age))
+        #expect(answer == .fails("age is \(shown), wanted > 1000000s"))
+        #expect(Self.age(.less, 1_000_000).answer(Self.facts(age: age)) == .holds)
+    }
+
+    @Test func `times that no file has are no trap`() {
+        var facts = Self.facts()
+        facts.snapshot?.modified = Timestamp(seconds: .min, nanoseconds: 999_999_999)
+        #expect(Self.age(.more, 1).answer(facts) == .holds)
+        facts.snapshot?.modified = Timestamp(seconds: .max, nanoseconds: 0)
+        #expect(Self.age(.less, 1).answer(facts) == .holds)
+        facts.now = Timestamp(seconds: -10, nanoseconds: 0)
+        #expect(Self.age(.less, 1).answer(facts) == .holds)
+    }
+
+    @Test(
+        arguments: [
+            ("/in/a", 0), ("/in/x/a", 1), ("/in/x/y/z/a", 3),
+        ] as [(PathBytes, Int)])
+    func `depth counts the folders below the root`(path: PathBytes, depth: Int) {
+        #expect(Self.depth(.equal, depth).answer(Self.facts(path)) == .holds)
+        #expect(
+            Self.depth(.equal, 9).answer(Self.facts(path)) == .fails("depth is \(depth), wanted = 9"))
+    }
+
+    @Test func `a name is the last component, and one glob is enough`() throws {
+        #expect(try Self.name("*.png", "IMG_*.jpg").answer(Self.facts()) == .holds)
+        #expect(try Self.name("2026*").answer(Self.facts()) == .fails("name is 'IMG_7.jpg', wanted '2026*'"))
+        #expect(try Self.name("*.jpg").answer(Self.facts("/in/.x.JPG")) == .holds)
+        #expect(try Self.name("a?b").answer(Self.facts("/in/a\nb")) == .holds)
+    }
+
+    @Test func `a path is that below the root, or with a slash in front the whole`() throws {
+        func path(_ globs: String...) throws -> Condition { .path(try globs.map { try Glob($0) }) }
+        #expect(try path("2026/*").answer(Self.facts()) == .holds)
+        #expect(try path("/in/2026/*").answer(Self.facts()) == .holds)
+        #expect(try path("/in/2025/*", "**/IMG*").answer(Self.facts()) == .holds)
+        #expect(try path("in/**").answer(Self.facts()) == .fails("path is '2026/IMG_7.jpg', wanted 'in/**'"))
+    }
+
+    @Test func `a regular expression is searched for in the name alone`() throws {
+        #expect(Condition.regex(try RegularExpression("MG_[0-9]")).answer(Self.facts()) == .holds)
+        #expect(
+            Condition.regex(try RegularExpression("2026")).answer(Self.facts())
+                == .fails("name is 'IMG_7.jpg', wanted the regex '2026'"))
+    }
+
+    @Test func `a search that is given up leaves the question open, under not too`() throws {
+        let evil = Condition.regex(try RegularExpression("(a+)+$"))
+        let facts = Self.facts(PathBytes("/in/\(String(repeating: "a", count: 200))!"))
+        for condition in [evil, .not(evil), .all([evil, .not(evil)]), .any([.not(evil)])] {
+            guard case .untold(let reason) = condition.answer(facts) else {
+                Issue.record("it was told")
+                continue
+            }
+            #expect(reason.hasPrefix("the regex '(a+)+$' is too complex for the name 'aaaa"))
+        }
+    }
+
+    @Test func `an owner is a user, a group, or both`() {
+        func owner(_ uid: UInt32?, _ gid: UInt32?) -> Condition.Owner { .init(uid: uid, gid: gid, text: "ada") }
+        #expect(Condition.owner([owner(1_000, nil)]).answer(Self.facts()) == .holds)
+        #expect(Condition.owner([owner(nil, 50)]).answer(Self.facts()) == .holds)
+        #expect(Condition.owner([owner(7, nil), owner(1_000, 50)]).answer(Self.facts()) == .holds)
+        #expect(
+            Condition.owner([owner(1_000, 51)]).answer(Self.facts())
+                == .fails("owner is 1000:50, wanted 'ada'"))
+    }
+
+    // MARK: Content types
+
+    @Test func `the content is asked for when nothing cheaper decides`() throws {
+        let small = try Self.size("< 10")
+        #expect(Self.images.answer(Self.facts()) == .needsContent)
+        #expect(Condition.all([Self.images, small]).answer(Self.facts()) == .fails("size is 300 B, wanted < 10"))
+        #expect(Condition.any([Self.images, .not(small)]).answer(Self.facts()) == .holds)
+        #expect(Condition.not(.all([Self.images, small])).answer(Self.facts()) == .holds)
+        #expect(Condition.all([Self.images, .not(small)]).answer(Self.facts()) == .needsContent)
+        #expect(Self.images.asksForContent && Condition.not(.any([Self.images])).asksForContent)
+        #expect(!small.asksForContent)
+    }
+
+    @Test func `a content type is matched whole, or by its first half`() {
+        let png = Self.facts(content: .type("image/png"))
+        #expect(Self.images.answer(png) == .holds)
+        #expect(Self.pdf.answer(png) == .fails("mime is 'image/png', wanted 'application/pdf'"))
+        #expect(Condition.mime([.init(type: nil, subtype: "png")]).answer(png) == .holds)
+        #expect(Condition.mime([.init(type: nil, subtype: nil)]).answer(png) == .holds)
+        #expect(Self.images.answer(Self.facts(content: .type("imagery/png"))) != .holds)
+        #expect(Self.images.answer(Self.facts(content: .type("image"))) != .holds)
+    }
+
+    @Test func `what is no file has a type without a look at it`() {
+        let folder = Condition.mime([.init(type: "inode", subtype: "directory")])
+        #expect(folder.answer(Self.facts(type: .directory)) == .holds)
+        #expect(Self.images.answer(Self.facts(type: .symlink)) == .fails("mime is 'inode/symlink', wanted 'image/*'"))
+        #expect(Self.images.answer(Self.facts(type: .other)) == .fails("mime is 'inode/special', wanted 'image/*'"))
+    }
+
+    @Test func `of what is gone nobody knows the content, and what else decides does`() throws {
+        var event = FileEvent.sample(.deleted, "/in/a.jpg")
+        let rule = try Self.rule(.all([Self.images, try Self.name("*.jpg")]))
+        #expect(rule.admits(event) == .untold("it is gone, and with it its content"))
+        #expect(try Self.rule(.not(Self.images)).admits(event) == .untold("it is gone, and with it its content"))
+        #expect(try Self.rule(.any([Self.images, try Self.name("*.jpg")])).admits(event) == .holds)
+        #expect(try Self.rule(.all([Self.images, try Self.name("*.png")])).admits(event) != .holds)
+        event.snapshot = .unseen
+        #expect(try Self.rule(try Self.size("> 0")).admits(event) == .untold("nothing is known of what was there"))
+        // What is told of the watching is about no file.
+        #expect(try Self.rule(Self.images).admits(.sample(.overflow, "/in", .unseen)) == .holds)
+    }
+
+    // MARK: Several
+
+    @Test func `all tells the first that fails, any tells each`() throws {
+        let small = try Self.size("< 10")
+        let png = try Self.name("*.png")
+        #expect(Condition.all([png, small]).answer(Self.facts()) == .fails("name is 'IMG_7.jpg', wanted '*.png'"))
+        #expect(
+            Condition.any([png, small]).answer(Self.facts())
+                == .fails(
+                    "none of 'any' holds: name is 'IMG_7.jpg', wanted '*.png'; size is 300 B, wanted < 10"))
+    }
+
+    @Test func `not tells what is there that should not be`() throws {
+        let jpg = try Self.name("*.jpg")
+        let large = try Self.size("> 10")
+        #expect(Condition.not(jpg).answer(Self.facts()) == .fails("'not' is against it: name is 'IMG_7.jpg' ('*.jpg')"))
+        #expect(
+            Condition.not(.all([jpg, large])).answer(Self.facts())
+                == .fails("'not' is against it: name is 'IMG_7.jpg' ('*.jpg'); size is 300 B (> 10)"))
+        #expect(
+            Condition.not(.any([try Self.name("x"), large])).answer(Self.facts())
+                == .fails("'not' is against it: size is 300 B (> 10)"))
+        #expect(Condition.not(.not(jpg)).answer(Self.facts()) == .holds)
+    }
+
+    /// Each of three answers with each: what is told by one decides, whatever the other says.
+    @Test func `what is open stays open unless the other one decides`() throws {
+        let yes = try Self.size("> 1")
+        let no = try Self.size("< 1")
+        let open = Self.images
+        let facts = Self.facts(content: .untold("why"))
+        for pair in [[yes, open], [open, yes], [open, open]] {
+            #expect(Condition.all(pair).answer(facts) == .untold("why"))
+        }
+        for pair in [[no, open], [open, no], [open, open]] {
+            #expect(Condition.any(pair).answer(facts) == .untold("why"))
+        }
+        #expect(Condition.all([open, no]).answer(facts) == .fails("size is 300 B, wanted < 1"))
+        #expect(Condition.any([open, yes]).answer(facts) == .holds)
+        #expect(Condition.not(open).answer(facts) == .untold("why"))
+    }
+
+    private static func rule(_ condition: Condition) throws -> Rule {
+        var rule = Rule(
+            name: "r", place: SourcePlace(file: "rules.yaml", line: 2, column: 5),
+            filter: PathFilter(globs: [try Glob("/in/**")]), actions: [])
+        rule.condition = condition
+        return rule
+    }
+}
+
+/// How comparisons are read.
+struct ComparisonTextTests {
+    private static func parse(_ text: String) throws(ComparisonText.Problem) -> [Comparisons<Int>.Bound] {
+        try ComparisonText.parse(text, noun: "count", allowsBare: true) { text throws(ComparisonText.Problem) in
+            guard let number = Int(text) else { throw ComparisonText.Problem(message: "no number '\(text)'", help: "") }
+            return number
+        }
+    }
+
+    @Test(arguments: [
+        ("=> 3", "'=>' is no comparison", "write '>= 3'"), ("≥3", "'≥' is no comparison", "write '>= 3'"),
+        ("<> 3", "'<>' is no comparison", "write '!= 3'"), ("!3", "'!' is no comparison", "write '!= 3'"),
+        ("<<3", "'<<' is no comparison", "write one of <, <=, >, >=, = and !="),
+        (">", "'>' compares with nothing", "write a count behind it"),
+        ("..3", "the range '..3' has one end", "write '<= 3'"), ("3..", "the range '3..' has one end", "write '>= 3'"),
+        ("..", "the range '..' has one end", "write both, as in 'LOW..HIGH'"),
+        ("4..3", "the range '4..3' begins behind its end", "write '3..4'"),
+        ("> 3..5", "the range '> 3..5' holds '>'", "write a range without it, or a list of two comparisons"),
+        ("> x", "no number 'x'", ""), ("1..x", "no number 'x'", ""), ("", "no number ''", ""),
+    ])
+    func `a mistake is told with what was meant`(text: String, message: String, help: String) {
+        let problem = #expect(throws: ComparisonText.Problem.self) { try Self.parse(text) }
+        #expect(problem == ComparisonText.Problem(message: message, help: help))
+    }
+
+    @Test(arguments: [
+        ([">5", "<3"], true), ([">5", "<5"], true), ([">=5", "<5"], true), ([">=5", "<=5"], false),
+        ([">5", "<=5"], true),
+        (["=5", ">5"], true), (["=5", "=6"], true), (["=5", ">=5"], false), ([">1", "<9", "!=5"], false),
+        (["<9", ">1"], false), (["<1", ">9"], true), (["1..2", "3..4"], true), (["1..3", "3..4"], false),
+    ])
+    func `bounds that leave nothing are seen`(texts: [String], isContradiction: Bool) throws {
+        let bounds = try texts.flatMap { try Self.parse($0) }
+        #expect(Comparisons(bounds, text: "").isContradiction == isContradiction)
+    }
+}
+
+/// What the groups of regular expressions bring.
+struct CaptureTests {
+    private static func expand(_ text: String, _ path: PathBytes, _ patterns: String...) throws -> [UInt8] {
+        let expressions = try patterns.map { try RegularExpression($0) }
+        let facts = PlaceholderFacts(
+            event: .sample(.created, path), rule: "r", job: "J", attempt: 1, now: Timestamp(seconds: 0, nanoseconds: 0),
+            captures: Captures(of: path, by: expressions))
+        return try Template(text, environment: { _ in nil }).expanded(with: facts)
+    }
+
+    @Test func `groups stand for what they took, by number and by name`() throws {
+        let path: PathBytes = "/in/2026-11_beach.jpg"
+        let pattern = #"^(?<year>\d+)-(\d+)_(x)?(.*)\.jpg$"#
+        #expect(try Self.expand("${match.year}/${2}/${4}${3}${1}", path, pattern) == Array("2026/11/beach2026".utf8))
+    }
+
+    @Test func `of several expressions the first that has the group counts`() throws {
+        #expect(try Self.expand("${1}${2}${match.n}", "/in/abc", "(a)", "(b)(?<n>c)") == Array("acc".utf8))
+        #expect(try Self.expand("${1}${2}", "/in/abc", "(x)?(y)?", "(b)(c)") == [])
+    }
+
+    @Test func `a name that may be given twice has the value of the group that took part`() throws {
+        #expect(try Self.expand("${match.n}", "/in/b", "(?J)(?<n>a)|(?<n>b)") == [0x62])
+    }
+
+    @Test func `the bytes of the name come through, whatever they are`() throws {
+        let path = PathBytes(Array("/in/x_".utf8) + [0xFF, 0x0A] + Array("$(y) ${path}.t".utf8))
+        #expect(try Self.expand("${1}", path, #"_(.*)\.t$"#) == [0xFF, 0x0A] + Array("$(y) ${path}".utf8))
+    }
+
+    @Test(
+        arguments: [
+            ("/out/${1}/x", "..a", "^(..)", "/out/__/x"), ("/out/${1}", ".a", "^(.)", "/out/_"),
+            ("/out/${1}${2}/x", "..a", "^(.)(.)", "/out/__/x"), ("/out/.${1}./x", "a", "a(b)?", "/out/__/x"),
+            ("--to=${1}", "..a", "^(..)", "--to=__"), ("/out/.${1}/x", ".a", "^(.)", "/out/._/x"),
+            ("/out/${1}/x", "...a", "^(...)", "/out/.../x"), ("/out/${1}x", "..a", "^(..)", "/out/__x"),
+            ("/out/../${1}", "a", "(a)", "/out/../a"), ("/out/${1}/x", "a", "a(b)?", "/out//x"),
+        ] as [(String, PathBytes, String, String)])
+    func `no capture leads a path into another folder`(
+        text: String, name: PathBytes, pattern: String, result: String
+    ) throws {
+        let path = PathBytes("/in").appending(name.bytes)
+        #expect(try Self.expand(text, path, pattern) == Array(result.utf8))
+    }
+
+    @Test func `only expressions that must have matched are certain`() throws {
+        let (a, b, c) = (try RegularExpression("a"), try RegularExpression("b"), try RegularExpression("c"))
+        let condition = Condition.all([.all([.regex(a)]), .any([.regex(b)]), .not(.regex(c))])
+        #expect(condition.certainExpressions == [a])
+        #expect(condition.expressions == [a, b, c])
+    }
+
+    @Test(arguments: [
+        ("1", Placeholder.group(1)), ("99", .group(99)), ("100", nil), ("0", nil), ("01", nil), ("-1", nil),
+        ("1a", nil),
+        ("match.x", .namedGroup("x")), ("match.", nil), ("match", nil),
+    ])
+    func `groups have numbers from 1 to 99, or names`(word: String, placeholder: Placeholder?) {
+        #expect(Placeholder(word: word) == placeholder)
+    }
+}
