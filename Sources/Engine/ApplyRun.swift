@@ -90,6 +90,7 @@ package final class ApplyRun: Sendable {
         var retry: ContinuousClock.Instant?
         var now = ContinuousClock.now
         journal.accept(requests.compactMap(ruleset.job), [], now: now)
+        for request in requests { journal.wake(rule: request.rule, path: request.path, now: now) }
         while true {
             // By their paths, since a job that was pending may take in the one that is asked for.
             summary.open.subtract(ended.withLock { $0 })

@@ -18,6 +18,8 @@ struct Attempt: Sendable {
         case outcome(Outcome)
         /// The file is not what it was when it was accepted.
         case changed
+        /// Nothing has begun, since something is waited for; it is looked for again after a pause.
+        case waiting(Waiting, pause: Duration)
     }
 
     /// How it ended for one of the jobs.
@@ -69,9 +71,12 @@ struct Attempt: Sendable {
         let started = DiskProbe.now()
         var parts = jobs.map(Part.init)
         for index in parts.indices {
-            let early = lookAgain(&parts[index].job) ?? ask(parts[index].job) ?? compareContent(&parts[index].job)
+            let early =
+                lookAgain(&parts[index].job) ?? ask(parts[index].job) ?? awaitReady(parts[index].job)
+                ?? compareContent(&parts[index].job)
             if let early { parts[index].end(early) }
         }
+        keepSetTogether(&parts)
         for index in parts.indices where !parts[index].isOver { parts[index].hasBegun = true }
         runSteps(&parts)
         runOnFailure(&parts)
@@ -210,7 +215,7 @@ struct Attempt: Sendable {
         }
     }
 
-    private func invocation(_ job: Job, now: Timestamp, timeout: Duration) -> Invocation {
+    func invocation(_ job: Job, now: Timestamp, timeout: Duration) -> Invocation {
         var log = log
         log[metadataKey: "rule"] = "\(rule.name)"
         log[metadataKey: "job"] = "\(job.id)"
@@ -224,7 +229,10 @@ struct Attempt: Sendable {
             job: job, rule: rule.place, folder: rule.folder, maximumAttempts: rule.retry.attempts,
             parameters: .object([:]),
             selection: FileSelection(filter: rule.filter, types: rule.types, condition: rule.condition), facts: facts,
-            timeout: timeout, batch: rule.batch?.files, steps: job.steps, stop: stop, log: log)
+            timeout: timeout, batch: rule.batch?.files ?? (rule.group == nil ? nil : jobs.count), steps: job.steps,
+            environment: rule.environment.map { ($0.name, $0.value.expanded(with: facts)) },
+            directory: rule.directory.map { rule.folder.appending($0.expanded(with: facts)).normalized }, stop: stop,
+            log: log)
     }
 }
 

@@ -21,6 +21,11 @@ extension Dispatcher {
         let random = result.parts.allSatisfy(\.hasSucceeded) ? 0 : Double.random(in: 0...1)
         for part in result.parts {
             let job = part.job
+            if case .waiting(let waiting, let pause) = part.ending {
+                putBackWaiting(job, rule, waiting, pause, at: now)
+                continue
+            }
+            forgetMarker(of: job, rule)
             guard case .outcome(var outcome) = part.ending else {
                 if let (resting, due) = awaitingDifference(job, rule, at: now) {
                     _ = journal.record(resting, nil, .early(due: due), [])
@@ -140,13 +145,6 @@ extension Dispatcher {
             }
         }
         return (sign, message)
-    }
-}
-
-extension Timestamp {
-    /// How long ago the other moment was.
-    fileprivate func since(_ other: Timestamp) -> Duration {
-        .seconds(seconds - other.seconds) + .nanoseconds(Int(nanoseconds) - Int(other.nanoseconds))
     }
 }
 

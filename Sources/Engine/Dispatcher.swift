@@ -28,6 +28,18 @@ struct Dispatcher: ~Copyable {
     private var windows: [String: BatchWindow]
     /// The paths that have to rest between two runs, of the rules that say so.
     var cooldowns: [String: Cooldown]
+    /// The rules that wait for their hours, and when those begin.
+    var openings: [String: Timestamp] = [:]
+    /// When to look at the clock again, which somebody may set, while rules wait for their hours.
+    var clockLook: ContinuousClock.Instant?
+    let clock: LocalClock
+    /// The jobs that wait for a path to be there, and by their own paths.
+    var waiters: [PathBytes: Set<Waiter>] = [:]
+    /// Sets of which it was told that they stay incomplete.
+    var toldSets: Set<PathBytes> = []
+    /// In one turn: the files of sets that can't be handled, and the names in folders that were listed.
+    var passedOver: Set<PathBytes> = []
+    var listings: [PathBytes: [PathBytes]] = [:]
     /// The rules whose attempts have failed of late.
     var breakers: [String: Breaker] = [:]
     /// Whether a rule whose attempts all fail is slowed down until one succeeds.
@@ -43,21 +55,23 @@ struct Dispatcher: ~Copyable {
     /// Patient, it slows a rule down whose attempts all fail, until one succeeds.
     init(
         ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, isPatient: Bool,
+        clock: LocalClock = .system,
         perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger, report: @escaping (EngineReport) -> Void
     ) {
         self.ruleset = ruleset
         self.journal = journal
         self.mailbox = mailbox
         self.isPatient = isPatient
+        self.clock = clock
         self.perform = perform
         self.stop = stop
         self.log = log
         self.report = report
         pool = WorkerPool(limit: limit)
-        lanes = Lanes(limit: limit)
         func byRule<Value>(_ value: (Rule) -> Value?) -> [String: Value] {
             Dictionary(ruleset.rules.compactMap { rule in value(rule).map { (rule.name, $0) } }) { first, _ in first }
         }
+        lanes = Lanes(limit: limit, priorities: byRule { $0.priority == 0 ? nil : $0.priority })
         windows = byRule { $0.batch.map(BatchWindow.init) }
         cooldowns = byRule { $0.cooldown > .zero ? Cooldown($0.cooldown) : nil }
         whileBusy = byRule { $0.whileBusy == .coalesce ? nil : $0.whileBusy }
@@ -69,7 +83,9 @@ struct Dispatcher: ~Copyable {
     /// When `fill` has something to do that it could not do at the time of the last turn, at the latest.
     func nextDeadline(after last: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         let rests = breakers.values.lazy.map(\.rests)
-        return (windows.values.map(\.deadline) + rests + [brake.deadline]).compactMap(\.self).filter { $0 > last }.min()
+        return (windows.values.map(\.deadline) + rests + [brake.deadline, clockLook]).compactMap(\.self).filter {
+            $0 > last
+        }.min()
     }
 
     /// Notes jobs that were accepted, so that those which belong together wait for each other.
@@ -90,24 +106,42 @@ struct Dispatcher: ~Copyable {
             let pending = journal.pendingRules
             for name in windows.keys where !pending.contains(name) { windows[name]?.close() }
         }
-        var isProgress = true
-        while isProgress {
-            isProgress = false
-            for name in lanes.round(journal.pendingRules) {
-                guard let rule = ruleset.rule(named: name), lanes.room(for: rule) > 0 else { continue }
-                let breaker = breakers[name]
-                guard breaker?.mayBegin(running: lanes.count(of: name), at: now) ?? true else { continue }
-                if isGathering, windows[name]?.mayLease(at: now) == false { continue }
-                let limit = breaker?.isOpen == true ? 1 : rule.batch?.files ?? 1
-                let busy = lanes.busy.union(brake.paths(of: name, at: now))
-                let jobs = journal.lease(rule: name, limit: limit, busy: busy, now: now)
-                if jobs.count < limit { windows[name]?.close() }
-                guard !jobs.isEmpty else { continue }
-                isProgress = true
-                let warm = putBackCooling(endCutOff(jobs, rule), at: now)
-                if !warm.isEmpty { prepare(warm, rule, at: now) }
+        openWindows(at: now)
+        passedOver = []
+        listings = [:]
+        for name in lanes.owed(journal.pendingRules) where begin(name, at: now, isGathering: isGathering) { break }
+        for level in lanes.levels(journal.pendingRules) {
+            var isProgress = true
+            while isProgress {
+                isProgress = false
+                for name in lanes.round(level) where begin(name, at: now, isGathering: isGathering) {
+                    isProgress = true
+                }
             }
         }
+    }
+
+    /// Leases jobs for one attempt of a rule; false when there is nothing more to be done for it in this turn.
+    private mutating func begin(_ name: String, at now: ContinuousClock.Instant, isGathering: Bool) -> Bool {
+        guard let rule = ruleset.rule(named: name), lanes.room(for: rule) > 0 else { return false }
+        let breaker = breakers[name]
+        guard breaker?.mayBegin(running: lanes.count(of: name), at: now) ?? true else { return false }
+        if isGathering, windows[name]?.mayLease(at: now) == false { return false }
+        if isClosed(rule, at: now) {
+            windows[name]?.close()
+            let asked = putBackClosed(rule, at: now)
+            if !asked.isEmpty { prepare(asked, rule, at: now) }
+            return !asked.isEmpty
+        }
+        let limit = breaker?.isOpen == true ? 1 : rule.batch?.files ?? 1
+        let busy = lanes.busy.union(brake.paths(of: name, at: now))
+        if let group = rule.group { return beginSet(rule, group, at: now, busy: busy) }
+        let jobs = journal.lease(rule: name, limit: limit, busy: busy, now: now)
+        if jobs.count < limit { windows[name]?.close() }
+        guard !jobs.isEmpty else { return false }
+        let warm = putBackCooling(endCutOff(jobs, rule), at: now)
+        if !warm.isEmpty { prepare(warm, rule, at: now) }
+        return true
     }
 
     /// Begins the attempts that were prepared.
@@ -122,7 +156,7 @@ struct Dispatcher: ~Copyable {
     /// Sees to it that none of those that were launched waits for another one longer than the mailbox did.
     func wakeRest() { pool.wakeRest() }
 
-    private mutating func prepare(_ jobs: [Job], _ rule: Rule, at now: ContinuousClock.Instant) {
+    mutating func prepare(_ jobs: [Job], _ rule: Rule, at now: ContinuousClock.Instant) {
         lanes.start(jobs)
         breakers[rule.name]?.begin(jobs[0].id)
         var stop = stop

@@ -26,6 +26,9 @@ package final class Engine: Sendable {
         /// Paths of which nothing is told, nor of those that begin with one and a hyphen: the journal's own files.
         package var ignored: [PathBytes]
 
+        /// What local time is.
+        package var clock = LocalClock.system
+
         package init(jobs: Int, isOnce: Bool = false, ignored: [PathBytes] = []) {
             self.jobs = jobs
             self.isOnce = isOnce
@@ -112,7 +115,7 @@ package final class Engine: Sendable {
         noteMounts(keeping: away)
         var dispatcher = Dispatcher(
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
-            perform: perform, stop: stopSignal, log: log, report: report)
+            clock: options.clock, perform: perform, stop: stopSignal, log: log, report: report)
         var state = RunState()
         var now = ContinuousClock.now
         var late: [Hint] = []
@@ -149,6 +152,7 @@ package final class Engine: Sendable {
             }
             if state.phase == .running {
                 reconciler.take(batch.leaving(options.ignored), at: now)
+                dispatcher.note(batch.hints, at: now)
                 for watching in batch.reports where state.fault == nil { take(watching, &state) }
                 let turn = reconciler.takeSettled(at: now)
                 watcher.hintAgain(turn.doubted)
@@ -257,10 +261,11 @@ package final class Engine: Sendable {
         let jobs = dispatcher.admit(
             turn.events.compactMap { view, event in
                 let rule = ruleset.rules[view]
-                guard rule.lets(event, log: log) else { return nil }
+                guard let event = ruleset.told(event, to: view), rule.lets(event, log: log) else { return nil }
                 return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
             })
         journal.accept(jobs, turn.entries, now: now)
+        dispatcher.wakeChanged(jobs, at: now)
         return jobs
     }
 
@@ -281,6 +286,8 @@ package final class Engine: Sendable {
             }
         }
         if !jobs.isEmpty { journal.accept(jobs, [], now: now) }
+        // A job that takes one in may wait for something that a person need not wait for.
+        for job in jobs { journal.wake(rule: job.rule, path: job.event.path, now: now) }
     }
 
     private func take(_ watching: WatchReport, _ state: inout RunState) {
@@ -310,7 +317,10 @@ package final class Engine: Sendable {
     ) -> Bool {
         switch state.phase {
         case .running:
-            return options.isOnce && state.isReady && isSettled && journal.counts.open == 0
+            guard options.isOnce, state.isReady, isSettled, running == 0 else { return false }
+            // What waits for its hours, or for other files, is left to the next run.
+            let open = journal.counts.open
+            return open == 0 || open == journal.held
         case .draining:
             // What is due runs by now; jobs that rest before another attempt are not waited for.
             return running == 0 && (state.journalRetry == nil || state.journalFault != nil)

@@ -24,6 +24,10 @@ package enum EngineReport: Sendable {
     case watching(WatchReport)
     /// Something about a path that can't be told yet.
     case remark(Reconciler.Remark)
+    /// A set of files has lacked some kinds for so long.
+    case incomplete(rule: String, path: PathBytes, missing: [String], for: Duration)
+    /// Jobs of a rule wait for its hours, which begin at this local time.
+    case closed(rule: String, opens: String)
     /// Jobs of a rule that does not run wait until it does.
     case waiting(rule: String, jobs: Int)
     /// A file that a person wants a rule to be run for, and there is no such rule.

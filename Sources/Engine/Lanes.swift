@@ -15,8 +15,21 @@ package struct Lanes {
     package private(set) var busy: Set<PathBytes> = []
     /// The rule that was served last, after which the next round begins.
     private var last = ""
+    /// Of rules with another priority than 0.
+    private let priorities: [String: Int]
+    /// How many attempts were begun, and of each rule the number of its last one.
+    private var begun = 0
+    private var lastBegun: [String: Int] = [:]
+    /// How many were begun when a rule had its turn last that had waited the longest.
+    private var lastOwed = 0
 
-    package init(limit: Int) { self.limit = limit }
+    /// One attempt of so many goes to the rule that has waited for the longest time, whatever its priority.
+    package static let share = 10
+
+    package init(limit: Int, priorities: [String: Int] = [:]) {
+        self.limit = limit
+        self.priorities = priorities
+    }
 
     package var count: Int { running.count }
 
@@ -43,6 +56,9 @@ package struct Lanes {
         busy.formUnion(jobs.map(\.event.path) + former)
         for job in jobs { owners[job.event.path] = first.id }
         last = first.rule
+        guard !priorities.isEmpty else { return }
+        begun += 1
+        lastBegun[first.rule] = begun
     }
 
     /// Notes the end of the attempt whose first job this is.
@@ -59,5 +75,21 @@ package struct Lanes {
     package func round(_ rules: Set<String>) -> [String] {
         let sorted = rules.sorted()
         return sorted.filter { $0 > last } + sorted.filter { $0 <= last }
+    }
+
+    /// The rules by priority, the highest first, and those of one priority together.
+    package func levels(_ rules: Set<String>) -> [Set<String>] {
+        if priorities.isEmpty { return [rules] }
+        return Dictionary(grouping: rules) { priorities[$0, default: 0] }.sorted { $0.key > $1.key }
+            .map { Set($0.value) }
+    }
+
+    /// The rules in the order in which they have waited, when it is one of their turns; else none.
+    ///
+    /// So a rule of low priority is slow beside a busy one, and never stands still.
+    package mutating func owed(_ rules: Set<String>) -> [String] {
+        guard !priorities.isEmpty, begun - lastOwed >= Self.share else { return [] }
+        lastOwed = begun
+        return rules.sorted { (lastBegun[$0, default: 0], $0) < (lastBegun[$1, default: 0], $1) }
     }
 }

@@ -55,6 +55,10 @@ package struct Invocation: Sendable {
     package var batch: Int?
     /// How the steps before this one ended.
     package var steps: [Outcome]
+    /// Further variables of programs, instead of those of the same name.
+    package var environment: [(name: String, value: [UInt8])]
+    /// Where programs work; nil for their scratch folder.
+    package var directory: PathBytes?
     /// Raised when Alight stops.
     package var stop: StopSignal
     package var log: Logger
@@ -64,7 +68,7 @@ package struct Invocation: Sendable {
     package init(
         job: Job, rule: SourcePlace, folder: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
         selection: FileSelection, facts: PlaceholderFacts, timeout: Duration, batch: Int? = nil, steps: [Outcome] = [],
-        stop: StopSignal,
+        environment: [(name: String, value: [UInt8])] = [], directory: PathBytes? = nil, stop: StopSignal,
         log: Logger,
         progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {
@@ -78,6 +82,8 @@ package struct Invocation: Sendable {
         self.timeout = timeout
         self.batch = batch
         self.steps = steps
+        self.environment = environment
+        self.directory = directory
         self.stop = stop
         self.log = log
         self.progress = progress

@@ -77,6 +77,17 @@ package protocol Journal: Ledger, Sendable {
     /// - Returns: The jobs, their attempts counted up; fewer than `limit` when no more are due.
     func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]
 
+    /// Takes the pending jobs of certain paths, those that wait for others of them as well as those that are due.
+    ///
+    /// - Returns: The jobs in the order of the paths, their attempts counted up; none for a path that is busy or rests.
+    func lease(rule: String, paths: [PathBytes], busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]
+
+    /// Makes jobs due that wait, be it only one path's.
+    func wake(rule: String, path: PathBytes?, now: ContinuousClock.Instant)
+
+    /// How many pending jobs wait for something that need not come soon.
+    var held: Int { get }
+
     /// Commits how a leased job ended, together with the snapshots that its own writes left.
     ///
     /// A pending job of the same rule that rests on exactly such a snapshot, or
@@ -128,8 +139,8 @@ package enum Disposition: Sendable {
     case ended(JobState, Outcome)
     /// It is due again; `counts` says whether the attempt is spent.
     case again(at: ContinuousClock.Instant, Outcome, counts: Bool)
-    /// It was leased too early: it is due later, and all else as if it had not been leased.
-    case early(due: ContinuousClock.Instant)
+    /// It was leased too early: it is due later, and all else as if it had not been leased. Why it waits can be seen.
+    case early(due: ContinuousClock.Instant, Waiting? = nil)
     /// The file changed before the action began: the job is dropped, the ledger
     /// forgets what it rested on, and the path settles again.
     case returned(at: ContinuousClock.Instant)

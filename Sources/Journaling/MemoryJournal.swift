@@ -65,6 +65,16 @@ package final class MemoryJournal: Journal {
         queue.withLock { $0.lease(rule: rule, limit: limit, busy: busy, now: now) }
     }
 
+    package func lease(rule: String, paths: [PathBytes], busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
+        queue.withLock { $0.lease(rule: rule, paths: paths, busy: busy, now: now) }
+    }
+
+    package func wake(rule: String, path: PathBytes?, now: ContinuousClock.Instant) {
+        queue.withLock { $0.wake(rule: rule, path: path, now: now) }
+    }
+
+    package var held: Int { queue.withLock { $0.held } }
+
     package func record(
         _ job: Job, _ attempt: AttemptRecord?, _ disposition: Disposition, _ ownWrites: [LedgerEntry]
     ) -> [PathBytes] {

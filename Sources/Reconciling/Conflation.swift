@@ -179,8 +179,8 @@ package struct Conflation: Sendable {
     private func put(_ event: FileEvent, into entry: inout Entry) {
         let earlier = entry.last
         entry.last = event
-        // A change that the kernel told is live, however it was seen again.
-        if earlier.origin == .live, earlier.path == event.path { entry.last.origin = .live }
+        // A change that the kernel told is live, however it was seen again; what a person asks for is asked for.
+        if earlier.origin == .live, event.origin != .manual, earlier.path == event.path { entry.last.origin = .live }
         if event.sameAs.isEmpty, earlier.path == event.path { entry.last.sameAs = earlier.sameAs }
     }
 

@@ -145,33 +145,35 @@ extension RuleDecoder {
 
     // MARK: - exec
 
-    private func exec(_ entry: YAMLNode.Entry, number: Int) -> [Template]? {
+    /// A program and its arguments.
+    func exec(_ entry: YAMLNode.Entry, number: Int) -> [Template]? {
         guard let elements = entry.value.elements else {
             let isLine = entry.value.text?.contains(" ") == true
             reportType(
                 entry, "a list",
                 help: isLine
-                    ? "write each argument as an element, [cp, \"${path}\", /srv/copies/], or use 'shell'"
+                    ? "write each argument as an element, [cp, \"${path}\", /srv/copies/]"
+                        + (entry.name == "exec" ? ", or use 'shell'" : "")
                     : "write [\(entry.value.text.map { escaped($0, limit: 80) } ?? "PROGRAM"), \"${path}\"]")
             return nil
         }
         guard let first = elements.first else {
             problems.error(
-                "'exec' is empty", at: mark(entry),
+                "\(quoted(entry.name)) is empty", at: mark(entry),
                 help: "write a program and its arguments, [cp, \"${path}\", /srv/copies/]")
             return nil
         }
-        let program = program(first, number: number)
-        let arguments = elements.dropFirst().map { argument($0, number: number) }
+        let program = program(first, number: number, key: entry.name)
+        let arguments = elements.dropFirst().map { argument($0, number: number, key: entry.name) }
         let known = arguments.compactMap { $0 }
         guard let program, known.count == arguments.count else { return nil }
         return [program] + known
     }
 
-    private func argument(_ node: YAMLNode, number: Int) -> Template? {
+    private func argument(_ node: YAMLNode, number: Int, key: String) -> Template? {
         // `null` in a command is the word; `~` is the home folder.
         if node.isEmpty || node.text == nil {
-            _ = text(node, name: "an element of 'exec'", at: mark(node), help: "write \"\" for an empty argument")
+            _ = text(node, name: "an element of '\(key)'", at: mark(node), help: "write \"\" for an empty argument")
             return nil
         }
         guard let text = node.text, let template = template(text, node, step: number) else { return nil }
@@ -182,11 +184,11 @@ extension RuleDecoder {
         return template
     }
 
-    private func program(_ node: YAMLNode, number: Int) -> Template? {
-        guard let template = argument(node, number: number), let text = node.text else { return nil }
+    private func program(_ node: YAMLNode, number: Int, key: String) -> Template? {
+        guard let template = argument(node, number: number, key: key), let text = node.text else { return nil }
         guard let bytes = template.literal else {
             problems.error(
-                "the program in 'exec' can't hold a placeholder", at: node.range,
+                "the program in '\(key)' can't hold a placeholder", at: node.range,
                 help: "write the program out; it is looked up when rules load")
             return nil
         }

@@ -14,8 +14,8 @@ extension RuleDecoder {
     static let maximumPathLength = 16_384
 
     /// The globs of `path:`, one or a list.
-    func patterns(from entry: YAMLNode.Entry, matchesHidden: Bool) -> [PathPattern] {
-        let options = Glob.Options(matchesHidden: matchesHidden)
+    func patterns(from entry: YAMLNode.Entry, matchesHidden: Bool, isCaseSensitive: Bool) -> [PathPattern] {
+        let options = Glob.Options(matchesHidden: matchesHidden, isCaseSensitive: isCaseSensitive)
         let nodes: [YAMLNode]
         if entry.value.text != nil || FlowPlaceholder.help(for: entry.value, in: source) != nil
             || entry.value.entries != nil

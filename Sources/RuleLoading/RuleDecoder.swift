@@ -32,13 +32,17 @@ struct RuleDecoder {
     let captures = CaptureLog()
 
     static let topKeys = ["rules", "defaults"]
-    static let ruleKeys = [
-        "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden",
-        "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content",
-        "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout", "concurrency",
-        "retry", "while_busy", "cooldown", "on_failure",
-        "where",
-    ]
+    static let ruleKeys =
+        [
+            "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree",
+            "hidden",
+            "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing",
+            "same_content",
+            "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout",
+            "concurrency",
+            "retry", "while_busy", "cooldown", "on_failure",
+            "where",
+        ] + FlowSettings.keys
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]
 
@@ -109,7 +113,8 @@ struct RuleDecoder {
         let types = settings.types ?? [.file]
         let events = settings.events ?? [.created, .modified]
         let patterns = required("path", in: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf").map {
-            self.patterns(from: $0, matchesHidden: isHidden)
+            self.patterns(
+                from: $0, matchesHidden: isHidden, isCaseSensitive: settings.flow.isCaseSensitive ?? false)
         }
         let (steps, captureUses) = captures.noted {
             required("action", in: node, help: "add 'action:', such as 'action: log'").map { self.steps(from: $0) }
@@ -123,9 +128,11 @@ struct RuleDecoder {
             checkCaptures(captureUses + settings.failureCaptures, condition: settings.condition)
         }
         checkWhileBusy(settings)
+        checkGroup(settings, events: events)
         let formerly = node.entry("formerly").map { self.formerly($0, name: name) } ?? []
         let filter = PathFilter(
-            globs: (patterns ?? []).map(\.glob), exclude: GlobSet(settings.exclude ?? []),
+            globs: (patterns ?? []).map(\.glob),
+            exclude: GlobSet((settings.exclude ?? []) + [settings.flow.ready?.value?.markers].compactMap(\.self)),
             ignores: settings.ignoreDefaults ?? true ? DefaultIgnores.globs : GlobSet([]),
             outputs: GlobSet(settings.outputs ?? []), depth: settings.depth, isTree: settings.tree ?? false)
         for pattern in patterns ?? [] { checkReach(of: pattern, filter: filter, types: types) }
@@ -145,6 +152,7 @@ struct RuleDecoder {
         rule.catchUp = settings.catchUp ?? true
         rule.condition = settings.condition
         rule.formerly = formerly.map(\.name)
+        settings.flow.apply(to: &rule)
         return DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)
     }
 

@@ -193,12 +193,20 @@ package struct LoadedRules: Sendable {
     package var ruleset = Ruleset([])
     /// Rules with `enabled: false`, checked like all others.
     package var disabledRules: [Rule] = []
+    /// Enabled rules that are left out, since they have none of the tags that were asked for.
+    package var untaggedRules: [Rule] = []
     /// Enabled and disabled ones, in the order of files and entries.
     package var rulesInOrder: [Rule] = []
     /// What is wrong, in the order of files and lines.
     package var diagnostics: [Diagnostic] = []
     /// The absolute paths of the rules files, also of those with errors.
     package var files: [PathBytes] = []
+
+    /// Leaves out the rules that have none of the tags; what is known of their files stays, as for disabled ones.
+    package mutating func keepOnly(tags: Set<String>) {
+        untaggedRules += ruleset.rules.filter { tags.isDisjoint(with: $0.tags) }
+        ruleset = Ruleset(ruleset.rules.filter { !tags.isDisjoint(with: $0.tags) })
+    }
 
     /// Whether anything is wrong that keeps the rules from running.
     package var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }

@@ -51,6 +51,7 @@ struct RuleSettings {
     var hasFaultyCondition = false
     /// What `on_failure` asks of the groups of regular expressions.
     var failureCaptures: [CaptureUse] = []
+    var flow = FlowSettings()
     /// The words in `events:` and `types:`, to point at.
     var eventWords: [(node: YAMLNode, mask: EventMask)] = []
     var typeWords: [(node: YAMLNode, types: Set<FileType>)] = []
@@ -59,12 +60,14 @@ struct RuleSettings {
     var tailMark: Range<Int>?
     var busyMark: Range<Int>?
 
-    static let keys = [
-        "enabled", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden", "depth", "events", "settle",
-        "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content", "own_writes", "tail", "batch",
-        "backend", "poll", "catch_up", "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure",
-        "where",
-    ]
+    static let keys =
+        [
+            "enabled", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden", "depth", "events", "settle",
+            "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content", "own_writes", "tail",
+            "batch",
+            "backend", "poll", "catch_up", "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure",
+            "where",
+        ] + FlowSettings.keys
 
     /// These settings, and those of the other where these say nothing.
     func over(_ other: RuleSettings) -> RuleSettings {
@@ -84,6 +87,7 @@ struct RuleSettings {
             condition: condition ?? (hasFaultyCondition ? nil : other.condition),
             hasFaultyCondition: hasFaultyCondition || (condition == nil && other.hasFaultyCondition),
             failureCaptures: onFailure == nil ? other.failureCaptures : failureCaptures,
+            flow: flow.over(other.flow),
             eventWords: events == nil ? other.eventWords : eventWords,
             typeWords: types == nil ? other.typeWords : typeWords,
             treeMark: tree == nil ? other.treeMark : treeMark, tailMark: tail == nil ? other.tailMark : tailMark,
@@ -154,6 +158,7 @@ extension RuleDecoder {
             settings.condition = condition(entry)
             settings.hasFaultyCondition = settings.condition == nil
         }
+        settings.flow = flow(from: node)
         if let entry = node.entry("while_busy") {
             settings.whileBusy = choice(entry)
             settings.busyMark = mark(entry)

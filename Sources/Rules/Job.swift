@@ -83,6 +83,8 @@ package struct Job: Sendable, Hashable {
     package var isAlone = false
     /// The steps of the rule's list that have succeeded in earlier attempts; the next one goes on after them.
     package var steps: [Outcome] = []
+    /// Why it is not begun yet, while it is pending.
+    package var waiting: Waiting?
 
     package init(id: JobID, rule: String, event: FileEvent, mask: EventMask = .differences) {
         self.id = id

@@ -98,6 +98,22 @@ package struct Rule: Sendable {
     package var formerly: [String] = []
     /// What has to hold of a file besides: `where:`.
     package var condition: Condition?
+    /// Words by which `alight run --tag` chooses rules.
+    package var tags: [String] = []
+    /// Among rules with due jobs the higher ones go first, and they come first for `stop`.
+    package var priority = 0
+    /// Whether rules after it see nothing of what it takes: `stop`.
+    package var isLast = false
+    /// The hours in which actions begin; nil for always.
+    package var window: RunWindow?
+    /// What has to hold of a file besides; nil for nothing.
+    package var ready: Readiness?
+    /// Which files are handled together; nil for each by itself.
+    package var group: Grouping?
+    /// Further variables of programs.
+    package var environment: [EnvironmentVariable] = []
+    /// Where programs work; nil for their own scratch folder.
+    package var directory: Template?
 
     package init(
         name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil, filter: PathFilter,
@@ -141,4 +157,15 @@ package struct Rule: Sendable {
 
     /// Whether a path strictly below this folder could be taken.
     package func reaches(below folder: PathBytes) -> Bool { filter.reaches(below: folder.bytes) }
+}
+
+/// A variable of the environment that a rule gives to its programs.
+package struct EnvironmentVariable: Sendable, Hashable {
+    package var name: String
+    package var value: Template
+
+    package init(name: String, value: Template) {
+        self.name = name
+        self.value = value
+    }
 }

@@ -12,10 +12,13 @@ package struct Ruleset: Sendable {
     package let roots: [PathBytes]
     private let places: [String: Int]
     private let filters: PathFilterIndex
+    /// For each rule, those before it that let later ones see nothing of what they take.
+    let stops: [[Int]]
 
     package init(_ rules: [Rule]) {
         self.rules = rules
         filters = PathFilterIndex(rules.map(\.filter))
+        stops = Self.stops(rules)
         places = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
         var policies: [SettlePolicy] = []
         for rule in rules where !policies.contains(rule.settle) { policies.append(rule.settle) }

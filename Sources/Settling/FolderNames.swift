@@ -1,5 +1,5 @@
 import CAlightLinux
-import FileEvents
+package import FileEvents
 import Glibc
 
 /// The names in an open folder, without `.` and `..`, in the order of the file system.
@@ -51,4 +51,18 @@ struct FolderNames: ~Copyable {
 /// What a system call gave instead of an answer.
 struct SystemError: Error {
     var errno: Int32
+}
+
+extension DiskProbe {
+    /// The names in a folder; none if it can't be listed.
+    package static func names(in folder: PathBytes) -> [PathBytes] {
+        do throws(SystemError) {
+            var listing = try FolderNames(folder)
+            var names: [PathBytes] = []
+            while let name = listing.next() { names.append(name) }
+            return names
+        } catch {
+            return []
+        }
+    }
 }

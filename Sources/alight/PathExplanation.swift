@@ -13,6 +13,8 @@ struct PathExplanation {
         var explanation: Explanation
         /// The name that the rule has for the path, when symbolic links lead to another one.
         var alias: PathBytes?
+        /// The rule before it that keeps what it takes from later ones, and takes the path.
+        var stopper: String?
     }
 
     let path: PathBytes
@@ -20,7 +22,7 @@ struct PathExplanation {
     let rules: [OfRule]
 
     /// Looks at the disk.
-    init(_ path: PathBytes, rules: [Rule], isDisabled: (String) -> Bool) {
+    init(_ path: PathBytes, rules: [Rule], in ruleset: Ruleset = Ruleset([]), isDisabled: (String) -> Bool) {
         self.path = path
         let sight = DiskProbe.look(at: path)
         self.sight = sight
@@ -38,8 +40,26 @@ struct PathExplanation {
             let alias = Self.alias(of: path, in: rule)
             let explanation = Explanation(
                 rule, isEnabled: !isDisabled(rule.name), path: alias ?? path, sights: sights)
-            return OfRule(explanation: explanation, alias: alias)
+            return OfRule(
+                explanation: explanation, alias: alias,
+                stopper: Self.stopper(of: explanation, sight, rule, ruleset))
         }
+    }
+
+    /// Who keeps the path from a rule that would take it, at the first thing that the rule is told of.
+    private static func stopper(
+        of explanation: Explanation, _ sight: DiskProbe.Sight, _ rule: Rule, _ ruleset: Ruleset
+    ) -> String? {
+        guard case .taken(let place) = explanation.verdict, let index = ruleset.index(of: rule.name) else { return nil }
+        var snapshot = Snapshot.unseen
+        snapshot.type = FileType.allCases.first(where: rule.types.contains) ?? .file
+        if case .present(let present) = sight { snapshot = present }
+        let kinds: [EventKind] = [.created, .modified, .moved, .deleted, .attributes]
+        let kind = kinds.first { rule.events.contains(EventMask($0)) } ?? .modified
+        let event = FileEvent(
+            kind: kind, path: explanation.path, root: place.root, snapshot: snapshot, origin: .live,
+            time: Timestamp(seconds: 0, nanoseconds: 0))
+        return ruleset.stopper(of: event, to: index)?.name
     }
 
     /// The name below one of the rule's roots by which it sees a path that is outside of them by name.
@@ -96,6 +116,10 @@ extension PathExplanation {
         case .taken(let place):
             var facts = ["root: \(Display.path(place.root)), and below it \(Display.path(place.relative))"]
             if let unit = place.unit { facts.append("part of \(Display.path(unit)), of which the rule is told as one") }
+            if let stopper = entry.stopper {
+                let name = Display.text(stopper)
+                facts.append("not told of what '\(name)' takes, which comes before it ('stop: true')")
+            }
             facts.append("watched: \(explanation.watching)")
             facts.append("told of: \(EventSpelling.words(of: rule.events).joined(separator: ", "))")
             facts.append("settled: \(explanation.settling)")
@@ -261,6 +285,7 @@ extension PathExplanation {
                 object.add("relative", place.relative)
                 if let unit = place.unit { object.add("unit", unit) }
                 object.merge(explanation.members) { _, new in new }
+                if let stopper = entry.stopper { object["stopped_by"] = .string(stopper) }
             }
             return object
         }

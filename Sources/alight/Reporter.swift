@@ -50,6 +50,14 @@ struct Reporter: Sendable {
             say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
         case .remark(.unreadable(let path, let errno)):
             say(.error, "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")
+        case .incomplete(let rule, let path, let missing, let duration):
+            let kinds = missing.map { "'\(Display.text($0))'" }.joined(separator: ", ")
+            say(
+                .warning,
+                "'\(Display.path(path))' has waited \(duration.components.seconds / 60) minutes for \(kinds) of its set",
+                help: "see to it that the rest comes, or leave it out of 'require:'", facts: ["rule": rule])
+        case .closed(let rule, let opens):
+            say(.notice, "jobs wait for the rule's window, which opens at \(opens)", facts: ["rule": rule])
         case .waiting(let rule, let jobs):
             say(
                 .warning, "\(Self.count(jobs, "job")) of a rule that is not among these, kept until it is",

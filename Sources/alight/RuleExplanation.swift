@@ -14,6 +14,13 @@ extension Rule {
         case .restart: words.append("changed while its action runs: the action is ended, and run again")
         }
         if cooldown > .zero { words.append("between two runs: \(Explanation.shown(cooldown)) at least") }
+        if priority != 0 { words.append("priority: \(priority)") }
+        if isLast { words.append("later rules see nothing of what it takes ('stop: true')") }
+        if ready != nil { words.append("has to be ready besides ('ready')") }
+        if let group {
+            words.append("handled with its group, which needs \(group.required.map(\.text).joined(separator: ", "))")
+        }
+        if window != nil { words.append("begins only within the hours of its 'window'") }
         if !onFailure.isEmpty { words.append("when it fails for good: \(failureActionNames)") }
         if !catchUp { words.append("not told what happened while Alight did not run ('catch_up: false')") }
         if !formerly.isEmpty { words.append("formerly: \(formerly.map { Display.text($0) }.joined(separator: ", "))") }
@@ -30,6 +37,7 @@ extension Rule {
             "while_busy": .string(whileBusy.rawValue), "cooldown_ms": .number(cooldown / .milliseconds(1)),
             "on_failure": .array(onFailure.map { .string($0.name) }), "catch_up": .bool(catchUp),
             "formerly": .array(formerly.map { .string($0) }),
+            "priority": .integer(Int64(priority)), "stop": .bool(isLast), "tags": .array(tags.map { .string($0) }),
         ]
     }
 

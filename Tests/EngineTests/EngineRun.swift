@@ -51,9 +51,10 @@ final class EngineRun: Sendable {
     /// Starts an engine, and waits until it watches.
     convenience init(
         _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
+        clock: LocalClock = .system,
         perform: @escaping @Sendable (Action, Invocation) -> Outcome = { _, _ in Outcome(.succeeded) }
     ) {
-        self.init(rules, jobs: jobs, isOnce: isOnce, on: journal) { action, invocations in
+        self.init(rules, jobs: jobs, isOnce: isOnce, on: journal, clock: clock) { action, invocations in
             invocations.map { perform(action, $0) }
         }
     }
@@ -61,11 +62,14 @@ final class EngineRun: Sendable {
     /// Starts an engine whose actions take several events at once.
     init(
         _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
+        clock: LocalClock = .system,
         batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
     ) {
         self.journal = journal
+        var options = Engine.Options(jobs: jobs, isOnce: isOnce)
+        options.clock = clock
         let engine = Engine(
-            ruleset: Ruleset(rules), options: Engine.Options(jobs: jobs, isOnce: isOnce), journal: journal,
+            ruleset: Ruleset(rules), options: options, journal: journal,
             perform: { [self] action, invocations in
                 for invocation in invocations { begin(action, invocation) }
                 defer { for invocation in invocations { end(invocation) } }
@@ -83,6 +87,9 @@ final class EngineRun: Sendable {
                     case .slowed(let rule, let failures, _, let message):
                         state.signs.append("\(rule) slowed after \(failures): \(message)")
                     case .recovered(let rule): state.signs.append("\(rule) recovered")
+                    case .incomplete(let rule, let path, let missing, _):
+                        state.signs.append("\(rule) lacks \(missing) for \(path)")
+                    case .closed(let rule, let opens): state.signs.append("\(rule) opens at \(opens)")
                     case .waiting(let rule, let jobs): state.waiting[rule] = jobs
                     case .superseded(let rule, _, let path): state.signs.append("\(rule) superseded \(path)")
                     default: break

@@ -42,6 +42,7 @@ struct DocumentationTests {
             "hidden", "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing",
             "same_content", "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action",
             "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure", "where", "defaults",
+            "window", "priority", "stop", "tags", "ready", "group", "require", "env", "directory", "case",
         ] {
             #expect(Self.reference.contains("`\(key)`"), "\(key) is not described")
             #expect(examples.contains("\(key):"), "\(key) has no example")

@@ -95,9 +95,10 @@ package struct PluginHost: Sendable {
     private func run(
         _ call: Call, _ invocation: Invocation, _ request: PluginRequest, input: Data, scratch: PathBytes
     ) -> [Outcome] {
+        let directory = invocation.directory ?? scratch
         let command = Command(
             executable: call.executable, arguments: call.arguments,
-            environment: variables(for: invocation, scratch: scratch), directory: scratch, input: Array(input),
+            environment: variables(for: invocation, scratch: scratch), directory: directory, input: Array(input),
             output: call.answers ? .collected(limit: 1 << 20) : .reported, timeout: invocation.timeout, grace: grace)
         var log = ProgramLog(logger: invocation.log)
         let ended = launcher.run(command, stop: invocation.stop) { report in
@@ -108,7 +109,7 @@ package struct PluginHost: Sendable {
         }
         log.finish()
         let table = OutcomeTable(
-            program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: scratch,
+            program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: directory,
             timeout: invocation.timeout)
         var (outcomes, remarks) = table.outcomes(of: ended, count: request.events.count)
         for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
@@ -132,7 +133,8 @@ package struct PluginHost: Sendable {
         let job = invocation.job
         let event = job.event
         func text(_ text: String) -> [UInt8] { Array(text.utf8) }
-        return environment.variables + [
+        let given = Set(invocation.environment.map(\.name))
+        return environment.variables.filter { !given.contains($0.name) } + invocation.environment + [
             ("TMPDIR", scratch.bytes), ("ALIGHT_PROTOCOL", text("\(ProtocolVersion.current)")),
             ("ALIGHT_ID", text(job.id.description)), ("ALIGHT_ATTEMPT", text("\(job.attempt)")),
             ("ALIGHT_RULE", text(job.rule)), ("ALIGHT_EVENT", text(event.kind.rawValue)),

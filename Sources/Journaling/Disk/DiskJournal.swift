@@ -155,6 +155,16 @@ package final class DiskJournal: Journal {
         guarded.withLock { $0.state?.queue.lease(rule: rule, limit: limit, busy: busy, now: now) ?? [] }
     }
 
+    package func lease(rule: String, paths: [PathBytes], busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
+        guarded.withLock { $0.state?.queue.lease(rule: rule, paths: paths, busy: busy, now: now) ?? [] }
+    }
+
+    package func wake(rule: String, path: PathBytes?, now: ContinuousClock.Instant) {
+        guarded.withLock { $0.state?.queue.wake(rule: rule, path: path, now: now) }
+    }
+
+    package var held: Int { guarded.withLock { $0.state?.queue.held ?? 0 } }
+
     package func record(
         _ job: Job, _ attempt: AttemptRecord?, _ disposition: Disposition, _ ownWrites: [LedgerEntry]
     ) -> [PathBytes] {

@@ -137,7 +137,8 @@ final class JobTable {
         // A running job has been leased since the last commit, or it would not be written.
         try write(
             job, change, state: due == nil ? .running : .pending, position: position,
-            due: due.map { clocks.columnValue(of: $0) } ?? clocks.wall)
+            due: due.map { clocks.columnValue(of: $0) } ?? clocks.wall, message: job.waiting?.message,
+            code: job.waiting?.cause.rawValue)
     }
 
     func write(_ end: JobChanges.End, _ change: JobChanges.Change, at now: Int64) throws {

@@ -64,19 +64,41 @@ struct JobQueue<Files: KnownFiles> {
                 continue
             }
             busy.formUnion(paths)
-            job.attempt += 1
-            jobs[job.id] = job
-            places[job.id] = nil
-            lane.forget(job)
-            running[rule, default: []].insert(job.event.path)
-            changes?.noteOpen(job.id, hasFacts: false)
+            begin(&job, &lane)
             taken.append(job)
         }
         for place in passed { lane.ready.insert(place) }
         if !lane.ready.isEmpty || !lane.resting.isEmpty { lanes[rule] = lane }
-        counts.pending -= taken.count
-        counts.running += taken.count
         return taken
+    }
+
+    mutating func lease(rule: String, paths: [PathBytes], busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
+        guard var lane = lanes.removeValue(forKey: rule) else { return [] }
+        var taken: [Job] = []
+        for path in paths {
+            guard let id = lane.byPath[path], var job = jobs[id], let place = places[id],
+                job.waiting != nil || place.due <= now,
+                busy.isDisjoint(with: [job.event.path, job.event.from].compactMap(\.self))
+            else { continue }
+            begin(&job, &lane)
+            taken.append(job)
+        }
+        // Their places in the heaps are found empty later.
+        lanes[rule] = lane
+        return taken
+    }
+
+    /// Marks a pending job as running.
+    private mutating func begin(_ job: inout Job, _ lane: inout JobLane) {
+        job.attempt += 1
+        job.waiting = nil
+        jobs[job.id] = job
+        places[job.id] = nil
+        lane.forget(job)
+        running[job.rule, default: []].insert(job.event.path)
+        changes?.noteOpen(job.id, hasFacts: false)
+        counts.pending -= 1
+        counts.running += 1
     }
 
     // MARK: Recording
@@ -105,9 +127,10 @@ struct JobQueue<Files: KnownFiles> {
         case .again(let due, let outcome, let counts):
             putBack(job, outcome, due: due, counts: counts, hasFacts: hasFacts)
             return dropped
-        case .early(let due):
+        case .early(let due, let waiting):
             var unbegun = job
             unbegun.attempt -= 1
+            unbegun.waiting = waiting
             putBack(unbegun, due: due, hasFacts: hasFacts)
             return dropped
         }

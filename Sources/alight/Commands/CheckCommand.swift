@@ -43,6 +43,9 @@ struct CheckCommand: ParsableCommand {
         for rule in loaded.disabledRules {
             Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): disabled")
         }
+        for rule in loaded.untaggedRules {
+            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): left out by --tag")
+        }
         survey(loaded.ruleset)
         let rules = loaded.ruleset.rules.count
         let files = loaded.files.count

@@ -42,7 +42,9 @@ struct ExplainCommand: ParsableCommand {
         for path in RawArguments.paths(paths) {
             let absolute =
                 path.bytes.first == .slash ? path : program.loading.currentFolder.appending(path.bytes)
-            let explained = PathExplanation(absolute.normalized, rules: rules) { disabled.contains($0) }
+            let explained = PathExplanation(absolute.normalized, rules: rules, in: loaded.ruleset) {
+                disabled.contains($0)
+            }
             isTaken = isTaken || explained.rules.contains(where: \.explanation.isTaken)
             if json {
                 for object in explained.objects { Output.standard.write(Reporter.json(object)) }

@@ -13,10 +13,25 @@ struct RulesOptions: ParsableArguments {
             discussion: "Default: ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules."))
     var rules: [String] = []
 
+    @Option(
+        name: .customLong("tag"),
+        help: ArgumentHelp("Only rules that have this tag; may be repeated for those of any.", valueName: "name"))
+    var tags: [String] = []
+
     /// Loads the rules and says what is wrong with them.
     ///
-    /// - Throws: `Exit` when they can't be used.
-    func load(_ program: ProgramSurroundings) throws -> LoadedRules { try program.load(rules) }
+    /// - Throws: `Exit` when they can't be used, or no rule has a tag that was named.
+    func load(_ program: ProgramSurroundings) throws -> LoadedRules {
+        var loaded = try program.load(rules)
+        for tag in tags where !loaded.rulesInOrder.contains(where: { $0.tags.contains(tag) }) {
+            let known = Set(loaded.rulesInOrder.flatMap(\.tags)).sorted()
+            let help = Spelling.help(for: tag, candidates: known, noun: "tags") ?? "write 'tags: [NAME]' in a rule"
+            Output.error.write("error: no rule has the tag '\(Display.text(tag))'\n    help: \(Display.text(help))")
+            throw Exit(.usage)
+        }
+        if !tags.isEmpty { loaded.keepOnly(tags: Set(tags)) }
+        return loaded
+    }
 }
 
 /// Rules for a command whose arguments are something else.

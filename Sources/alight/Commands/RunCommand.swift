@@ -46,7 +46,8 @@ struct RunCommand: ParsableCommand {
         let loaded = try rules.load(program)
         let reporter = Reporter(format: logFormat)
         guard !loaded.ruleset.rules.isEmpty else {
-            reporter.say(.error, "all rules are disabled", help: "set 'enabled: true' in one of them")
+            let which = rules.tags.isEmpty ? "all rules" : "all rules that have the tag"
+            reporter.say(.error, "\(which) are disabled", help: "set 'enabled: true' in one of them")
             throw Exit(.rulesInvalid)
         }
         let kept = try open(journal.place(), reporter)

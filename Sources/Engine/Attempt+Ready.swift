@@ -1,0 +1,53 @@
+import FileEvents
+import Handling
+import PluginProtocol
+import Rules
+import Settling
+
+// What has to hold of a file besides, before an action begins.
+extension Attempt {
+    /// Finds out whether the file is ready; nil to go on.
+    ///
+    /// What is gone or has happened already is not waited for, nor what a person has asked for.
+    func awaitReady(_ job: Job) -> Ending? {
+        let event = job.event
+        guard let ready = rule.ready, job.steps.isEmpty, !job.isInterrupted, event.origin != .manual,
+            event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw,
+            case .present(let snapshot) = DiskProbe.look(at: event.path)
+        else { return nil }
+        let now = DiskProbe.now()
+        let pause = rule.retry.pause(
+            whileNotReady: rule.settle.quiet(isPolled: false), age: now.since(event.time))
+        if let (waiting, known) = ready.waiting(
+            event.path, snapshot, now: now, isThere: { DiskProbe.look(at: $0) != .absent })
+        {
+            return .waiting(waiting, pause: known ?? pause)
+        }
+        guard let command = ready.command else { return nil }
+        let outcomes = perform(
+            Action(.exec(command), place: rule.place), [invocation(job, now: now, timeout: rule.timeout)])
+        guard var outcome = outcomes.first else { preconditionFailure("an action has an outcome for its event") }
+        if outcome.ending == .succeeded { return nil }
+        if outcome.process?.status == 75 {
+            return .waiting(Waiting(.command, "'ready' says: \(outcome.message)"), pause: pause)
+        }
+        if !outcome.isInterrupted { outcome.message = "'ready': \(outcome.message)" }
+        return .outcome(outcome)
+    }
+
+    /// Lets the files of a set wait for the one of them that is not as it was.
+    func keepSetTogether(_ parts: inout [Part]) {
+        guard rule.group != nil, let other = parts.first(where: \.isOver) else { return }
+        var pause = Duration.seconds(1)
+        if case .waiting(_, let longer) = other.ending { pause = longer }
+        for index in parts.indices where !parts[index].isOver && !parts[index].job.hasBegunBefore {
+            let waiting = Waiting(.group, "it waits for '\(other.job.event.path)'")
+            parts[index].end(.waiting(waiting, pause: pause))
+        }
+    }
+}
+
+extension Job {
+    /// Whether an attempt before this one has begun with it.
+    var hasBegunBefore: Bool { attempt > 1 || isInterrupted || !steps.isEmpty }
+}

@@ -1,0 +1,181 @@
+import FileEvents
+import Globbing
+import Rules
+
+// What a file has to wait for besides, and the files that belong to it.
+extension RuleDecoder {
+    /// The conditions; `false` for none.
+    func ready(_ entry: YAMLNode.Entry) -> Switched<Readiness>? {
+        if entry.value.isPlain, entry.value.text == "false" { return .off }
+        return mapping(entry, keys: ["done_file", "min_age", "min_size", "command"]) { node in
+            var ready = Readiness()
+            ready.doneFile = node.entry("done_file").flatMap { doneFile($0) }
+            ready.minimumAge = node.entry("min_age").flatMap { duration($0) }
+            ready.minimumSize = node.entry("min_size")
+                .flatMap { size($0, in: 1...Int.max, shown: "more than 0") }.map(UInt64.init)
+            ready.command = node.entry("command").flatMap { exec($0, number: 0) }
+            return .on(ready)
+        }
+    }
+
+    private func doneFile(_ entry: YAMLNode.Entry) -> Template? {
+        guard let text = text(entry) else { return nil }
+        let form = "write it as it is from the folder of the file, such as '${name}.done'"
+        guard !text.hasPrefix("/"), !text.hasPrefix("~") else {
+            problems.error("'done_file' must be relative, not \(quoted(text))", at: mark(entry), help: form)
+            return nil
+        }
+        guard let template = nameTemplate(entry, text) else { return nil }
+        let sample: PathBytes = "/Qx7q/m3Vw.k9Zt"
+        var ready = Readiness()
+        ready.doneFile = template
+        if template.parts.isEmpty || ready.marker(of: sample) == sample {
+            problems.error("'done_file' is the file itself", at: mark(entry), help: form)
+            return nil
+        }
+        return template
+    }
+
+    /// A text whose placeholders follow from the last name of a file.
+    private func nameTemplate(_ entry: YAMLNode.Entry, _ text: String) -> Template? {
+        guard let template = template(text, entry.value, step: 0) else { return nil }
+        guard Set(template.placeholders).isSubset(of: Placeholder.ofName) else {
+            problems.error(
+                "\(quoted(entry.name)) takes ${name}, ${stem} and ${extension} alone", at: mark(entry),
+                help: "write what follows from the name of the file")
+            return nil
+        }
+        return template
+    }
+
+    // MARK: - Sets
+
+    func group(_ entry: YAMLNode.Entry) -> Template? {
+        guard let text = text(entry, help: "write '\"${stem}\"'"), let template = nameTemplate(entry, text) else {
+            return nil
+        }
+        guard !template.placeholders.isEmpty else {
+            problems.error(
+                "'group' is the same for all files of a folder", at: mark(entry),
+                help: "write '${stem}' for files with the same name but for the extension")
+            return nil
+        }
+        return template
+    }
+
+    /// Extensions, or globs for names.
+    func required(_ entry: YAMLNode.Entry) -> [Grouping.Kind]? {
+        elements(entry, noun: "mkv, nfo")?.compactMap { node in
+            guard let text = text(node, name: "a kind in 'require'", at: mark(node)) else { return nil }
+            let isGlob = text.utf8.contains { "*?[{".utf8.contains($0) }
+            guard !text.isEmpty, !text.utf8.contains(.slash) else {
+                problems.error(
+                    "a kind in 'require' can't be \(quoted(text))", at: mark(node),
+                    help: "write an extension, such as 'nfo', or a glob for names, such as '*-cover.*'")
+                return nil
+            }
+            let word = text.hasPrefix(".") ? text.dropFirst() : text[...]
+            let pattern = isGlob ? Array(text.utf8) : Array("*.".utf8) + Glob.escaped(Array(word.utf8))
+            do throws(GlobError) {
+                let glob = try Glob(pattern, options: Glob.Options(matchesHidden: true))
+                return Grouping.Kind(text: isGlob ? text : String(word), glob: glob)
+            } catch {
+                problems.error(error.message, at: mark(node, offset: error.offset, length: 1), help: error.help)
+                return nil
+            }
+        }
+    }
+
+    /// Tells of what does not go with a set.
+    func checkGroup(_ settings: RuleSettings, events: EventMask) {
+        let flow = settings.flow
+        if flow.required != nil, flow.groupMark == nil, let mark = flow.requireMark {
+            problems.error(
+                "'require' has no 'group' beside it", at: mark, help: "add 'group: ${stem}', or remove 'require'")
+        }
+        guard let mark = flow.groupMark else { return }
+        if flow.requireMark == nil {
+            problems.error(
+                "'group' has no 'require' beside it", at: mark, help: "add the kinds of files, such as [mkv, nfo]")
+        }
+        let others: [(Bool, String)] = [
+            (settings.batch?.value != nil, "'batch'"), (settings.tail?.value != nil, "'tail'"),
+            (settings.sameContent == .ignore, "'same_content: ignore'"),
+            ((settings.whileBusy ?? .coalesce) != .coalesce, "'while_busy'"),
+        ]
+        for (isThere, key) in others where isThere {
+            problems.error("'group' can't stand beside \(key)", at: mark, help: "remove one of them")
+        }
+        let taken: EventMask = [.created, .modified, .moved, .attributes]
+        let excess = events.subtracting(taken.union(.content).union(.anyAttribute))
+        if let word = EventSpelling.words(of: excess).first {
+            problems.error(
+                "'group' takes files that are there, and '\(word)' tells of something else", at: mark,
+                help: "remove '\(word)' from 'events'")
+        }
+    }
+
+    // MARK: - Surroundings of programs
+
+    func environment(_ entry: YAMLNode.Entry) -> [EnvironmentVariable]? {
+        guard let entries = entry.value.entries, FlowPlaceholder.help(for: entry.value, in: source) == nil else {
+            reportType(entry, "a mapping", help: "write the variables as 'NAME: value'")
+            return nil
+        }
+        return entries.compactMap { variable in
+            let name = variable.name
+            let isWord =
+                !name.isEmpty
+                && name.utf8.allSatisfy { byte in
+                    (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                        || byte == 0x5F
+                }
+            guard isWord, let first = name.utf8.first, !(0x30...0x39).contains(first) else {
+                problems.error(
+                    "a variable can't have the name \(quoted(name))", at: variable.key.range,
+                    help: "write letters, digits and '_', and no digit first")
+                return nil
+            }
+            guard !name.hasPrefix("ALIGHT_"), name != "TMPDIR" else {
+                problems.error(
+                    "\(quoted(name)) is set by Alight itself", at: variable.key.range, help: "write another name")
+                return nil
+            }
+            guard let text = text(variable, help: "write \"\" for an empty value"),
+                let template = template(text, variable.value, step: 0)
+            else { return nil }
+            return EnvironmentVariable(name: name, value: template)
+        }
+    }
+
+    func directory(_ entry: YAMLNode.Entry) -> Template? {
+        text(entry).flatMap { text in
+            guard !text.isEmpty else {
+                problems.error("'directory' is empty", at: mark(entry), help: "write a folder, or remove the key")
+                return nil
+            }
+            return template(text, entry.value, step: 0)
+        }
+    }
+}
+
+extension Readiness {
+    /// What matches every file that could say that another is done, from a root.
+    var markers: Glob? {
+        guard let doneFile else { return nil }
+        var pattern: [UInt8] = []
+        for part in doneFile.parts {
+            switch part {
+            case .literal(let bytes): pattern += Glob.escaped(bytes)
+            case .placeholder: if pattern.last != UInt8(ascii: "*") { pattern.append(UInt8(ascii: "*")) }
+            }
+        }
+        var names: [ArraySlice<UInt8>] = []
+        for name in pattern.split(separator: .slash) {
+            if name.elementsEqual([.dot]) { continue }
+            if name.elementsEqual([.dot, .dot]) { _ = names.popLast() } else { names.append(name) }
+        }
+        let path = Array(names.joined(separator: [.slash]))
+        return try? Glob(Array("**/".utf8) + path, options: Glob.Options(matchesHidden: true))
+    }
+}

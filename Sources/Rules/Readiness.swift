@@ -1,0 +1,101 @@
+package import FileEvents
+
+/// What has to hold of a file, besides that it has settled, before an action begins with it.
+package struct Readiness: Sendable, Hashable {
+    /// The path of a file that says so, from the folder of the file.
+    package var doneFile: Template?
+    /// How long ago its content was changed last.
+    package var minimumAge: Duration?
+    package var minimumSize: UInt64?
+    /// A program and its arguments, which ends with 0 when the file is ready and with 75 when it is not yet.
+    package var command: [Template]?
+
+    package init() {}
+
+    /// The file that says that this one is done; nil when none has to.
+    package func marker(of path: PathBytes) -> PathBytes? {
+        doneFile.map { path.parent.appending($0.expanded(with: PlaceholderFacts(name: path))).normalized }
+    }
+
+    /// Whether the path could be such a file, by its last name alone.
+    package func mayBeMarker(_ path: PathBytes) -> Bool {
+        guard let doneFile else { return false }
+        let (prefix, suffix, isLiteral) = Self.ends(of: doneFile)
+        let name = path.lastComponent
+        if isLiteral { return name.elementsEqual(prefix) }
+        return name.count >= prefix.count + suffix.count && name.starts(with: prefix)
+            && name.suffix(suffix.count).elementsEqual(suffix)
+    }
+
+    /// How the last name of the path begins and ends, and whether that is all.
+    private static func ends(of template: Template) -> (prefix: [UInt8], suffix: [UInt8], isLiteral: Bool) {
+        var prefix: [UInt8] = []
+        var suffix: [UInt8] = []
+        var isLiteral = true
+        for part in template.parts {
+            switch part {
+            case .placeholder:
+                isLiteral = false
+                suffix = []
+            case .literal(let bytes):
+                let last = bytes.lastIndex(of: .slash)
+                if last != nil {
+                    isLiteral = true
+                    prefix = []
+                }
+                let rest = bytes[(last.map { $0 + 1 } ?? 0)...]
+                if isLiteral { prefix += rest } else { suffix += rest }
+            }
+        }
+        return (prefix, suffix, isLiteral)
+    }
+
+    /// What the file has to wait for, without the command; nil for nothing.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - snapshot: What there is now.
+    ///   - now: The present.
+    ///   - isThere: Looks for another file.
+    /// - Returns: Why it waits, and for how long if that is known.
+    package func waiting(
+        _ path: PathBytes, _ snapshot: Snapshot, now: Timestamp, isThere: (PathBytes) -> Bool
+    ) -> (waiting: Waiting, pause: Duration?)? {
+        if let minimumSize, snapshot.type == .file, snapshot.size < minimumSize {
+            let message = "it has \(snapshot.size) bytes, and waits for \(minimumSize)"
+            return (Waiting(.size, message), nil)
+        }
+        if let marker = marker(of: path), !isThere(marker) {
+            return (Waiting(.doneFile, "it waits for '\(marker)'"), nil)
+        }
+        if let minimumAge {
+            let time = snapshot.modified
+            let age =
+                Duration.seconds(now.seconds - time.seconds)
+                + .nanoseconds(
+                    Int64(now.nanoseconds) - Int64(time.nanoseconds))
+            if age < minimumAge {
+                return (
+                    Waiting(.age, "it is too young, and old enough at \(time.advanced(by: minimumAge))"),
+                    minimumAge - age
+                )
+            }
+        }
+        return nil
+    }
+}
+
+extension PlaceholderFacts {
+    /// Facts that follow from the name alone.
+    init(name path: PathBytes) {
+        let event = FileEvent(
+            kind: .created, path: path, root: path.parent, snapshot: .unseen, origin: .live,
+            time: Timestamp(seconds: 0, nanoseconds: 0))
+        self.init(event: event, rule: "", job: "", attempt: 0, now: event.time)
+    }
+}
+
+extension Placeholder {
+    /// The placeholders that follow from the last name of a path.
+    package static let ofName: Set<Placeholder> = [.name, .stem, .extension]
+}

@@ -1,0 +1,79 @@
+package import FileEvents
+
+/// The hours in which a rule's actions begin, in local time.
+///
+/// Pure: the present and the clock are passed in. It is open at a moment if the
+/// clocks show a time inside of one of its spans. So a span that summer time
+/// leaves out does not open on that day, and one that comes twice opens twice.
+package struct RunWindow: Sendable, Hashable {
+    /// Hours of a day, up to the next day where they end before they begin.
+    package struct Span: Sendable, Hashable {
+        /// The days on which it begins; 0 is Sunday.
+        package var days: Set<Int>
+        /// Minutes after midnight.
+        package var start: Int
+        /// Minutes after midnight, up to 1440; the span does not hold it.
+        package var end: Int
+
+        package init(days: Set<Int> = Set(0..<7), start: Int, end: Int) {
+            self.days = days
+            self.start = start
+            self.end = end
+        }
+
+        /// Whether it holds a second of a day.
+        fileprivate func holds(_ second: Int64, of weekday: Int) -> Bool {
+            let (start, end) = (Int64(start) * 60, Int64(end) * 60)
+            if start < end { return days.contains(weekday) && second >= start && second < end }
+            return days.contains(weekday) && second >= start || days.contains((weekday + 6) % 7) && second < end
+        }
+    }
+
+    package var spans: [Span]
+
+    package init(_ spans: [Span]) { self.spans = spans }
+
+    private static let day: Int64 = 86_400
+
+    /// Whether actions may begin.
+    package func isOpen(at time: Timestamp, _ clock: LocalClock) -> Bool { isOpen(at: time.seconds, clock) }
+
+    /// When it opens next, after a moment at which it is closed.
+    package func opening(after time: Timestamp, _ clock: LocalClock) -> Timestamp {
+        let now = time.seconds
+        let today = Self.dayNumber(clock.wall(at: now))
+        // What begins on a certain day of the week comes within eight days, or a week later where summer time leaves
+        // it out.
+        for week in 0..<4 as Range<Int64> {
+            var moments: [Int64] = []
+            for day in (today + 7 * week)...(today + 7 * week + 8) {
+                for span in spans {
+                    let wall = day * Self.day + Int64(span.start) * 60
+                    // Near a change a time of day comes twice, or never.
+                    for offset in [clock.offset(wall - Self.day), clock.offset(wall + Self.day)]
+                    where clock.wall(at: wall - offset) == wall { moments.append(wall - offset) }
+                }
+                let noon = now + (day - today) * Self.day
+                if let change = clock.change(from: noon, to: noon + Self.day) { moments.append(change) }
+            }
+            if let first = moments.filter({ $0 > now && isOpen(at: $0, clock) }).min() {
+                return Timestamp(seconds: first, nanoseconds: 0)
+            }
+        }
+        // A window has a span, which nobody's summer time leaves out for a month: look again then.
+        return Timestamp(seconds: now + 28 * Self.day, nanoseconds: 0)
+    }
+
+    private func isOpen(at seconds: Int64, _ clock: LocalClock) -> Bool {
+        let wall = clock.wall(at: seconds)
+        let day = Self.dayNumber(wall)
+        // The first day of 1970 was a Thursday.
+        let weekday = Int(((day + 4) % 7 + 7) % 7)
+        return spans.contains { $0.holds(wall - day * Self.day, of: weekday) }
+    }
+
+    private static func dayNumber(_ wall: Int64) -> Int64 {
+        let (days, rest) = wall.quotientAndRemainder(dividingBy: day)
+        return rest < 0 ? days - 1 : days
+    }
+}

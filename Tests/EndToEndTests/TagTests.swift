@@ -1,0 +1,44 @@
+import FileEvents
+import TestKit
+import Testing
+
+struct TagTests {
+    private static let rules = """
+        rules:
+          - { name: day, path: in/*, action: log }
+          - { name: night, path: in/*, tags: [nightly, slow], action: log }
+          - { name: old, path: in/*, tags: [retired], enabled: false, action: log }
+        """
+
+    private static func run(_ arguments: [String]) -> (status: Int32?, output: String, error: String) {
+        withTempTree { tree in
+            TestFile.write(tree.path("rules.yaml"), rules)
+            TestFile.makeFolder(tree.path("in"))
+            let program = RunningProgram(Places.alight, arguments, in: tree.root, output: tree.path("run"))
+            return (program.wait(), program.output, program.error)
+        }
+    }
+
+    @Test func `check says which rules a tag leaves out`() {
+        let (status, output, _) = Self.run(["check", "rules.yaml", "--tag", "slow"])
+        #expect(status == 0)
+        #expect(output.contains("rule 'day' (rules.yaml:2:5): left out by --tag"))
+        #expect(output.contains("rule 'night' (rules.yaml:3:5): created, modified"))
+        #expect(output.contains("1 rule in 1 file: all in order"))
+    }
+
+    @Test(arguments: ["run", "check"])
+    func `a tag that no rule has is told with the nearest`(command: String) {
+        let (status, output, error) = Self.run([command, "rules.yaml", "--tag", "nigthly"])
+        #expect(status == 2)
+        #expect(output.isEmpty)
+        #expect(error.contains("no rule has the tag 'nigthly'"))
+        #expect(error.contains("write 'nightly'; the tags are nightly, retired, slow"))
+    }
+
+    @Test func `a tag of disabled rules alone leaves nothing to run`() {
+        let (status, _, error) = Self.run(["run", "rules.yaml", "--tag", "retired"])
+        #expect(status == 3)
+        #expect(error.contains("all rules that have the tag are disabled"))
+    }
+}

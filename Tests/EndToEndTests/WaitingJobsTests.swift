@@ -1,0 +1,83 @@
+import FileEvents
+import Foundation
+import Glibc
+import TestKit
+import Testing
+
+/// Jobs that wait, as people see them.
+struct WaitingJobsTests {
+    /// Hours that begin in two, whatever the time is.
+    private static var later: String {
+        func text(_ hours: Double) -> String {
+            let form = DateFormatter()
+            form.dateFormat = "HH:mm"
+            form.timeZone = TimeZone(identifier: "UTC")
+            return form.string(from: Date(timeIntervalSinceNow: hours * 3_600))
+        }
+        return "\(text(2))-\(text(3))"
+    }
+
+    /// Runs a command beside a running Alight.
+    private static func ask(
+        _ arguments: [String], in root: PathBytes, journal: [String] = ["--journal", "journal.db"]
+    ) -> (status: Int32?, output: String) {
+        let folder = TestFile.makeTemporaryFolder()
+        defer { TestFile.removeTree(folder) }
+        let program = RunningProgram(
+            Places.alight, arguments + journal, in: root, environment: ["TZ": "UTC"], output: folder.appending("out"))
+        return (program.wait(), program.output)
+    }
+
+    private static func makeFolder(_ rules: String) -> PathBytes {
+        let root = TestFile.makeTemporaryFolder()
+        TestFile.write(root.appending("rules.yaml"), rules)
+        TestFile.makeFolder(root.appending("in"))
+        return root
+    }
+
+    @Test func `alight jobs says why a job waits, and alight apply does not wait`() {
+        let root = Self.makeFolder(
+            """
+            rules:
+              - { name: late, path: in/*, settle: 0, window: "\(Self.later)", action: log }
+              - { name: done, path: in/*, settle: 0, ready: { done_file: "${name}.ok" }, action: log }
+            """)
+        defer { TestFile.removeTree(root) }
+        let program = RunningProgram(
+            Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: root, environment: ["TZ": "UTC"],
+            output: root.appending("alight"))
+        let isReady = Deadline.wait { program.error.contains("ready: watching") }
+        #expect(isReady)
+        TestFile.write(root.appending("in/a"), "x")
+        let isThere = Deadline.wait {
+            let text = Self.ask(["jobs"], in: root).output
+            return text.contains("its window opens at 20") && text.contains("it waits for '\(root)/in/a.ok'")
+        }
+        #expect(isThere)
+        for rule in ["late", "done"] {
+            _ = Self.ask(["apply", "--rules", "rules.yaml", rule, "in/a"], in: root)
+        }
+        let areDone = Deadline.wait {
+            let lines = Self.ask(["jobs"], in: root).output.split(separator: "\n")
+            return lines.count >= 2 && lines.allSatisfy { $0.contains("\tsucceeded\t") }
+        }
+        #expect(areDone)
+        program.signal(SIGTERM)
+        let status = program.wait()
+        #expect(status == 0)
+    }
+
+    @Test func `alight explain says which rule keeps a path from another`() {
+        let root = Self.makeFolder(
+            """
+            rules:
+              - { name: all, path: in/*, action: log }
+              - { name: pdf, path: "in/*.pdf", priority: 1, stop: true, action: log }
+            """)
+        defer { TestFile.removeTree(root) }
+        let pdf = Self.ask(["explain", "--rules", "rules.yaml", "in/a.pdf"], in: root, journal: []).output
+        #expect(pdf.contains("not told of what 'pdf' takes, which comes before it"))
+        let text = Self.ask(["explain", "--rules", "rules.yaml", "in/a.txt"], in: root, journal: []).output
+        #expect(!text.contains("which comes before it"))
+    }
+}

@@ -1,0 +1,70 @@
+import FileEvents
+import Journaling
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+@Suite(.onEachJournal)
+struct WaitingTests {
+    static func job(_ id: String, _ path: PathBytes, rule: String = "r") -> Job {
+        Job(id: JobID(id), rule: rule, event: .sample(.created, path))
+    }
+
+    static let waiting = Waiting(.doneFile, "it waits for 'x'")
+
+    @Test func `a job that waits costs no attempt, and is due when it is woken`() throws {
+        let journal = TestJournal().journal
+        let now = ContinuousClock.now
+        journal.accept([Self.job("1", "/a"), Self.job("2", "/b")], [], now: now)
+        for job in journal.lease(rule: "r", limit: 9, busy: [], now: now) {
+            _ = journal.record(job, nil, .early(due: now + .seconds(100), Self.waiting), [])
+        }
+        #expect(journal.held == 2)
+        #expect(journal.lease(rule: "r", limit: 9, busy: [], now: now).isEmpty)
+        journal.wake(rule: "r", path: "/b", now: now)
+        journal.wake(rule: "r", path: "/none", now: now)
+        journal.wake(rule: "s", path: "/a", now: now)
+        let job = try #require(journal.lease(rule: "r", limit: 9, busy: [], now: now).first)
+        #expect(job.id == JobID("2") && job.attempt == 1 && job.waiting == nil)
+        #expect(journal.held == 1)
+        journal.wake(rule: "r", path: nil, now: now)
+        #expect(journal.lease(rule: "r", limit: 9, busy: [], now: now).map(\.id) == [JobID("1")])
+        #expect(journal.counts.pending == 0 && journal.counts.running == 2)
+    }
+
+    @Test func `what rests for another reason is not woken`() throws {
+        let journal = TestJournal().journal
+        let now = ContinuousClock.now
+        journal.accept([Self.job("1", "/a")], [], now: now)
+        let job = try #require(journal.lease(rule: "r", limit: 1, busy: [], now: now).first)
+        _ = journal.record(job, nil, .again(at: now + .seconds(9), Outcome(.retry), counts: true), [])
+        journal.wake(rule: "r", path: nil, now: now)
+        #expect(journal.lease(rule: "r", limit: 1, busy: [], now: now).isEmpty)
+        #expect(journal.held == 0)
+    }
+
+    @Test func `the jobs of certain paths are leased together, those that wait as well`() throws {
+        let journal = TestJournal().journal
+        let now = ContinuousClock.now
+        journal.accept(["/a", "/b", "/c", "/d"].map { Self.job("\($0)", $0) }, [], now: now)
+        let waiter = try #require(journal.lease(rule: "r", limit: 1, busy: [], now: now).first)
+        _ = journal.record(waiter, nil, .early(due: now + .seconds(100), Self.waiting), [])
+        let jobs = journal.lease(rule: "r", paths: ["/c", "/a", "/d", "/none"], busy: ["/d"], now: now)
+        #expect(jobs.map(\.event.path) == ["/c", "/a"])
+        #expect(jobs.allSatisfy { $0.attempt == 1 })
+        #expect(journal.lease(rule: "r", limit: 9, busy: [], now: now).map(\.event.path) == ["/b", "/d"])
+    }
+
+    @Test func `a newer event of the path is merged into the job that waits`() throws {
+        let journal = TestJournal().journal
+        let now = ContinuousClock.now
+        journal.accept([Self.job("1", "/a")], [], now: now)
+        let job = try #require(journal.lease(rule: "r", limit: 1, busy: [], now: now).first)
+        _ = journal.record(job, nil, .early(due: now + .seconds(100), Self.waiting), [])
+        journal.accept([Self.job("2", "/a")], [], now: now)
+        journal.wake(rule: "r", path: "/a", now: now)
+        #expect(journal.lease(rule: "r", limit: 9, busy: [], now: now).count == 1)
+        #expect(journal.held == 0)
+    }
+}

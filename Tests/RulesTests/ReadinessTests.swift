@@ -1,0 +1,83 @@
+import FileEvents
+import Globbing
+import Rules
+import Testing
+
+struct ReadinessTests {
+    static func template(_ text: String) throws -> Template { try Template(text) { _ in nil } }
+
+    static func snapshot(size: UInt64 = 5, modified: Int64 = 100) -> Snapshot {
+        var snapshot = Snapshot.unseen
+        snapshot.type = .file
+        snapshot.size = size
+        snapshot.modified = Timestamp(seconds: modified, nanoseconds: 0)
+        return snapshot
+    }
+
+    @Test func `the age is that of the content, and the rest of it is the pause`() {
+        var ready = Readiness()
+        ready.minimumAge = .seconds(10)
+        let now = Timestamp(seconds: 104, nanoseconds: 500_000_000)
+        let found = ready.waiting("/in/a", Self.snapshot(), now: now) { _ in false }
+        #expect(found?.waiting.cause == .age)
+        #expect(found?.pause == .milliseconds(5_500))
+        let later = Timestamp(seconds: 110, nanoseconds: 0)
+        #expect(ready.waiting("/in/a", Self.snapshot(), now: later) { _ in false } == nil)
+        // A time that lies ahead is waited for as well.
+        let ahead = ready.waiting("/in/a", Self.snapshot(modified: 200), now: later) { _ in false }
+        #expect(ahead?.pause == .seconds(100))
+    }
+
+    @Test func `a size is that of a file`() {
+        var ready = Readiness()
+        ready.minimumSize = 6
+        let now = Timestamp(seconds: 0, nanoseconds: 0)
+        #expect(ready.waiting("/in/a", Self.snapshot(), now: now) { _ in false }?.waiting.cause == .size)
+        #expect(ready.waiting("/in/a", Self.snapshot(size: 6), now: now) { _ in false } == nil)
+        var folder = Self.snapshot()
+        folder.type = .directory
+        #expect(ready.waiting("/in/a", folder, now: now) { _ in false } == nil)
+    }
+
+    @Test(arguments: [
+        ("${name}.done", "/in/a.txt.done"), ("${stem}.ok", "/in/a.ok"), ("done/${name}", "/in/done/a.txt"),
+        ("../marks/${stem}-${extension}", "/marks/a-txt"), ("_SUCCESS", "/in/_SUCCESS"), (".${name}", "/in/.a.txt"),
+    ])
+    func `the file that says so is found from the folder of the file`(text: String, marker: String) throws {
+        var ready = Readiness()
+        ready.doneFile = try Self.template(text)
+        let path = PathBytes(marker)
+        #expect(ready.marker(of: "/in/a.txt") == path)
+        #expect(ready.mayBeMarker(path))
+        let now = Timestamp(seconds: 0, nanoseconds: 0)
+        #expect(ready.waiting("/in/a.txt", Self.snapshot(), now: now) { $0 == path } == nil)
+        let found = ready.waiting("/in/a.txt", Self.snapshot(), now: now) { _ in false }
+        #expect(found?.waiting == Waiting(.doneFile, "it waits for '\(path)'"))
+    }
+
+    @Test func `other files are not taken for one that says so`() throws {
+        var ready = Readiness()
+        #expect(!ready.mayBeMarker("/in/a.done"))
+        ready.doneFile = try Self.template(".${stem}.done")
+        #expect(ready.mayBeMarker("/in/.a.done"))
+        #expect(!ready.mayBeMarker("/in/a.done"))
+        #expect(!ready.mayBeMarker("/in/.a.txt"))
+        ready.doneFile = try Self.template("_SUCCESS")
+        #expect(!ready.mayBeMarker("/in/_SUCCESS2"))
+    }
+
+    @Test func `a set knows its kinds, its order and what it lacks`() throws {
+        func kind(_ text: String) throws -> Grouping.Kind {
+            Grouping.Kind(text: text, glob: try Glob(Array(text.utf8)))
+        }
+        let group = Grouping(
+            key: try Self.template("${stem}"), required: [try kind("*.mkv"), try kind("*.nfo")])
+        #expect(group.key(of: "/in/film.mkv") == group.key(of: "/in/film.srt"))
+        #expect(group.key(of: "/in/film.mkv") != group.key(of: "/in/film2.mkv"))
+        #expect(group.missing(in: ["/in/film.mkv", "/in/film.srt"]) == ["*.nfo"])
+        #expect(group.missing(in: ["/in/film.MKV", "/in/film.nfo"]).isEmpty)
+        #expect(
+            group.sorted(["/in/film.a", "/in/film.nfo", "/in/film.mkv"])
+                == ["/in/film.mkv", "/in/film.nfo", "/in/film.a"])
+    }
+}

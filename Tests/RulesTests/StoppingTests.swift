@@ -1,0 +1,82 @@
+import FileEvents
+import Globbing
+import Rules
+import Testing
+
+struct StoppingTests {
+    static func rule(
+        _ name: String, _ glob: String, events: EventMask = [.created, .modified], priority: Int = 0, stop: Bool = false
+    ) throws -> Rule {
+        var rule = Rule(
+            name: name, place: SourcePlace(file: "r.yaml", line: 1, column: 1),
+            filter: PathFilter(globs: [try Glob(Array(glob.utf8))]), events: events, actions: [])
+        rule.priority = priority
+        rule.isLast = stop
+        return rule
+    }
+
+    static func event(_ kind: EventKind, _ path: PathBytes, from: PathBytes? = nil) -> FileEvent {
+        var event = FileEvent(
+            kind: kind, path: path, root: "/in", snapshot: .unseen, origin: .live,
+            time: Timestamp(seconds: 0, nanoseconds: 0))
+        event.from = from
+        event.snapshot.type = .file
+        return event
+    }
+
+    @Test func `later rules see nothing of what a rule with stop takes`() throws {
+        let rules = Ruleset([
+            try Self.rule("first", "/in/*"), try Self.rule("stops", "/in/*.pdf", stop: true),
+            try Self.rule("later", "/in/*"),
+        ])
+        let pdf = Self.event(.created, "/in/a.pdf")
+        #expect(rules.told(pdf, to: 0) == pdf)
+        #expect(rules.told(pdf, to: 1) == pdf)
+        #expect(rules.told(pdf, to: 2) == nil)
+        #expect(rules.stopper(of: pdf, to: 2)?.name == "stops")
+        let text = Self.event(.created, "/in/a.txt")
+        #expect(rules.told(text, to: 2) == text)
+        // It asks for no deletions, and so takes none.
+        let deleted = Self.event(.deleted, "/in/a.pdf")
+        #expect(rules.told(deleted, to: 2) == deleted)
+        var folder = pdf
+        folder.snapshot.type = .directory
+        #expect(rules.told(folder, to: 2) == folder)
+    }
+
+    @Test func `priority comes before the order of the files`() throws {
+        let rules = Ruleset([
+            try Self.rule("low", "/in/*", stop: true), try Self.rule("same", "/in/*"),
+            try Self.rule("high", "/in/*", priority: 1), try Self.rule("least", "/in/*", priority: -1, stop: true),
+        ])
+        let event = Self.event(.created, "/in/a")
+        #expect((0..<4).map { rules.told(event, to: $0) != nil } == [true, false, true, false])
+    }
+
+    @Test func `a rename over the border of what is seen has one end`() throws {
+        let all: EventMask = [.created, .modified, .moved, .deleted]
+        let rules = Ruleset([
+            try Self.rule("stops", "/in/*.pdf", events: all, stop: true), try Self.rule("later", "/in/*", events: all),
+            try Self.rule("new", "/in/*"),
+        ])
+        let gone = try #require(rules.told(Self.event(.moved, "/in/a.pdf", from: "/in/a.part"), to: 1))
+        #expect(gone.kind == .deleted && gone.path == "/in/a.part" && gone.from == nil)
+        let come = try #require(rules.told(Self.event(.moved, "/in/a.txt", from: "/in/a.pdf"), to: 1))
+        #expect(come.kind == .created && come.path == "/in/a.txt" && come.from == nil)
+        let within = Self.event(.moved, "/in/b", from: "/in/a")
+        #expect(rules.told(within, to: 1) == within)
+        #expect(rules.told(Self.event(.moved, "/in/b.pdf", from: "/in/a.pdf"), to: 1) == nil)
+        // Nobody has asked for the deletion.
+        #expect(rules.told(Self.event(.moved, "/in/a.pdf", from: "/in/a.part"), to: 2) == nil)
+    }
+
+    @Test func `what is in a folder that is one unit belongs to it`() throws {
+        var unit = try Self.rule("unit", "/in/*", stop: true)
+        unit.filter.isTree = true
+        unit.types = [.directory]
+        let rules = Ruleset([unit, try Self.rule("later", "/in/**")])
+        #expect(rules.told(Self.event(.created, "/in/card/1.jpg"), to: 1) == nil)
+        let beside = Self.event(.created, "/in/1.jpg")
+        #expect(rules.told(beside, to: 1) == beside)
+    }
+}
