@@ -26,6 +26,8 @@ package final class Engine: Sendable {
         /// Paths of which nothing is told, nor of those that begin with one and a hyphen: the journal's own files.
         package var ignored: [PathBytes]
 
+        /// Change nothing: what actions do is the affair of those who perform them, and no roots are made.
+        package var isDry = false
         /// What local time is.
         package var clock = LocalClock.system
 
@@ -95,7 +97,7 @@ package final class Engine: Sendable {
     ///
     /// - Throws: When a root is missing that has to be there, or watching can't begin at all.
     package func run() throws(StartError) -> EngineSummary {
-        try ruleset.prepareRoots()
+        try ruleset.prepareRoots(isDry: options.isDry)
         let queue = HintQueue { [mailbox] in mailbox.wake() }
         let watcher: Watcher
         do {
