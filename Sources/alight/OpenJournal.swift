@@ -13,16 +13,19 @@ struct OpenJournal {
 
     /// Opens it, or makes it.
     ///
-    /// - Parameter place: Where it is kept.
+    /// - Parameters:
+    ///   - place: Where it is kept.
+    ///   - isDry: Whether a copy in memory is used, and the file only read.
     /// - Throws: When it can't be used.
-    init(_ place: JournalOptions.Place) throws(JournalError) {
+    init(_ place: JournalOptions.Place, isDry: Bool = false) throws(JournalError) {
         switch place {
         case .memory:
             journal = MemoryJournal()
             file = nil
             disk = nil
         case .file(let path):
-            let disk = try DiskJournal(at: path, now: DiskProbe.now())
+            let now = DiskProbe.now()
+            let disk = try isDry ? DiskJournal(copyOf: path, now: now) : DiskJournal(at: path, now: now)
             journal = disk
             // Its other files lie beside the file itself, wherever a link to it is.
             file = DiskProbe.resolve(path) ?? path
@@ -35,6 +38,9 @@ struct OpenJournal {
 
     /// The jobs whose actions have been cut off, and that were not run again since.
     var cutOff: [JobID] { disk?.cutOff ?? [] }
+
+    /// The jobs that are neither done nor given up.
+    var open: [JobEntry] { disk?.openJobs() ?? [] }
 
     /// The jobs that could not be read, and are dead letters since.
     var unreadable: [JobID] { disk?.unreadable ?? [] }

@@ -21,6 +21,9 @@ struct RunCommand: ParsableCommand {
             line per action on standard output. SIGTERM and SIGINT finish what is accepted and end with 0; a second \
             one stops at once, with 1 if that cut work off. SIGUSR1 looks at everything again.
 
+            With --dry-run it says 'would run' of each action, with all that is filled in, and goes on as if it had \
+            succeeded. Nothing is run, written or sent; the journal is only read.
+
             \(ExitStatus.table)
             """)
 
@@ -30,6 +33,9 @@ struct RunCommand: ParsableCommand {
 
     @Flag(help: "Handle the files that are there, then exit.")
     var once = false
+
+    @Flag(help: "Say what would be run, and change nothing.")
+    var dryRun = false
 
     @Option(help: ArgumentHelp("'text' for people, 'json' for machines: one object a line.", valueName: "format"))
     var logFormat = LogFormat.text
@@ -42,23 +48,33 @@ struct RunCommand: ParsableCommand {
     }
 
     func run() throws {
-        let program = try ProgramSurroundings()
+        let program = try ProgramSurroundings(startsPlugins: !dryRun)
         let loaded = try rules.load(program)
         let reporter = Reporter(format: logFormat)
+        let dry = dryRun ? DryRun(runner: program.runner, reporter: reporter) : nil
         guard !loaded.ruleset.rules.isEmpty else {
             let which = rules.tags.isEmpty ? "all rules" : "all rules that have the tag"
             reporter.say(.error, "\(which) are disabled", help: "set 'enabled: true' in one of them")
             throw Exit(.rulesInvalid)
         }
+        if let dry {
+            dry.begin(loaded.ruleset)
+            program.sayUndescribed(reporter)
+        }
         let kept = try open(journal.place(), reporter)
         // What will not be run again would leave its folder for ever.
-        for job in kept.cutOff { program.scratchFolders.discard(for: job.description) }
+        if !dryRun { for job in kept.cutOff { program.scratchFolders.discard(for: job.description) } }
+        var options = Engine.Options(jobs: jobs, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
+        if dryRun {
+            options.isDry = true
+            // What costs no time is told in its order.
+            options.jobs = 1
+        }
         let engine = Engine(
-            ruleset: loaded.ruleset,
-            options: Engine.Options(jobs: jobs, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots)),
-            journal: kept.journal,
-            perform: { [runner = program.runner] in runner.run($0, $1) },
-            log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) }, report: { reporter.report($0) })
+            ruleset: loaded.ruleset, options: options, journal: kept.journal,
+            perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
+            log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
+            report: { dry?.report($0) ?? reporter.report($0) })
         let stops = StopCount()
         let isSteerable = Signals.forEach { number in
             if number == SIGUSR1 {
@@ -83,6 +99,10 @@ struct RunCommand: ParsableCommand {
             reporter.say(.error, Display.text(error.description), help: error.help)
             throw Exit(.runtimeError)
         }
+        if let dry {
+            dry.end(summary, waiting: kept.open)
+            throw Exit(status(summary))
+        }
         // What could not be kept for a while, and is now, is no fault any more.
         let fault = kept.close()
         // What ended the run has been said.
@@ -98,8 +118,12 @@ struct RunCommand: ParsableCommand {
     /// - Throws: `Exit` when it can't be used; why has been said.
     private func open(_ place: JournalOptions.Place, _ reporter: Reporter) throws -> OpenJournal {
         do {
-            let journal = try OpenJournal(place)
-            if journal.interrupted > 0 {
+            let journal = try OpenJournal(place, isDry: dryRun)
+            if dryRun, let file = journal.file, let holder = DiskJournal.holder(of: file) {
+                let process = holder > 0 ? " (process \(holder))" : ""
+                reporter.say(
+                    .notice, "an Alight runs with this journal\(process); what it is working on is listed as well")
+            } else if journal.interrupted > 0 {
                 let jobs = Reporter.count(journal.interrupted, "job")
                 reporter.say(.notice, "\(jobs) cut off when Alight ended last; to be run again")
             }
