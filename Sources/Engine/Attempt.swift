@@ -71,10 +71,11 @@ struct Attempt: Sendable {
         let started = DiskProbe.now()
         var parts = jobs.map(Part.init)
         for index in parts.indices {
-            let early =
-                lookAgain(&parts[index].job) ?? ask(parts[index].job) ?? awaitReady(parts[index].job)
+            if let early = lookAgain(&parts[index].job) ?? ask(parts[index].job) ?? awaitReady(parts[index].job)
                 ?? compareContent(&parts[index].job)
-            if let early { parts[index].end(early) }
+            {
+                parts[index].end(early)
+            }
         }
         keepSetTogether(&parts)
         for index in parts.indices where !parts[index].isOver { parts[index].hasBegun = true }

@@ -263,7 +263,10 @@ package final class Engine: Sendable {
         let jobs = dispatcher.admit(
             turn.events.compactMap { view, event in
                 let rule = ruleset.rules[view]
-                guard let event = ruleset.told(event, to: view), rule.lets(event, log: log) else { return nil }
+                guard
+                    let event = ruleset.told(event, to: view, looking: { ConditionFacts.Content(lookingAt: $0) }),
+                    rule.lets(event, log: log)
+                else { return nil }
                 return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
             })
         journal.accept(jobs, turn.entries, now: now)

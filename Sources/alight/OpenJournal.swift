@@ -1,5 +1,6 @@
 import FileEvents
 import Foundation
+import Handling
 import Journaling
 import Rules
 import Settling
@@ -24,8 +25,7 @@ struct OpenJournal {
             file = nil
             disk = nil
         case .file(let path):
-            let now = DiskProbe.now()
-            let disk = try isDry ? DiskJournal(copyOf: path, now: now) : DiskJournal(at: path, now: now)
+            let disk = try isDry ? DiskJournal(copyOf: path, now: DiskProbe.now()) : Self.file(at: path)
             journal = disk
             // Its other files lie beside the file itself, wherever a link to it is.
             file = DiskProbe.resolve(path) ?? path
@@ -33,11 +33,21 @@ struct OpenJournal {
         }
     }
 
+    /// Opens a file, or makes it, and removes the folders of actions that were cut off.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - isBrief: Whether it is closed again at once, so that others wait for that.
+    /// - Returns: The journal, which is this program's own until it is closed.
+    /// - Throws: When it can't be used.
+    static func file(at path: PathBytes, isBrief: Bool = false) throws(JournalError) -> DiskJournal {
+        let scratch = ProgramSurroundings.scratchFolders
+        return try DiskJournal(
+            at: path, now: DiskProbe.now(), isBrief: isBrief, discard: { scratch.discard(for: $0.description) })
+    }
+
     /// How many jobs were running when the run before was cut off.
     var interrupted: Int { disk?.interrupted ?? 0 }
-
-    /// The jobs whose actions have been cut off, and that were not run again since.
-    var cutOff: [JobID] { disk?.cutOff ?? [] }
 
     /// The jobs that are neither done nor given up.
     var open: [JobEntry] { disk?.openJobs() ?? [] }

@@ -3,6 +3,7 @@ import FileWatching
 import Handling
 import Journaling
 import Logging
+import PluginProtocol
 import Rules
 import Settling
 
@@ -137,7 +138,8 @@ extension PathExplanation.OfRule {
             return
         }
         if let index = surroundings.ruleset.index(of: rule.name),
-            let stopper = surroundings.ruleset.stopper(of: event, to: index)
+            let stopper = surroundings.ruleset.stopper(
+                of: event, to: index, looking: { ConditionFacts.Content(lookingAt: $0) })
         {
             explanation.verdict = .left(.stopped(by: stopper.name))
             return

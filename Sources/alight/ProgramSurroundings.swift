@@ -38,9 +38,7 @@ struct ProgramSurroundings {
         let launcher = ProcessLauncher(launcher: launcherPath)
         let environment = ProgramEnvironment(
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: isRoot)
-        scratchFolders = ScratchFolders(
-            runtimeFolder: variables["XDG_RUNTIME_DIR"].map { PathBytes($0) },
-            temporaryFolder: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid())
+        scratchFolders = Self.scratchFolders
         let host = PluginHost(launcher: launcher, scratchFolders: scratchFolders, environment: environment)
         var searchFolders = [PathBytes]()
         if let configuration { searchFolders.append(PathBytes("\(configuration)/alight/plugins")) }
@@ -67,6 +65,14 @@ struct ProgramSurroundings {
                     + "its parameters, are not checked",
                 help: "put a plugin.yaml into a folder with it")
         }
+    }
+
+    /// The folders of actions, for commands that run none.
+    static var scratchFolders: ScratchFolders {
+        let variables = ProcessInfo.processInfo.environment
+        return ScratchFolders(
+            runtimeFolder: variables["XDG_RUNTIME_DIR"].map { PathBytes($0) },
+            temporaryFolder: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid())
     }
 
     static var currentFolder: PathBytes {

@@ -32,7 +32,7 @@ enum RequestDelivery {
         guard !reader.isInUse else { return false }
         let journal: DiskJournal
         do throws(JournalError) {
-            journal = try DiskJournal(at: reader.path, now: DiskProbe.now(), isBrief: true)
+            journal = try OpenJournal.file(at: reader.path, isBrief: true)
         } catch {
             switch error {
             // Whoever may write all of it does what was asked for.

@@ -154,4 +154,12 @@ struct DiskLedgerTests {
         bench.kill()
         #expect(try bench.journal.mounts == [MountRecord(point: folder, identity: other)])
     }
+
+    @Test func `it stops after a look, whatever has to be written`() throws {
+        try bench.set("/in/a", .sample())
+        #expect(try bench.commit() == nil)
+        // The look leaves a read transaction open, in which nothing may be written.
+        #expect(try bench.known("/in/a") != nil)
+        #expect(try bench.journal.close(at: bench.wall) == nil)
+    }
 }

@@ -30,11 +30,13 @@ package final class DiskJournal: Journal {
     ///   - isBrief: Whether it is closed again at once, so that others wait for that.
     ///   - retention: How much is kept of jobs that have ended.
     ///   - clock: The clock by which jobs are due; tests have their own.
+    ///   - discard: Called for each job whose action was cut off, and that was not run again since, to remove what that
+    ///     action has left; a job may be named again by the next start.
     /// - Throws: When it can't be used; nothing of it has been changed then.
     package init(
         at path: PathBytes, now: Timestamp, isBrief: Bool = false,
         keeping retention: JournalRetention = JournalRetention(),
-        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }, discard: (JobID) -> Void = { _ in }
     ) throws(JournalError) {
         try JournalFile.makeFolder(of: path)
         // Whatever name it is called by, it is one file with one lock.
@@ -46,7 +48,8 @@ package final class DiskJournal: Journal {
         do {
             let connection = try JournalFile.open(path)
             state = try DiskState(
-                path, lock: lock, connection: connection, retention: retention, clocks: ClockPair(now, clock()))
+                path, lock: lock, connection: connection, retention: retention, clocks: ClockPair(now, clock()),
+                discard: discard)
         } catch {
             throw JournalError(error, at: path)
         }
@@ -72,7 +75,7 @@ package final class DiskJournal: Journal {
         do {
             let state = try DiskState(
                 path, lock: nil, connection: JournalFile.openCopy(of: path), retention: JournalRetention(),
-                clocks: ClockPair(now, clock()))
+                clocks: ClockPair(now, clock()), discard: { _ in })
             guarded = Mutex(Guarded(state: state))
         } catch {
             throw JournalError(error, at: path)
@@ -99,9 +102,6 @@ package final class DiskJournal: Journal {
 
     /// How many jobs were running when the run before was cut off.
     package var interrupted: Int { guarded.withLock { $0.state?.interrupted ?? 0 } }
-
-    /// The jobs whose actions have been cut off, and that were not run again since, when the journal was opened.
-    package var cutOff: [JobID] { guarded.withLock { $0.state?.cutOff ?? [] } }
 
     /// The jobs that could not be read when the journal was opened, and are dead letters since.
     package var unreadable: [JobID] { guarded.withLock { $0.state?.unreadable ?? [] } }

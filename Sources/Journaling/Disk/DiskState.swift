@@ -27,7 +27,7 @@ struct DiskState {
     /// How many jobs were running when the run before was cut off.
     private(set) var interrupted = 0
     /// The jobs of which a program may have left something: those, and others that have not been run again since.
-    private(set) var cutOff: [JobID] = []
+    private var cutOff: [JobID] = []
     /// The jobs whose rows made no sense, and that are dead letters since.
     private(set) var unreadable: [JobID] = []
     /// Why nothing of the journal can be relied on any more.
@@ -43,7 +43,8 @@ struct DiskState {
 
     /// Opens the file, and takes in what an earlier run has left.
     init(
-        _ path: PathBytes, lock: JournalLock?, connection: DatabaseQueue, retention: JournalRetention, clocks: ClockPair
+        _ path: PathBytes, lock: JournalLock?, connection: DatabaseQueue, retention: JournalRetention,
+        clocks: ClockPair, discard: (JobID) -> Void
     ) throws {
         self.path = path
         self.lock = lock
@@ -72,6 +73,8 @@ struct DiskState {
         run = parts.run
         kept = parts.kept
         try restoreJobs(clocks)
+        // Before the commit: what took a job's place is another job, and knows nothing of what the first has left.
+        cutOff.forEach(discard)
         try write(clocks)
         wait(upTo: Self.turnPatience)
     }
@@ -81,9 +84,15 @@ struct DiskState {
     /// How long the last commit does.
     private static let lastPatience = Duration.seconds(5)
 
+    /// Uses the connection, whose read transaction must not be left open then.
+    private func access<Result>(_ body: (Database) throws -> Result) rethrows -> Result {
+        queue.files.endReading()
+        return try connection.writeWithoutTransaction(body)
+    }
+
     private func wait(upTo patience: Duration) {
         let milliseconds = patience.columnValue / 1_000_000
-        try? connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA busy_timeout = \(milliseconds)") }
+        try? access { try $0.execute(sql: "PRAGMA busy_timeout = \(milliseconds)") }
     }
 
     private struct Parts {
@@ -109,7 +118,7 @@ struct DiskState {
     private mutating func restoreJobs(_ clocks: ClockPair) throws {
         let (rows, unreadable) = try jobs.openJobs()
         if !unreadable.isEmpty {
-            try connection.writeWithoutTransaction { _ in
+            try access { _ in
                 for id in unreadable { try jobs.bury(id, at: clocks.wall) }
             }
             self.unreadable = unreadable.map { JobID(String(decoding: $0, as: UTF8.self)) }
@@ -135,8 +144,7 @@ struct DiskState {
 
     /// Looks at the file by the journal's own connection.
     func look<Result>(_ body: (Database) throws -> Result) rethrows -> Result {
-        queue.files.endReading()
-        return try connection.writeWithoutTransaction(body)
+        try access(body)
     }
 
     // MARK: Committing
@@ -165,7 +173,7 @@ struct DiskState {
                 try write(clocks)
             } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
                 // The log has room of its own, if what it holds can go into the file.
-                try connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+                try access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
                 try write(clocks)
             }
             return nil
@@ -182,11 +190,11 @@ struct DiskState {
     }
 
     private mutating func write(_ clocks: ClockPair) throws {
-        try connection.writeWithoutTransaction { database in
+        try access { database in
             try transaction.run {
                 if rules.isChanged { try rules.write(database) }
                 if mounts.hasChanges { try mounts.write(database, run: run) }
-                try writeRows(clocks)
+                try writeRows(database, clocks)
             }
         }
         queue.changes = JobChanges()
@@ -200,7 +208,7 @@ struct DiskState {
     }
 
     /// Writes what comes with nearly every commit.
-    private func writeRows(_ clocks: ClockPair) throws {
+    private func writeRows(_ database: Database, _ clocks: ClockPair) throws {
         let changes = queue.changes ?? JobChanges()
         var ended: [JobID] = []
         try queue.files.write()
@@ -225,7 +233,7 @@ struct DiskState {
         if notedClean == nil { try note("run", run) }
         if isWatching { try note("kept", clocks.wall) }
         if notedClean != isStopping { try note("is_clean", isStopping ? 1 : 0) }
-        try history.prune(ended: ended, at: clocks.wall)
+        try history.prune(database, ended: ended, at: clocks.wall)
     }
 
     private func note(_ name: String, _ value: Int64) throws {
@@ -243,7 +251,7 @@ struct DiskState {
         wait(upTo: Self.lastPatience)
         if let fault = commit(clocks) { return fault }
         // It is only tidier: the next start reads the log as well.
-        try? connection.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        try? access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         return nil
     }
 }

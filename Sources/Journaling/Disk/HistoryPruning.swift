@@ -31,15 +31,15 @@ final class HistoryPruning {
     private let delete: SQLStatement
     private let free: SQLStatement
     private let size: SQLStatement
-    private let fact: SQLStatement
     private let vacuum: SQLStatement
+    private let pages: SQLStatement
     /// How many jobs there are that have succeeded or were skipped.
     private var count: Int
     private var countAfterCommit: Int
-    /// How many bytes of text they have, without those of fixed length.
-    private var bytes: Int64
-    private var bytesAfterCommit: Int64
-    private static let bytesFact = "history_bytes"
+    /// How many bytes of text they have; nil as long as the whole file has no more than they may have.
+    private var bytes: Int64?
+    private var bytesAfterCommit: Int64?
+    private let pageSize: Int64
     /// Until when only dead jobs have ended, which stay.
     private var cursor: Int64 = .min
     private var cursorAfterCommit: Int64 = .min
@@ -59,9 +59,8 @@ final class HistoryPruning {
             SELECT length(CAST(facts AS BLOB)) + (SELECT \(Self.attemptBytes) FROM attempts WHERE job = jobs.id)
             FROM jobs WHERE id = ?
             """, in: database)
-        fact = try SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database)
-        bytes = try Self.bytes(database)
-        bytesAfterCommit = bytes
+        pages = try SQLStatement("PRAGMA page_count", in: database)
+        pageSize = try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? 0
         vacuum = try SQLStatement("PRAGMA incremental_vacuum(\(Self.step))", in: database)
         count =
             try Int.fetchOne(
@@ -75,12 +74,9 @@ final class HistoryPruning {
             + coalesce(length(CAST(request AS BLOB)), 0)), 0)
         """
 
-    /// What was counted by the last commit; a journal in which nobody counted yet is read once.
+    /// How many bytes of text all have, by reading them.
     private static func bytes(_ database: Database) throws -> Int64 {
-        let counted = try Int64.fetchOne(
-            database, sql: "SELECT value FROM facts WHERE name = ?", arguments: [bytesFact])
-        if let counted { return counted }
-        return try Int64.fetchOne(
+        try Int64.fetchOne(
             database,
             sql: """
                 SELECT coalesce(sum(length(CAST(facts AS BLOB))
@@ -92,27 +88,27 @@ final class HistoryPruning {
     /// Forgets some of what is old, within a transaction.
     ///
     /// - Parameters:
+    ///   - database: Where it is.
     ///   - ended: The jobs that have succeeded or were skipped since the last commit.
     ///   - now: The present.
     /// - Throws: What SQLite throws; nothing counts until the commit.
-    func prune(ended: [JobID], at now: Int64) throws {
-        (countAfterCommit, bytesAfterCommit, cursorAfterCommit) = (count + ended.count, bytes, cursor)
-        for id in ended { bytesAfterCommit += try bytes(of: id.description) }
+    func prune(_ database: Database, ended: [JobID], at now: Int64) throws {
+        (countAfterCommit, cursorAfterCommit) = (count + ended.count, cursor)
+        let freePages = try free.first({ _ in }) { $0.integer(0) } ?? 0
+        let usedPages = try (pages.first({ _ in }) { $0.integer(0) } ?? 0) - freePages
+        if let bytes {
+            bytesAfterCommit = try ended.reduce(bytes) { try $0 + self.bytes(of: $1.description) }
+        } else {
+            bytesAfterCommit = usedPages * pageSize > retention.bytes ? try Self.bytes(database) : nil
+        }
         let most = Self.step + 2 * ended.count
         let excess = min(max(0, countAfterCommit - retention.jobs), most)
         var gone = try forget(until: now - retention.period.columnValue, most)
         if gone < excess { gone += try forget(until: .max, excess - gone) }
-        if gone < most, bytesAfterCommit > retention.bytes {
+        if gone < most, let bytesAfterCommit, bytesAfterCommit > retention.bytes {
             gone += try forget(until: .max, most - gone) { [retention] in $0 > retention.bytes }
         }
         countAfterCommit -= gone
-        if bytesAfterCommit != bytes {
-            try fact.run {
-                $0.bind(Self.bytesFact)
-                $0.bind(bytesAfterCommit)
-            }
-        }
-        let freePages = try free.first({ _ in }) { Int($0.integer(0)) } ?? 0
         if freePages > Self.freePages { try vacuum.run() }
     }
 
@@ -129,8 +125,11 @@ final class HistoryPruning {
             oldest.append((row.text(0), row.integer(1)))
         }
         var gone = 0
-        for (id, ended) in oldest where isTooMany(bytesAfterCommit) {
-            bytesAfterCommit = max(0, bytesAfterCommit - (try bytes(of: id)))
+        for (id, ended) in oldest {
+            if let bytes = bytesAfterCommit {
+                guard isTooMany(bytes) else { break }
+                bytesAfterCommit = try bytes - self.bytes(of: id)
+            }
             try delete.run { $0.bind(id) }
             cursorAfterCommit = ended
             gone += 1

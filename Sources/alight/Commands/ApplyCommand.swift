@@ -78,7 +78,7 @@ struct ApplyCommand: ParsableCommand {
         let file = try journal.file()
         let kept: DiskJournal
         do throws(JournalError) {
-            kept = try DiskJournal(at: file, now: DiskProbe.now())
+            kept = try OpenJournal.file(at: file)
         } catch {
             if case .held = error { return try follow(rule, paths, try journal.open()) }
             Output.error.write("error: \(Display.text(error.description))\n    help: \(error.help)")

@@ -62,8 +62,6 @@ struct RunCommand: ParsableCommand {
             program.sayUndescribed(reporter)
         }
         let kept = try open(journal.place(), reporter)
-        // What will not be run again would leave its folder for ever.
-        if !dryRun { for job in kept.cutOff { program.scratchFolders.discard(for: job.description) } }
         var options = Engine.Options(jobs: jobs, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
         if dryRun {
             options.isDry = true
