@@ -18,7 +18,7 @@ extension PathExplanation {
         case .absent: "there is nothing of that name"
         case .unreadable(let errno): "it can't be looked at: \(String(cString: strerror(errno)))"
         case .present(let snapshot):
-            snapshot.type == .file ? "a file of \(snapshot.size) bytes" : Self.noun(snapshot.type)
+            snapshot.type == .file ? "a file of \(Reporter.count(snapshot.size, "byte"))" : Self.noun(snapshot.type)
         }
     }
 
@@ -46,7 +46,8 @@ extension PathExplanation {
         let rule = explanation.rule
         var facts = ["root: \(Display.path(place.root)), and below it \(Display.path(place.relative))"]
         if let unit = place.unit { facts.append("part of \(Display.path(unit)), of which the rule is told as one") }
-        facts.append("watched: \(explanation.watching)")
+        let shared = coverage.polling(of: place.root, unlike: explanation)
+        facts.append("watched: \(shared ?? explanation.watching)")
         facts.append("told of: \(EventSpelling.words(of: rule.events).joined(separator: ", "))")
         facts.append("settled: \(explanation.settling)")
         for finding in explanation.findings { facts.append("where: \(Display.text(finding))") }
@@ -80,9 +81,17 @@ extension PathExplanation {
 }
 
 extension Coverage {
+    /// How a root is polled because another rule asks for that; nil if it is not.
+    fileprivate func polling(of path: PathBytes, unlike explanation: Explanation) -> String? {
+        guard let root = roots.first(where: { $0.path == path }), root.polling == .asked,
+            explanation.rule.backend != .poll
+        else { return nil }
+        return "by polling every \(Explanation.shown(root.interval)), as another rule asks"
+    }
+
     fileprivate func lines(of path: PathBytes) -> [String] {
         if roots.isEmpty {
-            guard !others.contains(path) else { return ["  it is a root, which is awaited while it is not there"] }
+            guard !others.contains(path) else { return ["  a root, in which is watched what rules take"] }
             guard !others.isEmpty else { return ["  not watched: no rule is in force"] }
             let list = others.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
             return ["  not watched: it is outside of all roots: \(list)\(others.count > 5 ? ", …" : "")"]
@@ -94,7 +103,10 @@ extension Coverage {
                 return "  not watched below \(name): no rule takes anything below '\(Display.path(folder))'"
             }
             let way =
-                root.polling.map { "by polling every \(Explanation.shown(root.interval)), \($0.text)" } ?? "by inotify"
+                root.polling.map { reason in
+                    let cause = reason == .asked ? "as a rule asks" : reason.text
+                    return "by polling every \(Explanation.shown(root.interval)), \(cause)"
+                } ?? "by inotify"
             return "  watched below \(name), \(way)"
         }
     }

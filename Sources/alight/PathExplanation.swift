@@ -71,6 +71,11 @@ struct PathExplanation {
                 }
             }
         }
+        for index in entries.indices where entries[index].explanation.polling == nil {
+            // A root is polled for all of its rules, if any of them asks for that.
+            guard case .taken(let place) = entries[index].explanation.verdict else { continue }
+            entries[index].explanation.polling = coverage.roots.first { $0.path == place.root }?.polling
+        }
         for index in entries.indices { entries[index].lookAhead(surroundings, now) }
         self.rules = entries
     }
