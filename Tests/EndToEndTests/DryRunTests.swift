@@ -64,8 +64,9 @@ struct DryRunTests {
         TestFile.write(root.appending("plugins/raw"), Array(plugin.utf8), mode: 0o755)
     }
 
-    /// Names, types, modes, owners, times, sizes and contents of all that is there. A change of an extended attribute
-    /// changes the time too.
+    /// Names, types, modes, owners, times, sizes and contents of all that is there.
+    ///
+    /// A change of an extended attribute changes the time too.
     private static func tree(_ root: PathBytes) -> String {
         withTempTree { other in
             let line =
