@@ -84,6 +84,7 @@ package final class ApplyRun: Sendable {
             }
             report(event)
         }
+        dispatcher.isWatching = false
         var summary = Summary(open: Set(requests.map(\.path)))
         var returns: [PathBytes: Int] = [:]
         var isStopping = false
@@ -128,7 +129,7 @@ package final class ApplyRun: Sendable {
                     isStopping = true
                     stopSignal.raise()
                 case .advanced(let job, let steps): journal.note(steps, of: job)
-                case .rescan, .requests: break
+                case .rescan, .requests, .reload: break
                 }
             }
         }

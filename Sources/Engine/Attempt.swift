@@ -47,7 +47,8 @@ struct Attempt: Sendable {
     }
 
     struct Result: Sendable {
-        var rule: String
+        /// As it was when the attempt began; another rule may have its name by now.
+        var rule: Rule
         /// In the order of the jobs.
         var parts: [Part]
         var started: Timestamp
@@ -85,7 +86,7 @@ struct Attempt: Sendable {
             if case .outcome(let outcome) = parts[index].ending { noteOwnWrites(outcome, &parts[index]) }
         }
         return Result(
-            rule: rule.name, parts: parts, started: started, duration: ContinuousClock.now - start)
+            rule: rule, parts: parts, started: started, duration: ContinuousClock.now - start)
     }
 
     // MARK: Before

@@ -10,9 +10,8 @@ import Settling
 extension Dispatcher {
     /// Records an attempt; the result are the jobs whose paths have to settle again.
     mutating func end(_ result: Attempt.Result, at now: ContinuousClock.Instant) -> [Job] {
-        guard let rule = ruleset.rule(named: result.rule), let first = result.parts.first?.job.id else {
-            preconditionFailure("an attempt of no rule, or at no job")
-        }
+        guard let first = result.parts.first?.job.id else { preconditionFailure("an attempt at no job") }
+        let rule = result.rule
         lanes.end(first)
         let wasRestarted = restarts.removeValue(forKey: first)?.isRaised ?? false
         var returned: [Job] = []
@@ -78,7 +77,7 @@ extension Dispatcher {
         _ job: Job, _ rule: Rule, at now: ContinuousClock.Instant
     ) -> (Job, due: ContinuousClock.Instant)? {
         let path = job.event.path
-        guard job.attempt > 1 || job.isInterrupted, !job.isAlone, rule.root(taking: path) != nil,
+        guard isWatching, job.attempt > 1 || job.isInterrupted, !job.isAlone, rule.root(taking: path) != nil,
             let known = journal.snapshot(view: rule.name, path: path)
         else { return nil }
         if known.hasSameContent(as: job.event.snapshot) { return (job, now + .seconds(2)) }

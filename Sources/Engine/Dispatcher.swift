@@ -11,7 +11,7 @@ import Rules
 /// before a lease is in `Dispatcher+Admission.swift`, after an attempt in
 /// `Dispatcher+Endings.swift`.
 struct Dispatcher: ~Copyable {
-    let ruleset: Ruleset
+    private(set) var ruleset: Ruleset
     let journal: any Journal
     private let pool: WorkerPool
     private let mailbox: Mailbox
@@ -21,7 +21,7 @@ struct Dispatcher: ~Copyable {
     let report: (EngineReport) -> Void
     var lanes: Lanes
     /// The rules to which it matters that a path changes while its action runs.
-    let whileBusy: [String: Rule.WhileBusy]
+    private(set) var whileBusy: [String: Rule.WhileBusy]
     /// What files became while a program ran, by rule and path, until that is told.
     var changes: [String: [PathBytes: Snapshot]] = [:]
     /// What the rules gather that take several events at once.
@@ -42,6 +42,8 @@ struct Dispatcher: ~Copyable {
     var listings: [PathBytes: [PathBytes]] = [:]
     /// The rules whose attempts have failed of late.
     var breakers: [String: Breaker] = [:]
+    /// Whether somebody watches, so that what becomes of a file is told in its time.
+    var isWatching = true
     /// Whether a rule whose attempts all fail is slowed down until one succeeds.
     private let isPatient: Bool
     private var brake = Brake()
@@ -68,13 +70,36 @@ struct Dispatcher: ~Copyable {
         self.log = log
         self.report = report
         pool = WorkerPool(limit: limit)
-        func byRule<Value>(_ value: (Rule) -> Value?) -> [String: Value] {
-            Dictionary(ruleset.rules.compactMap { rule in value(rule).map { (rule.name, $0) } }) { first, _ in first }
+        lanes = Lanes(limit: limit, priorities: ruleset.priorities)
+        windows = ruleset.byName { $0.batch.map(BatchWindow.init) }
+        cooldowns = ruleset.byName { $0.cooldown > .zero ? Cooldown($0.cooldown) : nil }
+        whileBusy = ruleset.byName { $0.whileBusy == .coalesce ? nil : $0.whileBusy }
+    }
+
+    /// Runs other rules from now on; what runs already ends under the rule with which it began.
+    ///
+    /// Whoever changes rules may have mended what failed, so that no rule is slowed
+    /// down any more.
+    mutating func change(to ruleset: Ruleset) {
+        let old = self.ruleset
+        self.ruleset = ruleset
+        let gathered = windows
+        windows = ruleset.byName { rule in
+            rule.batch.map { batch in
+                old.rule(named: rule.name)?.batch == batch
+                    ? gathered[rule.name] ?? BatchWindow(batch) : BatchWindow(batch)
+            }
         }
-        lanes = Lanes(limit: limit, priorities: byRule { $0.priority == 0 ? nil : $0.priority })
-        windows = byRule { $0.batch.map(BatchWindow.init) }
-        cooldowns = byRule { $0.cooldown > .zero ? Cooldown($0.cooldown) : nil }
-        whileBusy = byRule { $0.whileBusy == .coalesce ? nil : $0.whileBusy }
+        let resting = cooldowns
+        cooldowns = ruleset.byName { rule in
+            guard rule.cooldown > .zero else { return nil }
+            return old.rule(named: rule.name)?.cooldown == rule.cooldown
+                ? resting[rule.name] ?? Cooldown(rule.cooldown) : Cooldown(rule.cooldown)
+        }
+        whileBusy = ruleset.byName { $0.whileBusy == .coalesce ? nil : $0.whileBusy }
+        lanes.priorities = ruleset.priorities
+        openings = [:]
+        breakers = [:]
     }
 
     /// Attempts whose actions have begun.
@@ -203,5 +228,15 @@ struct Dispatcher: ~Copyable {
         case .closed: report(.recovered(rule: rule.name))
         case nil: break
         }
+    }
+}
+
+extension Ruleset {
+    /// The priorities of the rules that have another than most.
+    fileprivate var priorities: [String: Int] { byName { $0.priority == 0 ? nil : $0.priority } }
+
+    /// What some of the rules have, by their names.
+    fileprivate func byName<Value>(_ value: (Rule) -> Value?) -> [String: Value] {
+        Dictionary(rules.compactMap { rule in value(rule).map { (rule.name, $0) } }) { first, _ in first }
     }
 }

@@ -25,6 +25,8 @@ package final class Engine: Sendable {
         package var isOnce: Bool
         /// Paths of which nothing is told, nor of those that begin with one and a hyphen: the journal's own files.
         package var ignored: [PathBytes]
+        /// How many watches the program holds elsewhere, for what is said of the limit.
+        package var watchesBeside = 0
 
         /// Change nothing: what actions do is the affair of those who perform them, and no roots are made.
         package var isDry = false
@@ -39,11 +41,11 @@ package final class Engine: Sendable {
     }
 
     private let ruleset: Ruleset
-    private let options: Options
-    private let journal: any Journal
+    let options: Options
+    let journal: any Journal
     private let perform: @Sendable (Action, [Invocation]) -> [Outcome]
     private let log: Logger
-    private let report: @Sendable (EngineReport) -> Void
+    let report: @Sendable (EngineReport) -> Void
     private let mailbox = Mailbox()
     private let stopSignal = StopSignal()
 
@@ -91,6 +93,21 @@ package final class Engine: Sendable {
     /// Looks for what other processes have asked for through the journal.
     package func takeRequests() { mailbox.post(.requests) }
 
+    /// Runs other rules from now on, without an end of the watching.
+    ///
+    /// What both sets of rules ask for is watched all the time, and what waits goes on
+    /// waiting. Jobs whose actions run end under the rule with which they began. A rule that
+    /// ran before compares with what it knows, so that it is told of everything once;
+    /// what it takes since the change is news only if it happens from now on. Of several calls that come close
+    /// together the last one holds.
+    ///
+    /// - Parameters:
+    ///   - ruleset: The rules, checked.
+    ///   - ignored: As in ``Options/ignored``.
+    package func reload(_ ruleset: Ruleset, ignored: [PathBytes] = []) {
+        mailbox.post(.reload(ruleset, ignored: ignored))
+    }
+
     /// Runs until stopped, or with `isOnce` until everything is handled.
     ///
     /// Blocks; call it once.
@@ -101,7 +118,7 @@ package final class Engine: Sendable {
         let queue = HintQueue { [mailbox] in mailbox.wake() }
         let watcher: Watcher
         do {
-            watcher = try Watcher(scope: ruleset.scope, queue: queue)
+            watcher = try Watcher(scope: scope(of: ruleset), queue: queue)
         } catch {
             throw .watching(error)
         }
@@ -114,14 +131,14 @@ package final class Engine: Sendable {
         for (rule, jobs) in journal.waiting.sorted(by: { $0.key < $1.key }) { report(.waiting(rule: rule, jobs: jobs)) }
         let away = journal.mounts.filter(\.isAway)
         reconciler.noteAway(away.map(\.point))
-        noteMounts(keeping: away)
+        noteMounts(of: ruleset, keeping: away)
         var dispatcher = Dispatcher(
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
             clock: options.clock, perform: perform, stop: stopSignal, log: log, report: report)
-        var state = RunState()
+        var state = RunState(ignored: options.ignored, reselected: reselected)
         var now = ContinuousClock.now
         var late: [Hint] = []
-        takeRequests(at: now)
+        takeRequests(for: ruleset, at: now)
         // That the rules have begun is kept before they are said to be ready: what comes from then on is news to the
         // next run as well.
         keep(&dispatcher, &state, at: now)
@@ -130,18 +147,19 @@ package final class Engine: Sendable {
             let messages = mailbox.take(
                 until: nextWake(reconciler.nextDeadline, dispatcher.nextDeadline(after: now), state, after: now))
             dispatcher.wakeRest()
-            let batch = queue.take()
+            var batch = queue.take()
             now = ContinuousClock.now
             for message in messages {
                 switch message {
                 case .ended(let result):
                     let returned = dispatcher.end(result, at: now)
-                    guard let view = ruleset.index(of: result.rule) else { continue }
+                    guard let view = dispatcher.ruleset.index(of: result.rule.name) else { continue }
                     for job in returned { reconciler.addReturned(job.event, view: view, at: now) }
                     for part in result.parts { reconciler.addTaken(part.job.event.path, view: view, at: now) }
                 case .advanced(let job, let steps): journal.note(steps, of: job)
                 case .rescan: watcher.rescan()
-                case .requests: takeRequests(at: now)
+                case .requests: takeRequests(for: dispatcher.ruleset, at: now)
+                case .reload(let ruleset, let ignored): prepare(ruleset, ignored: ignored, watcher, &state)
                 case .stop: begin(.draining, &state, now)
                 case .stopAtOnce:
                     begin(.ending, &state, now)
@@ -150,23 +168,30 @@ package final class Engine: Sendable {
                 }
             }
             if batch.reports.contains(where: \.isOfMount) {
-                noteMounts(keeping: journal.mounts.filter(\.isAway))
+                noteMounts(of: dispatcher.ruleset, keeping: journal.mounts.filter(\.isAway))
             }
             if state.phase == .running {
-                reconciler.take(batch.leaving(options.ignored), at: now)
+                while let (next, earlier) = takeNext(&state, &batch.reports) {
+                    reconciler.take(HintQueue.Batch(hints: [], reports: earlier), at: now)
+                    for watching in earlier { take(watching, dispatcher.ruleset, &state) }
+                    let turn = reconciler.takeSettled(at: now)
+                    watcher.hintAgain(turn.doubted)
+                    accept(turn, &dispatcher, at: now)
+                    change(to: next, &reconciler, &dispatcher, &state, at: now)
+                }
+                reconciler.take(batch.leaving(state.ignored), at: now)
                 dispatcher.note(batch.hints, at: now)
-                for watching in batch.reports where state.fault == nil { take(watching, &state) }
+                for watching in batch.reports where state.fault == nil { take(watching, dispatcher.ruleset, &state) }
                 let turn = reconciler.takeSettled(at: now)
                 watcher.hintAgain(turn.doubted)
-                let accepted = accept(turn, &dispatcher, at: now)
-                dispatcher.note(accepted, at: now)
+                accept(turn, &dispatcher, at: now)
                 if state.isReady, !state.hasStarted {
-                    for rule in reselected { rule.forgetOthers(in: journal, at: now) }
+                    for rule in state.reselected { rule.forgetOthers(in: journal, at: now) }
                     journal.noteStarted(at: DiskProbe.now())
                     state.hasStarted = true
                 }
             } else {
-                late += batch.leaving(options.ignored).hints
+                late += batch.leaving(state.ignored).hints
             }
             if state.phase == .draining, let limit = state.limit, limit <= now { begin(.ending, &state, now) }
             if state.phase != .ending, state.journalFault == nil {
@@ -179,15 +204,30 @@ package final class Engine: Sendable {
         }
         // What the kernel told until now, and nobody looked at.
         watcher.stop()
-        late += queue.take().leaving(options.ignored).hints
+        late += queue.take().leaving(state.ignored).hints
         return summary(state, unsettled: reconciler.unsettled(and: late))
+    }
+
+    /// What has to be watched for the rules.
+    func scope(of ruleset: Ruleset) -> WatchScope {
+        var scope = ruleset.scope
+        scope.watchesBeside = options.watchesBeside
+        return scope
     }
 
     // MARK: Phases
 
-    private enum Phase: Int { case running, draining, ending }
+    enum Phase: Int { case running, draining, ending }
 
-    private struct RunState {
+    struct RunState {
+        /// As in ``Options/ignored``, for the rules that run.
+        var ignored: [PathBytes]
+        /// The rules that take other paths than when they ran last.
+        var reselected: [Rule]
+        /// The rules that are to run when the watcher watches for them, the newest last.
+        var next: [NextRules] = []
+        /// How often rules were exchanged, or were to be.
+        var reloads = 0
         var phase = Phase.running
         var isReady = false
         /// Whether all that was there at the start has been compared.
@@ -258,8 +298,9 @@ package final class Engine: Sendable {
     /// Makes jobs of what has become certain, and commits them with what they rest on.
     private func accept(
         _ turn: Reconciler.Turn, _ dispatcher: inout Dispatcher, at now: ContinuousClock.Instant
-    ) -> [Job] {
-        guard !turn.isEmpty else { return [] }
+    ) {
+        guard !turn.isEmpty else { return }
+        let ruleset = dispatcher.ruleset
         let jobs = dispatcher.admit(
             turn.events.compactMap { view, event in
                 let rule = ruleset.rules[view]
@@ -271,17 +312,17 @@ package final class Engine: Sendable {
             })
         journal.accept(jobs, turn.entries, now: now)
         dispatcher.wakeChanged(jobs, at: now)
-        return jobs
+        dispatcher.note(jobs, at: now)
     }
 
     /// Notes through which mount points the roots are seen now, beside those where another file system is awaited.
-    private func noteMounts(keeping away: [MountRecord]) {
+    func noteMounts(of ruleset: Ruleset, keeping away: [MountRecord]) {
         let points = Set(away.map(\.point))
         journal.noteMounts(away + MountRecord.present(for: ruleset.roots).filter { !points.contains($0.point) })
     }
 
     /// Takes up what was asked for through the journal.
-    private func takeRequests(at now: ContinuousClock.Instant) {
+    private func takeRequests(for ruleset: Ruleset, at now: ContinuousClock.Instant) {
         var jobs: [Job] = []
         for request in journal.takeRequests(at: now) {
             if let job = ruleset.job(for: request) {
@@ -295,13 +336,15 @@ package final class Engine: Sendable {
         for job in jobs { journal.wake(rule: job.rule, path: job.event.path, now: now) }
     }
 
-    private func take(_ watching: WatchReport, _ state: inout RunState) {
+    private func take(_ watching: WatchReport, _ ruleset: Ruleset, _ state: inout RunState) {
         switch watching {
         case .ready(let folders):
             state.isReady = true
-            report(.ready(folders: folders, rules: ruleset.rules.count))
+            let rules = ruleset.rules.count
+            report(
+                state.reloads == 0 ? .ready(folders: folders, rules: rules) : .reloaded(folders: folders, rules: rules))
             return
-        case .failure(let error) where !state.isReady && isFatal(error):
+        case .failure(let error) where !state.isReady && state.reloads == 0 && isFatal(error):
             // A rule that can't be watched from the start would be silent for ever.
             state.fault = error
             state.phase = .draining

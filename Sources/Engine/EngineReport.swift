@@ -8,6 +8,10 @@ package import Rules
 package enum EngineReport: Sendable {
     /// Every watch is live.
     case ready(folders: Int, rules: Int)
+    /// Other rules run now, and every watch of theirs is live.
+    case reloaded(folders: Int, rules: Int)
+    /// Other rules can't run; those that ran still do.
+    case notReloaded(StartError)
     /// An attempt ended.
     case attempt(AttemptReport)
     /// An attempt at several jobs ended, which were told together.

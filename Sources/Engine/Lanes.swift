@@ -16,7 +16,7 @@ package struct Lanes {
     /// The rule that was served last, after which the next round begins.
     private var last = ""
     /// Of rules with another priority than 0.
-    private let priorities: [String: Int]
+    var priorities: [String: Int]
     /// How many attempts were begun, and of each rule the number of its last one.
     private var begun = 0
     private var lastBegun: [String: Int] = [:]

@@ -1,3 +1,4 @@
+import FileEvents
 import FileWatching
 import Rules
 import Synchronization
@@ -12,6 +13,7 @@ final class Mailbox: Sendable {
         case stopAtOnce
         case rescan
         case requests
+        case reload(Ruleset, ignored: [PathBytes])
     }
 
     private struct State {
@@ -31,7 +33,7 @@ final class Mailbox: Sendable {
                 ended += 1
                 return ended >= wanted
             case .advanced: return wanted == 1
-            case .stop, .stopAtOnce, .rescan, .requests: return true
+            case .stop, .stopAtOnce, .rescan, .requests, .reload: return true
             }
         }
     }

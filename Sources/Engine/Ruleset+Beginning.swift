@@ -12,12 +12,17 @@ extension Ruleset {
     /// - Parameters:
     ///   - journal: What is known of each.
     ///   - isOnce: Whether the files that are there are what is wanted.
+    ///   - running: The rules that ran until now, and miss nothing.
     /// - Returns: A view for each rule, in order, and the rules that take other paths than when they ran last.
-    func views(beginning journal: any Journal, isOnce: Bool) -> (views: [View], reselected: [Rule]) {
-        let starts = journal.begin(records, at: DiskProbe.now())
+    func views(
+        beginning journal: any Journal, isOnce: Bool, goingOn running: Set<String> = []
+    ) -> (views: [View], reselected: [Rule]) {
+        let starts = journal.begin(records, isWatching: true, at: DiskProbe.now())
         let last = journal.lastKept
         let views = rules.map { rule in
-            View(rule, beginning: rule.beginning(starts[rule.name] ?? .fresh, isOnce: isOnce, last: last))
+            let isGoingOn = !running.isDisjoint(with: [rule.name] + rule.formerly)
+            let start = starts[rule.name] ?? .fresh
+            return View(rule, beginning: rule.beginning(start, isOnce: isOnce, isGoingOn: isGoingOn, last: last))
         }
         let reselected = rules.filter { rule in
             if case .reselected = starts[rule.name] { true } else { false }
@@ -42,12 +47,12 @@ extension Rule {
     }
 
     /// What is news at the first listing.
-    fileprivate func beginning(_ start: RuleStart, isOnce: Bool, last: Timestamp?) -> Beginning {
+    fileprivate func beginning(_ start: RuleStart, isOnce: Bool, isGoingOn: Bool, last: Timestamp?) -> Beginning {
         let isWanted = isOnce || existing == .process
         if start == .fresh { return isWanted ? .told : .silent }
         return switch start {
         case .unfinished(let began): .compared(since: isWanted ? nil : began)
-        case _ where !catchUp && !isOnce: .renewed(since: last)
+        case _ where !catchUp && !isOnce && !isGoingOn: .renewed(since: last)
         case .fresh, .resumed: .compared(since: nil)
         case .reselected(let last): .compared(since: isOnce ? nil : last)
         }

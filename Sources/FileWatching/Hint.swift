@@ -67,6 +67,8 @@ package enum WatchReport: Sendable, Hashable {
     case progress(folders: Int)
     /// The kernel's queue was full and events are missing; all roots are being listed again.
     case overflow
+    /// The scope of that number is watched from here on; what was being listed is begun anew.
+    case changed(number: Int)
     /// The listing of a root begins, for this reason.
     case listing(PathBytes, EventOrigin)
     /// The listing of a root is done, or was cut short since the root went; all hints of it are in the queue.

@@ -31,6 +31,29 @@ struct RootState {
     var isLost = false
     var isScheduled = false
 
+    /// The roots that a scope asks for, each once.
+    static func wanted(by scope: WatchScope) -> [RootState] {
+        var roots: [RootState] = []
+        var places: [PathBytes: Int] = [:]
+        for root in scope.roots {
+            let interval = max(root.interval, .milliseconds(10))
+            let index = places[root.path] ?? roots.count
+            if index == roots.count {
+                roots.append(RootState(path: root.path, interval: interval))
+                places[root.path] = index
+            }
+            roots[index].interval = min(roots[index].interval, interval)
+            switch root.backend {
+            case .auto: roots[index].wantsWatch = true
+            case .inotify:
+                roots[index].wantsWatch = true
+                roots[index].isWatchForced = true
+            case .poll: roots[index].wantsPoll = true
+            }
+        }
+        return roots
+    }
+
     /// Whether another root's tree can stand for this one's.
     func isWatchedAs(_ other: RootState) -> Bool {
         wantsWatch == other.wantsWatch && isWatchForced == other.isWatchForced && wantsPoll == other.wantsPoll

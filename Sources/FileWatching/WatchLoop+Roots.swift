@@ -12,36 +12,24 @@ extension WatchLoop {
     }
 
     /// Inner roots first: when an outer one has been listed, so has all that is in it.
-    var rootOrder: [Int] { innerFirst(roots.indices) }
+    var rootOrder: [Int] { innerFirst(roots.indices.filter { !retired.contains($0) }) }
 
-    private func innerFirst(_ indices: some Sequence<Int>) -> [Int] {
+    func innerFirst(_ indices: some Sequence<Int>) -> [Int] {
         indices.sorted { roots[$0].path.bytes.count > roots[$1].path.bytes.count }
     }
 
     func makeRoots() {
-        for root in scope.roots {
-            let interval = max(root.interval, .milliseconds(10))
-            let index =
-                rootOfPath[root.path]
-                ?? {
-                    roots.append(RootState(path: root.path, interval: interval))
-                    rootOfPath[root.path] = roots.count - 1
-                    return roots.count - 1
-                }()
-            roots[index].interval = min(roots[index].interval, interval)
-            switch root.backend {
-            case .auto: roots[index].wantsWatch = true
-            case .inotify:
-                roots[index].wantsWatch = true
-                roots[index].isWatchForced = true
-            case .poll: roots[index].wantsPoll = true
-            }
+        for root in RootState.wanted(by: scope) {
+            roots.append(root)
+            rootOfPath[root.path] = roots.count - 1
+            tellAsked(root)
         }
-        for index in roots.indices where roots[index].wantsPoll {
-            let root = roots[index]
-            toldPolling.insert(root.path)
-            reports.append(.polling(root.path, .asked, every: root.interval))
-        }
+    }
+
+    /// Tells, once, that a root is polled because somebody wants that.
+    func tellAsked(_ root: RootState) {
+        guard root.wantsPoll, toldPolling.insert(root.path).inserted else { return }
+        reports.append(.polling(root.path, .asked, every: root.interval))
     }
 
     func checkSuspects() {
@@ -58,6 +46,7 @@ extension WatchLoop {
     /// compared, since what is below the mount point then is another folder, and
     /// nothing was deleted.
     func check(_ index: Int, because cause: Cause) {
+        guard !retired.contains(index) else { return }
         let way = walk(to: roots[index].path)
         for watch in ways.set(way, of: index) { release(watch) }
         if !way.isReliable { scheduleRoot(index) }
@@ -112,7 +101,7 @@ extension WatchLoop {
     }
 
     /// Forgets the tree of a root.
-    private func drop(_ index: Int) {
+    func drop(_ index: Int) {
         roots[index].isLost = false
         roots[index].identity = nil
         roots[index].physical = nil

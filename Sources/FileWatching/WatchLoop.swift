@@ -26,7 +26,7 @@ final class WatchLoop {
         var hasBegun = false
     }
 
-    let scope: WatchScope
+    var scope: WatchScope
     let queue: HintQueue
     let control: Watcher.Control
 
@@ -42,6 +42,8 @@ final class WatchLoop {
     /// Which roots are to be looked at when something happens on the way to them.
     var ways = WayTable()
     var suspects: Set<Int> = []
+    /// Roots that nobody asks for any more; their watches stay until what took their place has been listed.
+    var retired: Set<Int> = []
 
     var tours: [Tour] = []
     /// Folders that appeared by themselves; they go first.
@@ -123,6 +125,7 @@ final class WatchLoop {
                 control.clear()
                 if control.takeRescan() { rescan.isWanted = true }
                 doubt(control.takeDoubted())
+                if let change = control.takeChange() { self.change(to: change.scope, number: change.number) }
             }
             if descriptors[1].revents != 0 { drain() }
             if descriptors[2].revents != 0 { compareMounts() }
@@ -228,6 +231,7 @@ final class WatchLoop {
         guard tours.isEmpty, current == nil else { return }
         if !isReady {
             isReady = true
+            dropRetired()
             tellShortage(at: now)
             reports.append(.ready(folders: tree.count - tree.failedCount))
         }
@@ -276,6 +280,7 @@ final class WatchLoop {
         return inotify == nil
             ? 0
             : tree.watchCount + tree.shortCount + ways.shortCount + ways.count { tree.folders(of: $0).isEmpty }
+                + scope.watchesBeside
     }
 
     private func tellShortage(at now: ContinuousClock.Instant) {

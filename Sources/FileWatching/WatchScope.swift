@@ -37,6 +37,8 @@ package struct WatchScope: Sendable {
     package var isRaw: Bool
     /// Whether the folders that the first listing finds are worth a hint; those that appear later always are.
     package var hintsFoundFolders: Bool
+    /// How many watches the program holds elsewhere, for which the limit has to do as well.
+    package var watchesBeside = 0
     /// Whether something strictly below the folder could be wanted.
     package var reaches: @Sendable (PathBytes) -> Bool
     /// Whether the path itself is wanted.

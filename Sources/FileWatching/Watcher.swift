@@ -20,6 +20,7 @@ package final class Watcher: Sendable {
         private let stopRequested = Atomic<Bool>(false)
         private let rescanRequested = Atomic<Bool>(false)
         private let doubted = Mutex<[PathBytes]>([])
+        private let change = Mutex<(scope: WatchScope, number: Int)?>(nil)
         let descriptor: Int32
 
         init() throws(WatchError) {
@@ -50,6 +51,19 @@ package final class Watcher: Sendable {
             doubted.withLock { doubted in
                 let taken = doubted
                 doubted = []
+                return taken
+            }
+        }
+
+        func change(to scope: WatchScope, number: Int) {
+            change.withLock { $0 = (scope, number) }
+            wake()
+        }
+
+        func takeChange() -> (scope: WatchScope, number: Int)? {
+            change.withLock { change in
+                let taken = change
+                change = nil
                 return taken
             }
         }
@@ -89,6 +103,14 @@ package final class Watcher: Sendable {
 
     /// Lists all roots again and hints everything found; ends with the report `rescanned`.
     package func rescan() { control.rescan() }
+
+    /// Watches another scope from now on; what both scopes ask for keeps its watches.
+    ///
+    /// When the watcher has taken it, it reports `changed` with the number, and then
+    /// does as at its start: all roots are listed, with the origin `scan`, and the
+    /// last report of that is `ready`. What happens meanwhile is hinted as ever. Of two calls that come close
+    /// together the first may never be taken.
+    package func change(to scope: WatchScope, number: Int) { control.change(to: scope, number: number) }
 
     /// Hints the paths once more, when all that is polled has been looked at anew.
     ///

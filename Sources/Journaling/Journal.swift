@@ -17,8 +17,10 @@ package protocol Journal: Ledger, Sendable {
 
     /// Tells which rules run from now on, and what is known of each.
     ///
-    /// Called once, before all else. Former names of a rule are forgotten: what was
-    /// known under them, and their open jobs, are the rule's now.
+    /// Called before all else, and again when other rules run from then on. Former
+    /// names of a rule are forgotten: what was known under them, and their open jobs,
+    /// are the rule's now, also those that are running. Jobs of rules that don't run
+    /// wait until they do.
     ///
     /// - Parameters:
     ///   - rules: The rules.

@@ -21,15 +21,57 @@ package final class MemoryJournal: Journal {
 
     private let queue = Mutex(JobQueue(Files()))
 
+    /// The rules that have begun.
+    private struct Begun {
+        var selection: String
+        var since: Timestamp
+        var isComplete = false
+        var isInForce = true
+    }
+
+    private let begun = Mutex<[String: Begun]>([:])
+
     package init() {}
 
     // MARK: Life
 
     package func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [String: RuleStart] {
-        Dictionary(rules.map { ($0.name, .fresh) }) { first, _ in first }
+        begun.withLock { begun in
+            for name in begun.keys { begun[name]?.isInForce = false }
+            let names = Set(rules.map(\.name))
+            for rule in rules {
+                for former in rule.formerly where !names.contains(former) {
+                    guard let row = begun.removeValue(forKey: former) else { continue }
+                    queue.withLock { queue in
+                        queue.rename(former, to: rule.name)
+                        let tree = queue.files.trees.removeValue(forKey: former)
+                        if begun[rule.name] == nil { queue.files.trees[rule.name] = tree }
+                    }
+                    begun[rule.name] = begun[rule.name] ?? row
+                }
+            }
+            queue.withLock { $0.setAside(except: names) }
+            return Dictionary(rules.map { ($0.name, begin($0, &begun[$0.name], at: now)) }) { first, _ in first }
+        }
     }
 
-    package func noteStarted(at now: Timestamp) {}
+    private func begin(_ rule: RuleRecord, _ row: inout Begun?, at now: Timestamp) -> RuleStart {
+        guard let known = row else {
+            row = Begun(selection: rule.selection, since: now)
+            return .fresh
+        }
+        row?.isInForce = true
+        guard known.isComplete else { return .unfinished(since: known.since) }
+        guard known.selection != rule.selection else { return .resumed }
+        row?.selection = rule.selection
+        return .reselected(since: now)
+    }
+
+    package func noteStarted(at now: Timestamp) {
+        begun.withLock { begun in
+            for name in begun.keys where begun[name]?.isInForce == true { begun[name]?.isComplete = true }
+        }
+    }
 
     package var lastKept: Timestamp? { nil }
 
@@ -83,7 +125,7 @@ package final class MemoryJournal: Journal {
 
     package func note(_ steps: [Outcome], of job: JobID) { queue.withLock { $0.note(steps, of: job) } }
 
-    package var waiting: [String: Int] { [:] }
+    package var waiting: [String: Int] { queue.withLock { $0.waiting } }
 
     package func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         queue.withLock { $0.nextDue(after: now) }

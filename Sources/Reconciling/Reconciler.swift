@@ -102,11 +102,11 @@ package struct Reconciler: ~Copyable {
         case unreadable(PathBytes, errno: Int32)
     }
 
-    let views: [View]
-    private let filters: PathFilterIndex
-    let policies: [SettlePolicy]
+    private(set) var views: [View]
+    private var filters: PathFilterIndex
+    private(set) var policies: [SettlePolicy]
     /// The index of each view's policy.
-    let policyOfView: [Int]
+    private(set) var policyOfView: [Int]
     let ledger: any Ledger
     /// Whether a path that can't be looked at is tried again, or told of and left.
     let isPatient: Bool
@@ -154,16 +154,53 @@ package struct Reconciler: ~Copyable {
     ) {
         self.views = views
         filters = PathFilterIndex(views.map(\.filter))
+        (policies, policyOfView) = Self.policies(of: views)
+        self.ledger = ledger
+        self.isPatient = isPatient
+        self.remark = remark
+    }
+
+    private static func policies(of views: [View]) -> ([SettlePolicy], ofView: [Int]) {
         var policies: [SettlePolicy] = []
-        policyOfView = views.map { view in
+        let ofView = views.map { view in
             if let known = policies.firstIndex(of: view.settle) { return known }
             policies.append(view.settle)
             return policies.count - 1
         }
-        self.policies = policies
-        self.ledger = ledger
-        self.isPatient = isPatient
-        self.remark = remark
+        return (policies, ofView)
+    }
+
+    /// Serves other views from now on, as if it began with them.
+    ///
+    /// What waits to settle goes on waiting, for every new view that takes the path.
+    /// To be called between two turns, when the watcher has reported that it watches for
+    /// the new views, and lists what is there for them.
+    package mutating func change(to views: [View], at now: ContinuousClock.Instant) {
+        precondition(turn.isEmpty, "what is told to the old views has not been taken")
+        for (key, note) in otherNames { add(key, note, at: now) }
+        let waiting = settler.keys.compactMap { key in
+            settler.waiting(key).map { (path: key.path, policy: policies[key.policy], entry: $0) }
+        }
+        settler = Settler()
+        otherNames = []
+        overlay = [:]
+        scans = ScanTable()
+        unreadable = []
+        isStarting = true
+        self.views = views
+        filters = PathFilterIndex(views.map(\.filter))
+        (policies, policyOfView) = Self.policies(of: views)
+        for (path, policy, entry) in waiting {
+            var entry = entry
+            entry.note.scan = nil
+            for index in Set(matches(path).map { policyOfView[$0.view] }) {
+                let other = policies[index]
+                let isPolled = entry.note.signs.contains(.polled) || isPolled(path)
+                // Views that settle alike don't wait anew, so that many changes in a row hold nothing up.
+                let due = other == policy ? nil : now + other.quiet(isPolled: isPolled)
+                settler.takeOver(Key(path: path, policy: index), entry, due: due) { $0.merge(entry.note) }
+            }
+        }
     }
 
     /// Notes mount points through which files are known that can't be seen now, since nothing is mounted there.

@@ -82,6 +82,27 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
         push(key, due)
     }
 
+    /// Takes over what waited in another settler, or under another key, and is due when it was.
+    ///
+    /// - Parameters:
+    ///   - key: Under which it waits from now on; a key that waits already waits for the later of both.
+    ///   - entry: What waited.
+    ///   - due: Another time at which it is due; nil for its own.
+    ///   - merge: Joins its note to that of a key that waits already.
+    package mutating func takeOver(
+        _ key: Key, _ entry: Waiting, due: Instant? = nil, merge: (inout Note) -> Void
+    ) {
+        var entry = entry
+        if let due { entry.due = due }
+        if var waits = waiting[key] {
+            merge(&waits.note)
+            waits.due = max(waits.due, entry.due)
+            entry = waits
+        }
+        waiting[key] = entry
+        push(key, entry.due)
+    }
+
     /// Puts back a key that came due but was not finished.
     package mutating func putBack(_ key: Key, _ entry: Waiting, until due: Instant) {
         var entry = entry

@@ -15,6 +15,11 @@ struct DryRun: Sendable {
     /// Says what a run would do before it watches.
     func begin(_ ruleset: Ruleset) {
         reporter.say(.notice, "dry run: nothing is run, written or sent")
+        sayRoots(of: ruleset)
+    }
+
+    /// Says which folders a run would make.
+    func sayRoots(of ruleset: Ruleset) {
         for (root, rule) in ruleset.rootsToMake {
             reporter.say(.notice, "would make the folder '\(Display.path(root))'", facts: ["rule": rule])
         }

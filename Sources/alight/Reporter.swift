@@ -6,6 +6,7 @@ import Glibc
 import Journaling
 import PluginProtocol
 import Reconciling
+import RuleLoading
 import Rules
 
 /// How the program talks while it runs.
@@ -21,6 +22,11 @@ struct Reporter: Sendable {
         switch report {
         case .ready(let folders, let rules):
             say(.notice, "ready: watching \(Self.count(folders, "folder")) for \(Self.count(rules, "rule"))")
+        case .reloaded(let folders, let rules):
+            say(.notice, "reloaded: watching \(Self.count(folders, "folder")) for \(Self.count(rules, "rule"))")
+        case .notReloaded(let error):
+            say(.error, Display.text(error.description), help: error.help)
+            say(.error, "the new rules are not taken; those that ran before go on")
         case .attempt(let attempt): self.attempt(attempt)
         case .batch(let attempts): batch(attempts)
         case .braked(let rule, let path, let limit, let pause):
@@ -79,7 +85,7 @@ struct Reporter: Sendable {
 
     private func watching(_ report: WatchReport) {
         switch report {
-        case .ready, .rescanned, .listing, .listed: break
+        case .ready, .rescanned, .listing, .listed, .changed: break
         case .progress(let folders):
             if Output.error.hasColor { say(.notice, "listing: \(folders) folders so far") }
         case .overflow:
@@ -121,6 +127,18 @@ struct Reporter: Sendable {
             for (name, value) in facts where object[name] == nil { object[name] = .string(value) }
             Output.error.write(Self.json(object))
         }
+    }
+
+    /// Says what is wrong with the rules.
+    func say(_ diagnostic: Diagnostic) {
+        guard format == .json else {
+            Output.error.write(diagnostic.description)
+            return
+        }
+        let place = diagnostic.place
+        var facts = ["file": place.file]
+        if place.line > 0 { (facts["line"], facts["column"]) = ("\(place.line)", "\(place.column)") }
+        say(diagnostic.severity == .error ? .error : .warning, diagnostic.message, help: diagnostic.help, facts: facts)
     }
 
     /// Says what was left undone.

@@ -1,6 +1,17 @@
 import FileWatching
 import Glibc
 
+/// The terminal in which the program was started.
+enum Terminal {
+    private static let wasThere = isatty(STDERR_FILENO) == 1 || isatty(STDIN_FILENO) == 1
+
+    /// Notes whether there is one.
+    static func note() { _ = wasThere }
+
+    /// Whether it was closed: what is read from it and written to it fails from then on.
+    static var hasHungUp: Bool { wasThere && isatty(STDERR_FILENO) == 0 && isatty(STDIN_FILENO) == 0 }
+}
+
 /// The signals that the program answers, taken by a thread of their own.
 enum Signals {
     /// Blocks these signals for all threads that will be started.

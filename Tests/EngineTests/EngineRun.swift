@@ -35,6 +35,8 @@ final class EngineRun: Sendable {
         var signs: [String] = []
         var waiting: [String: Int] = [:]
         var isReady = false
+        var reloads = 0
+        var refusals: [StartError] = []
         var summary: EngineSummary?
         var active: [PathBytes: Int] = [:]
         var activePerRule: [String: Int] = [:]
@@ -79,6 +81,8 @@ final class EngineRun: Sendable {
                 state.withLock { state in
                     switch report {
                     case .ready: state.isReady = true
+                    case .reloaded: state.reloads += 1
+                    case .notReloaded(let error): state.refusals.append(error)
                     case .attempt(let attempt): state.attempts.append(attempt)
                     case .batch(let attempts):
                         state.attempts += attempts
@@ -142,6 +146,10 @@ final class EngineRun: Sendable {
     var signs: [String] { state.withLock { $0.signs } }
     /// How many jobs wait for rules that do not run.
     var waiting: [String: Int] { state.withLock { $0.waiting } }
+    /// How often other rules were ready.
+    var reloads: Int { state.withLock { $0.reloads } }
+    /// Why other rules were not taken.
+    var refusals: [StartError] { state.withLock { $0.refusals } }
     var mostAtOnce: Int { state.withLock { $0.mostAtOnce } }
     var mostPerPath: Int { state.withLock { $0.mostPerPath } }
     func mostAtOnce(of rule: String) -> Int { state.withLock { $0.mostPerRule[rule, default: 0] } }
@@ -161,6 +169,13 @@ final class EngineRun: Sendable {
 
     // MARK: Ending
 
+    func reload(_ rules: [Rule]) { engine.withLock { $0 }?.reload(Ruleset(rules)) }
+    /// Exchanges the rules, and waits until the others are watched for.
+    func reloadAndWait(_ rules: [Rule]) -> Bool {
+        let before = reloads
+        reload(rules)
+        return Deadline.wait { self.reloads > before }
+    }
     func rescan() { engine.withLock { $0 }?.rescan() }
     func askToStop() { engine.withLock { $0 }?.stop() }
     func askToStopAtOnce() { engine.withLock { $0 }?.stopAtOnce() }

@@ -207,9 +207,7 @@ package final class DiskJournal: Journal {
     }
 
     package var waiting: [String: Int] {
-        guarded.withLock { guarded in
-            (guarded.state?.queue.aside.values.map(\.0.rule) ?? []).reduce(into: [:]) { $0[$1, default: 0] += 1 }
-        }
+        guarded.withLock { $0.state?.queue.waiting ?? [:] }
     }
 
     package func nextDue(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {

@@ -4,7 +4,9 @@ import Rules
 extension DiskState {
     /// Takes in the rules that run, and gives them the jobs that are theirs.
     mutating func begin(_ records: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [String: RuleStart] {
-        let (starts, renamed) = rules.begin(records, now: isWatching ? now.columnValue : nil, kept: kept)
+        // In a run that goes on with other rules, all is known up to the present.
+        let (starts, renamed) = rules.begin(
+            records, now: isWatching ? now.columnValue : nil, kept: self.isWatching ? now.columnValue : kept)
         for (from, to) in renamed { queue.rename(from, to: to) }
         mounts.look()
         mapDevices()

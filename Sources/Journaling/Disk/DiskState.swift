@@ -75,7 +75,7 @@ struct DiskState {
         try restoreJobs(clocks)
         // Before the commit: what took a job's place is another job, and knows nothing of what the first has left.
         cutOff.forEach(discard)
-        try write(clocks)
+        try writeMakingRoom(clocks)
         wait(upTo: Self.turnPatience)
     }
 
@@ -169,13 +169,7 @@ struct DiskState {
             return fault
         }
         do {
-            do {
-                try write(clocks)
-            } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
-                // The log has room of its own, if what it holds can go into the file.
-                try access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
-                try write(clocks)
-            }
+            try writeMakingRoom(clocks)
             return nil
         } catch {
             let fault = JournalFault(error, at: path)
@@ -187,6 +181,16 @@ struct DiskState {
     /// Notes that something can't be read, after which nothing is true any more.
     mutating func note(_ error: any Error, isReading: Bool) {
         if fault == nil { fault = JournalFault(error, at: path, isReading: isReading) }
+    }
+
+    private mutating func writeMakingRoom(_ clocks: ClockPair) throws {
+        do {
+            try write(clocks)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
+            // The log has room of its own, if what it holds can go into the file.
+            try access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+            try write(clocks)
+        }
     }
 
     private mutating func write(_ clocks: ClockPair) throws {

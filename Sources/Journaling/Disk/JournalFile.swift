@@ -99,6 +99,7 @@ enum JournalFile {
         var configuration = Configuration()
         configuration.label = "alight-journal"
         configuration.busyMode = .timeout(5)
+        let logPages = logPages(of: path)
         configuration.prepareDatabase { database in
             // Deleted content need not be overwritten, which would double what is written. A page that changes often
             // goes from the log into the file the less often the longer the log is.
@@ -108,7 +109,7 @@ enum JournalFile {
                     PRAGMA synchronous = NORMAL;
                     PRAGMA cache_size = -16384;
                     PRAGMA journal_size_limit = 16777216;
-                    PRAGMA wal_autocheckpoint = 3500;
+                    PRAGMA wal_autocheckpoint = \(logPages);
                     """)
         }
         let queue = try DatabaseQueue(path: name(of: path), configuration: configuration)
@@ -138,6 +139,21 @@ enum JournalFile {
             try migrate(database)
         }
         return queue
+    }
+
+    /// How many pages the log may have before they go into the file: fewer on a disk with little room.
+    ///
+    /// A disk that the log has filled has no room left to empty it into the file.
+    private static func logPages(of path: PathBytes) -> UInt64 {
+        let (fewest, most) = (250 as UInt64, 3_500 as UInt64)
+        var status = statvfs()
+        guard path.parent.withCString({ statvfs($0, &status) }) == 0 else { return fewest }
+        var room = UInt64(status.f_bavail) * UInt64(status.f_frsize)
+        var log = stat()
+        if PathBytes(path.bytes + Array("-wal".utf8)).withCString({ stat($0, &log) }) == 0 {
+            room += UInt64(max(0, log.st_size))
+        }
+        return min(most, max(fewest, room / 8 / 4_096))
     }
 
     /// The name by which SQLite finds the file, whatever bytes it has.

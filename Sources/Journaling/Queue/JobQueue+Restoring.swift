@@ -32,12 +32,19 @@ extension JobQueue {
             job.rule = new
             insert(job, due: place.due, sequence: place.sequence)
         }
+        for (id, (job, _)) in aside where job.rule == old { aside[id]?.0.rule = new }
         lanes[old] = nil
+        renameRunning(old, to: new)
     }
 
     /// Lets the jobs of all other rules wait, out of sight, until their rules are there again.
     mutating func setAside(except rules: Set<String>) {
         inForce = rules
+        for (id, (job, place)) in aside.sorted(by: { $0.value.1.sequence < $1.value.1.sequence })
+        where rules.contains(job.rule) {
+            aside[id] = nil
+            insert(job, due: place.due, sequence: place.sequence)
+        }
         for rule in lanes.keys where !rules.contains(rule) {
             for (place, job) in pendingJobs(of: rule) {
                 remove(job)
@@ -46,6 +53,9 @@ extension JobQueue {
             lanes[rule] = nil
         }
     }
+
+    /// How many jobs wait of each rule that does not run.
+    var waiting: [String: Int] { aside.values.reduce(into: [:]) { $0[$1.0.rule, default: 0] += 1 } }
 
     /// Changes the events of all pending jobs, when their files are known by other numbers.
     mutating func mapEvents(_ transform: (inout FileEvent) -> Bool) {
@@ -73,7 +83,6 @@ extension JobQueue {
         let newer = job.isDifference && job.event.tail == nil && !job.isAlone ? related(to: job) : []
         if newer.isEmpty {
             enqueue(job, due: due, hasFacts: false)
-            if let inForce, !inForce.contains(job.rule) { setAside(except: inForce) }
         } else {
             let heir = serve(job, with: newer, due: due)
             if let heir, heir != job.id {

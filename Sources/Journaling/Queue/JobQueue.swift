@@ -107,6 +107,15 @@ struct JobQueue<Files: KnownFiles> {
         _ job: Job, _ attempt: AttemptRecord?, _ disposition: Disposition, _ ownWrites: [LedgerEntry]
     ) -> [PathBytes] {
         guard let leased = jobs.removeValue(forKey: job.id) else { preconditionFailure("a record without a lease") }
+        // The rule may have another name by now.
+        var job = job
+        var ownWrites = ownWrites
+        if job.rule != leased.rule {
+            for index in ownWrites.indices where ownWrites[index].view == job.rule {
+                ownWrites[index].view = leased.rule
+            }
+            job.rule = leased.rule
+        }
         let hasFacts = changes != nil && leased.event != job.event
         counts.running -= 1
         running[job.rule]?.remove(job.event.path)
@@ -136,6 +145,13 @@ struct JobQueue<Files: KnownFiles> {
         }
         leaveLine(job)
         return dropped
+    }
+
+    /// Gives the running jobs of a rule to another.
+    mutating func renameRunning(_ old: String, to new: String) {
+        for id in jobs.filter({ $0.value.rule == old }).keys { jobs[id]?.rule = new }
+        if let paths = running.removeValue(forKey: old) { running[new, default: []].formUnion(paths) }
+        if let waiting = lines.removeValue(forKey: old) { lines[new, default: [:]].merge(waiting) { $1 + $0 } }
     }
 
     /// Notes the steps of a running job that have succeeded.
@@ -197,6 +213,10 @@ struct JobQueue<Files: KnownFiles> {
     mutating func insert(_ job: Job, due: ContinuousClock.Instant, sequence: UInt64) {
         self.sequence = max(self.sequence, sequence)
         let place = JobPlace(due: due, sequence: sequence, job: job.id)
+        if let inForce, !inForce.contains(job.rule) {
+            aside[job.id] = (job, place)
+            return
+        }
         jobs[job.id] = job
         places[job.id] = place
         if stand(job, sequence) { lanes[job.rule, default: JobLane()].insert(job, at: place) }

@@ -32,6 +32,11 @@ struct RulesOptions: ParsableArguments {
         if !tags.isEmpty { loaded.keepOnly(tags: Set(tags)) }
         return loaded
     }
+
+    /// The rules that were named, or those in the first default place that exists.
+    ///
+    /// - Throws: `Exit` when nothing was named and no default place exists; it has been said.
+    func places(_ program: ProgramSurroundings) throws -> [String] { try program.places(rules) }
 }
 
 /// Rules for a command whose arguments are something else.
@@ -54,7 +59,7 @@ extension ProgramSurroundings {
     /// The rules that were named, or those in the first default place that exists.
     ///
     /// - Throws: `Exit` when nothing was named and no default place exists; it has been said.
-    private func places(_ named: [String]) throws -> [String] {
+    fileprivate func places(_ named: [String]) throws -> [String] {
         if !named.isEmpty { return named }
         let candidates = defaultRules
         for candidate in candidates where FileManager.default.fileExists(atPath: candidate) { return [candidate] }
@@ -66,11 +71,13 @@ extension ProgramSurroundings {
         throw Exit(.rulesInvalid)
     }
 
+    /// What reads rules.
+    var loader: RuleLoader { RuleLoader(catalog: registry, surroundings: loading) }
+
     /// Loads the rules and says what is wrong with them.
     ///
     /// - Throws: `Exit` when they can't be used.
     fileprivate func load(_ named: [String]) throws -> LoadedRules {
-        let loader = RuleLoader(catalog: registry, surroundings: loading)
         let loaded = loader.load(try places(named))
         for diagnostic in loaded.diagnostics {
             Output.error.write(diagnostic.description)

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Engine
 import FileEvents
+import FileObserving
 import FileWatching
 import Glibc
 import Handling
@@ -19,7 +20,8 @@ struct RunCommand: ParsableCommand {
         discussion: """
             Says 'ready: watching N folders for M rules' on standard error once every watch is live, then prints one \
             line per action on standard output. SIGTERM and SIGINT finish what is accepted and end with 0; a second \
-            one stops at once, with 1 if that cut work off. SIGUSR1 looks at everything again.
+            one stops at once, with 1 if that cut work off. SIGUSR1 looks at everything again. SIGHUP reads the rules \
+            again, and so does a change of their files; while they have errors, those that ran before go on.
 
             With --dry-run it says 'would run' of each action, with all that is filled in, and goes on as if it had \
             succeeded. Nothing is run, written or sent; the journal is only read.
@@ -36,6 +38,9 @@ struct RunCommand: ParsableCommand {
 
     @Flag(help: "Say what would be run, and change nothing.")
     var dryRun = false
+
+    @Flag(help: "Read the rules again on SIGHUP only, not when their files change.")
+    var noAutoReload = false
 
     @Option(help: ArgumentHelp("'text' for people, 'json' for machines: one object a line.", valueName: "format"))
     var logFormat = LogFormat.text
@@ -68,17 +73,24 @@ struct RunCommand: ParsableCommand {
             // What costs no time is told in its order.
             options.jobs = 1
         }
+        if !once, !noAutoReload {
+            options.watchesBeside = RuleReloading.watches(of: try rules.places(program), program)
+        }
         let engine = Engine(
             ruleset: loaded.ruleset, options: options, journal: kept.journal,
             perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
             report: { dry?.report($0) ?? reporter.report($0) })
         let stops = StopCount()
+        let reloading = try reloading(engine, program, kept, reporter, dry)
         let isSteerable = Signals.forEach { number in
             if number == SIGUSR1 {
                 engine.rescan()
             } else if number == SIGUSR2 {
                 engine.takeRequests()
+            } else if number == SIGHUP, !Terminal.hasHungUp {
+                if once { return }
+                reloading?.request()
             } else if stops.next() == 1 {
                 engine.stop()
             } else {
@@ -109,6 +121,41 @@ struct RunCommand: ParsableCommand {
         }
         reporter.end(summary, isKept: kept.file != nil && fault == nil)
         throw Exit(fault == nil ? status(summary) : .runtimeError)
+    }
+
+    /// What reads the rules again; nil when they are read once.
+    ///
+    /// - Throws: `Exit` when there is no thread or descriptor for it; it has been said.
+    private func reloading(
+        _ engine: Engine, _ program: ProgramSurroundings, _ kept: OpenJournal, _ reporter: Reporter,
+        _ dry: DryRun?
+    ) throws -> RuleReloading? {
+        if once { return nil }
+        let places = try rules.places(program)
+        Terminal.note()
+        let reloading: RuleReloading
+        do throws(WatchError) {
+            reloading = try RuleReloading(places, tags: Set(rules.tags), program, reporter) { loaded in
+                dry?.sayRoots(of: loaded.ruleset)
+                engine.reload(loaded.ruleset, ignored: kept.names(below: loaded.ruleset.roots))
+            }
+        } catch {
+            reporter.say(.error, Display.text(error.description), help: error.help)
+            throw Exit(.runtimeError)
+        }
+        guard reloading.start() else {
+            reporter.say(.error, "cannot start a thread", help: "raise the limit of processes (ulimit -u)")
+            throw Exit(.runtimeError)
+        }
+        guard !noAutoReload else { return reloading }
+        do throws(ObservationError) {
+            try reloading.watchFiles()
+        } catch {
+            reporter.say(
+                .warning, "changes of the rules are not seen: \(Display.text(error.description))",
+                help: "send SIGHUP when they have changed")
+        }
+        return reloading
     }
 
     /// Opens the journal, and says what it goes on with.

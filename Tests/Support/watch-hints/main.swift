@@ -28,6 +28,7 @@ private func line(_ report: WatchReport) -> String {
     case .listing(let root, let origin): "listing \(origin.rawValue) \(root)"
     case .listed(let root, let origin): "listed \(origin.rawValue) \(root)"
     case .rescanned: "rescanned"
+    case .changed(let number): "changed \(number)"
     case .rootMissing(let root, let folder): "rootMissing \(root) \(folder)"
     case .rootAppeared(let root): "rootAppeared \(root)"
     case .unmounted(let folder): "unmounted \(folder)"

@@ -1,0 +1,132 @@
+import Engine
+import FileEvents
+import FileObserving
+import FileWatching
+import RuleLoading
+import Rules
+import Settling
+import Synchronization
+
+/// Loads the rules again when it is asked to, or when their files have changed, on a thread of its own.
+///
+/// Rules with an error are told of and left: those that ran go on.
+final class RuleReloading: Sendable {
+    private let wake: Wake
+    /// Where the rules are, as at the start.
+    private let places: [String]
+    /// Only rules with one of these tags are run; all when there are none.
+    private let tags: Set<String>
+    private let program: ProgramSurroundings
+    private let reporter: Reporter
+    /// Takes rules that are in order.
+    private let take: @Sendable (LoadedRules) -> Void
+    /// What sees changes of the files; nil when nobody looks.
+    private let observer = Mutex<FileObserver?>(nil)
+
+    /// How long a rules file must be quiet before it is read.
+    private static let quiet = Duration.milliseconds(300)
+
+    /// - Parameters:
+    ///   - places: The rules files, and folders of them.
+    ///   - tags: Of the rules only those with one of them are run, if there are any.
+    ///   - program: What they depend on.
+    ///   - reporter: Who says what is wrong.
+    ///   - take: Called on the thread with rules that are in order.
+    /// - Throws: When there is no descriptor to be had.
+    init(
+        _ places: [String], tags: Set<String>, _ program: ProgramSurroundings, _ reporter: Reporter,
+        take: @escaping @Sendable (LoadedRules) -> Void
+    ) throws(WatchError) {
+        wake = try Wake()
+        self.places = places
+        self.tags = tags
+        self.program = program
+        self.reporter = reporter
+        self.take = take
+    }
+
+    /// Asks for it; many calls before it begins are one.
+    func request() { wake.signal() }
+
+    /// Begins to serve requests, for ever; false when there is no thread to be had.
+    func start() -> Bool {
+        let thread = WorkerThread(name: "alight-reload") { [self] in
+            while true {
+                wake.wait(until: nil)
+                reload()
+            }
+        }
+        return thread != nil
+    }
+
+    /// Watches the rules' files, and the folders of them, and asks for a reload when they have changed.
+    ///
+    /// What was named by a symbolic link is watched there, and where that leads now.
+    ///
+    /// - Throws: When they can't be watched.
+    func watchFiles() throws(ObservationError) {
+        var options = ObservationOptions()
+        options.settle = Self.quiet
+        options.events = [.created, .modified, .moved, .deleted]
+        options.types = [.file, .symlink]
+        options.globs = Self.paths(of: places, program).flatMap(Self.patterns)
+        guard !options.globs.isEmpty else { return }
+        let observer = try FileObserver(roots: ["/"], options: options)
+        self.observer.withLock { $0 = observer }
+        Task { [weak self] in
+            do throws(ObservationError) {
+                for try await _ in observer.batches { self?.request() }
+            } catch {
+                self?.reporter.say(
+                    .warning, "changes of the rules are not seen any more: \(Display.text(error.description))",
+                    help: "send SIGHUP when they have changed")
+            }
+        }
+    }
+
+    /// How many watches that takes: one for each folder on the way.
+    static func watches(of places: [String], _ program: ProgramSurroundings) -> Int {
+        var folders: Set<PathBytes> = []
+        for path in paths(of: places, program) {
+            var folder = isFolder(path) ? path : path.parent
+            while folders.insert(folder).inserted { folder = folder.parent }
+        }
+        return folders.count
+    }
+
+    /// Where the rules are, by the names that were given, and where links among those lead.
+    private static func paths(of places: [String], _ program: ProgramSurroundings) -> [PathBytes] {
+        let folder = program.loading.currentFolder
+        return places.flatMap { place in
+            let path = (place.hasPrefix("/") ? PathBytes(place) : folder.appending(PathBytes(place).bytes)).normalized
+            return Set([path, DiskProbe.resolve(path) ?? path])
+        }
+    }
+
+    private static func isFolder(_ path: PathBytes) -> Bool {
+        guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
+        return snapshot.type == .directory
+    }
+
+    /// What stands for a rules file, or for those in a folder; patterns below `/`.
+    private static func patterns(for path: PathBytes) -> [PathBytes] {
+        guard let relative = path.relative(to: "/"), !relative.isEmpty else { return [] }
+        let literal = PathBytes(relative).escapedForGlob
+        guard isFolder(path) else { return [literal] }
+        return ["*.yaml", "*.yml"].map { literal.appending($0) }
+    }
+
+    private func reload() {
+        var loaded = program.loader.load(places)
+        if !tags.isEmpty { loaded.keepOnly(tags: tags) }
+        for diagnostic in loaded.diagnostics { reporter.say(diagnostic) }
+        guard !loaded.hasErrors else {
+            reporter.say(
+                .error, "the rules are not taken, because of errors in them; those that ran before go on",
+                help: "mend them; they are read again when they change, or on SIGHUP")
+            return
+        }
+        if loaded.ruleset.rules.isEmpty { reporter.say(.warning, "no rule is left: nothing is watched") }
+        take(loaded)
+    }
+}

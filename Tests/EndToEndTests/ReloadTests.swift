@@ -1,0 +1,130 @@
+import FileEvents
+import Glibc
+import TestKit
+import Testing
+
+/// Rules that are exchanged while the program runs.
+struct ReloadTests {
+    static func rules(_ names: [String], folder: String = "in") -> String {
+        "rules:\n"
+            + names.map { name in
+                """
+                  - name: \(name)
+                    path: ../\(folder)/**
+                    settle: 60ms
+                    action: { use: log, with: { message: "${rule} ${name}" } }
+
+                """
+            }.joined()
+    }
+
+    private static func withProgram(
+        _ arguments: [String] = [], _ body: (borrowing TemporaryTree, RunningProgram) -> Void
+    ) {
+        withTempTree { tree in
+            for name in ["in", "in/deep", "other", "rules"] { TestFile.makeFolder(tree.path(name)) }
+            TestFile.write(tree.path("rules/a.yaml"), rules(["first"]))
+            let program = RunningProgram(
+                Places.alight, ["run", "rules", "--journal", "state/journal.db"] + arguments, in: tree.root,
+                output: tree.path("run"))
+            JournalFileTests.awaitReady(program)
+            body(tree, program)
+            JournalFileTests.stop(program)
+        }
+    }
+
+    /// Waits until other rules have been taken so often.
+    private static func reloads(_ program: RunningProgram, _ count: Int) -> Bool {
+        Deadline.wait { program.error.split(separator: "\n").count { $0.hasPrefix("reloaded: ") } >= count }
+    }
+
+    @Test func `a rules file that changes is taken, and one that comes beside it`() {
+        Self.withProgram { tree, program in
+            TestFile.write(tree.path("rules/a.yaml"), Self.rules(["second"]))
+            #expect(Self.reloads(program, 1), "\(program.error)")
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { program.output.contains("second a") })
+            TestFile.write(tree.path("rules/b.yaml"), Self.rules(["third"], folder: "other"))
+            #expect(Self.reloads(program, 2), "\(program.error)")
+            #expect(program.error.contains("reloaded: watching 3 folders for 2 rules"), "\(program.error)")
+            TestFile.write(tree.path("other/b"), "x")
+            #expect(Deadline.wait { program.output.contains("third b") })
+            #expect(!program.output.contains("first"))
+        }
+    }
+
+    @Test func `while rules have errors those that ran go on, and the errors are told`() {
+        Self.withProgram { tree, program in
+            TestFile.write(tree.path("rules/a.yaml"), Self.rules(["first"]) + "    setle: 1s\n")
+            #expect(
+                Deadline.wait { program.error.contains("the rules are not taken, because of errors in them") },
+                "\(program.error)")
+            #expect(program.error.contains("rules/a.yaml:6:5: error: unknown key 'setle'"), "\(program.error)")
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { program.output.contains("first a") })
+            TestFile.write(tree.path("rules/a.yaml"), Self.rules(["mended"]))
+            #expect(Self.reloads(program, 1), "\(program.error)")
+            TestFile.write(tree.path("in/b"), "x")
+            #expect(Deadline.wait { program.output.contains("mended b") })
+        }
+    }
+
+    @Test func `with --no-auto-reload they are read on SIGHUP alone`() {
+        Self.withProgram(["--no-auto-reload"]) { tree, program in
+            TestFile.write(tree.path("rules/a.yaml"), Self.rules(["second"]))
+            // The watcher of the rules would have seen the change by the time that three files have settled.
+            for name in ["a", "b", "c"] {
+                TestFile.write(tree.path("in/\(name)"), "x")
+                #expect(Deadline.wait { program.output.contains("first \(name)") })
+            }
+            program.signal(SIGHUP)
+            #expect(Self.reloads(program, 1), "\(program.error)")
+            TestFile.write(tree.path("in/d"), "x")
+            #expect(Deadline.wait { program.output.contains("second d") })
+        }
+    }
+
+    /// The watches of a process on inotify: a number and the inode.
+    private static func watches(of process: pid_t) -> Set<String> {
+        let folder = PathBytes("/proc/\(process)/fdinfo")
+        return TestFile.names(in: folder).reduce(into: []) { found, name in
+            let text = String(decoding: TestFile.read(folder.appending(name)) ?? [], as: UTF8.self)
+            for line in text.split(separator: "\n") where line.hasPrefix("inotify ") {
+                found.insert(line.split(separator: " ")[1...3].joined(separator: " "))
+            }
+        }
+    }
+
+    @Test func `what both sets of rules watch keeps its watches, and files that come meanwhile are told once`() {
+        Self.withProgram { tree, program in
+            let before = Self.watches(of: program.pid)
+            #expect(before.count >= 2)
+            for number in 0..<1000 {
+                if number % 10 == 0 {
+                    let others = number % 20 == 0 ? [] : ["extra"]
+                    TestFile.write(tree.path("rules/b.yaml"), Self.rules(["second"] + others, folder: "other"))
+                    program.signal(SIGHUP)
+                }
+                TestFile.write(tree.path(number % 2 == 0 ? "in/\(number)" : "in/deep/\(number)"), "x")
+            }
+            #expect(Deadline.wait(within: .seconds(60)) { program.lines.count { $0.contains("first ") } >= 1000 })
+            #expect(Self.reloads(program, 1), "\(program.error)")
+            #expect(Self.watches(of: program.pid).isSuperset(of: before))
+            let names = program.lines.compactMap { $0.split(separator: ":").last.map(String.init) }
+                .filter { $0.contains("first ") }
+            #expect(names.count == 1000)
+            #expect(Set(names).count == 1000)
+            #expect(program.exitStatus() == nil)
+        }
+    }
+
+    @Test func `in JSON what is wrong has its place`() {
+        Self.withProgram(["--log-format", "json"]) { tree, program in
+            TestFile.write(tree.path("rules/a.yaml"), "rules: 5\n")
+            #expect(
+                Deadline.wait { program.error.contains(#""column":"8""#) && program.error.contains(#""line":"1""#) },
+                "\(program.error)")
+            #expect(program.error.split(separator: "\n").allSatisfy { $0.hasPrefix("{") }, "\(program.error)")
+        }
+    }
+}
