@@ -129,7 +129,7 @@ let package = Package(
                 "FileEvents", "JournalFixtures", "Rules", "TestKit", "alight", "alight-launch", "crash-driver",
                 "crash-recorder", "mirror-driver",
             ],
-            exclude: ["Scenarios"]),
+            exclude: ["Golden", "Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
         tests("FileObserving", ["FileEvents", "FileObserving", "RawInotify", "TestKit"]),
         .executableTarget(

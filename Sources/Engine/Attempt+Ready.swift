@@ -24,8 +24,9 @@ extension Attempt {
             return .waiting(waiting, pause: known ?? pause)
         }
         guard let command = ready.command else { return nil }
-        let outcomes = perform(
-            Action(.exec(command), place: rule.place), [invocation(job, now: now, timeout: rule.timeout)])
+        var question = Action(.exec(command), place: rule.place)
+        question.isQuestion = true
+        let outcomes = perform(question, [invocation(job, now: now, timeout: rule.timeout)])
         guard var outcome = outcomes.first else { preconditionFailure("an action has an outcome for its event") }
         if outcome.ending == .succeeded { return nil }
         if outcome.process?.status == 75 {

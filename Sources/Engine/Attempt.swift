@@ -223,18 +223,7 @@ struct Attempt: Sendable {
         log[metadataKey: "job"] = "\(job.id)"
         var job = job
         job.event = job.event.withoutFollowingChange
-        let facts = PlaceholderFacts(
-            event: job.event, rule: rule.name, job: job.id.description, attempt: job.attempt, now: now,
-            stepOutputs: job.steps.map(\.outputs),
-            captures: Captures(of: job.event.path, by: rule.condition?.certainExpressions ?? []))
-        return Invocation(
-            job: job, rule: rule.place, folder: rule.folder, maximumAttempts: rule.retry.attempts,
-            parameters: .object([:]),
-            selection: FileSelection(filter: rule.filter, types: rule.types, condition: rule.condition), facts: facts,
-            timeout: timeout, batch: rule.batch?.files ?? (rule.group == nil ? nil : jobs.count), steps: job.steps,
-            environment: rule.environment.map { ($0.name, $0.value.expanded(with: facts)) },
-            directory: rule.directory.map { rule.folder.appending($0.expanded(with: facts)).normalized }, stop: stop,
-            log: log)
+        return rule.invocation(for: job, now: now, timeout: timeout, count: jobs.count, stop: stop, log: log)
     }
 }
 

@@ -23,7 +23,7 @@ extension Engine {
     func prepare(_ ruleset: Ruleset, ignored: [PathBytes], _ watcher: Watcher, _ state: inout RunState) {
         guard state.phase == .running, !options.isOnce else { return }
         do {
-            try ruleset.prepareRoots()
+            try ruleset.prepareRoots(isDry: options.isDry)
         } catch {
             report(.notReloaded(error))
             return

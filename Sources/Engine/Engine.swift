@@ -28,6 +28,8 @@ package final class Engine: Sendable {
         /// How many watches the program holds elsewhere, for what is said of the limit.
         package var watchesBeside = 0
 
+        /// Change nothing: what actions do is the affair of those who perform them, and no roots are made.
+        package var isDry = false
         /// What local time is.
         package var clock = LocalClock.system
 
@@ -112,7 +114,7 @@ package final class Engine: Sendable {
     ///
     /// - Throws: When a root is missing that has to be there, or watching can't begin at all.
     package func run() throws(StartError) -> EngineSummary {
-        try ruleset.prepareRoots()
+        try ruleset.prepareRoots(isDry: options.isDry)
         let queue = HintQueue { [mailbox] in mailbox.wake() }
         let watcher: Watcher
         do {

@@ -1,16 +1,26 @@
-import FileEvents
+package import FileEvents
 import Glibc
-import Rules
+package import Rules
 
 extension Ruleset {
+    /// The roots that a run would make, with the rules that want it.
+    package var rootsToMake: [(root: PathBytes, rule: String)] {
+        rules.filter { $0.missing == .create }.flatMap { rule in
+            rule.roots.filter { !$0.exists }.map { ($0, rule.name) }
+        }
+    }
+
     /// Sees to the roots that rules do not want to wait for, before anything is watched.
     ///
     /// What is there and no folder is left to the watching, which can't begin then.
-    func prepareRoots() throws(StartError) {
+    ///
+    /// In a dry run those that would be made are waited for.
+    func prepareRoots(isDry: Bool) throws(StartError) {
         for rule in rules where rule.missing != .wait {
             for root in rule.roots where !root.exists {
                 switch rule.missing {
                 case .wait: break
+                case .create where isDry: break
                 case .fail: throw .rootMissing(root, rule: rule.name, rule.place)
                 case .create:
                     let error = root.makeFolder()

@@ -4,8 +4,8 @@ package import Rules
 
 /// Does one step of a rule: the single door from the engine to handlers, plugins and commands.
 package struct ActionRunner: Sendable {
-    private let registry: HandlerRegistry
-    private let commands: CommandHandler
+    let registry: HandlerRegistry
+    let commands: CommandHandler
 
     /// - Parameters:
     ///   - registry: Knows handlers and plugins.

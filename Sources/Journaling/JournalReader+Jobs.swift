@@ -4,7 +4,7 @@ import GRDB
 package import Rules
 
 extension JournalReader {
-    private static let columns =
+    static let columns =
         "id, rule, path, event, state, attempt, created, due, ended, message, code"
 
     /// The jobs that the query asks for, the newest first.
@@ -111,7 +111,7 @@ extension JournalReader {
         return (conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND "), arguments)
     }
 
-    private static func job(_ row: Row) -> JobEntry {
+    static func job(_ row: Row) -> JobEntry {
         let id: String = row[0]
         let state: String = row[4]
         return JobEntry(

@@ -12,13 +12,16 @@ package final class JournalReader: Sendable {
 
     /// Opens the file.
     ///
+    /// - Parameters:
+    ///   - path: Where it lies.
+    ///   - isTraceless: Whether no file is made beside a journal with which no Alight runs; it must not be read for long.
     /// - Throws: When there is none, when it is no journal or one of a newer
     ///   Alight, when it is damaged or can't be read.
-    package init(_ path: PathBytes) throws(JournalFault) {
+    package init(_ path: PathBytes, isTraceless: Bool = false) throws(JournalFault) {
         let path = JournalFile.resolve(path)
         self.path = path
         try Self.check(path)
-        database = try Self.open(path)
+        database = try isTraceless && Self.isWhole(path) ? Self.openWhole(path) : Self.open(path)
         try read { database in
             // A folder that can't be written to may hold tables that were not finished.
             let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
@@ -73,11 +76,18 @@ package final class JournalReader: Sendable {
             // SQLite wants to put its -shm file beside a journal, and can't where nobody may write. As nobody
             // can have written to the file without that, it may be read as if it never changed.
             guard isWhole(path) else { throw notWhole(path) }
-            do {
-                return try DatabaseQueue(path: JournalFile.uri(of: path) + "?immutable=1", configuration: configuration)
-            } catch {
-                throw fault(error, path)
-            }
+            return try openWhole(path)
+        } catch {
+            throw fault(error, path)
+        }
+    }
+
+    /// Opens a connection that takes the file as one that never changes.
+    private static func openWhole(_ path: PathBytes) throws(JournalFault) -> DatabaseQueue {
+        var configuration = configuration()
+        configuration.readonly = true
+        do {
+            return try DatabaseQueue(path: JournalFile.uri(of: path) + "?immutable=1", configuration: configuration)
         } catch {
             throw fault(error, path)
         }

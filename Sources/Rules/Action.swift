@@ -16,6 +16,8 @@ package struct Action: Sendable, Hashable {
     package var place: SourcePlace
     /// The events that its handler takes, with the narrower words of each; nil for all.
     package var events: EventMask?
+    /// Whether it only asks whether the file is ready.
+    package var isQuestion = false
 
     package init(_ work: Work, place: SourcePlace, events: EventMask? = nil) {
         self.work = work

@@ -139,7 +139,7 @@ extension Condition {
     }
 
     /// What makes the condition hold: `size is 300 B (< 1 KB)`.
-    private func sights(_ facts: ConditionFacts) -> [String] {
+    package func sights(_ facts: ConditionFacts) -> [String] {
         switch self {
         case .all(let conditions): return conditions.flatMap { $0.sights(facts) }
         case .any(let conditions):

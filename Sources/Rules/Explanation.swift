@@ -25,6 +25,10 @@ package struct Explanation: Sendable {
         case disabled
         /// A condition is against it, for that reason.
         case condition(String)
+        /// It is not told of such an event.
+        case event(String)
+        /// A rule that comes before it takes the event, and lets later ones see nothing of it.
+        case stopped(by: String)
     }
 
     /// Where the rule finds the path.
@@ -67,6 +71,8 @@ package struct Explanation: Sendable {
     package var holds: [Hold]
     /// Why it can't be told whether the rule's conditions hold; nil when it can.
     package var untoldCondition: String?
+    /// What was found that makes the rule's conditions hold, each with what is wanted.
+    package var findings: [String] = []
 
     /// Whether the rule acts on the path.
     package var isTaken: Bool {
@@ -137,10 +143,14 @@ extension Explanation {
         polling = Self.polling(rule, root: place.root, path: path, sights)
         if let reason = Self.obstacle(rule, path, place, sights) ?? (isEnabled ? nil : .disabled) {
             verdict = .left(reason)
-        } else if case .fails(let reason) = Self.conditions(rule, path, place, sights) {
-            verdict = .left(.condition(reason))
         } else {
-            if case .untold(let reason) = Self.conditions(rule, path, place, sights) { untoldCondition = reason }
+            let (answer, findings) = Self.conditions(rule, path, place, sights)
+            if case .fails(let reason) = answer {
+                verdict = .left(.condition(reason))
+                return
+            }
+            if case .untold(let reason) = answer { untoldCondition = reason }
+            self.findings = findings
             verdict = .taken(place)
             holds = Self.holds(rule, sights, isPolled: polling != nil)
         }
@@ -171,9 +181,9 @@ extension Explanation {
     /// Whether the rule's conditions hold at this moment.
     private static func conditions(
         _ rule: Rule, _ path: PathBytes, _ place: Place, _ sights: Sights
-    ) -> ConditionAnswer {
+    ) -> (ConditionAnswer, findings: [String]) {
         // A unit is judged by its own facts, which nobody has looked at here.
-        guard let condition = rule.condition, place.unit == nil else { return .holds }
+        guard let condition = rule.condition, place.unit == nil else { return (.holds, []) }
         var facts = ConditionFacts(path: path, root: place.root, snapshot: nil, now: sights.now)
         if case .present(let snapshot) = sights.path { facts.snapshot = snapshot }
         var answer = condition.answer(facts)
@@ -181,7 +191,7 @@ extension Explanation {
             facts.content = facts.snapshot == nil ? .untold("there is nothing to look at") : sights.content()
             answer = condition.answer(facts)
         }
-        return answer
+        return (answer, answer == .holds ? condition.sights(facts) : [])
     }
 
     private static func polling(

@@ -24,9 +24,8 @@ struct AppliedFiles {
     init(_ named: [PathBytes], rule: Rule, isForced: Bool) {
         self.rule = rule
         for path in named {
-            let explanation = PathExplanation(path, rules: [rule]) { _ in false }
-            let known = explanation.rules.first?.alias ?? path
-            switch explanation.sight {
+            let known = PathExplanation.alias(of: path, below: rule.roots) ?? path
+            switch DiskProbe.look(at: path) {
             case .absent:
                 problems.append(("there is nothing at '\(Display.path(path))'", "look for a slip in the path"))
             case .unreadable(let errno):

@@ -14,16 +14,18 @@ struct OpenJournal {
 
     /// Opens it, or makes it.
     ///
-    /// - Parameter place: Where it is kept.
+    /// - Parameters:
+    ///   - place: Where it is kept.
+    ///   - isDry: Whether a copy in memory is used, and the file only read.
     /// - Throws: When it can't be used.
-    init(_ place: JournalOptions.Place) throws(JournalError) {
+    init(_ place: JournalOptions.Place, isDry: Bool = false) throws(JournalError) {
         switch place {
         case .memory:
             journal = MemoryJournal()
             file = nil
             disk = nil
         case .file(let path):
-            let disk = try Self.file(at: path)
+            let disk = try isDry ? DiskJournal(copyOf: path, now: DiskProbe.now()) : Self.file(at: path)
             journal = disk
             // Its other files lie beside the file itself, wherever a link to it is.
             file = DiskProbe.resolve(path) ?? path
@@ -46,6 +48,9 @@ struct OpenJournal {
 
     /// How many jobs were running when the run before was cut off.
     var interrupted: Int { disk?.interrupted ?? 0 }
+
+    /// The jobs that are neither done nor given up.
+    var open: [JobEntry] { disk?.openJobs() ?? [] }
 
     /// The jobs that could not be read, and are dead letters since.
     var unreadable: [JobID] { disk?.unreadable ?? [] }

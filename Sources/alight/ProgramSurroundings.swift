@@ -9,6 +9,7 @@ import Rules
 struct ProgramSurroundings {
     let loading: RuleLoader.Surroundings
     let registry: HandlerRegistry
+    private let discovery: PluginDiscovery
     let runner: ActionRunner
     let scratchFolders: ScratchFolders
     /// Where rules are when none are named, in order.
@@ -16,8 +17,9 @@ struct ProgramSurroundings {
 
     /// Looks around.
     ///
+    /// - Parameter startsPlugins: Whether plugins without a `plugin.yaml` are asked to describe themselves.
     /// - Throws: `Exit` when a part of the installation is missing; it has been said.
-    init() throws {
+    init(startsPlugins: Bool = true) throws {
         let variables = ProcessInfo.processInfo.environment
         let isRoot = geteuid() == 0
         let home = variables["HOME"].flatMap { $0.isEmpty ? nil : $0 }
@@ -42,8 +44,9 @@ struct ProgramSurroundings {
         if let configuration { searchFolders.append(PathBytes("\(configuration)/alight/plugins")) }
         searchFolders += ["/etc/alight/plugins", "/usr/lib/alight/plugins"]
         let discovery = PluginDiscovery(
-            searchFolders: searchFolders, launcher: launcher, environment: environment,
+            searchFolders: searchFolders, launcher: launcher, environment: environment, startsPlugins: startsPlugins,
             parse: { YAMLReader.json(from: $0) })
+        self.discovery = discovery
         registry = HandlerRegistry(
             builtIn: [LogHandler(), CopyHandler(), MoveHandler(), IndexHandler()], discovery: discovery, host: host)
         runner = ActionRunner(registry: registry, host: host)
@@ -51,6 +54,17 @@ struct ProgramSurroundings {
             home: home, environment: { variables[$0] }, currentFolder: Self.currentFolder)
         defaultRules =
             ["rules"] + (configuration.map { ["\($0)/alight/rules"] } ?? []) + (isRoot ? ["/etc/alight/rules"] : [])
+    }
+
+    /// Says which plugins were not asked to describe themselves, since nothing is to be started.
+    func sayUndescribed(_ reporter: Reporter = Reporter(format: .text)) {
+        for path in discovery.undescribed {
+            reporter.say(
+                .warning,
+                "'\(Display.path(path))' was not asked to describe itself, since nothing is started: what it takes, and "
+                    + "its parameters, are not checked",
+                help: "put a plugin.yaml into a folder with it")
+        }
     }
 
     /// The folders of actions, for commands that run none.

@@ -20,6 +20,12 @@ extension Rule {
         if let group {
             words.append("handled with its group, which needs \(group.required.map(\.text).joined(separator: ", "))")
         }
+        if let batch {
+            words.append(
+                "told together: up to \(batch.files) files, \(Explanation.shown(batch.wait)) after the last of them, "
+                    + "\(Explanation.shown(batch.maximumWait)) after the first at the latest")
+        }
+        if !tags.isEmpty { words.append("tags: \(tags.map { Display.text($0) }.joined(separator: ", "))") }
         if window != nil { words.append("begins only within the hours of its 'window'") }
         if !onFailure.isEmpty { words.append("when it fails for good: \(failureActionNames)") }
         if !catchUp { words.append("not told what happened while Alight did not run ('catch_up: false')") }

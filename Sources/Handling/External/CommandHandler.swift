@@ -13,30 +13,55 @@ struct CommandHandler {
     ///
     /// In a batch the arguments are those of the first event.
     func exec(_ templates: [Template], _ invocations: [Invocation]) -> [Outcome] {
-        func failure(_ message: String) -> [Outcome] {
-            invocations.map { _ in Outcome(.failed, message, code: "cannot-start") }
+        switch call(templates, invocations.first) {
+        case .success(let call): return host.run(invocations, most: invocations.first?.batch ?? 1, call)
+        case .failure(let problem):
+            return invocations.map { _ in Outcome(.failed, problem.message, code: "cannot-start") }
         }
-        guard let invocation = invocations.first else { return [] }
-        guard let first = templates.first else { return failure("'exec' has no elements") }
+    }
+
+    /// Works out what ``exec(_:_:)`` would do.
+    func plan(_ action: Action, exec templates: [Template], _ invocations: [Invocation]) -> [ActionPlan] {
+        switch call(templates, invocations.first) {
+        case .success(let call): return host.plan(action, invocations, most: invocations.first?.batch ?? 1, call)
+        case .failure(let problem):
+            return [.impossible(problem.message, code: "cannot-start", action, invocations)]
+        }
+    }
+
+    /// The program for each request, or why there is none for the first event.
+    private func call(
+        _ templates: [Template], _ invocation: Invocation?
+    ) -> Result<(Invocation) -> PluginHost.Call, HandlerProblem> {
+        guard let first = templates.first, let invocation else {
+            return .failure(HandlerProblem(message: "'exec' has no elements", help: nil))
+        }
         let name = first.expanded(with: invocation.facts)
         guard let executable = executable(name, isLiteral: first.literal != nil, from: invocation.folder) else {
-            return failure("no program '\(PathBytes(name))' in \(ProgramEnvironment.searchPath)")
+            let message = "no program '\(PathBytes(name))' in \(ProgramEnvironment.searchPath)"
+            return .failure(HandlerProblem(message: message, help: nil))
         }
-        return host.run(invocations, most: invocation.batch ?? 1) { part in
+        return .success { part in
             PluginHost.Call(
-                executable: executable,
-                arguments: templates.dropFirst().map { $0.expanded(with: part.facts) },
+                executable: executable, arguments: templates.dropFirst().map { $0.expanded(with: part.facts) },
                 program: "'\(executable)'", answers: false)
         }
     }
 
     /// Runs a line of shell; the facts come as environment variables, never as text of the line.
     func shell(_ line: String, _ invocations: [Invocation]) -> [Outcome] {
-        host.run(invocations, most: invocations.first?.batch ?? 1) { _ in
-            PluginHost.Call(
-                executable: "/bin/sh", arguments: [Array("-c".utf8), Array(line.utf8)], program: "the shell command",
-                answers: false)
-        }
+        host.run(invocations, most: invocations.first?.batch ?? 1) { _ in call(shell: line) }
+    }
+
+    /// Works out what ``shell(_:_:)`` would do.
+    func plan(_ action: Action, shell line: String, _ invocations: [Invocation]) -> [ActionPlan] {
+        host.plan(action, invocations, most: invocations.first?.batch ?? 1) { _ in call(shell: line) }
+    }
+
+    private func call(shell line: String) -> PluginHost.Call {
+        PluginHost.Call(
+            executable: "/bin/sh", arguments: [Array("-c".utf8), Array(line.utf8)], program: "the shell command",
+            answers: false)
     }
 
     /// A name with a slash is a path, from the folder of the rules file; one without is searched for.

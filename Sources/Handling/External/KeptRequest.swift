@@ -44,6 +44,19 @@ struct KeptRequest {
         return Self.bounded(object)
     }
 
+    /// The whole request, without secrets.
+    var value: JSONValue {
+        var shown = request
+        if let schema {
+            shown.with = schema.withoutSecrets(shown.with)
+            for index in shown.events.indices {
+                shown.events[index].with = shown.events[index].with.map(schema.withoutSecrets)
+            }
+        }
+        let data = try? shown.encoded()
+        return data.flatMap { try? JSONDecoder().decode(JSONValue.self, from: $0) } ?? .object([:])
+    }
+
     /// The object as text, what can be large in it replaced by a remark until it is small enough.
     private static func bounded(_ object: [String: JSONValue]) -> String {
         var object = object

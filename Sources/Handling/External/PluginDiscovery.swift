@@ -17,21 +17,31 @@ package final class PluginDiscovery: Sendable {
     private let launcher: ProcessLauncher
     private let environment: ProgramEnvironment
     private let parse: Parser
+    /// Whether plugins without a `plugin.yaml` are started, to describe themselves.
+    private let startsPlugins: Bool
     private let known = Mutex<[PathBytes: Entry]>([:])
+    private let unasked = Mutex<Set<PathBytes>>([])
 
     /// - Parameters:
     ///   - searchFolders: Where to look after the folders beside the rules file.
     ///   - launcher: Starts plugins that have to describe themselves.
     ///   - environment: What they are told, and whether Alight is root.
+    ///   - startsPlugins: Whether those without a `plugin.yaml` are asked to describe themselves. Those that are not
+    ///     have the name that they are found by, and are taken to accept everything.
     ///   - parse: Reads a `plugin.yaml`.
     package init(
-        searchFolders: [PathBytes], launcher: ProcessLauncher, environment: ProgramEnvironment, parse: @escaping Parser
+        searchFolders: [PathBytes], launcher: ProcessLauncher, environment: ProgramEnvironment,
+        startsPlugins: Bool = true, parse: @escaping Parser
     ) {
         self.searchFolders = searchFolders
         self.launcher = launcher
         self.environment = environment
+        self.startsPlugins = startsPlugins
         self.parse = parse
     }
+
+    /// The plugins that were found and would have to be started to describe themselves, and were not.
+    package var undescribed: [PathBytes] { unasked.withLock { $0.sorted() } }
 
     /// The plugin that `use:` names; nil when there is nothing of that name.
     ///
@@ -193,6 +203,13 @@ package final class PluginDiscovery: Sendable {
 
     private func describe(_ kind: Kind, _ location: PathBytes, _ source: PathBytes) throws(HandlerProblem) -> Plugin {
         guard case .described = kind else {
+            guard startsPlugins else {
+                unasked.withLock { _ = $0.insert(source) }
+                let name = String(decoding: location.lastComponent, as: UTF8.self)
+                var description = PluginDescription(name: name, version: "", parameters: nil)
+                description.rawPaths = true
+                return Plugin(description: description, location: location, executable: source)
+            }
             let (description, remarks) = try DescriptionReader.read(try answer(of: source))
             return Plugin(
                 description: description, location: location, executable: source, arguments: [], remarks: remarks)

@@ -21,23 +21,46 @@ package struct PluginHandler: Handler {
 
     /// Gives it as many events at once as it has described that it takes.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
-        // Rules loaded long ago, and files can change.
-        if host.environment.isRoot, let problem = ExecutableCheck.ownershipProblem(with: plugin.executable) {
-            return invocations.map { _ in
-                Outcome(.failed, "\(plugin.title): \(problem.message)", code: "cannot-start")
-            }
+        if let problem = ownershipProblem {
+            return invocations.map { _ in Outcome(.failed, problem, code: "cannot-start") }
         }
         var outcomes = invocations.map { problem(with: $0.job.event) }
         let open = outcomes.indices.filter { outcomes[$0] == nil }
-        let most = min(invocations.first?.batch ?? 1, plugin.description.batch ?? 1)
-        let ended = host.run(open.map { invocations[$0] }, most: most) { _ in
-            PluginHost.Call(
-                executable: plugin.executable, arguments: plugin.arguments + [Array("run".utf8)],
-                program: plugin.title, isIdempotent: plugin.description.idempotent ?? true, answers: true,
-                parameters: plugin.description.parameters)
-        }
+        let ended = host.run(open.map { invocations[$0] }, most: most(of: invocations)) { _ in call }
         for (index, outcome) in zip(open, ended) { outcomes[index] = outcome }
         return outcomes.compactMap(\.self)
+    }
+
+    /// Works out what ``run(_:)`` would do.
+    func plan(_ action: Action, _ invocations: [Invocation]) -> [ActionPlan] {
+        if let problem = ownershipProblem {
+            return [.impossible(problem, code: "cannot-start", action, invocations)]
+        }
+        let problems = invocations.compactMap { invocation in
+            problem(with: invocation.job.event).map { ActionPlan(.impossible($0), action, [invocation]) }
+        }
+        let open = invocations.filter { problem(with: $0.job.event) == nil }
+        return problems + host.plan(action, open, most: most(of: invocations)) { _ in call }
+    }
+
+    /// Why root does not run it: rules loaded long ago, and files can change.
+    private var ownershipProblem: String? {
+        guard host.environment.isRoot else { return nil }
+        return ExecutableCheck.ownershipProblem(with: plugin.executable).map { "\(plugin.title): \($0.message)" }
+    }
+
+    /// Most events of one request.
+    private func most(of invocations: [Invocation]) -> Int {
+        min(invocations.first?.batch ?? 1, plugin.description.batch ?? 1)
+    }
+
+    private var call: PluginHost.Call {
+        var call = PluginHost.Call(
+            executable: plugin.executable, arguments: plugin.arguments + [Array("run".utf8)], program: plugin.title,
+            isIdempotent: plugin.description.idempotent ?? true, answers: true,
+            parameters: plugin.description.parameters)
+        call.plugin = plugin.description.name
+        return call
     }
 
     private func problem(with event: FileEvent) -> Outcome? {

@@ -36,6 +36,8 @@ package struct PluginHost: Sendable {
         var answers: Bool
         /// Which of the parameters are secret.
         var parameters: ParameterSchema?
+        /// The plugin's name; nil for other programs.
+        var plugin: String?
     }
 
     /// Most bytes of one request.

@@ -41,7 +41,8 @@ package struct ScratchFolders: Sendable {
         try? remove(folder)
     }
 
-    private func folder(for job: String) -> PathBytes { base.appending(job.replacing("/", with: "_")) }
+    /// The folder of a job, be it there or not.
+    func folder(for job: String) -> PathBytes { base.appending(job.replacing("/", with: "_")) }
 
     /// Removes a folder and everything below it; links are removed, not followed.
     func remove(_ folder: PathBytes) throws(ScratchFailure) {

@@ -57,6 +57,37 @@ package final class DiskJournal: Journal {
         self.clock = clock
     }
 
+    /// Takes a copy into memory of what the file holds; nothing of it is ever written, and no lock is taken.
+    ///
+    /// Without a file it begins as a new journal does.
+    ///
+    /// - Parameters:
+    ///   - path: Where the file lies.
+    ///   - now: The present.
+    ///   - clock: The clock by which jobs are due; tests have their own.
+    /// - Throws: When the file can't be read, or is no journal.
+    package init(
+        copyOf path: PathBytes, now: Timestamp,
+        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) throws(JournalError) {
+        let path = JournalFile.resolve(path)
+        try JournalFile.refuseOtherTypes(path)
+        do {
+            let state = try DiskState(
+                path, lock: nil, connection: JournalFile.openCopy(of: path), retention: JournalRetention(),
+                clocks: ClockPair(now, clock()), discard: { _ in })
+            guarded = Mutex(Guarded(state: state))
+        } catch {
+            throw JournalError(error, at: path)
+        }
+        self.clock = clock
+    }
+
+    /// The process that runs with the journal of that name; nil if none does, 0 if it has not said its number.
+    package static func holder(of path: PathBytes) -> Int32? {
+        JournalLock.holder(of: JournalFile.resolve(path))
+    }
+
     /// Commits what is left, notes the clean stop, and lets others have the file.
     ///
     /// - Returns: Nil when it is kept; else the file is left as the last commit made it.

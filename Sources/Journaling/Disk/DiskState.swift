@@ -8,7 +8,8 @@ import Settling
 /// All that a journal on disk holds; it belongs to whoever holds the journal's lock.
 struct DiskState {
     let path: PathBytes
-    private let lock: JournalLock
+    /// Nil for a copy in memory, which nobody else has.
+    private let lock: JournalLock?
     var queue: JobQueue<DiskLedger>
     let jobs: JobTable
     let history: HistoryPruning
@@ -42,8 +43,8 @@ struct DiskState {
 
     /// Opens the file, and takes in what an earlier run has left.
     init(
-        _ path: PathBytes, lock: JournalLock, connection: DatabaseQueue, retention: JournalRetention, clocks: ClockPair,
-        discard: (JobID) -> Void
+        _ path: PathBytes, lock: JournalLock?, connection: DatabaseQueue, retention: JournalRetention,
+        clocks: ClockPair, discard: (JobID) -> Void
     ) throws {
         self.path = path
         self.lock = lock
@@ -160,7 +161,7 @@ struct DiskState {
         if fault == nil, let error = queue.files.fault { note(error, isReading: true) }
         if let fault { return fault }
         guard isChanged else { return nil }
-        if identity != DiskProbe.identity(of: path) {
+        if lock != nil, identity != DiskProbe.identity(of: path) {
             let fault = JournalFault(
                 mayPass: false, description: "the journal '\(path)' was removed or exchanged while Alight had it open",
                 help: "put it back if it was moved; what was done since is not in it, and may be done again")

@@ -12,6 +12,8 @@ package enum JournalError: Error, Sendable, Hashable {
     case noFolder(PathBytes, errno: Int32)
     /// The file, or the one beside it that is locked, can't be made or opened.
     case noAccess(PathBytes, errno: Int32)
+    /// It can't even be read.
+    case unreadable(PathBytes, errno: Int32)
     case isFolder(PathBytes)
     /// It is no SQLite file.
     case notJournal(PathBytes)
@@ -54,6 +56,7 @@ extension JournalError: CustomStringConvertible {
             return "the journal '\(path)' is in use by another Alight (\(who))"
         case .noFolder(let path, let errno): return "the folder '\(path)' can't be made: \(Self.text(errno))"
         case .noAccess(let path, let errno): return "the journal '\(path)' can't be written: \(Self.text(errno))"
+        case .unreadable(let path, let errno): return "the journal '\(path)' can't be read: \(Self.text(errno))"
         case .isFolder(let path): return "the journal '\(path)' is a folder"
         case .notJournal(let path): return "'\(path)' is no journal, nor any other SQLite file"
         case .foreign(let path): return "'\(path)' is an SQLite file of another program, not a journal"
@@ -70,6 +73,7 @@ extension JournalError: CustomStringConvertible {
     package var help: String {
         switch self {
         case .held: "stop that one first, or name another file with '--journal'"
+        case .unreadable: "run it as the user that Alight runs as, or as root"
         case .noFolder, .noAccess, .isFolder, .notJournal, .foreign:
             "name a file with '--journal' that this user may write, or ':memory:' to keep nothing"
         case .damaged:

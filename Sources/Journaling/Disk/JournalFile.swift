@@ -65,7 +65,15 @@ enum JournalFile {
         var header = [UInt8](repeating: 0, count: 100)
         let count = pread(descriptor, &header, header.count, 0)
         guard count >= 0 else { throw .noAccess(path, errno: errno) }
-        guard count == header.count, header.starts(with: Array("SQLite format 3\0".utf8)) else {
+        try judge(header: header.prefix(count), size, hasLog: hasLog, path)
+    }
+
+    /// Refuses what is no journal by the look of its first 100 bytes.
+    static func judge(
+        header: ArraySlice<UInt8>, _ size: Int, hasLog: Bool, _ path: PathBytes
+    ) throws(JournalError) {
+        if size == 0, hasLog { throw .damaged(path, "it is empty, but its log '\(path)-wal' is not") }
+        guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)) else {
             throw .notJournal(path)
         }
         func number(_ offset: Int, _ length: Int) -> Int {
@@ -113,6 +121,21 @@ enum JournalFile {
                 throw JournalError.failed(
                     path, "the file system has no memory that processes share (mode '\(mode ?? "")')")
             }
+            try migrate(database)
+        }
+        return queue
+    }
+
+    /// Makes a database in memory of what the file holds, and leaves the file alone; an empty one if there is none.
+    static func openCopy(of path: PathBytes) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.label = "alight-journal-copy"
+        configuration.prepareDatabase { try $0.execute(sql: "PRAGMA temp_store = MEMORY") }
+        let image = try JournalImage(of: path)
+        let queue = try DatabaseQueue(configuration: configuration)
+        try queue.writeWithoutTransaction { database in
+            try image?.load(into: database)
+            try judge(database, path)
             try migrate(database)
         }
         return queue

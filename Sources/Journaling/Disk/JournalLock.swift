@@ -62,6 +62,20 @@ final class JournalLock: Sendable {
         return true
     }
 
+    /// The process that has the lock: 0 if its number can't be read, nil if nobody has it.
+    ///
+    /// A lock that is shared is held for that moment, and whoever comes then waits for it.
+    static func holder(of journal: PathBytes) -> Int32? {
+        let descriptor = path(of: journal).withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        guard flock(descriptor, LOCK_SH | LOCK_NB) != 0 else {
+            flock(descriptor, LOCK_UN)
+            return nil
+        }
+        return errno == EWOULDBLOCK ? pid(in: descriptor) ?? 0 : nil
+    }
+
     static func path(of journal: PathBytes) -> PathBytes { PathBytes(journal.bytes + Array("-lock".utf8)) }
 
     /// The number that the holder wrote.

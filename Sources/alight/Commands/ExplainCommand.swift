@@ -2,6 +2,7 @@ import ArgumentParser
 import FileEvents
 import FileWatching
 import Glibc
+import Journaling
 import RuleLoading
 import Rules
 import Settling
@@ -12,8 +13,10 @@ struct ExplainCommand: ParsableCommand {
         commandName: "explain",
         abstract: "Say which rules take a path, and of each other rule why it does not.",
         discussion: """
-            The paths need not exist. Of a rule that leaves a path the first reason is told. Nothing is run, and a \
-            running Alight is not asked.
+            The paths need not exist. Of a rule that leaves a path the first reason is told; of one that takes it, what \
+            it would be told next, what would hold it up and what would be run, with all that is filled in. What is \
+            pending for the path, and what ran, is read from the journal. Nothing is run, and a running Alight is not \
+            asked.
 
             \(ExitStatus.table)
             """)
@@ -26,25 +29,38 @@ struct ExplainCommand: ParsableCommand {
     @Option(help: ArgumentHelp("Look at this rule alone.", valueName: "name"))
     var rule: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Explain this event.",
+            discussion: "Default: created if the journal does not know the path, else modified.", valueName: "word"))
+    var event: String?
+
+    @OptionGroup var journal: JournalOptions
+
     @Flag(help: "Print one JSON object a line, for each path and rule.")
     var json = false
 
     func validate() throws {
         if let path = paths.first(where: \.isEmpty) { throw ValidationError("'\(path)' is no path") }
+        guard let event, EventChoice(event) == nil else { return }
+        let list = EventChoice.words.joined(separator: ", ")
+        throw ValidationError("'--event \(event)' is no event of a path; write one of \(list)")
     }
 
     func run() throws {
-        let program = try ProgramSurroundings()
+        let program = try ProgramSurroundings(startsPlugins: false)
         let loaded = try rules.load(program)
         let disabled = Set(loaded.disabledRules.map(\.name))
         let rules = try chosen(from: loaded)
+        program.sayUndescribed()
+        let surroundings = PathExplanation.Surroundings(
+            ruleset: loaded.ruleset, isDisabled: { disabled.contains($0) }, runner: program.runner,
+            journal: openJournal(), choice: event.flatMap(EventChoice.init))
         var isTaken = false
         for path in RawArguments.paths(paths) {
             let absolute =
                 path.bytes.first == .slash ? path : program.loading.currentFolder.appending(path.bytes)
-            let explained = PathExplanation(absolute.normalized, rules: rules, in: loaded.ruleset) {
-                disabled.contains($0)
-            }
+            let explained = explain(absolute.normalized, rules, surroundings)
             isTaken = isTaken || explained.rules.contains(where: \.explanation.isTaken)
             if json {
                 for object in explained.objects { Output.standard.write(Reporter.json(object)) }
@@ -53,6 +69,40 @@ struct ExplainCommand: ParsableCommand {
             }
         }
         throw Exit(isTaken ? .done : .nothingMatched)
+    }
+
+    /// Explains a path, without the journal if that can't be read.
+    private func explain(
+        _ path: PathBytes, _ rules: [Rule], _ surroundings: PathExplanation.Surroundings
+    ) -> PathExplanation {
+        do {
+            return try PathExplanation(path, rules: rules, surroundings)
+        } catch {
+            sayUnread(error)
+            var surroundings = surroundings
+            surroundings.journal = nil
+            guard let explained = try? PathExplanation(path, rules: rules, surroundings) else {
+                preconditionFailure("only the journal can't be read")
+            }
+            return explained
+        }
+    }
+
+    /// The journal; nil if there is none, or if it can't be read, which has been said.
+    private func openJournal() -> JournalReader? {
+        // Without a place for it there is no journal.
+        guard case .file(let file)? = try? journal.place(), DiskProbe.resolve(file) != nil else { return nil }
+        do {
+            return try JournalReader(file, isTraceless: true)
+        } catch {
+            sayUnread(error)
+            return nil
+        }
+    }
+
+    private func sayUnread(_ fault: JournalFault) {
+        Reporter(format: .text).say(
+            .warning, "nothing is told of what has happened: \(Display.text(fault.description))", help: fault.help)
     }
 
     /// All rules in the order of the files, or the one that was named.

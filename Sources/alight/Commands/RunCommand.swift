@@ -23,6 +23,9 @@ struct RunCommand: ParsableCommand {
             one stops at once, with 1 if that cut work off. SIGUSR1 looks at everything again. SIGHUP reads the rules \
             again, and so does a change of their files; while they have errors, those that ran before go on.
 
+            With --dry-run it says 'would run' of each action, with all that is filled in, and goes on as if it had \
+            succeeded. Nothing is run, written or sent; the journal is only read.
+
             \(ExitStatus.table)
             """)
 
@@ -32,6 +35,9 @@ struct RunCommand: ParsableCommand {
 
     @Flag(help: "Handle the files that are there, then exit.")
     var once = false
+
+    @Flag(help: "Say what would be run, and change nothing.")
+    var dryRun = false
 
     @Flag(help: "Read the rules again on SIGHUP only, not when their files change.")
     var noAutoReload = false
@@ -47,25 +53,36 @@ struct RunCommand: ParsableCommand {
     }
 
     func run() throws {
-        let program = try ProgramSurroundings()
+        let program = try ProgramSurroundings(startsPlugins: !dryRun)
         let loaded = try rules.load(program)
         let reporter = Reporter(format: logFormat)
+        let dry = dryRun ? DryRun(runner: program.runner, reporter: reporter) : nil
         guard !loaded.ruleset.rules.isEmpty else {
             let which = rules.tags.isEmpty ? "all rules" : "all rules that have the tag"
             reporter.say(.error, "\(which) are disabled", help: "set 'enabled: true' in one of them")
             throw Exit(.rulesInvalid)
         }
+        if let dry {
+            dry.begin(loaded.ruleset)
+            program.sayUndescribed(reporter)
+        }
         let kept = try open(journal.place(), reporter)
         var options = Engine.Options(jobs: jobs, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
+        if dryRun {
+            options.isDry = true
+            // What costs no time is told in its order.
+            options.jobs = 1
+        }
         if !once, !noAutoReload {
             options.watchesBeside = RuleReloading.watches(of: try rules.places(program), program)
         }
         let engine = Engine(
             ruleset: loaded.ruleset, options: options, journal: kept.journal,
-            perform: { [runner = program.runner] in runner.run($0, $1) },
-            log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) }, report: { reporter.report($0) })
+            perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
+            log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
+            report: { dry?.report($0) ?? reporter.report($0) })
         let stops = StopCount()
-        let reloading = try reloading(engine, program, kept, reporter)
+        let reloading = try reloading(engine, program, kept, reporter, dry)
         let isSteerable = Signals.forEach { number in
             if number == SIGUSR1 {
                 engine.rescan()
@@ -92,6 +109,10 @@ struct RunCommand: ParsableCommand {
             reporter.say(.error, Display.text(error.description), help: error.help)
             throw Exit(.runtimeError)
         }
+        if let dry {
+            dry.end(summary, waiting: kept.open)
+            throw Exit(status(summary))
+        }
         // What could not be kept for a while, and is now, is no fault any more.
         let fault = kept.close()
         // What ended the run has been said.
@@ -106,7 +127,8 @@ struct RunCommand: ParsableCommand {
     ///
     /// - Throws: `Exit` when there is no thread or descriptor for it; it has been said.
     private func reloading(
-        _ engine: Engine, _ program: ProgramSurroundings, _ kept: OpenJournal, _ reporter: Reporter
+        _ engine: Engine, _ program: ProgramSurroundings, _ kept: OpenJournal, _ reporter: Reporter,
+        _ dry: DryRun?
     ) throws -> RuleReloading? {
         if once { return nil }
         let places = try rules.places(program)
@@ -114,6 +136,7 @@ struct RunCommand: ParsableCommand {
         let reloading: RuleReloading
         do throws(WatchError) {
             reloading = try RuleReloading(places, tags: Set(rules.tags), program, reporter) { loaded in
+                dry?.sayRoots(of: loaded.ruleset)
                 engine.reload(loaded.ruleset, ignored: kept.names(below: loaded.ruleset.roots))
             }
         } catch {
@@ -140,8 +163,12 @@ struct RunCommand: ParsableCommand {
     /// - Throws: `Exit` when it can't be used; why has been said.
     private func open(_ place: JournalOptions.Place, _ reporter: Reporter) throws -> OpenJournal {
         do {
-            let journal = try OpenJournal(place)
-            if journal.interrupted > 0 {
+            let journal = try OpenJournal(place, isDry: dryRun)
+            if dryRun, let file = journal.file, let holder = DiskJournal.holder(of: file) {
+                let process = holder > 0 ? " (process \(holder))" : ""
+                reporter.say(
+                    .notice, "an Alight runs with this journal\(process); what it is working on is listed as well")
+            } else if journal.interrupted > 0 {
                 let jobs = Reporter.count(journal.interrupted, "job")
                 reporter.say(.notice, "\(jobs) cut off when Alight ended last; to be run again")
             }

@@ -1,0 +1,42 @@
+import FileEvents
+import Foundation
+import PluginProtocol
+import Rules
+
+// What would be run, for those who want to know it first.
+extension PluginHost {
+    /// Works out what ``run(_:most:_:)`` would do, and does nothing.
+    func plan(
+        _ action: Action, _ invocations: [Invocation], most: Int, _ call: (Invocation) -> Call
+    ) -> [ActionPlan] {
+        var plans: [ActionPlan] = []
+        var rest = invocations[...]
+        while let first = rest.first {
+            let part = rest.prefix(max(1, most))
+            plans.append(plan(action, part, call(first)))
+            rest = rest.dropFirst(part.count)
+        }
+        return plans
+    }
+
+    private func plan(_ action: Action, _ invocations: ArraySlice<Invocation>, _ call: Call) -> ActionPlan {
+        guard let first = invocations.first else { preconditionFailure("a plan for no event") }
+        if let problem = ExecutableCheck.problem(with: call.executable) {
+            return .impossible("\(call.program): \(problem.message)", code: "cannot-start", action, invocations)
+        }
+        var request = PluginRequest(invocations, scratch: scratchFolders.folder(for: first.job.id.description))
+        request.dryRun = true
+        guard let data = try? request.encoded() else {
+            let message = "the parameters can't be written as JSON"
+            return .impossible(message, code: "bad-request", action, invocations)
+        }
+        let shown = KeptRequest(request, sent: data, schema: call.parameters).value
+        let isShell: Bool
+        if case .shell = action.work { isShell = true } else { isShell = false }
+        let program = ActionPlan.Program(
+            plugin: call.plugin, isShell: isShell, executable: call.executable, arguments: call.arguments,
+            parameters: call.plugin == nil ? nil : shown.object?["with"], request: shown,
+            environment: first.environment, directory: first.directory)
+        return ActionPlan(.program(program), action, invocations)
+    }
+}

@@ -1,0 +1,30 @@
+package import FileEvents
+package import Logging
+package import Rules
+
+extension Rule {
+    /// What an action of the rule receives for a job.
+    ///
+    /// - Parameters:
+    ///   - job: The job, at this attempt; its event is told as it is.
+    ///   - now: The beginning of the attempt.
+    ///   - timeout: How long the action may take.
+    ///   - count: How many jobs the attempt has.
+    ///   - stop: Raised when Alight stops.
+    ///   - log: Takes what the action says.
+    /// - Returns: What it receives, without the parameters.
+    package func invocation(
+        for job: Job, now: Timestamp, timeout: Duration, count: Int, stop: StopSignal, log: Logger
+    ) -> Invocation {
+        let facts = PlaceholderFacts(
+            event: job.event, rule: name, job: job.id.description, attempt: job.attempt, now: now,
+            stepOutputs: job.steps.map(\.outputs),
+            captures: Captures(of: job.event.path, by: condition?.certainExpressions ?? []))
+        return Invocation(
+            job: job, rule: place, folder: folder, maximumAttempts: retry.attempts, parameters: .object([:]),
+            selection: FileSelection(filter: filter, types: types, condition: condition), facts: facts,
+            timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count), steps: job.steps,
+            environment: environment.map { ($0.name, $0.value.expanded(with: facts)) },
+            directory: directory.map { folder.appending($0.expanded(with: facts)).normalized }, stop: stop, log: log)
+    }
+}

@@ -1,0 +1,68 @@
+import FileEvents
+import Foundation
+import Handling
+import PluginProtocol
+import Rules
+
+// What an action would do, for people and for machines.
+extension ActionPlan {
+    /// One line: the command as a shell would need it, or a handler with its parameters.
+    var text: String {
+        switch work {
+        case .builtIn(let name, let parameters): return Self.named(name, parameters.shown)
+        case .program(let program):
+            let command = ShellWord.line(program.command)
+            guard let plugin = program.plugin else { return command }
+            return "\(Self.named("plugin '\(Display.text(plugin))'", program.parameters)): \(command)"
+        case .impossible(let outcome): return "can't be run: \(Display.text(outcome.message))"
+        }
+    }
+
+    private static func named(_ name: String, _ parameters: JSONValue?) -> String {
+        guard let members = parameters?.object, !members.isEmpty else { return name }
+        return "\(name) \(Display.text(Reporter.json(members)))"
+    }
+
+    /// The members of its object.
+    var members: [String: JSONValue] {
+        switch work {
+        case .builtIn(_, let parameters): return ["with": parameters.shown]
+        case .program(let program):
+            var object: [String: JSONValue] = [
+                "argv": .array(program.command.map { JSONValue(bytes: $0) }), "request": program.request,
+            ]
+            if let plugin = program.plugin { object["plugin"] = .string(plugin) }
+            if program.isShell { object["shell"] = true }
+            if let directory = program.directory { object.add("directory", directory) }
+            if !program.environment.isEmpty {
+                let variables = program.environment.map { ($0.name, JSONValue(bytes: $0.value)) }
+                object["env"] = .object(Dictionary(variables) { _, last in last })
+            }
+            return object
+        case .impossible(let outcome):
+            var object: [String: JSONValue] = ["error": .string(outcome.message)]
+            if let code = outcome.code { object["code"] = .string(code) }
+            return object
+        }
+    }
+}
+
+extension ActionPlan.Program {
+    /// The executable and its arguments.
+    var command: [[UInt8]] { [executable.bytes] + arguments }
+}
+
+extension Parameter {
+    fileprivate var shown: JSONValue { json { Data($0).base64EncodedString() } }
+}
+
+extension JSONValue {
+    /// Bytes as text, or as `{"base64": …}` where they are none.
+    init(bytes: [UInt8]) {
+        if let text = String(validating: bytes, as: UTF8.self) {
+            self = .string(text)
+        } else {
+            self = .object(["base64": .string(Data(bytes).base64EncodedString())])
+        }
+    }
+}

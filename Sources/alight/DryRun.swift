@@ -1,0 +1,144 @@
+import Engine
+import FileEvents
+import FileWatching
+import Handling
+import Journaling
+import PluginProtocol
+import Rules
+import Settling
+
+/// The edges of an engine that changes nothing: what would be run is told instead.
+struct DryRun: Sendable {
+    let runner: ActionRunner
+    let reporter: Reporter
+
+    /// Says what a run would do before it watches.
+    func begin(_ ruleset: Ruleset) {
+        reporter.say(.notice, "dry run: nothing is run, written or sent")
+        sayRoots(of: ruleset)
+    }
+
+    /// Says which folders a run would make.
+    func sayRoots(of ruleset: Ruleset) {
+        for (root, rule) in ruleset.rootsToMake {
+            reporter.say(.notice, "would make the folder '\(Display.path(root))'", facts: ["rule": rule])
+        }
+    }
+
+    /// Tells what the action would do, as the engine's way to have it done.
+    ///
+    /// - Returns: Success for all that could begin: what comes after it is to be told, too.
+    func perform(_ action: Action, _ invocations: [Invocation]) -> [Outcome] {
+        // Events of one attempt differ by their paths.
+        var outcomes: [PathBytes: Outcome] = [:]
+        for plan in runner.plan(action, invocations) {
+            let paths = Set(plan.events.map(\.path))
+            say(plan, action, invocations.filter { paths.contains($0.job.event.path) })
+            for path in paths {
+                if case .impossible(let outcome) = plan.work {
+                    outcomes[path] = outcome
+                } else {
+                    outcomes[path] = Outcome(.succeeded, code: Self.code, outputs: plan.outputs)
+                }
+            }
+        }
+        return invocations.map { outcomes[$0.job.event.path] ?? Outcome(.succeeded, code: Self.code) }
+    }
+
+    private static let code = "would-run"
+
+    private func say(_ plan: ActionPlan, _ action: Action, _ invocations: [Invocation]) {
+        guard let first = invocations.first else { return }
+        let rule = first.job.rule
+        let verb =
+            switch plan.work {
+            case .impossible: "would fail"
+            case _ where action.isQuestion: "would ask"
+            default: "would run"
+            }
+        switch reporter.format {
+        case .text:
+            let place = "\(verb): \(Display.text(rule)): "
+            if let job = invocations.first?.job, invocations.count == 1 {
+                Output.standard.write("\(place)\(Self.story(job.event)): \(plan.text)")
+            } else {
+                let lines = invocations.map { "    \(Self.story($0.job.event))" }
+                let files = Reporter.count(invocations.count, "file")
+                Output.standard.write((["\(place)\(files): \(plan.text)"] + lines).joined(separator: "\n"))
+            }
+        case .json:
+            for invocation in invocations {
+                var object = plan.members
+                let job = invocation.job
+                object.merge([
+                    "time": .string(DiskProbe.now().description), "rule": .string(rule),
+                    "event": .string(job.event.kind.rawValue), "job": .string(job.id.description),
+                    "attempt": .integer(Int64(job.attempt)), "action": .string(action.name), "dry_run": true,
+                    "step": .integer(Int64(invocation.steps.count)),
+                    "outcome": .string(verb.replacing(" ", with: "-")), "state": "pending",
+                    "message": .string(plan.text),
+                ]) { _, new in new }
+                object.add("path", job.event.path)
+                if let from = job.event.from { object.add("from", from) }
+                if invocations.count > 1 { object["batch"] = .integer(Int64(invocations.count)) }
+                Output.standard.write(Reporter.json(object))
+            }
+        }
+    }
+
+    private static func story(_ event: FileEvent) -> String {
+        let from = event.from.map { " from \(Display.path($0))" } ?? ""
+        return "\(event.kind.rawValue) \(Display.path(event.path))\(from)"
+    }
+
+    /// Passes on what the engine reports, but for what has been told already.
+    func report(_ report: EngineReport) {
+        let attempts = report.attempts
+        guard !attempts.isEmpty else {
+            reporter.report(report)
+            return
+        }
+        // What would have failed has been told, and what a condition leaves is no news.
+        for attempt in attempts where attempt.state == .skipped && attempt.outcome.code != "where" {
+            switch reporter.format {
+            case .text:
+                let from = attempt.from.map { " from \(Display.path($0))" } ?? ""
+                Output.standard.write(
+                    "would skip: \(Display.text(attempt.rule)): \(attempt.event.rawValue) "
+                        + "\(Display.path(attempt.path))\(from): \(Display.text(attempt.outcome.message))")
+            case .json:
+                var object = Reporter.object(attempt)
+                object["outcome"] = "would-skip"
+                object["dry_run"] = true
+                Output.standard.write(Reporter.json(object))
+            }
+        }
+    }
+
+    /// Says what waits, and why a run could not go on.
+    func end(_ summary: EngineSummary, waiting jobs: [JobEntry]) {
+        for job in jobs {
+            let reason = job.message.flatMap { $0.isEmpty ? nil : $0 } ?? job.due.map { "due at \(TimeText.long($0))" }
+            switch reporter.format {
+            case .text:
+                Output.standard.write(
+                    "would wait: \(Display.text(job.rule)): \(job.event) \(Display.path(job.path))"
+                        + (reason.map { ": \(Display.text($0))" } ?? ""))
+            case .json:
+                var object = job.object
+                object["job"] = .string(job.id.description)
+                object["outcome"] = "would-wait"
+                object["dry_run"] = true
+                object["message"] = .string(reason ?? "")
+                Output.standard.write(Reporter.json(object))
+            }
+        }
+        if let fault = summary.fault {
+            reporter.say(.error, Display.text(fault.description), help: fault.help)
+        }
+        if !summary.unsettled.isEmpty {
+            let paths = Reporter.count(summary.unsettled.count, "path")
+            reporter.say(.notice, "still settling when it ended: \(paths)")
+        }
+    }
+}

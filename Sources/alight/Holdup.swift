@@ -1,0 +1,84 @@
+import FileEvents
+import Handling
+import Journaling
+import Rules
+import Settling
+
+/// Why an action would not begin as soon as the file has settled.
+struct Holdup {
+    /// One word for machines.
+    var cause: String
+    /// What is waited for, for people.
+    var message: String
+    /// When it begins, if that is known.
+    var until: Timestamp?
+
+    /// What there is in the way of a rule and an event, in the order in which it is looked for.
+    static func all(_ rule: Rule, _ event: FileEvent, _ record: PathRecord, now: Timestamp) -> [Holdup] {
+        let isOfFile = event.kind != .deleted && !event.kind.isRaw
+        let found = [
+            window(rule, now), busy(rule, record), cooldown(rule, record, now),
+            isOfFile ? readiness(rule, event, now) : nil, isOfFile ? group(rule, event) : nil,
+        ]
+        return found.compactMap(\.self)
+    }
+
+    private static func window(_ rule: Rule, _ now: Timestamp) -> Holdup? {
+        guard let window = rule.window, !window.isOpen(at: now, .system) else { return nil }
+        return Holdup(
+            cause: Waiting.Cause.window.rawValue, message: "its window is closed",
+            until: window.opening(after: now, .system))
+    }
+
+    private static func busy(_ rule: Rule, _ record: PathRecord) -> Holdup? {
+        guard let job = record.open.first(where: { $0.state == .running }) else { return nil }
+        let message =
+            switch rule.whileBusy {
+            case .coalesce, .queue: "job \(job.id) runs for it, and has to end first"
+            case .drop: "job \(job.id) runs for it, and what happens meanwhile is taken as known ('while_busy: drop')"
+            case .restart: "job \(job.id) runs for it, and would be ended ('while_busy: restart')"
+            }
+        return Holdup(cause: "busy", message: message)
+    }
+
+    private static func cooldown(_ rule: Rule, _ record: PathRecord, _ now: Timestamp) -> Holdup? {
+        // What was skipped has not run.
+        let ends = record.ended.filter { $0.state != .skipped }.compactMap(\.ended)
+        guard rule.cooldown > .zero, let last = ends.max() else { return nil }
+        let end = last.advanced(by: rule.cooldown)
+        guard end > now else { return nil }
+        return Holdup(cause: "cooldown", message: "it ran a short time ago ('cooldown')", until: end)
+    }
+
+    private static func readiness(_ rule: Rule, _ event: FileEvent, _ now: Timestamp) -> Holdup? {
+        guard let ready = rule.ready, case .present(let snapshot) = DiskProbe.look(at: event.path) else { return nil }
+        let found = ready.waiting(event.path, snapshot, now: now) { DiskProbe.look(at: $0) != .absent }
+        guard let found else { return nil }
+        return Holdup(
+            cause: found.waiting.cause.rawValue, message: found.waiting.message,
+            until: found.pause.map { now.advanced(by: $0) })
+    }
+
+    private static func group(_ rule: Rule, _ event: FileEvent) -> Holdup? {
+        guard let group = rule.group else { return nil }
+        let missing = group.missing(in: rule.members(with: event.path) + [event.path])
+        guard !missing.isEmpty else { return nil }
+        let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
+        return Holdup(cause: Waiting.Cause.group.rawValue, message: "its set lacks \(kinds)")
+    }
+}
+
+extension Rule {
+    /// What is there of the files that are handled together with a path, which is among them only if it is there.
+    func members(with path: PathBytes) -> [PathBytes] {
+        guard let group else { return [] }
+        let key = group.key(of: path)
+        let members = DiskProbe.names(in: path.parent).map { path.parent.appending($0.bytes) }.filter { member in
+            guard group.mayBelong(PathBytes(member.lastComponent), to: key), group.key(of: member) == key,
+                root(taking: member) != nil, case .present(let snapshot) = DiskProbe.look(at: member)
+            else { return false }
+            return types.contains(snapshot.type)
+        }
+        return group.sorted(members)
+    }
+}

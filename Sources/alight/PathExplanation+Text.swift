@@ -1,0 +1,236 @@
+import FileEvents
+import FileWatching
+import Glibc
+import Handling
+import Journaling
+import Rules
+import Settling
+
+// For people.
+extension PathExplanation {
+    var text: String {
+        let head = "\(Display.path(path)): \(what)"
+        return ([head] + coverage.lines(of: path) + rules.flatMap(lines)).joined(separator: "\n")
+    }
+
+    private var what: String {
+        switch sight {
+        case .absent: "there is nothing of that name"
+        case .unreadable(let errno): "it can't be looked at: \(String(cString: strerror(errno)))"
+        case .present(let snapshot):
+            snapshot.type == .file ? "a file of \(Reporter.count(snapshot.size, "byte"))" : Self.noun(snapshot.type)
+        }
+    }
+
+    private func lines(_ entry: OfRule) -> [String] {
+        let explanation = entry.explanation
+        let rule = explanation.rule
+        let name = "  rule '\(Display.text(rule.name))' (\(Display.text(rule.place.description)))"
+        var facts: [String] = entry.alias.map { ["by the name \(Display.path($0))"] } ?? []
+        let verdict: String
+        switch explanation.verdict {
+        case .left(let reason):
+            let (message, help) = explanation.words(for: reason)
+            verdict = "\(name) leaves it: \(message)"
+            if let help { facts.append("help: \(help)") }
+        case .taken(let place):
+            verdict = "\(name) takes it"
+            facts += whole(entry, place)
+        }
+        return [verdict] + (facts + entry.record.lines(now: now)).map { "    \($0)" }
+    }
+
+    /// All that is to be said of a match.
+    private func whole(_ entry: OfRule, _ place: Explanation.Place) -> [String] {
+        let explanation = entry.explanation
+        let rule = explanation.rule
+        var facts = ["root: \(Display.path(place.root)), and below it \(Display.path(place.relative))"]
+        if let unit = place.unit { facts.append("part of \(Display.path(unit)), of which the rule is told as one") }
+        let shared = coverage.polling(of: place.root, unlike: explanation)
+        facts.append("watched: \(shared ?? explanation.watching)")
+        facts.append("told of: \(EventSpelling.words(of: rule.events).joined(separator: ", "))")
+        facts.append("settled: \(explanation.settling)")
+        for finding in explanation.findings { facts.append("where: \(Display.text(finding))") }
+        if let reason = explanation.untoldCondition {
+            facts.append("whether 'where' holds can't be told: \(Display.text(reason))")
+        }
+        if rule.existing == .ignore {
+            facts.append("not told of what is there already when a run starts ('existing: ignore')")
+        }
+        facts += rule.runningWords
+        for hold in explanation.holds { facts.append("now: \(hold.words)") }
+        for holdup in entry.holdups { facts.append(holdup.line(now: now)) }
+        if let next = entry.next { facts.append("event: \(next.words)") }
+        if let question = entry.question { facts += question.lines(verb: "would ask first") }
+        for (number, step) in entry.steps.enumerated() {
+            let count = entry.steps.count
+            let verb = count == 1 ? "would run" : "would run, \(number + 1) of \(count)"
+            for plan in step.plans { facts += plan.lines(verb: verb) }
+        }
+        return facts
+    }
+
+    static func noun(_ type: FileType) -> String {
+        switch type {
+        case .file: "a file"
+        case .directory: "a folder"
+        case .symlink: "a symbolic link"
+        case .other: "a pipe, socket or device"
+        }
+    }
+}
+
+extension Coverage {
+    /// How a root is polled because another rule asks for that; nil if it is not.
+    fileprivate func polling(of path: PathBytes, unlike explanation: Explanation) -> String? {
+        guard let root = roots.first(where: { $0.path == path }), root.polling == .asked,
+            explanation.rule.backend != .poll
+        else { return nil }
+        return "by polling every \(Explanation.shown(root.interval)), as another rule asks"
+    }
+
+    fileprivate func lines(of path: PathBytes) -> [String] {
+        if roots.isEmpty {
+            guard !others.contains(path) else { return ["  a root, in which is watched what rules take"] }
+            guard !others.isEmpty else { return ["  not watched: no rule is in force"] }
+            let list = others.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
+            return ["  not watched: it is outside of all roots: \(list)\(others.count > 5 ? ", …" : "")"]
+        }
+        return roots.map { root in
+            let name = "the root '\(Display.path(root.path))'"
+            guard root.isThere else { return "  not watched yet: \(name) does not exist" }
+            if let folder = root.unreached {
+                return "  not watched below \(name): no rule takes anything below '\(Display.path(folder))'"
+            }
+            let way =
+                root.polling.map { reason in
+                    let cause = reason == .asked ? "as a rule asks" : reason.text
+                    return "by polling every \(Explanation.shown(root.interval)), \(cause)"
+                } ?? "by inotify"
+            return "  watched below \(name), \(way)"
+        }
+    }
+}
+
+extension NextEvent {
+    fileprivate var words: String {
+        let word = ([event.kind.rawValue] + event.changed).joined(separator: ", ")
+        return switch ground {
+        case .asked: word
+        case .unknown: "\(word), as the journal does not know the path"
+        case .known: "\(word), as the journal knows the path"
+        case .only: "\(word), of which the rule is told"
+        }
+    }
+}
+
+extension Holdup {
+    fileprivate func line(now: Timestamp) -> String {
+        let end = until.map { " until \(TimeText.short($0, now: now))" } ?? ""
+        return "would wait\(end): \(Display.text(message))"
+    }
+}
+
+extension ActionPlan {
+    /// What would be done, with all that is filled in.
+    fileprivate func lines(verb: String) -> [String] {
+        var lines: [String]
+        switch work {
+        case .builtIn: lines = ["\(verb): \(text)"]
+        case .impossible(let outcome): lines = ["\(verb), but it would fail: \(Display.text(outcome.message))"]
+        case .program(let program):
+            lines = ["\(verb), \(program.isShell ? "by" : "without") a shell: \(text)"]
+            if program.isShell, let event = events.first { lines += Self.variables(of: event) }
+            for (name, value) in program.environment { lines.append("  env: \(name)=\(ShellWord.quoted(value))") }
+            if let directory = program.directory { lines.append("  in the folder \(Display.path(directory))") }
+        }
+        for (placeholder, value) in values {
+            if case .stepOutput(let step, _) = placeholder, value == Array("${\(placeholder.word)}".utf8) {
+                lines.append("  ${\(placeholder.word)} is known when step \(step + 1) has run")
+                continue
+            }
+            lines.append("  ${\(Display.text(placeholder.word))} is \(ShellWord.quoted(value))")
+        }
+        if events.count > 1 {
+            lines.append("  together for \(events.map { Display.path($0.path) }.joined(separator: ", "))")
+        }
+        if case .program(let program) = work, program.plugin != nil {
+            lines.append("  request: \(Display.text(Reporter.json(program.request)))")
+        }
+        return lines
+    }
+
+    /// The variables by which a line of shell knows what it is about.
+    private static func variables(of event: FileEvent) -> [String] {
+        let relative = event.path.relative(to: event.root).map(Array.init) ?? Array(event.path.lastComponent)
+        let values = [
+            ("EVENT", Array(event.kind.rawValue.utf8)), ("PATH", event.path.bytes), ("RELATIVE", relative),
+            ("ROOT", event.root.bytes),
+        ]
+        return values.map { "  ALIGHT_\($0)=\(ShellWord.quoted($1))" }
+    }
+}
+
+extension PathRecord {
+    /// What is pending, and what has run.
+    fileprivate func lines(now: Timestamp) -> [String] {
+        let pending = open.map { job in
+            var line = "\(job.state.rawValue): \(job.id) \(Display.text(job.event))"
+            if job.attempt > 0 { line += ", attempt \(job.attempt)" }
+            if job.state == .pending, let due = job.due { line += ", due \(TimeText.short(due, now: now))" }
+            return line + job.reason
+        }
+        let ran = ended.map { job in
+            "ran: \(job.id) \(Display.text(job.event)), \(TimeText.short(job.time, now: now)): \(job.state.rawValue)"
+                + job.reason
+        }
+        return pending + ran
+    }
+}
+
+extension JobEntry {
+    fileprivate var reason: String {
+        guard let message, !message.isEmpty else { return "" }
+        return ": \(Display.text(message))"
+    }
+}
+
+extension Explanation.Hold {
+    fileprivate var words: String {
+        switch self {
+        case .writer: "a process has it open for writing, so it would wait"
+        case .lock: "a process holds a write lock on it, so it would wait"
+        case .unknown:
+            "whether a process has it open for writing can't be told, so two looks, 1 s apart, would have to agree"
+        }
+    }
+}
+
+extension Explanation {
+    fileprivate var watching: String {
+        polling.map { "by polling every \(Self.shown(rule.pollInterval)), \($0.text)" } ?? "by inotify"
+    }
+
+    fileprivate var settling: String {
+        let settle = rule.settle
+        let quiet = settle.quiet(isPolled: polling != nil)
+        var parts = [quiet == .zero ? "at once" : "after \(Self.shown(quiet)) without a change"]
+        if let stable = settle.stable(isPolled: polling != nil) {
+            let times = stable.rounds == 1 ? "once" : "\(stable.rounds) times"
+            parts.append("size and time the same \(times) more, \(Self.shown(stable.every)) apart")
+        }
+        if settle.writers == .wait, rule.types.contains(.file) || settle.isTree {
+            parts.append("no process has it open for writing")
+        }
+        if settle.locks == .wait { parts.append("no process holds a write lock on it") }
+        if let longest = settle.maximumWait { parts.append("at the latest after \(Self.shown(longest))") }
+        return parts.joined(separator: "; ")
+    }
+
+    /// `500 ms`, `2 s`, `1.5 s`.
+    static func shown(_ duration: Duration) -> String {
+        if duration < .seconds(1) { return "\(Int((duration / .milliseconds(1)).rounded())) ms" }
+        let seconds = ((duration / .seconds(1)) * 1_000).rounded() / 1_000
+        return seconds == seconds.rounded() ? "\(Int(seconds)) s" : "\(seconds) s"
+    }
+}

@@ -1,0 +1,44 @@
+import FileEvents
+
+/// Words as a shell would need them to be the same bytes, for people to read and to copy.
+///
+/// Nothing here is given to a shell.
+enum ShellWord {
+    private static let plain = Set("%+,-./:=@_^".utf8)
+    private static let digits = Array("0123456789abcdef".utf8)
+
+    /// The words with blanks between them.
+    static func line(_ words: some Sequence<[UInt8]>) -> String { words.map(quoted).joined(separator: " ") }
+
+    /// One word: as it is, in single quotes, or as `$'…'` where it has bytes that can't be shown.
+    static func quoted(_ word: [UInt8]) -> String {
+        let isPlain = word.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                || plain.contains(byte)
+        }
+        if isPlain, !word.isEmpty { return String(decoding: word, as: UTF8.self) }
+        if let text = String(validating: word, as: UTF8.self), Display.text(text) == text {
+            return "'\(text.replacing("'", with: "'\\''"))'"
+        }
+        return "$'\(escaped(word))'"
+    }
+
+    private static func escaped(_ word: [UInt8]) -> String {
+        var text = ""
+        for byte in word {
+            switch byte {
+            case 0x0A: text += "\\n"
+            case 0x09: text += "\\t"
+            case 0x27: text += "\\'"
+            case 0x5C: text += "\\\\"
+            case 0x20...0x7E: text.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                text += "\\x"
+                for digit in [digits[Int(byte >> 4)], digits[Int(byte & 15)]] {
+                    text.unicodeScalars.append(Unicode.Scalar(digit))
+                }
+            }
+        }
+        return text
+    }
+}

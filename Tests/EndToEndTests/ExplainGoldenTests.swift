@@ -1,0 +1,69 @@
+import FileEvents
+import Foundation
+import Glibc
+import TestKit
+import Testing
+
+/// S58: what `alight explain` says, in situations that are files: rules, and in their comments what is there and asked.
+///
+/// `# sh: LINE` runs a line of shell in the folder, `# explain: ARGUMENTS` asks. In the rules, `CLOSED` stands for
+/// hours that are not now.
+struct ExplainGoldenTests {
+    private static let folder = PathBytes(#filePath).parent.appending("Golden/Explain")
+
+    static let cases = TestFile.names(in: folder).map { String(decoding: $0, as: UTF8.self) }
+        .filter { $0.hasSuffix(".yaml") }.map { String($0.dropLast(5)) }
+
+    @Test func `S58 there are situations`() { #expect(Self.cases.count >= 20) }
+
+    @Test(arguments: cases)
+    func `S58 a situation is explained as recorded`(_ name: String) throws {
+        try withTempTree { tree in
+            let source = try #require(TestFile.read(Self.folder.appending("\(name).yaml")))
+            let rules = String(decoding: source, as: UTF8.self).replacing("CLOSED", with: Self.closedHours)
+            TestFile.write(tree.path("rules.yaml"), rules)
+            var text = ""
+            for line in rules.split(separator: "\n") {
+                if line.hasPrefix("# sh: ") {
+                    let program = Self.shell(String(line.dropFirst(6)), tree)
+                    #expect(program.wait() == 0, "\(line): \(program.error)")
+                } else if line.hasPrefix("# explain: ") {
+                    let program = Self.shell("\"$ALIGHT\" explain --rules rules.yaml \(line.dropFirst(11))", tree)
+                    let status = program.wait()
+                    text += "$ alight explain \(line.dropFirst(11))\n\(program.output)\(program.error)"
+                    text += "exit \(status.map(String.init) ?? "-")\n"
+                }
+            }
+            text = Self.plain(text, root: tree.root)
+            let golden = Self.folder.appending("\(name).txt")
+            if getenv("RECORD") != nil { TestFile.write(golden, text) }
+            #expect(text == TestFile.read(golden).map { String(decoding: $0, as: UTF8.self) })
+        }
+    }
+
+    private static func shell(_ line: String, _ tree: borrowing TemporaryTree) -> RunningProgram {
+        let environment = ["ALIGHT": Places.alight.description, "TZ": "UTC", "XDG_RUNTIME_DIR": tree.root.description]
+        return RunningProgram(
+            "/bin/sh", ["-c", "umask 022; \(line)"], in: tree.root, environment: environment, output: tree.path("said"))
+    }
+
+    /// An hour of the day, in UTC, that begins in two.
+    private static var closedHours: String {
+        let hour = Int(time(nil)) / 3600 % 24
+        func text(_ hour: Int) -> String { "\(hour % 24 < 10 ? "0" : "")\(hour % 24):00" }
+        return "\(text(hour + 2))-\(text(hour + 3))"
+    }
+
+    /// The text without what is another each time.
+    private static func plain(_ text: String, root: PathBytes) -> String {
+        var text = text.replacing("\(root)", with: "~")
+        text.replace(#/"id":"[0-9:]+"/#, with: "\"id\":\"FILE\"")
+        text.replace(#/[0-9A-HJKMNP-TV-Z]{26}/#, with: "JOB")
+        text.replace(#/\d{4}-\d\d-\d\dT[0-9:.]+Z/#, with: "MOMENT")
+        text.replace(#/(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?/#, with: "TIME")
+        text.replace(#/"(/run/alight|~/alight)\//#, with: "\"SCRATCH/")
+        text.replace(#/"([ug]id)":\d+/#) { "\"\($0.output.1)\":ID" }
+        text.replace(#/"btime":"MOMENT",/#, with: "")
+        return text
+    }
+}
