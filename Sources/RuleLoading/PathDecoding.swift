@@ -160,7 +160,8 @@ enum PathPrefix {
 
     /// Literal text of a rules file, in which `$${` stands for `${`.
     static func unescapingDollars(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-        Array(bytes).replacing(Array("$${".utf8), with: Array(#"$\{"#.utf8))
+        guard bytes.contains(UInt8(ascii: "$")) else { return Array(bytes) }
+        return Array(bytes).replacing(Array("$${".utf8), with: Array(#"$\{"#.utf8))
     }
 
     /// How many bytes of the literal beginning it takes to be past its last `..`.
