@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 import Foundation
 import GRDB
 package import Rules
@@ -83,6 +83,17 @@ extension JournalReader {
                 states[id] = word.flatMap(JobState.init(rawValue:))
             }
             return states
+        }
+    }
+
+    /// The job of a rule and path that was accepted last, whatever became of it.
+    package func newest(rule: String, path: PathBytes) throws(JournalFault) -> JobID? {
+        try read { database in
+            try String.fetchOne(
+                database,
+                sql: "SELECT id FROM jobs WHERE rule = ? AND path = ? ORDER BY position DESC LIMIT 1",
+                arguments: [rule, Data(path.bytes)]
+            ).map { JobID($0) }
         }
     }
 

