@@ -187,11 +187,13 @@ struct EngineFailureTests {
             }
             for number in 0..<50 { TestFile.write(tree.path("in/\(number)"), "x") }
             #expect(Deadline.wait { run.signs == ["r slowed after 5: down"] })
+            // Five different files have to fail, and the first ones may be tried again before the others have settled.
+            let before = run.calls.count { $0.rule == "r" }
             TestFile.write(tree.path("other/a"), "x")
             #expect(Deadline.wait { run.attempts.contains { $0.rule == "other" } })
-            // Two were begun at once; with pauses of a second no more than a few can have come since.
-            let burnt = run.calls.count { $0.rule == "r" }
-            #expect(burnt < 20, "\(burnt) attempts")
+            // One may have been begun beside the last; with pauses of a second and more only a few can have come since.
+            let burnt = run.calls.count { $0.rule == "r" } - before
+            #expect(burnt < 10, "\(burnt) attempts")
             isUp.change { $0 = true }
             #expect(Deadline.wait { run.journal.counts.succeeded == 51 })
             #expect(run.stop()?.dead == 0)
