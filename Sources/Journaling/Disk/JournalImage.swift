@@ -10,7 +10,7 @@ import Settling
 /// is read as bytes, and what its log has committed since is put in the places of
 /// the pages. A program that writes meanwhile moves pages from the log into the
 /// file. The log is read after the file, and so has each page that was moved
-/// meanwhile; if it was begun anew, all is read again.
+/// meanwhile; if it was begun anew before all of it was read, all is read again.
 struct JournalImage {
     private(set) var bytes: [UInt8]
 
@@ -28,7 +28,9 @@ struct JournalImage {
             let sight = DiskProbe.look(at: path)
             guard let file = try Self.read(path, at: path) else { return nil }
             let logAfter = try Self.read(log, at: path) ?? []
-            guard logBefore.elementsEqual(logAfter.prefix(WriteAheadLog.headerSize)) else { continue }
+            // It is begun anew with its header, so that none of what was read before that has been written over.
+            let header = try Self.read(log, at: path, atMost: WriteAheadLog.headerSize) ?? []
+            guard logBefore == header, header.elementsEqual(logAfter.prefix(WriteAheadLog.headerSize)) else { continue }
             // Without a log nobody moves pages, unless one came and went in between.
             if logAfter.isEmpty, sight != DiskProbe.look(at: path) { continue }
             if file.isEmpty, logAfter.isEmpty { return nil }
