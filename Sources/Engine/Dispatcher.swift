@@ -79,8 +79,9 @@ struct Dispatcher: ~Copyable {
     /// Runs other rules from now on; what runs already ends under the rule with which it began.
     ///
     /// Whoever changes rules may have mended what failed, so that no rule is slowed
-    /// down any more.
-    mutating func change(to ruleset: Ruleset) {
+    /// down any more. And what jobs wait for may be another thing now, so that all of
+    /// them are looked at again.
+    mutating func change(to ruleset: Ruleset, at now: ContinuousClock.Instant) {
         let old = self.ruleset
         self.ruleset = ruleset
         let gathered = windows
@@ -100,6 +101,7 @@ struct Dispatcher: ~Copyable {
         lanes.priorities = ruleset.priorities
         openings = [:]
         breakers = [:]
+        for rule in ruleset.rules { journal.wake(rule: rule.name, path: nil, now: now) }
     }
 
     /// Attempts whose actions have begun.

@@ -63,7 +63,7 @@ extension Engine {
         let (views, reselected) = next.ruleset.views(beginning: journal, isOnce: false, goingOn: running)
         reconciler.change(to: views, at: now)
         state.reselected = reselected
-        dispatcher.change(to: next.ruleset)
+        dispatcher.change(to: next.ruleset, at: now)
         for (rule, jobs) in journal.waiting.sorted(by: { $0.key < $1.key }) where waiting[rule] != jobs {
             report(.waiting(rule: rule, jobs: jobs))
         }

@@ -110,8 +110,10 @@ struct JournalCopyTests {
                     let event = FileEvent.sample(.created, PathBytes("/in/\(number)"))
                     journal.accept([Job(id: JobID("J\(number)"), rule: "r", event: event)], [], now: bench.now)
                     _ = journal.commit(at: bench.wall)
+                    // Whoever reads must get through in between.
+                    usleep(5_000)
                     // The log is emptied into the file, and begun anew.
-                    if number % 50 == 0 {
+                    if number % 200 == 0 {
                         try? journal.look { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
                     }
                 }
