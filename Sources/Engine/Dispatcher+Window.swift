@@ -57,11 +57,6 @@ extension Dispatcher {
 }
 
 extension Timestamp {
-    /// How long ago the other moment was.
-    func since(_ other: Timestamp) -> Duration {
-        .seconds(seconds - other.seconds) + .nanoseconds(Int(nanoseconds) - Int(other.nanoseconds))
-    }
-
     /// `2026-11-21 22:00`, as the clock shows it.
     fileprivate func local(_ clock: LocalClock) -> String {
         let wall = Timestamp(seconds: seconds + clock.offset(seconds), nanoseconds: 0).description

@@ -14,6 +14,18 @@ public struct Timestamp: Hashable, Sendable, Comparable, Codable {
         (left.seconds, left.nanoseconds) < (right.seconds, right.nanoseconds)
     }
 
+    /// How much later this moment is than the other; negative when it is earlier.
+    ///
+    /// A file may carry any time at all: the result is bounded by 2^62 seconds either way.
+    public func since(_ other: Timestamp) -> Duration {
+        let (difference, isOverflow) = seconds.subtractingReportingOverflow(other.seconds)
+        let bound: Int64 = 1 << 62
+        guard !isOverflow, (-bound...bound).contains(difference) else {
+            return .seconds(seconds > other.seconds ? bound : -bound)
+        }
+        return .seconds(difference) + .nanoseconds(Int64(nanoseconds) - Int64(other.nanoseconds))
+    }
+
     /// The moment so many milliseconds of the system clock later or earlier, exact to the nanosecond.
     public func advanced(by duration: Duration) -> Timestamp {
         let (seconds, attoseconds) = duration.components

@@ -174,13 +174,3 @@ extension Rule {
         return condition.answer(ConditionFacts(event, content: content))
     }
 }
-
-extension Timestamp {
-    /// How long ago the other moment was; negative for one to come.
-    fileprivate func since(_ other: Timestamp) -> Duration {
-        // A file may carry any time at all.
-        let (seconds, isOverflow) = seconds.subtractingReportingOverflow(other.seconds)
-        guard !isOverflow else { return .seconds(other.seconds < 0 ? Int64.max / 4 : Int64.min / 4) }
-        return .seconds(seconds) + .nanoseconds(Int64(nanoseconds) - Int64(other.nanoseconds))
-    }
-}

@@ -181,12 +181,3 @@ package enum FinishedProbe {
         return isPolled && found == .nobody ? .unknown : found
     }
 }
-
-extension Timestamp {
-    /// How much later this moment is; by no more than some thousand years.
-    fileprivate func since(_ earlier: Timestamp) -> Duration {
-        let (difference, hasOverflowed) = seconds.subtractingReportingOverflow(earlier.seconds)
-        guard !hasOverflowed, difference < 1 << 36 else { return .seconds(1 << 36) }
-        return .seconds(difference) + .nanoseconds(Int64(nanoseconds) - Int64(earlier.nanoseconds))
-    }
-}

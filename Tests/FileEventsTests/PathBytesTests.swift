@@ -46,6 +46,13 @@ struct TimestampTests {
     @Test func `advancing carries over the second`() {
         let time = Timestamp(seconds: 10, nanoseconds: 900_000_000)
         #expect(time.advanced(by: .milliseconds(200)) == Timestamp(seconds: 11, nanoseconds: 100_000_000))
+        #expect(time.since(Timestamp(seconds: 9, nanoseconds: 950_000_000)) == .milliseconds(950))
+        #expect(Timestamp(seconds: 9, nanoseconds: 950_000_000).since(time) == .milliseconds(-950))
+        let (last, first) = (
+            Timestamp(seconds: .max, nanoseconds: 999_999_999), Timestamp(seconds: .min, nanoseconds: 0)
+        )
+        #expect(last.since(first) == .seconds(1 << 62) && first.since(last) == .seconds(-(1 << 62)))
+        #expect(first.since(time) == .seconds(-(1 << 62)))
         #expect(time.advanced(by: .milliseconds(-950)) == Timestamp(seconds: 9, nanoseconds: 950_000_000))
     }
 }
