@@ -116,6 +116,28 @@ struct DiskRulesTests {
         #expect(try begin(rule("old"), rule("b")) == ["old": .fresh, "b": .resumed])
     }
 
+    @Test(arguments: [true, false])
+    func `when two rules become one, of two jobs of one path one is left, which tells of both`(
+        oldIsFirst: Bool
+    ) throws {
+        _ = try begin(rule("old"), rule("new"))
+        let rules = oldIsFirst ? ["old", "new"] : ["new", "old"]
+        try bench.accept("1", .created, rule: rules[0])
+        try bench.accept("2", .modified, rule: rules[1], .sample(size: 9))
+        try bench.accept("3", .created, "/in/b", rule: "old")
+        try finish()
+        #expect(try begin(rule("new", formerly: "old")) == ["new": .resumed])
+        #expect(try bench.journal.counts.pending == 2)
+        #expect(try bench.commit() == nil)
+        let open = try bench.rows("SELECT path, event FROM jobs WHERE state = 'pending' AND rule = 'new' ORDER BY path")
+        #expect(open.count == 2)
+        let jobs = try bench.journal.lease(rule: "new", limit: 9, busy: [], now: bench.now)
+        #expect(Set(jobs.map(\.event.path)) == ["/in/a", "/in/b"])
+        let job = try #require(jobs.first { $0.event.path == "/in/a" })
+        #expect(job.event.kind == .created && job.event.snapshot.size == 9)
+        #expect(try bench.rows("SELECT code FROM jobs WHERE state = 'skipped'") == ["superseded"])
+    }
+
     @Test func `of two names that are known the new one's ledger stays, and the old one's jobs come`() throws {
         _ = try begin(rule("old"), rule("new"))
         try bench.accept("1", rule: "old")

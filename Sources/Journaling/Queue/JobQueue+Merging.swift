@@ -183,7 +183,7 @@ extension JobQueue {
     }
 
     /// Notes in the history that a job ends without having done its work.
-    private mutating func noteSuperseded(
+    mutating func noteSuperseded(
         _ job: Job, by heir: JobID?,
         orElse other: (message: String, code: String) = ("what came since leaves nothing to be done", "superseded")
     ) {

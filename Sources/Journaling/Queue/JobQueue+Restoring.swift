@@ -25,16 +25,33 @@ extension JobQueue {
         }
     }
 
-    /// Gives the jobs of a rule to another.
+    /// Gives the jobs of a rule to another, which may have jobs of the same paths.
     mutating func rename(_ old: String, to new: String) {
-        for (place, var job) in pendingJobs(of: old) {
-            remove(job)
-            job.rule = new
-            insert(job, due: place.due, sequence: place.sequence)
-        }
-        for (id, (job, _)) in aside where job.rule == old { aside[id]?.0.rule = new }
+        let pending = pendingJobs(of: old)
+        for (_, job) in pending { remove(job) }
         lanes[old] = nil
         renameRunning(old, to: new)
+        for (place, var job) in pending {
+            job.rule = new
+            join(job, at: place)
+        }
+        for (id, (job, _)) in aside where job.rule == old { aside[id]?.0.rule = new }
+    }
+
+    /// Gives a pending job the place that it had, or lets one job do its work and that of others of its path.
+    private mutating func join(_ job: Job, at place: JobPlace) {
+        let others = job.isDifference && job.event.tail == nil && !job.isAlone ? related(to: job) : []
+        guard let first = others.compactMap({ places[$0.id]?.sequence }).min(), inForce?.contains(job.rule) ?? true
+        else {
+            insert(job, due: place.due, sequence: place.sequence)
+            return
+        }
+        if place.sequence < first {
+            noteSuperseded(job, by: serve(job, with: others, due: place.due))
+        } else {
+            take(job, due: place.due) { _ in false }
+            noteSuperseded(job, by: pending(job.rule, job.event.path)?.id)
+        }
     }
 
     /// Lets the jobs of all other rules wait, out of sight, until their rules are there again.
@@ -43,7 +60,7 @@ extension JobQueue {
         for (id, (job, place)) in aside.sorted(by: { $0.value.1.sequence < $1.value.1.sequence })
         where rules.contains(job.rule) {
             aside[id] = nil
-            insert(job, due: place.due, sequence: place.sequence)
+            join(job, at: place)
         }
         for rule in lanes.keys where !rules.contains(rule) {
             for (place, job) in pendingJobs(of: rule) {
