@@ -113,7 +113,7 @@ package final class ApplyRun: Sendable {
             for message in messages {
                 switch message {
                 case .ended(let result):
-                    for job in dispatcher.end(result, at: now) {
+                    for job in dispatcher.end(result, at: now).returned {
                         let path = job.event.path
                         guard summary.open.contains(path) else { continue }
                         returns[path, default: 0] += 1

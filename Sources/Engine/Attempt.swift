@@ -53,6 +53,19 @@ struct Attempt: Sendable {
         var parts: [Part]
         var started: Timestamp
         var duration: Duration
+
+        /// Gives it to the rule under the name that this has now.
+        mutating func rename(to name: String) {
+            let old = rule.name
+            guard name != old else { return }
+            rule.name = name
+            for index in parts.indices {
+                parts[index].job.rule = name
+                for place in parts[index].ownWrites.indices where parts[index].ownWrites[place].view == old {
+                    parts[index].ownWrites[place].view = name
+                }
+            }
+        }
     }
 
     let jobs: [Job]

@@ -51,12 +51,7 @@ extension Dispatcher {
     private func reportDropped(_ job: Job) {
         guard let rule = ruleset.rule(named: job.rule) else { return }
         let outcome = Outcome(.skipped, "its action was running for the file as it was before", code: "busy")
-        report(
-            .attempt(
-                AttemptReport(
-                    time: DiskProbe.now(), rule: job.rule, event: job.event.kind, path: job.event.path,
-                    from: job.event.from, job: job.id, attempt: 0, maximumAttempts: rule.retry.attempts,
-                    action: rule.actionNames, outcome: outcome, duration: .zero, state: .skipped, pause: nil)))
+        reportUnrun(job, rule, attempt: 0, outcome, .skipped)
     }
 
     /// Ends jobs that were cut off again and again by the end of Alight, which they may be the cause of.
@@ -73,13 +68,17 @@ extension Dispatcher {
     /// Makes a leased job a dead letter without running it.
     private func bury(_ job: Job, _ rule: Rule, _ outcome: Outcome) {
         _ = journal.record(job, nil, .ended(.dead, outcome), [])
+        reportUnrun(job, rule, attempt: job.attempt - 1, outcome, .dead)
+    }
+
+    /// Tells of a job that ended before an action began.
+    private func reportUnrun(_ job: Job, _ rule: Rule, attempt: Int, _ outcome: Outcome, _ state: JobState) {
         report(
             .attempt(
                 AttemptReport(
                     time: DiskProbe.now(), rule: job.rule, event: job.event.kind, path: job.event.path,
-                    from: job.event.from, job: job.id, attempt: job.attempt - 1,
-                    maximumAttempts: rule.retry.attempts, action: rule.actionNames, outcome: outcome,
-                    duration: .zero, state: .dead, pause: nil)))
+                    from: job.event.from, job: job.id, attempt: attempt, maximumAttempts: rule.retry.attempts,
+                    action: rule.actionNames, outcome: outcome, duration: .zero, state: state, pause: nil)))
     }
 
     /// Takes out the jobs of paths that a rule has been run for too often of late, as rules are that feed themselves.

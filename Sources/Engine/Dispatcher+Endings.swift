@@ -8,11 +8,18 @@ import Settling
 
 // What becomes of jobs when their actions have ended.
 extension Dispatcher {
-    /// Records an attempt; the result are the jobs whose paths have to settle again.
-    mutating func end(_ result: Attempt.Result, at now: ContinuousClock.Instant) -> [Job] {
+    /// Records an attempt.
+    ///
+    /// The rule is the one with which it began, but for its name, which may be another by now.
+    ///
+    /// - Returns: The rule's name, and the jobs whose paths have to settle again.
+    mutating func end(
+        _ result: Attempt.Result, at now: ContinuousClock.Instant
+    ) -> (rule: String, returned: [Job]) {
         guard let first = result.parts.first?.job.id else { preconditionFailure("an attempt at no job") }
+        var result = result
+        result.rename(to: lanes.end(first))
         let rule = result.rule
-        lanes.end(first)
         let wasRestarted = restarts.removeValue(forKey: first)?.isRaised ?? false
         var returned: [Job] = []
         var reports: [AttemptReport] = []
@@ -63,7 +70,7 @@ extension Dispatcher {
         }
         let (sign, message) = Self.sign(of: result.parts)
         noteSign(sign, rule, first, message, at: now)
-        return returned
+        return (rule.name, returned)
     }
 
     /// The job as it waits for what its file is now, or for its file to be gone; nil if it is not to wait.

@@ -71,9 +71,9 @@ struct Dispatcher: ~Copyable {
         self.report = report
         pool = WorkerPool(limit: limit)
         lanes = Lanes(limit: limit, priorities: ruleset.priorities)
-        windows = ruleset.byName { $0.batch.map(BatchWindow.init) }
-        cooldowns = ruleset.byName { $0.cooldown > .zero ? Cooldown($0.cooldown) : nil }
-        whileBusy = ruleset.byName { $0.whileBusy == .coalesce ? nil : $0.whileBusy }
+        windows = ruleset.windows
+        cooldowns = ruleset.cooldowns
+        whileBusy = ruleset.whileBusy
     }
 
     /// Runs other rules from now on; what runs already ends under the rule with which it began.
@@ -82,22 +82,18 @@ struct Dispatcher: ~Copyable {
     /// down any more. And what jobs wait for may be another thing now, so that all of
     /// them are looked at again.
     mutating func change(to ruleset: Ruleset, at now: ContinuousClock.Instant) {
-        let old = self.ruleset
         self.ruleset = ruleset
-        let gathered = windows
-        windows = ruleset.byName { rule in
-            rule.batch.map { batch in
-                old.rule(named: rule.name)?.batch == batch
-                    ? gathered[rule.name] ?? BatchWindow(batch) : BatchWindow(batch)
-            }
+        let names = ruleset.formerNames
+        lanes.rename(names)
+        brake.rename(names)
+        changes = changes.renamed(names)
+        waiters = waiters.mapValues { waiters in
+            Set(waiters.map { Waiter(rule: names[$0.rule] ?? $0.rule, path: $0.path) })
         }
-        let resting = cooldowns
-        cooldowns = ruleset.byName { rule in
-            guard rule.cooldown > .zero else { return nil }
-            return old.rule(named: rule.name)?.cooldown == rule.cooldown
-                ? resting[rule.name] ?? Cooldown(rule.cooldown) : Cooldown(rule.cooldown)
-        }
-        whileBusy = ruleset.byName { $0.whileBusy == .coalesce ? nil : $0.whileBusy }
+        // What has gathered and what rests goes on, unless it is for another time now.
+        windows = ruleset.windows.merging(windows.renamed(names)) { $1.batch == $0.batch ? $1 : $0 }
+        cooldowns = ruleset.cooldowns.merging(cooldowns.renamed(names)) { $1.pause == $0.pause ? $1 : $0 }
+        whileBusy = ruleset.whileBusy
         lanes.priorities = ruleset.priorities
         openings = [:]
         breakers = [:]
@@ -231,8 +227,36 @@ extension Ruleset {
     /// The priorities of the rules that have another than most.
     fileprivate var priorities: [String: Int] { byName { $0.priority == 0 ? nil : $0.priority } }
 
+    /// Of rules that take several events at once.
+    fileprivate var windows: [String: BatchWindow] { byName { $0.batch.map(BatchWindow.init) } }
+
+    /// Of rules whose paths rest between two runs.
+    fileprivate var cooldowns: [String: Cooldown] { byName { $0.cooldown > .zero ? Cooldown($0.cooldown) : nil } }
+
+    /// Of rules to which it matters that a path changes while its action runs.
+    fileprivate var whileBusy: [String: Rule.WhileBusy] {
+        byName { $0.whileBusy == .coalesce ? nil : $0.whileBusy }
+    }
+
+    /// The present names of rules that had others, by those.
+    ///
+    /// A name that is in force is no former one.
+    fileprivate var formerNames: [String: String] {
+        let names = rules.flatMap { rule in rule.formerly.map { ($0, rule.name) } }
+        return Dictionary(names.filter { index(of: $0.0) == nil }) { first, _ in first }
+    }
+
     /// What some of the rules have, by their names.
     fileprivate func byName<Value>(_ value: (Rule) -> Value?) -> [String: Value] {
         Dictionary(rules.compactMap { rule in value(rule).map { (rule.name, $0) } }) { first, _ in first }
+    }
+}
+
+extension Dictionary where Key == String {
+    /// The same under the names that rules have now; who had a name before keeps what is his.
+    fileprivate func renamed(_ names: [String: String]) -> Self {
+        guard !names.isEmpty else { return self }
+        return filter { names[$0.key] == nil }
+            .merging(compactMap { key, value in names[key].map { ($0, value) } }) { own, _ in own }
     }
 }

@@ -34,6 +34,10 @@ extension Attempt {
     func ask(_ job: Job) -> Ending? {
         // What a step has done, or an attempt that was cut off, may be why a condition holds no more.
         guard job.event.origin != .manual, job.steps.isEmpty else { return nil }
+        // The rule may be another than when the job was accepted.
+        guard job.event.kind.isLifecycle || rule.root(taking: job.event.path) != nil else {
+            return .outcome(Outcome(.skipped, "the rule takes this path no more", code: "path"))
+        }
         var answer = rule.admits(job.event)
         if answer == .needsContent {
             answer = rule.admits(job.event, content: ConditionFacts.Content(lookingAt: job.event.path))

@@ -152,8 +152,8 @@ package final class Engine: Sendable {
             for message in messages {
                 switch message {
                 case .ended(let result):
-                    let returned = dispatcher.end(result, at: now)
-                    guard let view = dispatcher.ruleset.index(of: result.rule.name) else { continue }
+                    let (rule, returned) = dispatcher.end(result, at: now)
+                    guard let view = dispatcher.ruleset.index(of: rule) else { continue }
                     for job in returned { reconciler.addReturned(job.event, view: view, at: now) }
                     for part in result.parts { reconciler.addTaken(part.job.event.path, view: view, at: now) }
                 case .advanced(let job, let steps): journal.note(steps, of: job)
@@ -174,17 +174,13 @@ package final class Engine: Sendable {
                 while let (next, earlier) = takeNext(&state, &batch.reports) {
                     reconciler.take(HintQueue.Batch(hints: [], reports: earlier), at: now)
                     for watching in earlier { take(watching, dispatcher.ruleset, &state) }
-                    let turn = reconciler.takeSettled(at: now)
-                    watcher.hintAgain(turn.doubted)
-                    accept(turn, &dispatcher, at: now)
+                    settle(&reconciler, watcher, &dispatcher, at: now)
                     change(to: next, &reconciler, &dispatcher, &state, at: now)
                 }
                 reconciler.take(batch.leaving(state.ignored), at: now)
                 dispatcher.note(batch.hints, at: now)
                 for watching in batch.reports where state.fault == nil { take(watching, dispatcher.ruleset, &state) }
-                let turn = reconciler.takeSettled(at: now)
-                watcher.hintAgain(turn.doubted)
-                accept(turn, &dispatcher, at: now)
+                settle(&reconciler, watcher, &dispatcher, at: now)
                 if state.isReady, !state.hasStarted {
                     for rule in state.reselected { rule.forgetOthers(in: journal, at: now) }
                     journal.noteStarted(at: DiskProbe.now())
@@ -293,6 +289,16 @@ package final class Engine: Sendable {
         state.journalFault = fault
         state.journalRetry = now + Self.journalPause
         if !fault.mayPass { begin(.ending, &state, now) }
+    }
+
+    /// Takes what has settled, and has looked at again what is in doubt.
+    private func settle(
+        _ reconciler: inout Reconciler, _ watcher: Watcher, _ dispatcher: inout Dispatcher,
+        at now: ContinuousClock.Instant
+    ) {
+        let turn = reconciler.takeSettled(at: now)
+        watcher.hintAgain(turn.doubted)
+        accept(turn, &dispatcher, at: now)
     }
 
     /// Makes jobs of what has become certain, and commits them with what they rest on.

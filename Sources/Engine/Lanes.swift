@@ -62,13 +62,30 @@ package struct Lanes {
     }
 
     /// Notes the end of the attempt whose first job this is.
-    package mutating func end(_ id: JobID) {
+    ///
+    /// - Returns: The name that its rule has now.
+    @discardableResult
+    package mutating func end(_ id: JobID) -> String {
         guard let (rule, paths, former) = running.removeValue(forKey: id) else {
             preconditionFailure("an end without a start")
         }
         perRule[rule, default: 1] -= 1
         busy.subtract(paths + former)
         for path in paths { owners[path] = nil }
+        return rule
+    }
+
+    /// Counts what runs for rules under the names that these have now.
+    package mutating func rename(_ names: [String: String]) {
+        guard !names.isEmpty else { return }
+        for (id, attempt) in running { running[id]?.rule = names[attempt.rule] ?? attempt.rule }
+        for (old, name) in names {
+            if let count = perRule.removeValue(forKey: old) { perRule[name, default: 0] += count }
+            if let number = lastBegun.removeValue(forKey: old) {
+                lastBegun[name] = max(number, lastBegun[name, default: 0])
+            }
+        }
+        last = names[last] ?? last
     }
 
     /// The rules in the order in which they get their turn: those after the last one served first.

@@ -144,6 +144,78 @@ struct EngineReloadTests {
         }
     }
 
+    @Test func `an action that runs goes on counting for its rule under another name`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let gate = Gate()
+            let rule = Rule.sample("r", [tree.root.appending("in/*")]).with { $0.whileBusy = .drop }
+            let run = EngineRun([rule]) { _, invocation in
+                if invocation.job.event.path.bytes.last == UInt8(ascii: "a") { gate.pass() }
+                return Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            #expect(run.reloadAndWait([rule.with { ($0.name, $0.formerly) = ("s", ["r"]) }]))
+            TestFile.write(tree.path("in/b"), "x")
+            // The old name is another rule's by now.
+            let other = Rule.sample("r", [tree.root.appending("other/*")])
+            #expect(run.reloadAndWait([rule.with { $0.name = "s" }, other]))
+            TestFile.write(tree.path("in/a"), "longer")
+            #expect(Deadline.wait { run.attempts.first?.outcome.code == "busy" })
+            #expect(run.journal.counts.pending == 1)
+            gate.open()
+            #expect(run.ended(3))
+            run.stop()
+            #expect(run.attempts.map(\.rule) == ["s", "s", "s"])
+            #expect(run.told == ["r created a", "s created b"])
+            #expect(run.mostAtOnce == 1)
+        }
+    }
+
+    @Test func `a path rests after a run that began under another name`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let gate = Gate()
+            let rule = Rule.sample("r", [tree.root.appending("in/*")]).with { $0.cooldown = .seconds(3_600) }
+            let run = EngineRun([rule]) { _, _ in
+                gate.pass()
+                return Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            #expect(run.reloadAndWait([rule.with { ($0.name, $0.formerly) = ("s", ["r"]) }]))
+            gate.open()
+            #expect(run.ended(1))
+            TestFile.write(tree.path("in/a"), "longer")
+            #expect(Deadline.wait { run.journal.resting(at: .now) == 1 })
+            run.stop()
+            #expect(run.calls.count == 1)
+        }
+    }
+
+    @Test func `what waits of a path that the rule takes no more is skipped`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let gate = Gate()
+            let rule = Rule.sample("r", [tree.root.appending("in/*")])
+            let run = EngineRun([rule]) { _, _ in
+                gate.pass()
+                return Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            for name in ["b", "c.txt"] { TestFile.write(tree.path("in/\(name)"), "x") }
+            #expect(Deadline.wait { run.journal.counts.pending == 2 })
+            #expect(run.reloadAndWait([Rule.sample("r", [tree.root.appending("in/*.txt")])]))
+            gate.open()
+            #expect(run.ended(3))
+            run.stop()
+            #expect(run.told == ["r created a", "r created c.txt"])
+            let skipped = run.attempts.filter { $0.state == .skipped }
+            #expect(skipped.map(\.path) == [tree.path("in/b")] && skipped.first?.outcome.code == "path")
+        }
+    }
+
     @Test func `rules that can't run leave the others in place`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
