@@ -96,7 +96,7 @@ package final class JournalReader: Sendable {
     /// Whether everything is in the file itself, and nothing in the one beside it that is yet to be moved there.
     private static func isWhole(_ path: PathBytes) -> Bool {
         var status = stat()
-        return PathBytes(path.bytes + "-wal".utf8).withCString { stat($0, &status) } != 0 || status.st_size == 0
+        return CompanionFile.log.path(of: path).withCString { stat($0, &status) } != 0 || status.st_size == 0
     }
 }
 
