@@ -66,7 +66,9 @@ final class JournalLock: Sendable {
     ///
     /// A lock that is shared is held for that moment, and whoever comes then waits for it.
     static func holder(of journal: PathBytes) -> Int32? {
-        let descriptor = CompanionFile.lock.path(of: journal).withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
+        let descriptor = CompanionFile.lock.path(of: journal).withCString {
+            open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        }
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         guard flock(descriptor, LOCK_SH | LOCK_NB) != 0 else {
