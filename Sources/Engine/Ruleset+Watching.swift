@@ -9,19 +9,11 @@ extension Ruleset {
         let roots = rules.flatMap { rule in
             rule.roots.map { WatchRoot(path: $0, backend: rule.backend, interval: rule.pollInterval) }
         }
+        let markers = MarkerIndex(rules)
         return WatchScope(
             roots: roots, isRaw: rules.contains { !$0.events.isDisjoint(with: .raw) },
             hintsFoundFolders: rules.contains { $0.types.contains(.directory) },
-            reaches: { reaches(below: $0) }, takes: { takes($0) || isMarker($0) })
-    }
-}
-
-extension Ruleset {
-    /// Whether a job may wait for the path, though no rule takes it.
-    private func isMarker(_ path: PathBytes) -> Bool {
-        rules.contains { rule in
-            rule.ready?.mayBeMarker(path) ?? false && rule.roots.contains { path.isInside($0) }
-        }
+            reaches: { reaches(below: $0) }, takes: { takes($0) || markers.mayHold($0) })
     }
 }
 

@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Actions block for as long as a program runs or a disk copies, so they have
 /// threads of their own instead of Swift's cooperative pool.
-final class WorkerPool: Sendable {
+package final class WorkerPool: Sendable {
     private struct State {
         var work: [@Sendable () -> Void] = []
         var threads = 0
@@ -17,7 +17,7 @@ final class WorkerPool: Sendable {
     private let state = Mutex(State())
     private let available = DispatchSemaphore(value: 0)
 
-    init(limit: Int) { self.limit = limit }
+    package init(limit: Int) { self.limit = limit }
 
     /// Runs each work on a thread of the pool.
     ///
@@ -28,7 +28,7 @@ final class WorkerPool: Sendable {
     ///   - work: What to run.
     ///   - isQuick: Whether each is likely done before another thread would be awake: then only half as many are
     ///     woken, which take the rest as well, unless ``wakeRest()`` is called first.
-    func submit(_ work: [@Sendable () -> Void], isQuick: Bool = false) {
+    package func submit(_ work: [@Sendable () -> Void], isQuick: Bool = false) {
         let wanted = state.withLock { state in
             state.work += work
             let wanted = max(0, min(state.work.count - state.idle, limit - state.threads))
@@ -46,10 +46,13 @@ final class WorkerPool: Sendable {
     }
 
     /// Wakes threads for all work that still waits.
-    func wakeRest() {
+    package func wakeRest() {
         // A thread that is about to rest counts, too: who is woken in vain rests again.
         for _ in 0..<state.withLock({ $0.work.count }) { available.signal() }
     }
+
+    /// Whether nothing is to be done and all threads have come to rest, or are about to look in vain.
+    package var isAtRest: Bool { state.withLock { $0.work.isEmpty && $0.idle == $0.threads } }
 
     private func serve() {
         while true {

@@ -7,6 +7,8 @@ package struct PathFilterIndex: Sendable {
     /// The filters with one root.
     private struct Place: Sendable {
         var names: PathNameIndex
+        /// All of them, each once.
+        var all: [Int]
         /// Of filters that go into the same folders, one; by their index in `filters`.
         var reaching: [Int]
         /// Those for which a folder is one unit.
@@ -21,6 +23,8 @@ package struct PathFilterIndex: Sendable {
     private var lengths: [Int] = []
     /// The folders above the roots: each has to be entered to get to one.
     private var above: Set<ArraySlice<UInt8>> = []
+    /// All roots, so that those in one folder stand together.
+    private var roots: [ArraySlice<UInt8>] = []
 
     /// So few filters are asked one after the other sooner than looked up.
     private static let few = 4
@@ -35,14 +39,16 @@ package struct PathFilterIndex: Sendable {
             for glob in filter.globs { globs[glob.root[...], default: []].append((index, glob)) }
         }
         for (root, here) in globs {
-            let indices = here.map(\.number)
+            let indices = Set(here.map(\.number)).sorted()
             byRoot[root] = Place(
-                names: PathNameIndex(here), reaching: reaching(indices), trees: indices.filter { filters[$0].isTree })
+                names: PathNameIndex(here), all: indices, reaching: reaching(indices),
+                trees: indices.filter { filters[$0].isTree })
             for end in root.indices where root[end] == .slash && root.count > 1 {
                 above.insert(root[..<max(end, 1)])
             }
         }
         lengths = Set(byRoot.keys.map(\.count)).sorted()
+        roots = byRoot.keys.sorted { $0.lexicographicallyPrecedes($1) }
     }
 
     /// Leaves out filters that go into the same folders as another one.
@@ -57,6 +63,34 @@ package struct PathFilterIndex: Sendable {
         var found: [Int] = []
         for (place, start) in places(of: path) { place.names.find(path, from: start, into: &found) }
         return found.count > 1 ? Set(found).sorted() : found
+    }
+
+    /// The filters that could take the folder or something in it, by their roots alone, in their order.
+    package func candidates(inside folder: [UInt8]) -> [Int] {
+        if filters.count <= Self.few { return all }
+        var found = places(of: folder).map(\.0.all)
+        let below = folder.last == .slash ? folder : folder + [.slash]
+        var index = firstRoot(notBefore: below)
+        while index < roots.endIndex, roots[index].starts(with: below) {
+            found.append(byRoot[roots[index]]?.all ?? [])
+            index += 1
+        }
+        return found.count == 1 ? found[0] : Set(found.joined()).sorted()
+    }
+
+    private func firstRoot(notBefore path: [UInt8]) -> Int {
+        var (low, high) = (0, roots.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if roots[middle].lexicographicallyPrecedes(path) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    /// The filters of which this is a root, in their order.
+    package func filters(at root: [UInt8]) -> [Int] {
+        if filters.count <= Self.few { return all.filter { filters[$0].roots.contains(root) } }
+        return byRoot[root[...]]?.all ?? []
     }
 
     /// The roots at or above the path, with where the part below begins.

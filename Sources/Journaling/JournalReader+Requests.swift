@@ -47,7 +47,7 @@ extension JournalReader {
 
     // MARK: The Alight that has the journal
 
-    private var lock: PathBytes { PathBytes(path.bytes + "-lock".utf8) }
+    private var lock: PathBytes { CompanionFile.lock.path(of: path) }
 
     /// Whether an Alight has the journal now.
     package var isInUse: Bool {

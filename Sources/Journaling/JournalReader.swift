@@ -14,14 +14,15 @@ package final class JournalReader: Sendable {
     ///
     /// - Parameters:
     ///   - path: Where it lies.
-    ///   - isTraceless: Whether no file is made beside a journal with which no Alight runs; it must not be read for long.
+    ///   - isTraceless: Whether a journal that no Alight has is read without a lock, and without a file made beside it;
+    ///     then what is written to it later need not be seen.
     /// - Throws: When there is none, when it is no journal or one of a newer
     ///   Alight, when it is damaged or can't be read.
     package init(_ path: PathBytes, isTraceless: Bool = false) throws(JournalFault) {
         let path = JournalFile.resolve(path)
         self.path = path
         try Self.check(path)
-        database = try isTraceless && Self.isWhole(path) ? Self.openWhole(path) : Self.open(path)
+        database = try isTraceless && JournalLock.holder(of: path) == nil ? Self.openResting(path) : Self.open(path)
         try read { database in
             // A folder that can't be written to may hold tables that were not finished.
             let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
@@ -73,21 +74,28 @@ package final class JournalReader: Sendable {
             _ = try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") }
             return database
         } catch let error as DatabaseError where [.SQLITE_CANTOPEN, .SQLITE_READONLY].contains(error.resultCode) {
-            // SQLite wants to put its -shm file beside a journal, and can't where nobody may write. As nobody
-            // can have written to the file without that, it may be read as if it never changed.
-            guard isWhole(path) else { throw notWhole(path) }
-            return try openWhole(path)
+            // SQLite wants to put its -shm file beside a journal, and can't where nobody may write.
+            return try openResting(path)
         } catch {
             throw fault(error, path)
         }
     }
 
-    /// Opens a connection that takes the file as one that never changes.
-    private static func openWhole(_ path: PathBytes) throws(JournalFault) -> DatabaseQueue {
-        var configuration = configuration()
-        configuration.readonly = true
+    /// Opens what the files hold now, without a lock and without making another one.
+    ///
+    /// As little as possible is read: the file as one that never changes, or into memory where a log has more.
+    private static func openResting(_ path: PathBytes) throws(JournalFault) -> DatabaseQueue {
         do {
-            return try DatabaseQueue(path: JournalFile.uri(of: path) + "?immutable=1", configuration: configuration)
+            if isWhole(path) {
+                var configuration = configuration()
+                configuration.readonly = true
+                return try DatabaseQueue(
+                    path: JournalFile.uri(of: path) + "?immutable=1", configuration: configuration)
+            }
+            guard let image = try JournalImage(of: path) else { throw JournalError.notJournal(path) }
+            let database = try DatabaseQueue(configuration: configuration())
+            try database.writeWithoutTransaction { try image.load(into: $0) }
+            return database
         } catch {
             throw fault(error, path)
         }
@@ -96,7 +104,7 @@ package final class JournalReader: Sendable {
     /// Whether everything is in the file itself, and nothing in the one beside it that is yet to be moved there.
     private static func isWhole(_ path: PathBytes) -> Bool {
         var status = stat()
-        return PathBytes(path.bytes + "-wal".utf8).withCString { stat($0, &status) } != 0 || status.st_size == 0
+        return CompanionFile.log.path(of: path).withCString { stat($0, &status) } != 0 || status.st_size == 0
     }
 }
 
@@ -147,15 +155,15 @@ extension JournalReader {
             help: "run `alight run` once, which brings it up to date")
     }
 
-    private static func notWhole(_ path: PathBytes) -> JournalFault {
-        JournalFault(
-            mayPass: false, description: "the journal '\(path)' can't be read, since its folder can't be written to",
-            help: "copy it, with '\(path)-wal' beside it, to a folder of your own, and name the copy with --journal")
-    }
-
     /// What an error of SQLite means.
     private static func fault(_ error: any Error, _ path: PathBytes) -> JournalFault {
         if let fault = error as? JournalFault { return fault }
+        if let error = error as? JournalError {
+            switch error {
+            case .notJournal, .foreign: return JournalFault(error, help: naming)
+            default: return JournalFault(error)
+            }
+        }
         guard let error = error as? DatabaseError else { return unreadable(path, "\(error)") }
         switch error.resultCode {
         case .SQLITE_NOTADB: return JournalFault(.notJournal(path), help: naming)

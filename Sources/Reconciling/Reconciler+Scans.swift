@@ -44,17 +44,17 @@ extension Reconciler {
     // MARK: Lifecycle
 
     private mutating func tellScan(_ kind: EventKind, _ root: PathBytes, _ origin: EventOrigin) {
-        for (index, view) in views.enumerated() where view.roots.contains(root) {
+        for index in filters.filters(at: root.bytes) {
             // The first listing is silent unless the view wants to know what is there.
-            if origin == .scan, !view.tellsExisting { continue }
+            if origin == .scan, !views[index].tellsExisting { continue }
             tell(index, lifecycleEvent(kind, root, origin))
         }
     }
 
     /// Tells the views of a root, or all views, each by its own root.
     private mutating func tellLifecycle(_ kind: EventKind, at root: PathBytes?, origin: EventOrigin) {
-        for (index, view) in views.enumerated() {
-            for own in view.roots where root == nil || own == root {
+        for index in root.map({ filters.filters(at: $0.bytes) }) ?? Array(views.indices) {
+            for own in views[index].roots where root == nil || own == root {
                 tell(index, lifecycleEvent(kind, own, origin))
             }
         }
@@ -202,7 +202,7 @@ extension Reconciler {
         inside folder: PathBytes, signs: Hint.Signs = [], scan: Int?, origin: EventOrigin,
         at now: ContinuousClock.Instant
     ) {
-        for index in views.indices where origin != .scan || views[index].hasPast {
+        for index in filters.candidates(inside: folder.bytes) where origin != .scan || views[index].hasPast {
             var differing: [PathBytes] = []
             // Of a folder that is one unit with what is below it, its own facts say nothing.
             let isTree = views[index].settle.isTree

@@ -103,7 +103,7 @@ package struct Reconciler: ~Copyable {
     }
 
     private(set) var views: [View]
-    private var filters: PathFilterIndex
+    private(set) var filters: PathFilterIndex
     private(set) var policies: [SettlePolicy]
     /// The index of each view's policy.
     private(set) var policyOfView: [Int]
@@ -324,7 +324,14 @@ package struct Reconciler: ~Copyable {
     }
 
     func isPolled(_ path: PathBytes) -> Bool {
-        !polled.isEmpty && polled.contains { path.isInside($0) }
+        guard !polled.isEmpty else { return false }
+        var folder = path
+        while !polled.contains(folder) {
+            let parent = folder.parent
+            if parent == folder { return false }
+            folder = parent
+        }
+        return true
     }
 
     /// Whether a path that a listing found is what every view that takes it knows already.

@@ -9,9 +9,16 @@ struct ScanTable {
         var isListed = false
         /// Paths that it found different, and that have not been looked at since.
         var waiting = 0
+
+        /// Whether it waits for nothing more.
+        var isOver: Bool { isListed && waiting <= 0 }
     }
 
     private var scans: [Int: Scan] = [:]
+    /// The number of each by its root: there may be as many as rules.
+    private var byRoot: [PathBytes: Int] = [:]
+    /// Those that wait for nothing more, or did a moment ago.
+    private var ended: Set<Int> = []
     private var next = 0
 
     var isEmpty: Bool { scans.isEmpty }
@@ -20,38 +27,58 @@ struct ScanTable {
     ///
     /// - Returns: Whether it is a new one.
     mutating func add(_ root: PathBytes, _ origin: EventOrigin) -> Bool {
-        if let running = scans.first(where: { $0.value.root == root }) {
-            scans[running.key]?.isListed = false
+        if let running = byRoot[root] {
+            scans[running]?.isListed = false
             return false
         }
         next += 1
         scans[next] = Scan(root: root, origin: origin)
+        byRoot[root] = next
         return true
     }
 
     /// The listing of the root; nil when there is none.
-    func of(_ root: PathBytes) -> Int? { scans.first { $0.value.root == root }?.key }
+    func of(_ root: PathBytes) -> Int? { byRoot[root] }
 
     /// The listing of the nearest root above the path.
     func innermost(holding path: PathBytes) -> Int? {
         guard !scans.isEmpty else { return nil }
-        return scans.filter { path.isInside($0.value.root) }
-            .max { $0.value.root.bytes.count < $1.value.root.bytes.count }?.key
+        var folder = path
+        while true {
+            if let scan = byRoot[folder] { return scan }
+            let parent = folder.parent
+            if parent == folder { return nil }
+            folder = parent
+        }
     }
 
-    mutating func setListed(_ scan: Int) { scans[scan]?.isListed = true }
+    mutating func setListed(_ scan: Int) {
+        scans[scan]?.isListed = true
+        noteEnd(scan)
+    }
 
     mutating func begin(_ scan: Int?) {
         if let scan { scans[scan]?.waiting += 1 }
     }
 
-    mutating func end(_ scan: Int) { scans[scan]?.waiting -= 1 }
+    mutating func end(_ scan: Int) {
+        scans[scan]?.waiting -= 1
+        noteEnd(scan)
+    }
+
+    private mutating func noteEnd(_ scan: Int) {
+        if scans[scan]?.isOver == true { ended.insert(scan) }
+    }
 
     /// Removes and returns the listings that wait for nothing more, in the order in which they began.
     mutating func takeEnded() -> [Scan] {
-        guard !scans.isEmpty else { return [] }
-        let ended = scans.filter { $0.value.isListed && $0.value.waiting <= 0 }.sorted { $0.key < $1.key }
-        for (key, _) in ended { scans[key] = nil }
-        return ended.map(\.value)
+        guard !ended.isEmpty else { return [] }
+        let numbers = ended.filter { scans[$0]?.isOver == true }.sorted()
+        ended = []
+        return numbers.compactMap { number in
+            guard let scan = scans.removeValue(forKey: number) else { return nil }
+            byRoot[scan.root] = nil
+            return scan
+        }
     }
 }

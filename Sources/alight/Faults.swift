@@ -18,9 +18,11 @@ enum Faults {
 extension JournalOptions {
     /// Opens the journal that was named, or the usual one, to look at it.
     ///
+    /// - Parameter isFollowed: Whether what is written to it from now on has to be seen.
+    /// - Returns: The journal.
     /// - Throws: `Exit` when it can't be used; it has been said.
-    func open() throws -> JournalReader {
+    func open(isFollowed: Bool = false) throws -> JournalReader {
         let file = try file()
-        return try Faults.said { () throws(JournalFault) in try JournalReader(file) }
+        return try Faults.said { () throws(JournalFault) in try JournalReader(file, isTraceless: !isFollowed) }
     }
 }

@@ -19,6 +19,8 @@ enum RequestDelivery {
         let last = try reader.request(requests)
         if try takeUp(reader) { return .done }
         let deadline = ContinuousClock.now + patience
+        // One that was opened without a trace need not see what became of them.
+        let reader = try JournalReader(reader.path)
         while try reader.openRequests(upTo: last) > 0 {
             guard reader.isInUse else { return .kept }
             if ContinuousClock.now > deadline { return .waiting }

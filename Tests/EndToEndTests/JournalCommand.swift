@@ -9,10 +9,10 @@ enum JournalCommand {
 
     /// Runs a command in the folder, in which the journal is `journal.db`.
     static func run(
-        _ tree: borrowing TemporaryTree, _ arguments: [String]
+        _ tree: borrowing TemporaryTree, _ arguments: [String], journal: String = "journal.db"
     ) -> (status: Int32?, output: String, error: String) {
         let program = RunningProgram(
-            Places.alight, arguments + ["--journal", "journal.db"], in: tree.root, environment: environment,
+            Places.alight, arguments + ["--journal", journal], in: tree.root, environment: environment,
             output: tree.path("run"))
         let status = program.wait()
         return (status, program.output, program.error)

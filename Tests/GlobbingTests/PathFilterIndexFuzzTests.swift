@@ -32,6 +32,11 @@ import Testing
             isTree: Int.random(in: 0..<8, using: &random) == 0)
     }
 
+    /// Whether the path is the folder, or in it.
+    private static func isInside(_ path: [UInt8], _ folder: [UInt8]) -> Bool {
+        path == folder || path.starts(with: folder + (folder.last == 0x2F ? [] : [0x2F]))
+    }
+
     @Test(arguments: UInt64(0)..<40) func `the index finds what asking all filters finds`(seed: UInt64) {
         var random = SeededGenerator(seed: Fuzzing.seed(seed))
         let count = Int.random(in: 5...60, using: &random)
@@ -49,6 +54,11 @@ import Testing
             #expect(
                 index.treeCandidates(for: path).filter { !filters[$0].trees(holding: path).isEmpty } == holding,
                 "\(text)")
+            let around = filters.indices.filter { number in
+                filters[number].roots.contains { Self.isInside(path, $0) || Self.isInside($0, path) }
+            }
+            #expect(index.candidates(inside: path) == around, "\(text)")
+            #expect(index.filters(at: path) == filters.indices.filter { filters[$0].roots.contains(path) }, "\(text)")
             #expect(index.takes(path) == !(taken.isEmpty && holding.isEmpty), "\(text)")
             #expect(index.reaches(below: path) == filters.contains { $0.reaches(below: path) }, "\(text)")
         }

@@ -19,8 +19,6 @@ struct PathRefusalTests {
 
     private static func globs(_ patterns: [String]) throws -> GlobSet { GlobSet(try patterns.map { try Glob($0) }) }
 
-    private static let hidden = Glob.Options(matchesHidden: true)
-
     static func cases() throws -> [Case] {
         [
             Case(path: "/in/a.jpg", reason: nil),
@@ -72,45 +70,5 @@ struct PathRefusalTests {
         let filter = PathFilter(globs: try ["/out/*", "/in/x/*.png", "/in/*"].map { try Glob($0) })
         #expect(filter.refusal(of: Self.bytes("/in/x/a.jpg"))?.glob == (try Glob("/in/x/*.png")))
         #expect(filter.refusal(of: Self.bytes("/out/x/a.jpg"))?.glob == (try Glob("/out/*")))
-    }
-
-    @Test(.timeLimit(.minutes(15)), arguments: [1, 2, 3, 4] as [UInt64])
-    func `there is a reason exactly when a path is left`(seed: UInt64) {
-        var generator = GlobAgreementTests.Generator(state: seed)
-        var taken = 0
-        var reasons: [String: Int] = [:]
-        func set(_ patterns: [[UInt8]], _ options: Glob.Options) -> GlobSet {
-            GlobSet(patterns.compactMap { $0.first == 0x2F ? nil : try? Glob($0, options: options) })
-        }
-        for _ in 0..<2_000 {
-            let patterns = (0...Int.random(in: 0...2, using: &generator)).map { _ in
-                [0x2F] + GlobAgreementTests.makePattern(&generator)
-            }
-            let options = Glob.Options(matchesHidden: Int.random(in: 0..<4, using: &generator) == 0)
-            let globs = patterns.compactMap { try? Glob($0, options: options) }
-            let sets = (0..<3).map { _ in
-                guard Int.random(in: 0..<4, using: &generator) == 0 else { return GlobSet([]) }
-                return set([GlobAgreementTests.makePattern(&generator)], Self.hidden)
-            }
-            let filter = PathFilter(
-                globs: globs, exclude: sets[0], ignores: sets[1], outputs: sets[2],
-                depth: Bool.random(using: &generator) ? nil : Int.random(in: 0...2, using: &generator))
-            for _ in 0..<3 {
-                let path = GlobAgreementTests.makePath(like: generator.pick(patterns), &generator)
-                let refusal = filter.refusal(of: path)
-                // A filter without globs takes nothing, and has none to blame.
-                guard !globs.isEmpty else { continue }
-                #expect((refusal == nil) == (filter.root(taking: path) != nil), "\(filter) and \(path)")
-                guard let refusal else {
-                    taken += 1
-                    continue
-                }
-                reasons[String("\(refusal.reason)".prefix { $0 != "(" }), default: 0] += 1
-            }
-        }
-        #expect(taken > 200)
-        for word in ["outside", "above", "glob", "hidden", "depth", "leftOut"] {
-            #expect(reasons[word, default: 0] > 20, "\(word) came \(reasons[word, default: 0]) times")
-        }
     }
 }

@@ -250,6 +250,22 @@ struct DiskHistoryTests {
         #expect(try jobs() == ["1|running|1||", "2|succeeded|1||"])
     }
 
+    @Test func `a job that stands alone and is retried keeps its turn`() throws {
+        for id in ["1", "2"] {
+            var job = Job(id: JobID(id), rule: "r", event: .sample(.modified, "/in/a"))
+            job.isAlone = true
+            try bench.journal.accept([job], [], now: bench.now)
+        }
+        try bench.again(try #require(try bench.lease(9).first), after: .seconds(900))
+        #expect(try bench.commit() == nil)
+        try bench.request("retry", "1")
+        #expect(try bench.journal.takeRequests(at: bench.now).isEmpty)
+        let jobs = try bench.lease(9)
+        #expect(jobs.map(\.id.description) == ["1"] && jobs.first?.attempt == 1)
+        try bench.end(try #require(jobs.first))
+        #expect(try bench.lease(9).map(\.id.description) == ["2"])
+    }
+
     @Test func `a job that is discarded is gone if it was dead, and skipped if it was pending`() throws {
         _ = try dead("1")
         try bench.accept("2", .created, "/in/b")

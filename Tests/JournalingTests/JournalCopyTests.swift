@@ -1,3 +1,4 @@
+@preconcurrency import Dispatch
 import FileEvents
 import GRDB
 import Glibc
@@ -97,25 +98,31 @@ struct JournalCopyTests {
         #expect(try Self.copy(bench).openJobs().map(\.id.description) == ["A", "B"])
     }
 
+    /// So many commits come while a copy is made, if it takes that long.
+    private static let burst = 20
+
     @Test func `it is whole while somebody writes`() throws {
         let bench = DiskBench()
         let journal = try bench.journal
         let isOver = Atomic(false)
+        let isRead = DispatchSemaphore(value: 0)
         var writer = pthread_t()
         let work = Unmanaged.passRetained(
             Box {
-                var number = 0
-                while !isOver.load(ordering: .relaxed) {
-                    number += 1
-                    let event = FileEvent.sample(.created, PathBytes("/in/\(number)"))
-                    journal.accept([Job(id: JobID("J\(number)"), rule: "r", event: event)], [], now: bench.now)
-                    _ = journal.commit(at: bench.wall)
-                    // Whoever reads must get through in between.
-                    usleep(5_000)
-                    // The log is emptied into the file, and begun anew.
-                    if number % 200 == 0 {
-                        try? journal.look { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+                for round in 0... {
+                    if isOver.load(ordering: .relaxed) { break }
+                    for step in 0..<Self.burst {
+                        let number = round * Self.burst + step
+                        let event = FileEvent.sample(.created, PathBytes("/in/\(number)"))
+                        journal.accept([Job(id: JobID("J\(number)"), rule: "r", event: event)], [], now: bench.now)
+                        _ = journal.commit(at: bench.wall)
+                        // The log is emptied into the file, and begun anew.
+                        if step == round * 7 % Self.burst {
+                            try? journal.look { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+                        }
                     }
+                    // Whoever reads must get through in between: the next burst is for the next copy.
+                    isRead.wait()
                 }
             })
         let code = pthread_create(
@@ -124,6 +131,11 @@ struct JournalCopyTests {
                 Unmanaged<Box>.fromOpaque($0!).takeRetainedValue().run(); return nil
             }, work.toOpaque())
         #expect(code == 0)
+        defer {
+            isOver.store(true, ordering: .relaxed)
+            isRead.signal()
+            pthread_join(writer, nil)
+        }
         var last = 0
         for _ in 0..<20 {
             let copy = try Self.copy(bench)
@@ -131,9 +143,8 @@ struct JournalCopyTests {
             let jobs = copy.openJobs().count
             #expect(jobs >= last)
             last = jobs
+            isRead.signal()
         }
-        isOver.store(true, ordering: .relaxed)
-        pthread_join(writer, nil)
     }
 
     private final class Box: Sendable {

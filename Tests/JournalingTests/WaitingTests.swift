@@ -1,4 +1,5 @@
 import FileEvents
+import Glibc
 import Journaling
 import PluginProtocol
 import Rules
@@ -31,6 +32,44 @@ struct WaitingTests {
         journal.wake(rule: "r", path: nil, now: now)
         #expect(journal.lease(rule: "r", limit: 9, busy: [], now: now).map(\.id) == [JobID("1")])
         #expect(journal.counts.pending == 0 && journal.counts.running == 2)
+    }
+
+    @Test func `a job that waits for itself alone is woken with its rule`() throws {
+        let journal = TestJournal().journal
+        let now = ContinuousClock.now
+        var alone = [Self.job("1", "/a"), Self.job("2", "/a"), Self.job("3", "/b")]
+        for index in alone.indices { alone[index].isAlone = true }
+        journal.accept(alone, [], now: now)
+        for job in journal.lease(rule: "r", limit: 9, busy: [], now: now) {
+            _ = journal.record(job, nil, .early(due: now + .seconds(100), Self.waiting), [])
+        }
+        #expect(journal.lease(rule: "r", limit: 9, busy: [], now: now).isEmpty)
+        journal.wake(rule: "r", path: nil, now: now)
+        #expect(journal.lease(rule: "r", limit: 9, busy: [], now: now).map(\.id) == [JobID("1"), JobID("3")])
+    }
+
+    @Test func `waking a rule costs nothing for the jobs of others`() {
+        /// What it takes to wake a thousand rules without jobs, beside so many jobs that wait.
+        func cost(besides count: Int) -> Duration {
+            let journal = TestJournal().journal
+            let now = ContinuousClock.now
+            journal.accept((0..<count).map { Self.job("\($0)", PathBytes("/\($0)")) }, [], now: now)
+            for job in journal.lease(rule: "r", limit: .max, busy: [], now: now) {
+                _ = journal.record(job, nil, .early(due: now + .seconds(100), Self.waiting), [])
+            }
+            let start = Self.computed
+            for number in 0..<1_000 { journal.wake(rule: "other\(number)", path: nil, now: now) }
+            return Self.computed - start
+        }
+        // Each of them took as long as all jobs, which is some hundred times as much.
+        #expect(cost(besides: 2_000) < (cost(besides: 0) + .milliseconds(1)) * 20)
+    }
+
+    /// How long this thread has computed, whatever else the machine does.
+    private static var computed: Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
     @Test func `what rests for another reason is not woken`() throws {

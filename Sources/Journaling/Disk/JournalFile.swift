@@ -50,7 +50,7 @@ enum JournalFile {
         defer { close(descriptor) }
         guard fstat(descriptor, &status) == 0 else { throw .noAccess(path, errno: errno) }
         var log = stat()
-        let hasLog = PathBytes(path.bytes + Array("-wal".utf8)).withCString { stat($0, &log) } == 0 && log.st_size > 0
+        let hasLog = CompanionFile.log.path(of: path).withCString { stat($0, &log) } == 0 && log.st_size > 0
         if status.st_size == 0 {
             // SQLite would take the file for new, and delete the log.
             if hasLog { throw .damaged(path, "it is empty, but its log '\(path)-wal' is not") }
@@ -150,7 +150,7 @@ enum JournalFile {
         guard path.parent.withCString({ statvfs($0, &status) }) == 0 else { return fewest }
         var room = UInt64(status.f_bavail) * UInt64(status.f_frsize)
         var log = stat()
-        if PathBytes(path.bytes + Array("-wal".utf8)).withCString({ stat($0, &log) }) == 0 {
+        if CompanionFile.log.path(of: path).withCString({ stat($0, &log) }) == 0 {
             room += UInt64(max(0, log.st_size))
         }
         return min(most, max(fewest, room / 8 / 4_096))

@@ -21,7 +21,7 @@ struct JournalImage {
     ///
     /// - Throws: When it can't be read, or is no journal by the look of it.
     init?(of path: PathBytes) throws(JournalError) {
-        let log = PathBytes(path.bytes + Array("-wal".utf8))
+        let log = CompanionFile.log.path(of: path)
         for attempt in 0..<Self.mostTries {
             if attempt > 0 { usleep(10_000) }
             let logBefore = try Self.read(log, at: path, atMost: WriteAheadLog.headerSize) ?? []

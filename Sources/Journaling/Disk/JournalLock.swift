@@ -23,7 +23,7 @@ final class JournalLock: Sendable {
     ///   - isBrief: Whether it will be free again at once, so that others wait for that.
     /// - Throws: When it is taken, or its file can't be written.
     init(of journal: PathBytes, isBrief: Bool = false) throws(JournalError) {
-        let path = Self.path(of: journal)
+        let path = CompanionFile.lock.path(of: journal)
         let descriptor = path.withCString { open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600) }
         guard descriptor >= 0 else { throw .noAccess(path, errno: errno) }
         guard Self.take(descriptor) else {
@@ -66,7 +66,9 @@ final class JournalLock: Sendable {
     ///
     /// A lock that is shared is held for that moment, and whoever comes then waits for it.
     static func holder(of journal: PathBytes) -> Int32? {
-        let descriptor = path(of: journal).withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) }
+        let descriptor = CompanionFile.lock.path(of: journal).withCString {
+            open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        }
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
         guard flock(descriptor, LOCK_SH | LOCK_NB) != 0 else {
@@ -75,8 +77,6 @@ final class JournalLock: Sendable {
         }
         return errno == EWOULDBLOCK ? pid(in: descriptor) ?? 0 : nil
     }
-
-    static func path(of journal: PathBytes) -> PathBytes { PathBytes(journal.bytes + Array("-lock".utf8)) }
 
     /// The number that the holder wrote.
     private static func pid(in descriptor: Int32) -> Int32? {

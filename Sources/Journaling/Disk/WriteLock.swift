@@ -12,7 +12,7 @@ enum WriteLock {
     /// The process that writes, with its name; nil when none is seen, as one of another container is not.
     static func holder(of journal: PathBytes) -> String? {
         var status = stat()
-        guard PathBytes(journal.bytes + "-shm".utf8).withCString({ stat($0, &status) }) == 0 else { return nil }
+        guard CompanionFile.memory.path(of: journal).withCString({ stat($0, &status) }) == 0 else { return nil }
         let inode = "\(status.st_ino)"
         for line in text(of: "/proc/locks").split(separator: "\n") {
             let words = line.split(separator: " ")

@@ -119,14 +119,13 @@ extension JobQueue {
             return true
         }
         guard var job = jobs[id], places[id] != nil else { return false }
-        let sequence = places[id]?.sequence ?? 0
-        remove(job)
-        job.attempt = 0
-        // In a line of its path it keeps its place.
         if job.isAlone {
-            insert(job, due: due, sequence: sequence)
+            jobs[id]?.attempt = 0
+            setDue(job, due)
             changes?.noteOpen(job.id, hasFacts: false)
         } else {
+            remove(job)
+            job.attempt = 0
             enqueue(job, due: due, hasFacts: false)
         }
         return true

@@ -16,14 +16,25 @@ extension JobQueue {
             let id = lanes[rule]?.byPath[path] ?? lines[rule]?[path]?.first
             if let id, let job = jobs[id] { wake(job, now) }
         } else {
-            for job in jobs.values where job.rule == rule { wake(job, now) }
+            // Whatever waits has been tried, so that it stands first in its line, if in one: it rests in the lane.
+            for place in lanes[rule].map({ Array($0.resting.places) }) ?? [] where places[place.job] == place {
+                if let job = jobs[place.job] { wake(job, now) }
+            }
         }
+    }
+
+    /// Sets when a pending job is due; it keeps its place in the line of its path, and the old one in the heap is found
+    /// empty later.
+    mutating func setDue(_ job: Job, _ due: ContinuousClock.Instant) {
+        guard let sequence = places[job.id]?.sequence else { preconditionFailure("a job that is not pending") }
+        let place = JobPlace(due: due, sequence: sequence, job: job.id)
+        places[job.id] = place
+        lanes[job.rule, default: JobLane()].resting.insert(place)
     }
 
     private mutating func wake(_ job: Job, _ now: ContinuousClock.Instant) {
         guard job.waiting != nil, let place = places[job.id], place.due > now else { return }
-        remove(job)
-        insert(job, due: now, sequence: place.sequence)
+        setDue(job, now)
         changes?.noteOpen(job.id, hasFacts: false)
     }
 }

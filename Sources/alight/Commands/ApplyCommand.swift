@@ -80,7 +80,7 @@ struct ApplyCommand: ParsableCommand {
         do throws(JournalError) {
             kept = try OpenJournal.file(at: file)
         } catch {
-            if case .held = error { return try follow(rule, paths, try journal.open()) }
+            if case .held = error { return try follow(rule, paths, try journal.open(isFollowed: true)) }
             Output.error.write("error: \(Display.text(error.description))\n    help: \(error.help)")
             throw Exit(.runtimeError)
         }

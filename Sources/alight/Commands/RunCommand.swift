@@ -73,16 +73,15 @@ struct RunCommand: ParsableCommand {
             // What costs no time is told in its order.
             options.jobs = 1
         }
-        if !once, !noAutoReload {
-            options.watchesBeside = RuleReloading.watches(of: try rules.places(program), program)
-        }
+        let places = once ? [] : try rules.places(program)
+        if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: places, program) }
         let engine = Engine(
             ruleset: loaded.ruleset, options: options, journal: kept.journal,
             perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
             report: { dry?.report($0) ?? reporter.report($0) })
         let stops = StopCount()
-        let reloading = try reloading(engine, program, kept, reporter, dry)
+        let reloading = try reloading(engine, places, program, kept, reporter, dry)
         let isSteerable = Signals.forEach { number in
             if number == SIGUSR1 {
                 engine.rescan()
@@ -127,11 +126,10 @@ struct RunCommand: ParsableCommand {
     ///
     /// - Throws: `Exit` when there is no thread or descriptor for it; it has been said.
     private func reloading(
-        _ engine: Engine, _ program: ProgramSurroundings, _ kept: OpenJournal, _ reporter: Reporter,
-        _ dry: DryRun?
+        _ engine: Engine, _ places: [String], _ program: ProgramSurroundings, _ kept: OpenJournal,
+        _ reporter: Reporter, _ dry: DryRun?
     ) throws -> RuleReloading? {
         if once { return nil }
-        let places = try rules.places(program)
         Terminal.note()
         let reloading: RuleReloading
         do throws(WatchError) {

@@ -1,25 +1,9 @@
 import Globbing
+import TestKit
 import Testing
 
 /// The matcher against a slow and obvious one, over random patterns and paths.
-struct GlobAgreementTests {
-    /// SplitMix64: the same numbers on every run.
-    struct Generator: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ (mixed >> 31)
-        }
-
-        mutating func pick<Element>(_ elements: [Element]) -> Element {
-            elements[Int.random(in: 0..<elements.count, using: &self)]
-        }
-    }
-
+struct GlobAgreementFuzzTests {
     /// Whole and stray bytes of `é` are among them, so that characters are made and cut.
     static let letters: [[UInt8]] = [[0x61], [0x61], [0x62], [0x41], [0x2E], [0x2E], [0xC3, 0xA9], [0xC3], [0xA9]]
     static let pieces: [[UInt8]] = [
@@ -27,7 +11,7 @@ struct GlobAgreementTests {
     ].map { Array($0.utf8) }
     static let parts: [[UInt8]] = ["**", "**", "*", ".a", "a", "{**,b}"].map { Array($0.utf8) }
 
-    static func makePattern(_ generator: inout Generator) -> [UInt8] {
+    static func makePattern(_ generator: inout SeededGenerator) -> [UInt8] {
         var pattern: [UInt8] = Bool.random(using: &generator) ? [0x2F] : []
         for number in 0...Int.random(in: 0...3, using: &generator) {
             if number > 0 { pattern.append(0x2F) }
@@ -43,7 +27,7 @@ struct GlobAgreementTests {
     }
 
     /// A path that owes something to the pattern, since most others match nothing.
-    static func makePath(like pattern: [UInt8], _ generator: inout Generator) -> [UInt8] {
+    static func makePath(like pattern: [UInt8], _ generator: inout SeededGenerator) -> [UInt8] {
         var path: [UInt8] = []
         for byte in generator.pick(ReferenceGlob.expand(pattern)) {
             switch byte {
@@ -68,10 +52,10 @@ struct GlobAgreementTests {
 
     @Test(.timeLimit(.minutes(15)), arguments: [1, 2, 3, 4] as [UInt64])
     func `it agrees with a recursive matcher`(seed: UInt64) throws {
-        var generator = Generator(state: seed)
+        var generator = SeededGenerator(seed: Fuzzing.seed(seed))
         var compared = 0
         var matched = 0
-        while compared < 6_000 {
+        while compared < Fuzzing.rounds(6_000) {
             let pattern = Self.makePattern(&generator)
             let options = Glob.Options(
                 matchesHidden: Int.random(in: 0..<4, using: &generator) == 0,
@@ -98,12 +82,12 @@ struct GlobAgreementTests {
             }
         }
         // A generator that made nothing but mismatches would prove little.
-        #expect(matched > 1_200)
+        #expect(matched > Fuzzing.rounds(1_200))
     }
 
     @Test func `no match lies deeper than the depth`() throws {
-        var generator = Generator(state: 5)
-        for _ in 0..<5_000 {
+        var generator = SeededGenerator(seed: Fuzzing.seed(5))
+        for _ in 0..<Fuzzing.rounds(5_000) {
             let pattern = Self.makePattern(&generator)
             guard let glob = try? Glob(pattern), let depth = glob.depth else { continue }
             let path = Self.makePath(like: pattern, &generator)

@@ -1,0 +1,98 @@
+import FileEvents
+import Glibc
+import JournalFixtures
+import Rules
+import TestKit
+import Testing
+
+/// Commands that look at a journal leave nothing behind.
+struct TracelessTests {
+    /// How an Alight went that left a journal.
+    enum End: CaseIterable {
+        case closed, killed
+        /// As a copy of the file and its log is.
+        case killedWithoutMemory
+    }
+
+    /// Makes the journal `kept/journal.db` of two jobs, as an Alight leaves it.
+    private static func leave(_ tree: borrowing TemporaryTree, _ end: End) {
+        TestFile.makeFolder(tree.path("kept"))
+        let program = JournalFileTests.start(tree, "kept/journal.db", as: "first")
+        JournalFileTests.awaitReady(program)
+        for name in ["a", "b"] { TestFile.write(tree.path("in/\(name)"), "x") }
+        #expect(Deadline.wait { program.lines.count == 2 }, "\(program.error)")
+        if end == .closed {
+            JournalFileTests.stop(program)
+        } else {
+            program.signal(SIGKILL)
+            #expect(program.wait() == 137)
+        }
+        if end == .killedWithoutMemory { unlink(tree.path("kept/journal.db-shm").description) }
+        // A journal at rest has all in one file, one that was cut off has not.
+        #expect(TestFile.exists(tree.path("kept/journal.db-wal")) == (end != .closed))
+    }
+
+    /// All files of the folder, with their content and the times at which it was changed.
+    private static func files(_ folder: PathBytes) -> [[UInt8]: String] {
+        var files: [[UInt8]: String] = [:]
+        for name in TestFile.names(in: folder) {
+            var status = stat()
+            _ = folder.appending(name).withCString { lstat($0, &status) }
+            let content = TestFile.read(folder.appending(name)) ?? []
+            files[name] = "\(status.st_ino) \(status.st_mtim) \(status.st_ctim) \(content.hashValue)"
+        }
+        return files
+    }
+
+    @Test(arguments: End.allCases, [false, true])
+    func `looking at a journal that no Alight has leaves its folder as it was`(_ end: End, isReader: Bool) throws {
+        // Root may write anywhere, and so has to become somebody who may only read.
+        if isReader, geteuid() == 0, ScenarioRunner.ordinaryUserProblem != nil { return }
+        withTempTree { tree in
+            Self.leave(tree, end)
+            let root = tree.root
+            let folder = root.appending("kept")
+            if isReader {
+                #expect(root.withCString { chmod($0, 0o755) } == 0)
+                for name in TestFile.names(in: folder) {
+                    #expect(folder.appending(name).withCString { chmod($0, 0o444) } == 0)
+                }
+                #expect(folder.withCString { chmod($0, 0o555) } == 0)
+            }
+            let words = (isReader && geteuid() == 0 ? ScenarioRunner.asOrdinaryUser : []) + [Places.alight.description]
+            func run(_ arguments: [String], status: Int32 = 0) -> RunningProgram {
+                let program = RunningProgram(
+                    "/usr/bin/env", words + arguments + ["--journal", "kept/journal.db"], in: root,
+                    environment: JournalCommand.environment, output: root.appending("run"))
+                #expect(program.wait() == status, "\(arguments) \(program.error)")
+                return program
+            }
+            let before = Self.files(folder)
+            let jobs = run(["jobs", "--state", "succeeded"])
+            #expect(jobs.lines.count == 2, "\(jobs.error)")
+            let id = jobs.output.prefix { $0 != "\t" }
+            #expect(run(["jobs", "--json", "--rule", "notes"]).lines.count == 2)
+            #expect(run(["show", String(id)]).output.contains("notes"))
+            #expect(run(["explain", "in", "in/a", "in/b", "--rules", "rules.yaml"]).output.contains(id))
+            #expect(run(["run", "--dry-run", "--once", "rules.yaml"], status: 4).error.contains("dry run"))
+            #expect(Self.files(folder) == before)
+        }
+    }
+
+    @Test func `what is asked for jobs of a journal at rest leaves it at rest`() throws {
+        try withTempTree { (tree) throws in
+            let folder = tree.path("kept")
+            let job = SampleJob(0, .dead, "/srv/a")
+            let file = try JournalFile(folder.appending("journal.db"))
+            try file.add([job])
+            try file.close()
+            let (status, output, error) = JournalCommand.run(tree, ["retry", job.id], journal: "kept/journal.db")
+            #expect(status == 0, "\(error)")
+            #expect(output.contains("will be tried again"))
+            #expect(
+                TestFile.names(in: folder).map { String(decoding: $0, as: UTF8.self) } == [
+                    "journal.db", "journal.db-lock",
+                ])
+        }
+    }
+}
