@@ -34,6 +34,7 @@ extension JobQueue {
         }
         for (id, (job, _)) in aside where job.rule == old { aside[id]?.0.rule = new }
         lanes[old] = nil
+        if let known = refusals.removeValue(forKey: old) { refusals[new, default: [:]].merge(known) { $1 } }
         renameRunning(old, to: new)
     }
 
