@@ -13,6 +13,7 @@ extension Dispatcher {
         guard let first = result.parts.first?.job.id else { preconditionFailure("an attempt at no job") }
         let rule = result.rule
         lanes.end(first)
+        noteEnd(ofSet: first, result)
         let wasRestarted = restarts.removeValue(forKey: first)?.isRaised ?? false
         var returned: [Job] = []
         var reports: [AttemptReport] = []
