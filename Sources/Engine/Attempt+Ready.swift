@@ -32,9 +32,17 @@ extension Attempt {
         if outcome.process?.status == 75 {
             return .waiting(Waiting(.command, "'ready' says: \(outcome.message)"), pause: pause)
         }
-        if !outcome.isInterrupted { outcome.message = "'ready': \(outcome.message)" }
+        if outcome.isInterrupted {
+            // Nothing has begun, so that the next attempt has to ask again.
+            return .waiting(Waiting(.command, "'ready' was stopped"), pause: .zero)
+        }
+        outcome.message = (job.hasBegunBefore ? "'ready', asked again: " : Self.readyPrefix) + outcome.message
+        outcome.code = Outcome.readyCode
         return .outcome(outcome)
     }
+
+    /// How messages begin of what the command has said before any action has begun.
+    fileprivate static let readyPrefix = "'ready': "
 
     /// Lets the files of a set wait for the one of them that is not as it was.
     func keepSetTogether(_ parts: inout [Part]) {
@@ -49,6 +57,11 @@ extension Attempt {
 }
 
 extension Job {
-    /// Whether an attempt before this one has begun with it.
-    var hasBegunBefore: Bool { attempt > 1 || isInterrupted || !steps.isEmpty }
+    /// Whether an action has begun with it in an attempt before this one.
+    ///
+    /// What `ready` has refused counts as an attempt, and nothing has begun in it.
+    var hasBegunBefore: Bool {
+        if isInterrupted || !steps.isEmpty { return true }
+        return attempt > 1 && previous?.message?.hasPrefix(Attempt.readyPrefix) != true
+    }
 }

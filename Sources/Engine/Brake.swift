@@ -45,6 +45,14 @@ package struct Brake {
         return true
     }
 
+    /// Forgets the last time that was noted of a path, when nothing came of it.
+    package mutating func takeBack(rule: String, path: PathBytes) { _ = recent[Key(rule: rule, path: path)]?.popLast() }
+
+    /// Lets paths rest that belong to one that was told of once too often.
+    package mutating func rest(rule: String, paths: [PathBytes], at now: ContinuousClock.Instant) {
+        for path in paths { resting[rule, default: [:]][path] = now + Self.period }
+    }
+
     /// The paths of the rule that rest.
     package mutating func paths(of rule: String, at now: ContinuousClock.Instant) -> Set<PathBytes> {
         guard let held = resting[rule]?.filter({ $0.value > now }), !held.isEmpty else {

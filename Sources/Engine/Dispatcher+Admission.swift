@@ -100,12 +100,41 @@ extension Dispatcher {
                 _ = journal.record(job, nil, .early(due: now + Brake.period), [])
                 return false
             }
-            let message =
-                "not run: the rule has run for this path \(limit) times within a minute, as rules do that start "
-                + "themselves or each other; when that is mended, 'alight retry' runs it"
-            bury(job, rule, Outcome(.failed, message, code: "loop"))
+            bury(job, rule, Self.fed("path", limit))
             return false
         }
+    }
+
+    /// Takes out all jobs of a set for which a rule has been run too often of late; none is left then.
+    ///
+    /// A set is run and rests as one. What an action has begun with only rests.
+    mutating func stopFeeding(
+        set jobs: [Job], named name: PathBytes, _ rule: Rule, at now: ContinuousClock.Instant
+    ) -> [Job] {
+        // Another attempt at the same events is no sign of a rule that feeds itself.
+        guard let first = jobs.first(where: { $0.attempt == 1 && $0.previous == nil }) else { return jobs }
+        guard brake.note(rule: rule.name, path: name, at: now) else {
+            countedSets[jobs[0].id] = name
+            return jobs
+        }
+        report(.braked(rule: rule.name, path: first.event.path, limit: Brake.limit, pause: Brake.period))
+        brake.rest(rule: rule.name, paths: jobs.map(\.event.path), at: now)
+        for job in jobs {
+            if job.hasBegunBefore {
+                _ = journal.record(job, nil, .early(due: now + Brake.period), [])
+            } else {
+                bury(job, rule, Self.fed("set", Brake.limit))
+            }
+        }
+        return []
+    }
+
+    /// How a job ends that was one too many.
+    private static func fed(_ what: String, _ limit: Int) -> Outcome {
+        let message =
+            "not run: the rule has run for this \(what) \(limit) times within a minute, as rules do that start "
+            + "themselves or each other; when that is mended, 'alight retry' runs it"
+        return Outcome(.failed, message, code: "loop")
     }
 
     /// How often beyond its attempts a job may be cut off.

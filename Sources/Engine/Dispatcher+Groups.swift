@@ -7,12 +7,10 @@ import Settling
 // Files that are handled together when all of them are there.
 //
 // Each file of a set has a job of its own, as in a batch. What belongs to a set is
-// found on the disk each time, and what of it has settled in the ledger, so nothing
-// of a set has to be remembered.
+// found on the disk each time, what of it has settled in the ledger, and what `ready`
+// has refused in the journal, so nothing of a set has to be remembered.
 extension Dispatcher {
-    /// After so long an incomplete set is worth a warning.
-    private static var patience: Duration { .seconds(600) }
-    /// How often it is looked at then; whatever belongs to it wakes it by itself.
+    /// How often a set is looked at that stays incomplete; whatever belongs to it wakes it by itself.
     private static var rest: Duration { .seconds(3_600) }
 
     /// Leases a job and all that belong to it, if the set is complete; false when no job is due.
@@ -24,7 +22,7 @@ extension Dispatcher {
         guard !due.isEmpty else { return false }
         guard let job = putBackCooling(endCutOff(due, rule), at: now).first else { return true }
         let path = job.event.path
-        let members = self.members(of: path, rule, group)
+        let members = self.members(of: job, rule, group)
         guard job.event.origin != .manual, members.contains(where: { $0.path == path }) else {
             prepare([job], rule, at: now)
             return true
@@ -39,11 +37,15 @@ extension Dispatcher {
             accept(others, with: job, rule, at: now)
         }
         var jobs = journal.lease(rule: rule.name, paths: others.map(\.path), busy: busy, now: now)
-        if !job.hasBegunBefore, jobs.count < others.count {
-            let missing = others.first { other in !jobs.contains { $0.event.path == other.path } }
-            let waiting = Waiting(.group, "it waits for '\(missing?.path ?? path)', which is being worked on or rests")
+        let leased = Set(jobs.map(\.event.path))
+        if !job.hasBegunBefore, let missing = others.first(where: { !leased.contains($0.path) })?.path {
+            let waiting = Waiting(.group, "it waits for '\(missing)', which is being worked on or rests")
+            // One that rests takes the others along when it is due.
+            let pause =
+                busy.contains(missing)
+                ? .seconds(2) : rule.retry.pause(whileNotReady: .seconds(2), age: DiskProbe.now().since(job.event.time))
             for job in [job] + jobs {
-                _ = journal.record(job, nil, .early(due: now + .seconds(2), waiting), [])
+                _ = journal.record(job, nil, .early(due: now + pause, waiting), [])
                 passedOver.insert(job.event.path)
             }
             return true
@@ -60,39 +62,32 @@ extension Dispatcher {
         let order = group.sorted(jobs.map(\.event.path))
         jobs.sort { order.firstIndex(of: $0.event.path) ?? 0 < order.firstIndex(of: $1.event.path) ?? 0 }
         toldSets.remove(name(of: path, group))
-        prepare(jobs, rule, at: now)
+        let fed = stopFeeding(set: jobs, named: name(of: path, group), rule, at: now)
+        if !fed.isEmpty { prepare(fed, rule, at: now) }
         return true
+    }
+
+    /// Lets a set that was only looked at, and put back as a whole, not count as one that was run.
+    mutating func noteEnd(ofSet first: JobID, _ result: Attempt.Result) {
+        guard let name = countedSets.removeValue(forKey: first), !result.parts.contains(where: \.hasBegun) else {
+            return
+        }
+        brake.takeBack(rule: result.rule.name, path: name)
     }
 
     /// One name for all files of a set.
     private func name(of path: PathBytes, _ group: Grouping) -> PathBytes { path.parent.appending(group.key(of: path)) }
 
-    /// What is there of the files that belong to a path, with itself.
-    private mutating func members(
-        of path: PathBytes, _ rule: Rule, _ group: Grouping
-    ) -> [(path: PathBytes, snapshot: Snapshot)] {
-        let folder = path.parent
-        let key = group.key(of: path)
-        if listings[folder] == nil { listings[folder] = DiskProbe.names(in: folder) }
-        return (listings[folder] ?? []).compactMap { name in
-            let path = folder.appending(name.bytes)
-            guard group.mayBelong(name, to: key), group.key(of: path) == key, rule.root(taking: path) != nil,
-                case .present(let snapshot) = DiskProbe.look(at: path), rule.types.contains(snapshot.type)
-            else { return nil }
-            return (path, snapshot)
-        }
-    }
-
     /// Why a set can't be handled yet, and when to look at it again.
     private mutating func obstacle(
-        to members: [(path: PathBytes, snapshot: Snapshot)], of job: Job, _ rule: Rule, _ group: Grouping
+        to members: [SetMember], of job: Job, _ rule: Rule, _ group: Grouping
     ) -> (Waiting, pause: Duration)? {
         let age = DiskProbe.now().since(job.event.time)
         let missing = group.missing(in: members.map(\.path))
         guard missing.isEmpty else {
             let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
             let waiting = Waiting(.group, "its set lacks \(kinds)")
-            guard age >= Self.patience else { return (waiting, Self.patience - age) }
+            guard age >= patience else { return (waiting, patience - age) }
             if toldSets.insert(name(of: job.event.path, group)).inserted {
                 report(.incomplete(rule: rule.name, path: job.event.path, missing: missing, for: age))
             }
@@ -104,21 +99,21 @@ extension Dispatcher {
             let pause = rule.retry.pause(whileNotReady: .seconds(1), age: age)
             return (Waiting(.group, "it waits for '\(member.path)' to settle"), pause)
         }
-        return nil
+        return refusal(of: members.filter { $0.path != job.event.path }, rule).map { member, refusal in
+            let message = "it waits for '\(member.path)', which has been refused: \(refusal.message)"
+            return (Waiting(.group, message), rule.retry.pause(whileNotReady: .seconds(1), age: age))
+        }
     }
 
     /// Makes jobs of those files of a set that nothing has happened to since it was handled last.
     private func accept(
-        _ others: [(path: PathBytes, snapshot: Snapshot)], with job: Job, _ rule: Rule, at now: ContinuousClock.Instant
+        _ others: [SetMember], with job: Job, _ rule: Rule, at now: ContinuousClock.Instant
     ) {
         let kind = job.event.kind == .moved ? .created : job.event.kind
-        let jobs = others.compactMap { path, snapshot -> Job? in
-            guard !journal.hasPending(view: rule.name, path: path), let root = rule.root(taking: path) else {
-                return nil
-            }
-            let event = FileEvent(
-                kind: kind, path: path, root: root, snapshot: snapshot, origin: job.event.origin,
-                time: DiskProbe.now())
+        let jobs = others.compactMap { member -> Job? in
+            guard !journal.hasPending(view: rule.name, path: member.path) else { return nil }
+            var event = member.event(DiskProbe.now(), origin: job.event.origin)
+            event.kind = kind
             return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
         }
         if !jobs.isEmpty { journal.accept(jobs, [], now: now) }

@@ -4,6 +4,7 @@ import Journaling
 import Logging
 import Reconciling
 import Rules
+import Settling
 
 /// The last stage: leases jobs from the journal, runs their actions on the pool, records what came of them.
 ///
@@ -40,6 +41,10 @@ struct Dispatcher: ~Copyable {
     /// In one turn: the files of sets that can't be handled, and the names in folders that were listed.
     var passedOver: Set<PathBytes> = []
     var listings: [PathBytes: [PathBytes]] = [:]
+    /// Of rules whose `ready` is another since they were loaded: jobs older than this were refused by the former one.
+    var pardons: [String: JobID] = [:]
+    /// How long a set may be incomplete before it is worth a warning.
+    let patience: Duration
     /// The rules whose attempts have failed of late.
     var breakers: [String: Breaker] = [:]
     /// Whether somebody watches, so that what becomes of a file is told in its time.
@@ -47,6 +52,8 @@ struct Dispatcher: ~Copyable {
     /// Whether a rule whose attempts all fail is slowed down until one succeeds.
     private let isPatient: Bool
     var brake = Brake()
+    /// The sets that run, as the brake has counted them, by the first job of each.
+    var countedSets: [JobID: PathBytes] = [:]
     /// What ends the attempts of rules that restart, by the first job of each.
     var restarts: [JobID: StopSignal] = [:]
     /// Attempts whose leases are not committed yet.
@@ -57,7 +64,7 @@ struct Dispatcher: ~Copyable {
     /// Patient, it slows a rule down whose attempts all fail, until one succeeds.
     init(
         ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, isPatient: Bool,
-        clock: LocalClock = .system,
+        clock: LocalClock = .system, patience: Duration = .seconds(600),
         perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger, report: @escaping (EngineReport) -> Void
     ) {
         self.ruleset = ruleset
@@ -65,6 +72,7 @@ struct Dispatcher: ~Copyable {
         self.mailbox = mailbox
         self.isPatient = isPatient
         self.clock = clock
+        self.patience = patience
         self.perform = perform
         self.stop = stop
         self.log = log
@@ -82,11 +90,13 @@ struct Dispatcher: ~Copyable {
     /// down any more. And what jobs wait for may be another thing now, so that all of
     /// them are looked at again.
     mutating func change(to ruleset: Ruleset, at now: ContinuousClock.Instant) {
+        let old = self.ruleset
         self.ruleset = ruleset
         let names = ruleset.formerNames
         lanes.rename(names)
         brake.rename(names)
         changes = changes.renamed(names)
+        pardons = pardons.renamed(names)
         waiters = waiters.mapValues { waiters in
             Set(waiters.map { Waiter(rule: names[$0.rule] ?? $0.rule, path: $0.path) })
         }
@@ -97,6 +107,9 @@ struct Dispatcher: ~Copyable {
         lanes.priorities = ruleset.priorities
         openings = [:]
         breakers = [:]
+        for rule in ruleset.rules where rule.ready != old.rule(named: rule.name)?.ready {
+            pardons[rule.name] = JobID(now: DiskProbe.now())
+        }
         for rule in ruleset.rules { journal.wake(rule: rule.name, path: nil, now: now) }
     }
 

@@ -32,6 +32,8 @@ package final class Engine: Sendable {
         package var isDry = false
         /// What local time is.
         package var clock = LocalClock.system
+        /// How long a set of files may be incomplete before a warning tells of it.
+        package var patience = Duration.seconds(600)
 
         package init(jobs: Int, isOnce: Bool = false, ignored: [PathBytes] = []) {
             self.jobs = jobs
@@ -134,7 +136,8 @@ package final class Engine: Sendable {
         noteMounts(of: ruleset, keeping: away)
         var dispatcher = Dispatcher(
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
-            clock: options.clock, perform: perform, stop: stopSignal, log: log, report: report)
+            clock: options.clock, patience: options.patience, perform: perform, stop: stopSignal, log: log,
+            report: report)
         var state = RunState(ignored: options.ignored, reselected: reselected)
         var now = ContinuousClock.now
         var late: [Hint] = []

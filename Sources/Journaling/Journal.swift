@@ -87,6 +87,11 @@ package protocol Journal: Ledger, Sendable {
     /// Makes jobs due that wait, be it only one path's.
     func wake(rule: String, path: PathBytes?, now: ContinuousClock.Instant)
 
+    /// The job of a path that `ready` has refused for good, for the content that the path has; nil when there is none.
+    ///
+    /// It is known as long as the job is, also to later runs. A job that is to be tried again is no such job any more.
+    func refusal(rule: String, path: PathBytes, snapshot: Snapshot) -> Refusal?
+
     /// How many pending jobs wait for something that need not come soon.
     var held: Int { get }
 

@@ -101,6 +101,9 @@ package enum JournalSchema {
             name TEXT PRIMARY KEY,
             value INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
+        """,
         """
+        CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
+        """,
     ]
 }

@@ -115,6 +115,10 @@ package final class MemoryJournal: Journal {
         queue.withLock { $0.wake(rule: rule, path: path, now: now) }
     }
 
+    package func refusal(rule: String, path: PathBytes, snapshot: Snapshot) -> Refusal? {
+        queue.withLock { $0.refusal(rule, path, snapshot) }
+    }
+
     package var held: Int { queue.withLock { $0.held } }
 
     package func record(

@@ -27,6 +27,9 @@ package struct Outcome: Sendable, Hashable {
     /// Whether nobody has said that the failure may pass: an unknown exit status, a death by signal, a time-out.
     package var isUncertain = false
 
+    /// The code of what `ready` has refused.
+    package static let readyCode = "ready"
+
     package init(
         _ ending: Ending, _ message: String = "", code: String? = nil, retryAfter: Duration? = nil,
         outputs: [PathBytes] = [], values: [String: JSONValue] = [:]

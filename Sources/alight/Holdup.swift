@@ -14,11 +14,13 @@ struct Holdup {
     var until: Timestamp?
 
     /// What there is in the way of a rule and an event, in the order in which it is looked for.
-    static func all(_ rule: Rule, _ event: FileEvent, _ record: PathRecord, now: Timestamp) -> [Holdup] {
+    static func all(
+        _ rule: Rule, _ event: FileEvent, _ record: PathRecord, among ruleset: Ruleset, now: Timestamp
+    ) -> [Holdup] {
         let isOfFile = event.kind != .deleted && !event.kind.isRaw
         let found = [
             window(rule, now), busy(rule, record), cooldown(rule, record, now),
-            isOfFile ? readiness(rule, event, now) : nil, isOfFile ? group(rule, event) : nil,
+            isOfFile ? readiness(rule, event, now) : nil, isOfFile ? group(rule, event, ruleset) : nil,
         ]
         return found.compactMap(\.self)
     }
@@ -59,9 +61,9 @@ struct Holdup {
             until: found.pause.map { now.advanced(by: $0) })
     }
 
-    private static func group(_ rule: Rule, _ event: FileEvent) -> Holdup? {
+    private static func group(_ rule: Rule, _ event: FileEvent, _ ruleset: Ruleset) -> Holdup? {
         guard let group = rule.group else { return nil }
-        let missing = group.missing(in: rule.members(with: event.path) + [event.path])
+        let missing = group.missing(in: rule.members(with: event.path, among: ruleset) + [event.path])
         guard !missing.isEmpty else { return nil }
         let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
         return Holdup(cause: Waiting.Cause.group.rawValue, message: "its set lacks \(kinds)")
@@ -70,14 +72,24 @@ struct Holdup {
 
 extension Rule {
     /// What is there of the files that are handled together with a path, which is among them only if it is there.
-    func members(with path: PathBytes) -> [PathBytes] {
+    ///
+    /// What the conditions leave is none of them, nor what an earlier rule with `stop` takes.
+    func members(with path: PathBytes, among ruleset: Ruleset) -> [PathBytes] {
         guard let group else { return [] }
+        let look = { (path: PathBytes) in ConditionFacts.Content(lookingAt: path) }
         let key = group.key(of: path)
         let members = DiskProbe.names(in: path.parent).map { path.parent.appending($0.bytes) }.filter { member in
             guard group.mayBelong(PathBytes(member.lastComponent), to: key), group.key(of: member) == key,
-                root(taking: member) != nil, case .present(let snapshot) = DiskProbe.look(at: member)
+                let root = root(taking: member), case .present(let snapshot) = DiskProbe.look(at: member),
+                types.contains(snapshot.type)
             else { return false }
-            return types.contains(snapshot.type)
+            if member == path { return true }
+            let event = FileEvent(
+                kind: .created, path: member, root: root, snapshot: snapshot, origin: .scan, time: DiskProbe.now())
+            var answer = admits(event)
+            if answer == .needsContent { answer = admits(event, content: look(member)) }
+            guard answer == .holds, let index = ruleset.index(of: name) else { return false }
+            return ruleset.stopper(of: event, to: index, looking: look) == nil
         }
         return group.sorted(members)
     }

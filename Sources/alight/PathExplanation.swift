@@ -149,16 +149,19 @@ extension PathExplanation.OfRule {
             explanation.verdict = .left(.stopped(by: stopper.name))
             return
         }
-        holdups = Holdup.all(rule, event, record, now: now)
-        plan(rule, event, surroundings.runner, now)
+        holdups = Holdup.all(rule, event, record, among: surroundings.ruleset, now: now)
+        plan(rule, event, surroundings, now)
     }
 
-    private mutating func plan(_ rule: Rule, _ event: FileEvent, _ runner: ActionRunner, _ now: Timestamp) {
+    private mutating func plan(
+        _ rule: Rule, _ event: FileEvent, _ surroundings: PathExplanation.Surroundings, _ now: Timestamp
+    ) {
+        let runner = surroundings.runner
         var job = Job(
             id: record.open.last?.id ?? JobID(now: now), rule: rule.name, event: event, mask: rule.events)
         job.attempt = (record.open.last?.attempt ?? 0) + 1
         var jobs = [job]
-        for member in rule.members(with: event.path) where member != event.path {
+        for member in rule.members(with: event.path, among: surroundings.ruleset) where member != event.path {
             guard case .present(let snapshot) = DiskProbe.look(at: member) else { continue }
             var other = job
             other.id = JobID(now: now)

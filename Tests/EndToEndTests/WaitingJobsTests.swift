@@ -68,6 +68,48 @@ struct WaitingJobsTests {
         #expect(status == 0)
     }
 
+    @Test func `a group that waits for what was refused says so, and alight retry goes on with it`() {
+        let root = Self.makeFolder(
+            """
+            rules:
+              - name: films
+                path: in/*
+                settle: 0
+                where: { size: "> 1" }
+                group: ${stem}
+                require: [mkv, nfo]
+                retry: false
+                ready: { command: [sh, -c, 'echo "no $0" >&2; test "$0" = a.mkv -o -e good', "${name}"] }
+                directory: .
+                action: log
+            """)
+        defer { TestFile.removeTree(root) }
+        let program = RunningProgram(
+            Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: root, environment: ["TZ": "UTC"],
+            output: root.appending("alight"))
+        let isReady = Deadline.wait { program.error.contains("ready: watching") }
+        #expect(isReady)
+        TestFile.write(root.appending("in/a.nfo"), "x")
+        TestFile.write(root.appending("in/a.mkv"), "xx")
+        func says(_ text: String) -> Bool { Deadline.wait { Self.ask(["jobs"], in: root).output.contains(text) } }
+        #expect(says("its set lacks 'nfo'"))
+        let explained = Self.ask(["explain", "--rules", "rules.yaml", "in/a.mkv"], in: root).output
+        #expect(explained.contains("its set lacks 'nfo'"))
+        TestFile.write(root.appending("in/a.nfo"), "xx")
+        #expect(says("it waits for '\(root)/in/a.nfo', which has been refused: 'ready': no a.nfo"))
+        TestFile.write(root.appending("good"), "")
+        let retried = Self.ask(["retry", "--all"], in: root)
+        #expect(retried.status == 0)
+        let areDone = Deadline.wait {
+            let lines = Self.ask(["jobs"], in: root).output.split(separator: "\n")
+            return lines.count == 2 && lines.allSatisfy { $0.contains("\tsucceeded\t") }
+        }
+        #expect(areDone)
+        program.signal(SIGTERM)
+        let status = program.wait()
+        #expect(status == 0)
+    }
+
     @Test func `alight explain says which rule keeps a path from another`() {
         let root = Self.makeFolder(
             """

@@ -49,6 +49,25 @@ struct BrakeTests {
         #expect(!isTrippedAgain)
     }
 
+    @Test func `what is taken back does not count, and what belongs to a path rests with it`() {
+        var brake = Brake()
+        let now = ContinuousClock.now
+        brake.takeBack(rule: "r", path: "/a")
+        for _ in 0..<200 {
+            let isTripped = brake.note(rule: "r", path: "/a", at: now)
+            #expect(!isTripped)
+            brake.takeBack(rule: "r", path: "/a")
+        }
+        for _ in 0..<60 { _ = brake.note(rule: "r", path: "/a", at: now) }
+        let isTripped = brake.note(rule: "r", path: "/a", at: now)
+        #expect(isTripped)
+        brake.rest(rule: "r", paths: ["/a.x", "/a.y"], at: now)
+        var held = brake.paths(of: "r", at: now + .seconds(59))
+        #expect(held == ["/a", "/a.x", "/a.y"])
+        held = brake.paths(of: "r", at: now + .seconds(60))
+        #expect(held.isEmpty)
+    }
+
     @Test func `many paths that are told once each are not kept for ever`() {
         var brake = Brake()
         var now = ContinuousClock.now

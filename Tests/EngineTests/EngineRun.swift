@@ -64,12 +64,13 @@ final class EngineRun: Sendable {
     /// Starts an engine whose actions take several events at once.
     init(
         _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
-        clock: LocalClock = .system,
+        clock: LocalClock = .system, patience: Duration = .seconds(600),
         batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
     ) {
         self.journal = journal
         var options = Engine.Options(jobs: jobs, isOnce: isOnce)
         options.clock = clock
+        options.patience = patience
         let engine = Engine(
             ruleset: Ruleset(rules), options: options, journal: journal,
             perform: { [self] action, invocations in

@@ -181,6 +181,60 @@ struct DiskRecoveryTests {
         #expect(try bench.rows("SELECT hex(path) FROM ledger").isEmpty)
     }
 
+    @Test func `what a job waits for is known to the next run, in which it is due at once and can be woken`() throws {
+        let waiting = Waiting(.window, "its window opens at 22:00")
+        try bench.accept("1")
+        try bench.accept("2", .created, "/in/b")
+        let failed = try #require(try bench.lease().first)
+        try bench.again(failed, after: .zero)
+        for job in try bench.lease(9) {
+            _ = try bench.journal.record(job, nil, .early(due: bench.now + .seconds(7_200), waiting), [])
+        }
+        #expect(try bench.commit() == nil)
+        bench.kill()
+        #expect(try bench.journal.held == 2)
+        #expect(try bench.rows("SELECT DISTINCT code, message FROM jobs") == ["window|its window opens at 22:00"])
+        // Whether it still waits for that is decided anew.
+        let jobs = try bench.lease(9)
+        #expect(jobs.map(\.attempt).sorted() == [1, 2])
+        #expect(jobs.allSatisfy { $0.waiting == nil })
+        for job in jobs {
+            _ = try bench.journal.record(job, nil, .early(due: bench.now + .seconds(7_200), waiting), [])
+        }
+        #expect(try bench.lease(9).isEmpty)
+        #expect(try bench.commit() == nil)
+        try bench.journal.wake(rule: "r", path: nil, now: bench.now)
+        #expect(try bench.lease(9).count == 2)
+        #expect(try bench.commit() == nil)
+        #expect(try bench.rows("SELECT DISTINCT state, code FROM jobs") == ["running|"])
+    }
+
+    @Test func `what 'ready' has refused is known to later runs until it is tried again or discarded`() throws {
+        func isRefused(_ path: PathBytes) throws -> Bool {
+            try bench.journal.refusal(rule: "r", path: path, snapshot: .sample()) != nil
+        }
+        for (id, path) in [("1", "/in/a"), ("2", "/in/b"), ("3", "/in/c")] as [(String, PathBytes)] {
+            try bench.accept(id, .created, path)
+        }
+        for job in try bench.lease(9) { try bench.end(job, .dead, Outcome(.failed, "no", code: "ready")) }
+        #expect(try bench.commit() == nil)
+        bench.kill()
+        #expect(try isRefused("/in/a") && isRefused("/in/b") && isRefused("/in/c"))
+        try bench.request("retry", "1")
+        try bench.request("discard", "2")
+        _ = try bench.journal.takeRequests(at: bench.now)
+        // Before that is kept, and after.
+        for _ in 0..<2 {
+            #expect(try !isRefused("/in/a") && !isRefused("/in/b") && isRefused("/in/c"))
+            #expect(try bench.commit() == nil)
+        }
+        let job = try #require(try bench.lease(9).first)
+        #expect(job.id == JobID("1"))
+        try bench.end(job)
+        #expect(try bench.commit() == nil)
+        #expect(try !isRefused("/in/a"))
+    }
+
     @Test func `a clean stop is noted, and a kill is not`() throws {
         try bench.accept("1")
         try bench.close()

@@ -39,7 +39,7 @@ struct QueryPlanTests {
             "INSERT INTO jobs", "UPDATE jobs", "DELETE FROM jobs", "INSERT OR REPLACE INTO attempts",
             "DELETE FROM attempts",
             "FROM ledger WHERE rule = ? AND path = ?", "INDEXED BY ledger_by_identity", "INSERT INTO ledger",
-            "DELETE FROM ledger", "ORDER BY ended",
+            "DELETE FROM ledger", "ORDER BY ended", "code = 'ready'",
         ] {
             #expect(plans.contains { $0.0.contains(word) }, "no statement with '\(word)'")
         }

@@ -95,6 +95,30 @@ struct WaitingTests {
         #expect(journal.lease(rule: "r", limit: 9, busy: [], now: now).map(\.event.path) == ["/b", "/d"])
     }
 
+    @Test func `what 'ready' has refused is known for the content that it had`() throws {
+        let owner = TestJournal()
+        defer { withExtendedLifetime(owner) {} }
+        let journal = owner.journal
+        let now = ContinuousClock.now
+        let codes = ["/a": "ready", "/b": "other", "/c": "ready"]
+        journal.accept(["/a", "/b", "/c"].map { Self.job("\($0)", $0) }, [], now: now)
+        for job in journal.lease(rule: "r", limit: 9, busy: [], now: now) {
+            let state: JobState = job.event.path == "/c" ? .skipped : .dead
+            let outcome = Outcome(.failed, "no", code: codes[job.event.path.description])
+            _ = journal.record(job, nil, .ended(state, outcome), [])
+        }
+        for _ in 0..<2 {
+            let same = Snapshot.sample()
+            let refusal = journal.refusal(rule: "r", path: "/a", snapshot: same)
+            #expect(refusal?.message == "no" && refusal?.id == JobID("/a"))
+            #expect(journal.refusal(rule: "r", path: "/c", snapshot: same) != nil)
+            #expect(journal.refusal(rule: "r", path: "/b", snapshot: same) == nil)
+            #expect(journal.refusal(rule: "s", path: "/a", snapshot: same) == nil)
+            #expect(journal.refusal(rule: "r", path: "/a", snapshot: .sample(size: 99)) == nil)
+            #expect(journal.commit(at: .early) == nil)
+        }
+    }
+
     @Test func `a newer event of the path is merged into the job that waits`() throws {
         let journal = TestJournal().journal
         let now = ContinuousClock.now

@@ -194,6 +194,10 @@ package final class DiskJournal: Journal {
         guarded.withLock { $0.state?.queue.wake(rule: rule, path: path, now: now) }
     }
 
+    package func refusal(rule: String, path: PathBytes, snapshot: Snapshot) -> Refusal? {
+        guarded.withLock { $0.state?.refusal(rule, path, snapshot) }
+    }
+
     package var held: Int { guarded.withLock { $0.state?.queue.held ?? 0 } }
 
     package func record(

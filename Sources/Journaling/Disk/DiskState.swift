@@ -125,10 +125,12 @@ struct DiskState {
         }
         for row in rows where row.state == .pending {
             if row.job.isInterrupted { cutOff.append(row.job.id) }
-            // Nothing but a failed attempt makes a job wait for long, and the clock may have been set back since.
+            // Nothing but a failed attempt makes a job rest for long: the clock may have been set back since, and what
+            // others wait for may be there by now.
             let isNew = row.job.attempt == 0 && row.job.previous == nil
+            let isDue = isNew || row.job.waiting != nil
             let due = row.due.map { clocks.instant(of: $0) } ?? clocks.instant
-            queue.insert(row.job, due: isNew ? min(due, clocks.instant) : due, sequence: row.position)
+            queue.insert(row.job, due: isDue ? min(due, clocks.instant) : due, sequence: row.position)
         }
         for row in rows where row.state == .running {
             interrupted += 1
@@ -145,6 +147,20 @@ struct DiskState {
     /// Looks at the file by the journal's own connection.
     func look<Result>(_ body: (Database) throws -> Result) rethrows -> Result {
         try access(body)
+    }
+
+    /// What `ready` has refused for good of a path, with the content that it has.
+    mutating func refusal(_ rule: String, _ path: PathBytes, _ snapshot: Snapshot) -> Refusal? {
+        if let refusal = queue.refusal(rule, path, snapshot) { return refusal }
+        do {
+            return try jobs.refusals(rule: rule, path: path).first { job in
+                // What has become of it since the last commit counts, not its row.
+                job.snapshot.hasSameContent(as: snapshot) && queue.changes?.jobs[job.id] == nil
+            }
+        } catch {
+            note(error, isReading: true)
+            return nil
+        }
     }
 
     // MARK: Committing
@@ -202,6 +218,8 @@ struct DiskState {
             }
         }
         queue.changes = JobChanges()
+        // From now on the file tells of them.
+        queue.refusals = [:]
         queue.files.noteCommitted()
         queue.files.devices = [:]
         rules.noteCommitted()

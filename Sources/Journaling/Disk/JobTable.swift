@@ -24,9 +24,10 @@ final class JobTable {
     private let open: SQLStatement
     private let byID: SQLStatement
     private let bury: SQLStatement
+    private let refused: SQLStatement
 
     private static let columns =
-        "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps, is_alone"
+        "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps, is_alone, message, code"
 
     init(_ database: Database) throws {
         upsert = try SQLStatement(
@@ -62,6 +63,11 @@ final class JobTable {
         open = try SQLStatement(
             "SELECT \(Self.columns) FROM jobs WHERE state IN ('pending', 'running')", in: database)
         byID = try SQLStatement("SELECT \(Self.columns) FROM jobs WHERE id = ?", in: database)
+        refused = try SQLStatement(
+            """
+            SELECT id, facts, message FROM jobs
+            WHERE rule = ? AND path = ? AND code = 'ready' AND state IN ('dead', 'skipped') ORDER BY id DESC
+            """, in: database)
         bury = try SQLStatement(
             """
             UPDATE jobs SET state = 'dead', is_interrupted = 0, due = NULL, ended = ?2, message = ?3, code = ?4
@@ -107,6 +113,20 @@ final class JobTable {
         } ?? false
     }
 
+    /// What `ready` has refused for good of the path, each as it was then, the newest first.
+    func refusals(rule: String, path: PathBytes) throws -> [Refusal] {
+        var refusals: [Refusal] = []
+        try refused.each {
+            $0.bind(rule)
+            $0.bind(blob: path.bytes)
+        } _: { row in
+            guard let event = row.utf8(1).flatMap(JSONParser.value(of:)).flatMap(FileEvent.init) else { return }
+            let message = row.optionalText(2) ?? ""
+            refusals.append(Refusal(id: JobID(row.text(0)), snapshot: event.snapshot, message: message))
+        }
+        return refusals
+    }
+
     private static func row(_ row: SQLStatement) throws -> Row {
         guard let event = row.utf8(2).flatMap(JSONParser.value(of:)).flatMap(FileEvent.init),
             let state = JobState(rawValue: row.text(4))
@@ -123,6 +143,9 @@ final class JobTable {
                 throw UnreadableRow(table: "jobs")
             }
             job.steps = steps
+        }
+        if state == .pending, let cause = row.optionalText(13).flatMap(Waiting.Cause.init) {
+            job.waiting = Waiting(cause, row.optionalText(12) ?? "")
         }
         return Row(
             job: job, state: state, position: UInt64(bitPattern: row.integer(7)), due: row.optionalInteger(8))

@@ -30,6 +30,7 @@ extension JobQueue {
         let pending = pendingJobs(of: old)
         for (_, job) in pending { remove(job) }
         lanes[old] = nil
+        if let known = refusals.removeValue(forKey: old) { refusals[new, default: [:]].merge(known) { $1 } }
         renameRunning(old, to: new)
         for (place, var job) in pending {
             job.rule = new

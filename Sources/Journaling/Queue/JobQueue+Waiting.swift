@@ -32,6 +32,22 @@ extension JobQueue {
         lanes[job.rule, default: JobLane()].resting.insert(place)
     }
 
+    /// The job that `ready` has refused for good, if the path has the same content.
+    func refusal(_ rule: String, _ path: PathBytes, _ snapshot: Snapshot) -> Refusal? {
+        refusals[rule]?[path].flatMap { $0.snapshot.hasSameContent(as: snapshot) ? $0 : nil }
+    }
+
+    /// Notes how a job has ended, if `ready` was asked.
+    mutating func noteRefusal(_ job: Job, _ state: JobState, _ outcome: Outcome) {
+        let path = job.event.path
+        if state != .succeeded, outcome.code == Outcome.readyCode {
+            refusals[job.rule, default: [:]][path] = Refusal(
+                id: job.id, snapshot: job.event.snapshot, message: outcome.message)
+        } else if !refusals.isEmpty {
+            refusals[job.rule]?[path] = nil
+        }
+    }
+
     private mutating func wake(_ job: Job, _ now: ContinuousClock.Instant) {
         guard job.waiting != nil, let place = places[job.id], place.due > now else { return }
         setDue(job, now)

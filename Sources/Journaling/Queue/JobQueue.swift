@@ -22,6 +22,8 @@ struct JobQueue<Files: KnownFiles> {
     var lines: [String: [PathBytes: [JobID]]] = [:]
     /// The rules that run; nil while nobody has said.
     var inForce: Set<String>?
+    /// The last jobs that `ready` has refused for good, by rule and path, as far as no file tells of them.
+    var refusals: [String: [PathBytes: Refusal]] = [:]
     /// Pending jobs of rules that do not run.
     var aside: [JobID: (Job, JobPlace)] = [:]
     /// The rules and paths of running jobs.
@@ -126,6 +128,7 @@ struct JobQueue<Files: KnownFiles> {
         switch disposition {
         case .ended(let state, let outcome):
             if state == .succeeded { noteHandled(job) }
+            noteRefusal(job, state, outcome)
             count(state)
             noteEnd(job, state, outcome.message, outcome.code, hasFacts: hasFacts)
         case .returned(let now):

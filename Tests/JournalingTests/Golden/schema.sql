@@ -84,3 +84,4 @@ CREATE TABLE facts (
     name TEXT PRIMARY KEY,
     value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
