@@ -101,9 +101,8 @@ let package = Package(
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing", "Handling",
-                "Journaling",
-                logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
+                argumentParser, "ContentTypes", "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing",
+                "Handling", "Journaling", logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),
 

@@ -44,6 +44,9 @@ package enum ContentType {
         return MagicCookies.shared.type(of: descriptor)
     }
 
+    /// Works out which database is read; to be called before there are other threads.
+    package static func prepare() { _ = MagicCookies.database }
+
     /// What libmagic calls a file without a byte.
     package static let empty = "inode/x-empty"
 }
@@ -68,6 +71,19 @@ private final class MagicCookies: Sendable {
     /// As much of a file as is read at once: the library's own default in most of its versions.
     private static let mostBytes = 1 << 20
 
+    /// The database that libmagic was built to read, which is the same for everybody.
+    ///
+    /// Left to itself it would read the file that `MAGIC` names, or `~/.magic`, and rules would depend on
+    /// who runs them. It says where its own is only while there is no such variable.
+    static let database: String? = {
+        let name = "MAGIC"
+        let chosen = getenv(name).map { String(cString: $0) }
+        if chosen != nil { unsetenv(name) }
+        defer { if let chosen { setenv(name, chosen, 1) } }
+        // Anything but 0, which is for loading, leaves out the home folder.
+        return magic_getpath(nil, 1).map { String(cString: $0) }
+    }()
+
     func type(of descriptor: Int32) -> ContentType.Finding {
         let cookie: Cookie
         switch idle.withLock({ $0.popLast() }).map(Opening.opened) ?? Self.open() {
@@ -90,7 +106,7 @@ private final class MagicCookies: Sendable {
     private static func open() -> Opening {
         let flags = MAGIC_MIME_TYPE | MAGIC_ERROR | MAGIC_NO_CHECK_COMPRESS | MAGIC_NO_CHECK_ELF
         guard let handle = magic_open(flags) else { return .failed("libmagic can't be opened") }
-        guard magic_load(handle, nil) == 0 else {
+        guard magic_load(handle, database) == 0 else {
             let reason = magic_error(handle).map { String(cString: $0) } ?? "it gives no reason"
             magic_close(handle)
             return .failed("libmagic has no database: \(reason)")

@@ -45,7 +45,7 @@ package struct PathSet: Sendable {
     ///
     /// - Returns: Nil when it takes nothing, or when that is too much work to find out.
     package func meeting(_ filter: PathFilter) -> Meeting? {
-        guard let meeting = PathSetSearch(self, filter).run() else { return nil }
+        guard case .meeting(let meeting) = PathSetSearch(self, filter).run() else { return nil }
         // The built-in ignores are many and say little: what is found is looked up in them instead of searched for.
         for root in filter.roots {
             guard let relative = PathFilter.relative(meeting.path, to: root) else { continue }
@@ -53,6 +53,9 @@ package struct PathSet: Sendable {
         }
         return meeting
     }
+
+    /// Whether the filter certainly takes nothing of the set, the built-in ignores not counted.
+    package func isMissed(by filter: PathFilter) -> Bool { PathSetSearch(self, filter).run() == .nothing }
 }
 
 /// Characters, as ranges of the values of `GlobCharacter`.

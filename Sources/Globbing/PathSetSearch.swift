@@ -117,8 +117,16 @@ struct PathSetSearch {
         var wanted: Int
     }
 
-    /// Searches, shortest paths first; nil when nothing of the set is taken, or when it takes too long.
-    func run() -> PathSet.Meeting? {
+    /// What a search comes to.
+    enum Finding: Equatable {
+        case nothing
+        case meeting(PathSet.Meeting)
+        /// It took too long.
+        case unknown
+    }
+
+    /// Searches, shortest paths first.
+    func run() -> Finding {
         var sets: [[Int]] = [wanted.closure([wantedStart])]
         var numbers: [[Int]: Int] = [sets[0]: 0]
         var steps: [[Int?]] = [Array(repeating: nil, count: kinds.count)]
@@ -138,7 +146,7 @@ struct PathSetSearch {
         var isWhole = true
         var index = 0
         while index < places.count {
-            guard index < Self.mostSteps else { return nil }
+            guard index < Self.mostSteps else { return .unknown }
             let place = places[index]
             if place.set == setEnd {
                 if let glob = glob(taking: sets[place.wanted]) {
@@ -173,15 +181,16 @@ struct PathSetSearch {
             }
             index += 1
         }
-        guard let found else { return nil }
+        guard let found else { return .nothing }
         var characters: [UInt32] = []
         var at = found.index
         while at >= 0 {
             if origins[at].from >= 0 { characters.append(origins[at].character) }
             at = origins[at].from
         }
-        return PathSet.Meeting(
-            path: characters.reversed().flatMap(Self.bytes), glob: filter.globs[found.glob], isWhole: isWhole)
+        return .meeting(
+            PathSet.Meeting(
+                path: characters.reversed().flatMap(Self.bytes), glob: filter.globs[found.glob], isWhole: isWhole))
     }
 
     /// The glob that takes a path which ends in all of these states.

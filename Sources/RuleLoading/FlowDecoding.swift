@@ -1,5 +1,11 @@
 import Rules
 
+/// A kind of files in `require`, and where it stands.
+struct RequiredKind {
+    var kind: Grouping.Kind
+    var mark: Range<Int>
+}
+
 /// The keys that say when actions run, in which order, and together with what; nil for those that are not given.
 struct FlowSettings {
     var tags: [String]?
@@ -9,7 +15,7 @@ struct FlowSettings {
 
     var ready: Switched<Readiness>?
     var group: Template?
-    var required: [Grouping.Kind]?
+    var required: [RequiredKind]?
     var environment: [EnvironmentVariable]?
     var directory: Template?
     var isCaseSensitive: Bool?
@@ -43,7 +49,7 @@ struct FlowSettings {
         rule.isLast = stop ?? false
         rule.window = window?.value
         rule.ready = ready?.value
-        if let group, let required { rule.group = Grouping(key: group, required: required) }
+        if let group, let required { rule.group = Grouping(key: group, required: required.map(\.kind)) }
         rule.environment = environment ?? []
         rule.directory = directory
     }

@@ -17,8 +17,15 @@ struct LoopCheck {
     }
 
     private let rules: [DecodedRule]
+    /// Which rules are worth an exact look, which takes long: of a thousand rules each would be compared with each.
+    private let index: PathSetIndex
 
-    init(_ rules: [DecodedRule]) { self.rules = rules.filter { $0.isEnabled && !$0.allowsLoop } }
+    init(_ rules: [DecodedRule]) {
+        self.rules = rules.filter { $0.isEnabled && !$0.allowsLoop }
+        // Without a rule that says where it writes nothing is asked.
+        let isNeeded = self.rules.contains { !$0.destinations.isEmpty }
+        index = PathSetIndex(isNeeded ? self.rules.map(\.rule.filter) : [])
+    }
 
     /// Adds a diagnostic for each loop, at a destination in it.
     func run() {
@@ -29,11 +36,16 @@ struct LoopCheck {
         for (index, found) in links.sorted(by: { $0.key < $1.key }) {
             for link in found where link.to == index { tellSelf(index, link) }
         }
+        let certain = links.mapValues { $0.filter(\.isCertain) }
         var told: Set<Set<Int>> = []
         for index in sources {
-            guard let chain = shortestChain(from: index, links), told.insert(Set([index] + chain.map(\.to))).inserted
-            else { continue }
-            tell(index, chain)
+            // A way that is certain is an error, however short another one is that may be gone.
+            for ways in [certain, links] {
+                guard let chain = shortestChain(from: index, ways),
+                    told.insert(Set([index] + chain.map(\.to))).inserted
+                else { continue }
+                tell(index, chain)
+            }
         }
     }
 
@@ -44,7 +56,7 @@ struct LoopCheck {
         let rule = rules[source].rule
         for destination in rules[source].destinations {
             guard let paths = destination.paths(for: rule.globs) else { continue }
-            for target in rules.indices {
+            for target in index.candidates(for: paths) {
                 let other = rules[target].rule
                 if source == target, rule.ownWrites == .ignore || (destination.isInput && destination.isBuiltIn) {
                     continue
@@ -82,15 +94,25 @@ struct LoopCheck {
 
     /// The shortest way over other rules back to this one.
     private func shortestChain(from start: Int, _ links: [Int: [Link]]) -> [Link]? {
-        var ways: [(at: Int, chain: [Link])] = [(start, [])]
+        var steps: [(link: Link, before: Int?)] = []
         var known: Set<Int> = [start]
-        var next = 0
-        while next < ways.count {
-            let (at, chain) = ways[next]
+        func chain(to step: Int?) -> [Link] {
+            var chain: [Link] = []
+            var at = step
+            while let step = at {
+                chain.append(steps[step].link)
+                at = steps[step].before
+            }
+            return chain.reversed()
+        }
+        var next = -1
+        while next < steps.count {
+            let before = next < 0 ? nil : next
+            let at = before.map { steps[$0].link.to } ?? start
             next += 1
             for link in links[at] ?? [] where link.to != at {
-                if link.to == start { return chain + [link] }
-                if known.insert(link.to).inserted { ways.append((link.to, chain + [link])) }
+                if link.to == start { return chain(to: before) + [link] }
+                if known.insert(link.to).inserted { steps.append((link, before)) }
             }
         }
         return nil

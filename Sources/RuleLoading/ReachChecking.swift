@@ -82,6 +82,31 @@ extension RuleDecoder {
         )
     }
 
+    // MARK: - Groups
+
+    /// Warns of a kind that a group needs and the rule never takes, so that no group is ever complete.
+    func checkKinds(_ flow: FlowSettings, patterns: [PathPattern], filter: PathFilter) {
+        guard flow.group != nil, !patterns.isEmpty else { return }
+        let paths = patterns.map { quoted($0.node.text ?? $0.glob.description) }
+        let shown = paths.prefix(3).joined(separator: " or ") + (paths.count > 3 ? " …" : "")
+        for required in flow.required ?? [] {
+            let kind = required.kind
+            let files = PathSet([.anything, .literal([.slash]), .name(of: [kind.glob])])
+            if files.isMissed(by: filter) {
+                problems.warning(
+                    "no group can be complete: \(shown) takes no file of the kind \(quoted(kind.text))",
+                    at: required.mark,
+                    help: "add a glob for such files to 'path', or remove \(quoted(kind.text)) from 'require'")
+            } else if let samples = PathSample.samples(of: kind.glob), samples.allSatisfy({ filter.ignores.covers($0) })
+            {
+                problems.warning(
+                    "no group can be complete: the built-in ignores leave out every file of the kind \(quoted(kind.text))",
+                    at: required.mark,
+                    help: "write 'ignore_defaults: false', or remove \(quoted(kind.text)) from 'require'")
+            }
+        }
+    }
+
     // MARK: - Patterns of the wrong kind
 
     /// Warns of a regular expression where a glob is read, as which it is right, too.

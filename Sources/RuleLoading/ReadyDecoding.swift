@@ -64,7 +64,7 @@ extension RuleDecoder {
     }
 
     /// Extensions, or globs for names.
-    func required(_ entry: YAMLNode.Entry) -> [Grouping.Kind]? {
+    func required(_ entry: YAMLNode.Entry) -> [RequiredKind]? {
         elements(entry, noun: "mkv, nfo")?.compactMap { node in
             guard let text = text(node, name: "a kind in 'require'", at: mark(node)) else { return nil }
             let isGlob = text.utf8.contains { "*?[{".utf8.contains($0) }
@@ -78,7 +78,8 @@ extension RuleDecoder {
             let pattern = isGlob ? Array(text.utf8) : Array("*.".utf8) + Glob.escaped(Array(word.utf8))
             do throws(GlobError) {
                 let glob = try Glob(pattern, options: Glob.Options(matchesHidden: true))
-                return Grouping.Kind(text: isGlob ? text : String(word), glob: glob)
+                return RequiredKind(
+                    kind: Grouping.Kind(text: isGlob ? text : String(word), glob: glob), mark: mark(node))
             } catch {
                 problems.error(error.message, at: mark(node, offset: error.offset, length: 1), help: error.help)
                 return nil

@@ -139,6 +139,7 @@ struct RuleDecoder {
             ignores: settings.ignoreDefaults ?? true ? DefaultIgnores.globs : GlobSet([]),
             outputs: GlobSet(settings.outputs ?? []), depth: settings.depth, isTree: settings.tree ?? false)
         for pattern in patterns ?? [] { checkReach(of: pattern, filter: filter, types: types, settings: settings) }
+        checkKinds(settings.flow, patterns: patterns ?? [], filter: filter)
         guard problems.errorCount == errorsBefore, !hasFault(node), patterns != nil, let steps else { return nil }
         var rule = Rule(
             name: name, place: place, folder: folder, summary: summary,

@@ -46,7 +46,7 @@ package struct RuleLoader: Sendable {
     /// Of a folder the `*.yaml` and `*.yml` files in it are read, sorted by name,
     /// not those of its sub-folders and not hidden ones. A file that is named
     /// twice is read once.
-    package func load(_ paths: [String]) -> LoadedRules {
+    package func load(_ paths: [PathBytes]) -> LoadedRules {
         var loaded = LoadedRules()
         var rules: [DecodedRule] = []
         // What is wrong with a file may show only when all others are read.
@@ -131,9 +131,9 @@ package struct RuleLoader: Sendable {
     }
 
     /// The rules files that a path stands for.
-    private func files(_ path: String) -> [Found] {
+    private func files(_ named: PathBytes) -> [Found] {
+        let path = named.description
         guard !path.isEmpty else { return [.problem(.error, "''", "an empty path names no file", help: nil)] }
-        let named = PathBytes(path)
         let folder = surroundings.currentFolder
         let absolute = (named.bytes.first == .slash ? named : folder.appending(named.bytes)).normalized
         switch FileReading.kind(of: absolute) {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import ContentTypes
 import Glibc
 
 /// The program: subcommands, and how their errors become exit codes.
@@ -34,6 +35,7 @@ struct AlightCommand: ParsableCommand {
 
     static func main() {
         Signals.prepare()
+        ContentType.prepare()
         do {
             var command = try parseAsRoot()
             try command.run()

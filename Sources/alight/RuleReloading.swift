@@ -13,7 +13,7 @@ import Synchronization
 final class RuleReloading: Sendable {
     private let wake: Wake
     /// Where the rules are, as at the start.
-    private let places: [String]
+    private let places: [PathBytes]
     /// Only rules with one of these tags are run; all when there are none.
     private let tags: Set<String>
     private let program: ProgramSurroundings
@@ -34,7 +34,7 @@ final class RuleReloading: Sendable {
     ///   - take: Called on the thread with rules that are in order.
     /// - Throws: When there is no descriptor to be had.
     init(
-        _ places: [String], tags: Set<String>, _ program: ProgramSurroundings, _ reporter: Reporter,
+        _ places: [PathBytes], tags: Set<String>, _ program: ProgramSurroundings, _ reporter: Reporter,
         take: @escaping @Sendable (LoadedRules) -> Void
     ) throws(WatchError) {
         wake = try Wake()
@@ -85,7 +85,7 @@ final class RuleReloading: Sendable {
     }
 
     /// How many watches that takes: one for each folder on the way.
-    static func watches(of places: [String], _ program: ProgramSurroundings) -> Int {
+    static func watches(of places: [PathBytes], _ program: ProgramSurroundings) -> Int {
         var folders: Set<PathBytes> = []
         for path in paths(of: places, program) {
             var folder = isFolder(path) ? path : path.parent
@@ -95,10 +95,10 @@ final class RuleReloading: Sendable {
     }
 
     /// Where the rules are, by the names that were given, and where links among those lead.
-    private static func paths(of places: [String], _ program: ProgramSurroundings) -> [PathBytes] {
+    private static func paths(of places: [PathBytes], _ program: ProgramSurroundings) -> [PathBytes] {
         let folder = program.loading.currentFolder
         return places.flatMap { place in
-            let path = (place.hasPrefix("/") ? PathBytes(place) : folder.appending(PathBytes(place).bytes)).normalized
+            let path = (place.bytes.first == .slash ? place : folder.appending(place.bytes)).normalized
             return Set([path, DiskProbe.resolve(path) ?? path])
         }
     }

@@ -290,4 +290,28 @@ struct CommandTests {
             in: tree.root, output: tree.path("probe"))
         return probe.wait() == 0
     }
+
+    @Test(arguments: [
+        #"check "$name""#, #"check "$name/""#, #"explain x --rules "$name""#, #"explain x --rules="$name""#,
+        #"run --once --journal :memory: "$name""#,
+    ])
+    func `rules may have a name that is not UTF-8`(_ command: String) {
+        withTempTree { tree in
+            let isFolder = command.contains("/")
+            let name = PathBytes(Array("caf".utf8) + [0xE9] + Array(isFolder ? "".utf8 : ".yaml".utf8))
+            let place = tree.root.appending(name.bytes)
+            if isFolder { TestFile.makeFolder(place) }
+            TestFile.write(
+                isFolder ? place.appending("r.yaml") : place, "rules: [{ name: r, path: in/x, action: log }]\n")
+            TestFile.makeFolder(tree.path("in"))
+            let suffix = isFolder ? "" : ".yaml"
+            let program = RunningProgram(
+                "/bin/sh",
+                ["-c", #"name=$(printf 'caf\351')\#(suffix); exec "$0" \#(command)"#, Places.alight.description],
+                in: tree.root, output: tree.path("run"))
+            let status = program.wait()
+            #expect(status == 0 || status == 4, "\(program.output)\(program.error)")
+            #expect(!program.error.contains("error"), "\(program.error)")
+        }
+    }
 }

@@ -200,4 +200,23 @@ struct ExplainCommandTests {
             #expect(shown == String(recording))
         }
     }
+
+    @Test func `what a file holds is said by the system's database alone`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.write(tree.path("in/a"), "%PDF-1.4\n")
+            let magic = "0 string %PDF own words\n!:mime application/x-own\n"
+            TestFile.write(tree.path("own"), magic)
+            TestFile.write(tree.path(".magic"), magic)
+            TestFile.write(
+                tree.path("rules.yaml"),
+                "rules: [{ name: r, path: in/*, where: { mime: application/pdf }, action: log }]\n")
+            for environment in [[:], ["MAGIC": tree.path("own").description]] {
+                let program = RunningProgram(
+                    Places.alight, ["explain", "--rules", "rules.yaml", "in/a"], in: tree.root,
+                    environment: environment, output: tree.path("run"))
+                #expect(program.wait() == 0, "\(program.output)\(program.error)")
+            }
+        }
+    }
 }

@@ -80,7 +80,8 @@ struct RetryCommandTests {
 
     private static let choices: [([String], [Int])] = [
         (["retry", "--all"], [0, 1, 6]), (["retry", "--rule", "letters"], [1]), (["discard", "--all"], [0, 1, 6]),
-        (["discard", "--rule", "scans"], [0, 6]), (["retry", jobs[1].id, jobs[1].id], [1]),
+        (["discard", "--rule", "scans"], [0, 6]), (["retry", "--all", "--rule", "letters"], [1]),
+        (["discard", "--rule", "scans", "--all"], [0, 6]), (["retry", jobs[1].id, jobs[1].id], [1]),
         (["retry", jobs[2].id], [2]),
     ]
 
@@ -151,8 +152,9 @@ struct RetryCommandTests {
     private static let mistakes: [([String], String)] = [
         (["retry"], "name jobs by their ids, or write 'alight retry --all' or '--rule NAME'"),
         (["discard"], "name jobs by their ids, or write 'alight discard --all' or '--rule NAME'"),
-        (["retry", "--all", jobs[0].id], "can't be used together"),
-        (["retry", "--all", "--rule", "scans"], "can't be used together"), (["retry", "01K"], "'01K' is no id"),
+        (["retry", "--all", jobs[0].id], "ids can't stand beside '--all'"),
+        (["discard", "--rule", "scans", jobs[0].id], "ids can't stand beside '--rule'"),
+        (["retry", "01K"], "'01K' is no id"),
     ]
 
     @Test(arguments: mistakes)

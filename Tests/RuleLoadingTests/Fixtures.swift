@@ -72,6 +72,11 @@ func makeLoader(in folder: PathBytes, maximumFileSize: Int = 4 << 20) -> RuleLoa
             maximumFileSize: maximumFileSize))
 }
 
+extension RuleLoader {
+    /// Loads files and folders that are named by text.
+    func load(_ paths: [String]) -> LoadedRules { load(paths.map { PathBytes($0) }) }
+}
+
 /// The rules of a text, loaded from a file of its own.
 func load(_ text: String) -> LoadedRules { load(Array(text.utf8)) }
 

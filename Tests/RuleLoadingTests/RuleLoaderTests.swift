@@ -63,7 +63,7 @@ struct RuleLoaderTests {
     }
 
     @Test func `nothing loads of nothing`() {
-        let loaded = makeLoader(in: "/").load([])
+        let loaded = makeLoader(in: "/").load([String]())
         #expect(loaded.diagnostics.isEmpty)
         #expect(loaded.ruleset.rules.isEmpty)
     }

@@ -8,7 +8,7 @@ struct ChosenJobs: ParsableArguments {
     @Argument(help: ArgumentHelp("Ids of jobs, or the beginnings of them.", valueName: "id"))
     var ids: [String] = []
 
-    @Flag(help: "All dead letters.")
+    @Flag(help: "All dead letters; with --rule, those of that rule.")
     var all = false
 
     @Option(help: ArgumentHelp("All dead letters of this rule.", valueName: "name"))
@@ -31,11 +31,14 @@ struct ChosenJobs: ParsableArguments {
     ///
     /// - Throws: `ValidationError` when no jobs are named, or in more than one way.
     func check(_ command: String) throws {
-        switch (ids.isEmpty ? 0 : 1) + (all ? 1 : 0) + (rule == nil ? 0 : 1) {
-        case 0: throw ValidationError("name jobs by their ids, or write 'alight \(command) --all' or '--rule NAME'")
-        case 1: try JobName.validate(ids)
-        default: throw ValidationError("ids, '--all' and '--rule' can't be used together")
+        let isByKind = all || rule != nil
+        guard isByKind || !ids.isEmpty else {
+            throw ValidationError("name jobs by their ids, or write 'alight \(command) --all' or '--rule NAME'")
         }
+        guard !isByKind || ids.isEmpty else {
+            throw ValidationError("ids can't stand beside '\(all ? "--all" : "--rule")'; leave out one of them")
+        }
+        try JobName.validate(ids)
     }
 
     /// Asks for each of the jobs, and says so, or why not.

@@ -121,6 +121,12 @@ enum RawArguments {
             guard let argument = CommandLine.unsafeArgv[index] else { continue }
             let path = PathBytes(UnsafeRawBufferPointer(start: argument, count: strlen(argument)))
             raw[PathBytes(path.description), default: []].append(path)
+            // `--option=PATH` is one argument.
+            guard path.bytes.starts(with: "--".utf8), let equals = path.bytes.firstIndex(of: UInt8(ascii: "=")) else {
+                continue
+            }
+            let value = PathBytes(path.bytes[(equals + 1)...])
+            raw[PathBytes(value.description), default: []].append(value)
         }
         return arguments.map { argument in
             let repaired = PathBytes(argument)

@@ -36,7 +36,7 @@ struct RulesOptions: ParsableArguments {
     /// The rules that were named, or those in the first default place that exists.
     ///
     /// - Throws: `Exit` when nothing was named and no default place exists; it has been said.
-    func places(_ program: ProgramSurroundings) throws -> [String] { try program.places(rules) }
+    func places(_ program: ProgramSurroundings) throws -> [PathBytes] { try program.places(rules) }
 }
 
 /// Rules for a command whose arguments are something else.
@@ -59,10 +59,12 @@ extension ProgramSurroundings {
     /// The rules that were named, or those in the first default place that exists.
     ///
     /// - Throws: `Exit` when nothing was named and no default place exists; it has been said.
-    fileprivate func places(_ named: [String]) throws -> [String] {
-        if !named.isEmpty { return named }
+    fileprivate func places(_ named: [String]) throws -> [PathBytes] {
+        if !named.isEmpty { return RawArguments.paths(named) }
         let candidates = defaultRules
-        for candidate in candidates where FileManager.default.fileExists(atPath: candidate) { return [candidate] }
+        for candidate in candidates where FileManager.default.fileExists(atPath: candidate) {
+            return [PathBytes(candidate)]
+        }
         Output.error.write(
             """
             error: there are no rules
