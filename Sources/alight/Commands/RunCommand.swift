@@ -126,7 +126,7 @@ struct RunCommand: ParsableCommand {
     ///
     /// - Throws: `Exit` when there is no thread or descriptor for it; it has been said.
     private func reloading(
-        _ engine: Engine, _ places: [String], _ program: ProgramSurroundings, _ kept: OpenJournal,
+        _ engine: Engine, _ places: [PathBytes], _ program: ProgramSurroundings, _ kept: OpenJournal,
         _ reporter: Reporter, _ dry: DryRun?
     ) throws -> RuleReloading? {
         if once { return nil }
