@@ -42,6 +42,11 @@ public struct PathBytes: Hashable, Sendable {
     /// The path of an entry of this folder, the name given as text.
     public func appending(_ name: String) -> PathBytes { appending(Array(name.utf8)) }
 
+    /// The path that is meant in this folder: an absolute one is itself.
+    public func resolving(_ path: some Collection<UInt8>) -> PathBytes {
+        path.first == .slash ? PathBytes(Array(path)) : appending(path)
+    }
+
     /// Whether this path is the folder itself or something below it.
     public func isInside(_ folder: PathBytes) -> Bool {
         guard bytes.starts(with: folder.bytes) else { return false }

@@ -25,6 +25,6 @@ extension Rule {
             selection: FileSelection(filter: filter, types: types, condition: condition), facts: facts,
             timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count), steps: job.steps,
             environment: environment.map { ($0.name, $0.value.expanded(with: facts)) },
-            directory: directory.map { folder.appending($0.expanded(with: facts)).normalized }, stop: stop, log: log)
+            directory: directory.map { folder.resolving($0.expanded(with: facts)).normalized }, stop: stop, log: log)
     }
 }

@@ -39,14 +39,14 @@ struct Destination {
         // The literal beginning, made absolute and without `..`; behind a placeholder that can't be done.
         switch first {
         case .literal(let bytes):
-            let path = bytes.first == .slash ? PathBytes(bytes) : folder.appending(bytes)
+            let path = folder.resolving(bytes)
             var head = path.normalized.bytes
             if bytes.last == .slash, head != [.slash] { head.append(.slash) }
             if bytes.last != .slash, pieces.count > 1, let slash = bytes.lastIndex(of: .slash) ?? bytes.indices.first {
                 // A name that goes on behind the literal is no name of its own yet: `a/..${name}` is no parent.
                 let cut = bytes[slash] == .slash ? slash + 1 : slash
                 let start = bytes[..<cut]
-                let base = start.first == .slash ? PathBytes(start) : start.isEmpty ? folder : folder.appending(start)
+                let base = start.isEmpty ? folder : folder.resolving(start)
                 head = base.normalized.bytes
                 if head != [.slash] { head.append(.slash) }
                 head += bytes[cut...]

@@ -42,7 +42,7 @@ enum ProgramSearch {
             }
             return .failure(.notInFolders(folders))
         }
-        let path = (name.first == .slash ? PathBytes(name) : folder.appending(name)).normalized
+        let path = folder.resolving(name).normalized
         return check(path).map { .failure($0) } ?? .success(path)
     }
 

@@ -135,7 +135,7 @@ package struct RuleLoader: Sendable {
         let path = named.description
         guard !path.isEmpty else { return [.problem(.error, "''", "an empty path names no file", help: nil)] }
         let folder = surroundings.currentFolder
-        let absolute = (named.bytes.first == .slash ? named : folder.appending(named.bytes)).normalized
+        let absolute = folder.resolving(named.bytes).normalized
         switch FileReading.kind(of: absolute) {
         case .folder:
             return filesInFolder(absolute, shown: path)

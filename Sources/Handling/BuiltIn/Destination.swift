@@ -61,7 +61,7 @@ struct Destination {
     init(_ invocation: Invocation) throws(FileFault) {
         let to = invocation.parameters["to"]?.bytes ?? []
         guard !to.isEmpty, !to.contains(0) else { throw FileFault(EINVAL, "'to' is empty") }
-        var path = to.first == .slash ? PathBytes(to) : invocation.folder.appending(to)
+        var path = invocation.folder.resolving(to)
         if to.last == .slash { path = path.appending(invocation.job.event.path.lastComponent) }
         self.path = path.normalized
         let word = invocation.parameters["on_conflict"]?.bytes.map { String(decoding: $0, as: UTF8.self) }

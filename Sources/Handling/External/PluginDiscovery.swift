@@ -51,7 +51,7 @@ package final class PluginDiscovery: Sendable {
     /// - Returns: The plugin, or why what is there can't be used.
     package func find(_ name: String, from folder: PathBytes) -> Result<Plugin, HandlerProblem>? {
         if name.contains("/") {
-            let path = (name.hasPrefix("/") ? PathBytes(name) : folder.appending(name)).normalized
+            let path = folder.resolving(name.utf8).normalized
             return kind(of: path).map { _ in usable(path, name: nil) }
         }
         guard !name.isEmpty, !name.hasPrefix(".") else { return nil }

@@ -112,7 +112,7 @@ struct ResponseReader {
                 remarks.append("an element of 'outputs' is dropped: it is neither a path nor {\"base64\": …}")
                 continue
             }
-            let path = bytes.first == .slash ? PathBytes(bytes) : folder.appending(bytes)
+            let path = folder.resolving(bytes)
             outputs.append(PluginPath(bytes: path.normalized.bytes))
         }
         return outputs
