@@ -101,6 +101,7 @@ package enum JournalSchema {
             name TEXT PRIMARY KEY,
             value INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
-        """
+        """,
+        "ALTER TABLE ledger ADD COLUMN is_withheld INTEGER NOT NULL DEFAULT 0;",
     ]
 }
