@@ -310,16 +310,14 @@ package final class Engine: Sendable {
     ) {
         guard !turn.isEmpty else { return }
         let ruleset = dispatcher.ruleset
+        var withholding = Withholding(ruleset)
         let jobs = dispatcher.admit(
             turn.events.compactMap { view, event in
                 let rule = ruleset.rules[view]
-                guard
-                    let event = ruleset.told(event, to: view, looking: { ConditionFacts.Content(lookingAt: $0) }),
-                    rule.lets(event, log: log)
-                else { return nil }
+                guard let event = withholding.told(event, to: view), rule.lets(event, log: log) else { return nil }
                 return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
             })
-        journal.accept(jobs, turn.entries, now: now)
+        journal.accept(jobs, withholding.noting(in: turn.entries), now: now)
         dispatcher.wakeChanged(jobs, at: now)
         dispatcher.note(jobs, at: now)
     }

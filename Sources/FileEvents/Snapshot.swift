@@ -56,6 +56,13 @@ public struct Snapshot: Hashable, Sendable, Codable {
     public var digest: [UInt8]?
     /// How many bytes of the file have been delivered to a rule that follows it; nil when none does.
     public var delivered: UInt64?
+    /// Whether another rule had the file to itself, so that this one was told nothing of it.
+    package var isWithheld = false
+
+    /// All but what is known of a rule alone.
+    private enum CodingKeys: String, CodingKey {
+        case identity, type, size, modified, changed, born, mode, uid, gid, links, mount, extended, digest, delivered
+    }
 
     public init(
         identity: FileIdentity, type: FileType, size: UInt64, modified: Timestamp, changed: Timestamp, born: Timestamp?,

@@ -104,6 +104,7 @@ package enum JournalSchema {
         """,
         """
         CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
+        ALTER TABLE ledger ADD COLUMN is_withheld INTEGER NOT NULL DEFAULT 0;
         """,
     ]
 }

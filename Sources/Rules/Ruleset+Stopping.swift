@@ -17,20 +17,25 @@ extension Rule {
     ///
     /// - Parameters:
     ///   - event: What happened.
+    ///   - isPast: Whether the file is not there any more.
     ///   - look: Finds out what a file holds, when all depends on that.
     /// - Returns: Whether the rule takes it; not if its conditions can't be told.
-    package func takes(_ event: FileEvent, looking look: Look = Rule.noLook) -> Bool {
+    func takes(_ event: FileEvent, isPast: Bool, looking look: Look) -> Bool {
         // What is in a folder that is one unit belongs to that.
         if filter.isTree, !filter.trees(holding: event.path.bytes).isEmpty { return true }
         guard let root = root(taking: event.path), types.contains(event.snapshot.type) else { return false }
         var event = event
         event.root = root
-        var answer = admits(event)
-        if answer == .needsContent { answer = admits(event, content: look(event.path)) }
-        guard answer == .holds else { return false }
-        if events.takes(event.kind, changed: event.changed) { return true }
         // Who asks for no moves is told of a new name.
-        return event.kind == .moved && events.contains(.created)
+        let asksForIt =
+            events.takes(event.kind, changed: event.changed) || event.kind == .moved && events.contains(.created)
+        guard asksForIt else { return false }
+        // Asked as of one that is there, so that it shows whether all depends on what the file held.
+        if isPast { event.kind = .created }
+        let answer = admits(event)
+        guard answer == .needsContent else { return answer == .holds }
+        // What a file held that is gone can't be found out; but who was not told of the file need not hear that it went.
+        return isPast ? event.snapshot.isWithheld : admits(event, content: look(event.path)) == .holds
     }
 }
 
@@ -48,17 +53,21 @@ extension Ruleset {
     }
 
     /// Whether any rule before this one lets later ones see nothing of what it takes.
-    private func isAfterStop(_ index: Int) -> Bool { firstStop.map { $0 < ranks[index] } ?? false }
+    package func isAfterStop(_ index: Int) -> Bool { firstStop.map { $0 < ranks[index] } ?? false }
 
     /// The rule that keeps a later one from an event; nil when it is told.
     ///
     /// Only those rules are asked that could take the path, however many stop.
     package func stopper(of event: FileEvent, to index: Int, looking look: Rule.Look = Rule.noLook) -> Rule? {
+        stopper(of: event, isPast: event.kind == .deleted, to: index, looking: look)
+    }
+
+    private func stopper(of event: FileEvent, isPast: Bool, to index: Int, looking look: Rule.Look) -> Rule? {
         guard !event.kind.isLifecycle, isAfterStop(index) else { return nil }
         let path = event.path.bytes
         let could = filters.candidates(for: path) + filters.treeCandidates(for: path)
         return could.filter { rules[$0].isLast && ranks[$0] < ranks[index] }.sorted { ranks[$0] < ranks[$1] }.lazy
-            .map { rules[$0] }.first { $0.takes(event, looking: look) }
+            .map { rules[$0] }.first { $0.takes(event, isPast: isPast, looking: look) }
     }
 
     /// What a rule is told of an event, after the rules before it that have `stop`; nil for nothing.
@@ -74,7 +83,8 @@ extension Ruleset {
         former.path = from
         former.from = nil
         former.changed = []
-        let wasHidden = stopper(of: former, to: index, looking: look) != nil
+        former.snapshot = event.before ?? event.snapshot
+        let wasHidden = stopper(of: former, isPast: true, to: index, looking: look) != nil
         let rule = rules[index]
         switch (wasHidden, isHidden) {
         case (false, false): return event
@@ -82,7 +92,6 @@ extension Ruleset {
         case (false, true):
             former.kind = .deleted
             former.root = rule.root(taking: from) ?? event.root
-            former.snapshot = event.before ?? event.snapshot
             former.isReplaced = false
             former.isByMove = true
             former.tail = nil

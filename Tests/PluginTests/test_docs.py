@@ -217,7 +217,7 @@ class JournalTests(DocumentationTestCase):
     def setUp(self):
         super().setUp()
         # The tables as a new journal has them, with some rows in them.
-        text = read("Tests/JournalingTests/Golden/version-1.sql")
+        text = read("Tests/JournalingTests/Golden/version-2.sql")
         self.journal = sqlite3.connect(self.path("journal.db"))
         self.addCleanup(self.journal.close)
         self.journal.executescript(text)
@@ -257,7 +257,7 @@ class JournalTests(DocumentationTestCase):
             self.skipTest("there is no sqlite3: apt install sqlite3")
         self.journal.executemany(
             "INSERT INTO ledger SELECT rule, CAST(? AS BLOB), type, size, mtime, mtime_ns, ctime, ctime_ns, btime,"
-            " btime_ns, device, inode, mode, uid, gid, nlink, mount, run, digest, delivered, xattrs"
+            " btime_ns, device, inode, mode, uid, gid, nlink, mount, run, digest, delivered, xattrs, is_withheld"
             " FROM ledger WHERE path = CAST('/in/a' AS BLOB)", [(f"/in/more/{number}",) for number in range(5_000)])
         self.journal.commit()
         self.journal.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -79,4 +79,55 @@ struct StoppingTests {
         let beside = Self.event(.created, "/in/1.jpg")
         #expect(rules.told(beside, to: 1) == beside)
     }
+
+    // MARK: What a file holds
+
+    private static func rulesByContent(_ events: EventMask) throws -> Ruleset {
+        var pdf = try rule("pdf", "/in/*", events: events, stop: true)
+        pdf.condition = .mime([.init(type: "application", subtype: "pdf")])
+        return Ruleset([pdf, try rule("later", "/in/*", events: events)])
+    }
+
+    @Test func `a file that has gone is taken by content as it was when it was told`() throws {
+        let rules = try Self.rulesByContent([.created, .modified, .moved, .deleted])
+        var gone = Self.event(.deleted, "/in/a")
+        func look(_ path: PathBytes) -> ConditionFacts.Content {
+            Issue.record("there is nothing to look at")
+            return .untold("")
+        }
+        #expect(rules.told(gone, to: 1, looking: look) == gone)
+        gone.snapshot.isWithheld = true
+        #expect(rules.told(gone, to: 1, looking: look) == nil)
+    }
+
+    @Test func `a rename is judged by what the rule was told of the former name`() throws {
+        let rules = try Self.rulesByContent([.created, .modified, .moved, .deleted])
+        var moved = Self.event(.moved, "/in/b", from: "/in/a")
+        var before = moved.snapshot
+        before.isWithheld = true
+        moved.before = before
+        func kinds(_ type: String) -> [EventKind?] {
+            [rules.told(moved, to: 1) { _ in .type(type) }].map { $0?.kind }
+        }
+        #expect(kinds("application/pdf") == [nil])
+        #expect(kinds("text/plain") == [.created])
+        moved.before?.isWithheld = false
+        #expect(kinds("application/pdf") == [.deleted])
+        #expect(kinds("text/plain") == [.moved])
+    }
+
+    @Test func `nothing is looked at for an event that the rule does not ask for`() throws {
+        let rules = try Self.rulesByContent([.created])
+        var looks = 0
+        _ = rules.told(Self.event(.modified, "/in/a"), to: 1) { _ in
+            looks += 1
+            return .type("application/pdf")
+        }
+        #expect(looks == 0)
+        _ = rules.told(Self.event(.created, "/in/a"), to: 0) { _ in
+            looks += 1
+            return .type("application/pdf")
+        }
+        #expect(looks == 0)
+    }
 }

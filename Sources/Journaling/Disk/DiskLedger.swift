@@ -43,7 +43,7 @@ final class DiskLedger: KnownFiles {
 
     private static let columns = """
         type, size, mtime, mtime_ns, ctime, ctime_ns, btime, btime_ns, device, inode, mode, uid, gid, nlink, mount, \
-        run, digest, delivered, xattrs
+        run, digest, delivered, xattrs, is_withheld
         """
 
     init(_ database: Database, run: Int64) throws {
@@ -117,7 +117,7 @@ final class DiskLedger: KnownFiles {
                     $0.bind(Int64(bitPattern: identity.inode))
                     $0.bind(id)
                 } _: { row in
-                    let path = PathBytes(row.blob(19))
+                    let path = PathBytes(row.blob(20))
                     guard changes[rule]?.entries[path] == nil else { return }
                     if try snapshot(row).identity == identity { found.insert(path) }
                 }
@@ -156,7 +156,7 @@ final class DiskLedger: KnownFiles {
                 $0.bind(blob: start)
                 $0.bind(blob: end)
             } _: { row in
-                rows.append((PathBytes(row.blob(19)), try snapshot(row)))
+                rows.append((PathBytes(row.blob(20)), try snapshot(row)))
             }
         }
         return rows
@@ -214,6 +214,7 @@ final class DiskLedger: KnownFiles {
             }
             snapshot.extended = extended
         }
+        snapshot.isWithheld = row.integer(19) != 0
         return snapshot
     }
 
@@ -261,6 +262,7 @@ final class DiskLedger: KnownFiles {
                 extended.write(to: &json)
                 return json.bytes
             })
+        row.bind(snapshot.isWithheld ? 1 : 0)
     }
 
     /// Forgets what has been committed.

@@ -171,6 +171,7 @@ struct JobQueue<Files: KnownFiles> {
             if let delivered = known.delivered { snapshot?.delivered = delivered }
             if snapshot?.digest == nil { snapshot?.digest = known.digest }
             if snapshot?.extended == nil { snapshot?.extended = known.extended }
+            snapshot?.isWithheld = known.isWithheld
         }
         files.set(entry.view, entry.path, snapshot)
     }
