@@ -116,9 +116,11 @@ package final class Engine: Sendable {
     package func run() throws(StartError) -> EngineSummary {
         try ruleset.prepareRoots(isDry: options.isDry)
         let queue = HintQueue { [mailbox] in mailbox.wake() }
+        var authors = AuthorSource.none
+        listen(for: ruleset, &authors)
         let watcher: Watcher
         do {
-            watcher = try Watcher(scope: scope(of: ruleset), queue: queue)
+            watcher = try Watcher(scope: scope(of: ruleset, authors), queue: queue)
         } catch {
             throw .watching(error)
         }
@@ -135,7 +137,7 @@ package final class Engine: Sendable {
         var dispatcher = Dispatcher(
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
             clock: options.clock, perform: perform, stop: stopSignal, log: log, report: report)
-        var state = RunState(ignored: options.ignored, reselected: reselected)
+        var state = RunState(ignored: options.ignored, reselected: reselected, authors: authors)
         var now = ContinuousClock.now
         var late: [Hint] = []
         takeRequests(for: ruleset, at: now)
@@ -176,7 +178,7 @@ package final class Engine: Sendable {
                     for watching in earlier { take(watching, dispatcher.ruleset, &state) }
                     let turn = reconciler.takeSettled(at: now)
                     watcher.hintAgain(turn.doubted)
-                    accept(turn, &dispatcher, at: now)
+                    accept(turn, state.authors, &dispatcher, at: now)
                     change(to: next, &reconciler, &dispatcher, &state, at: now)
                 }
                 reconciler.take(batch.leaving(state.ignored), at: now)
@@ -184,7 +186,7 @@ package final class Engine: Sendable {
                 for watching in batch.reports where state.fault == nil { take(watching, dispatcher.ruleset, &state) }
                 let turn = reconciler.takeSettled(at: now)
                 watcher.hintAgain(turn.doubted)
-                accept(turn, &dispatcher, at: now)
+                accept(turn, state.authors, &dispatcher, at: now)
                 if state.isReady, !state.hasStarted {
                     for rule in state.reselected { rule.forgetOthers(in: journal, at: now) }
                     journal.noteStarted(at: DiskProbe.now())
@@ -209,8 +211,9 @@ package final class Engine: Sendable {
     }
 
     /// What has to be watched for the rules.
-    func scope(of ruleset: Ruleset) -> WatchScope {
+    func scope(of ruleset: Ruleset, _ authors: AuthorSource) -> WatchScope {
         var scope = ruleset.scope
+        scope.recorder = ruleset.needsAuthors ? authors.recorder : nil
         scope.watchesBeside = options.watchesBeside
         return scope
     }
@@ -224,6 +227,8 @@ package final class Engine: Sendable {
         var ignored: [PathBytes]
         /// The rules that take other paths than when they ran last.
         var reselected: [Rule]
+        /// From where it is known who did something.
+        var authors: AuthorSource
         /// The rules that are to run when the watcher watches for them, the newest last.
         var next: [NextRules] = []
         /// How often rules were exchanged, or were to be.
@@ -297,17 +302,21 @@ package final class Engine: Sendable {
 
     /// Makes jobs of what has become certain, and commits them with what they rest on.
     private func accept(
-        _ turn: Reconciler.Turn, _ dispatcher: inout Dispatcher, at now: ContinuousClock.Instant
+        _ turn: Reconciler.Turn, _ authors: AuthorSource, _ dispatcher: inout Dispatcher,
+        at now: ContinuousClock.Instant
     ) {
         guard !turn.isEmpty else { return }
         let ruleset = dispatcher.ruleset
+        var turn = turn
+        authors.attribute(&turn, for: ruleset)
         let jobs = dispatcher.admit(
             turn.events.compactMap { view, event in
                 let rule = ruleset.rules[view]
                 guard
-                    let event = ruleset.told(event, to: view, looking: { ConditionFacts.Content(lookingAt: $0) }),
+                    var event = ruleset.told(event, to: view, looking: { ConditionFacts.Content(lookingAt: $0) }),
                     rule.lets(event, log: log)
                 else { return nil }
+                if !rule.needsAuthor { event.author = .notAsked }
                 return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
             })
         journal.accept(jobs, turn.entries, now: now)
