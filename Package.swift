@@ -107,7 +107,8 @@ let package = Package(
             swiftSettings: strict),
 
         // Tests.
-        .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
+        .target(
+            name: "TestKit", dependencies: ["CAlightLinux", "FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
         .target(name: "CTestKit", path: "Tests/CTestKit"),
         // Journals with rows that a test puts in.
         .target(

@@ -205,6 +205,8 @@ void cal_name_thread(const char *name) {
     pthread_setname_np(pthread_self(), kept);
 }
 
+int cal_hurry_thread(void) { return setpriority(PRIO_PROCESS, 0, -15) == 0 ? 0 : errno; }
+
 int cal_limit_descriptors(uint64_t soft) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno;

@@ -14,8 +14,12 @@ extension Rule {
         case .holds, .needsContent: return true
         case .fails(let reason): log.debug("\(skipped(event, reason))", metadata: ["rule": "\(name)"])
         case .untold(let reason):
-            // Of what is gone, or is only passed on, it is no surprise.
-            let level: Logger.Level = event.kind == .deleted || event.kind.isRaw ? .debug : .warning
+            // Of what is gone, or is only passed on, it is no surprise; nor is it that nobody says who wrote, where that
+            // has been told, or the file was there before.
+            let isAbsent =
+                event.author == .unknown(.denied) || event.origin != .live && event.author == .unknown(.unseen)
+            let level: Logger.Level =
+                event.kind == .deleted || event.kind.isRaw ? .debug : isAbsent ? .info : .warning
             log.log(level: level, "\(skipped(event, reason))", metadata: ["rule": "\(name)"])
         }
         return false

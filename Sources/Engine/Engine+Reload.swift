@@ -30,7 +30,8 @@ extension Engine {
         }
         state.reloads += 1
         state.next.append(NextRules(ruleset: ruleset, ignored: ignored, number: state.reloads))
-        watcher.change(to: scope(of: ruleset), number: state.reloads)
+        listen(for: ruleset, &state.authors)
+        watcher.change(to: scope(of: ruleset, state.authors), number: state.reloads)
     }
 
     /// The rules for which the watcher has begun to watch, and what it reported before.
@@ -69,6 +70,8 @@ extension Engine {
         }
         noteMounts(of: next.ruleset, keeping: journal.mounts.filter(\.isAway))
         state.ignored = next.ignored
+        let asking = [next.ruleset] + state.next.map(\.ruleset)
+        if !asking.contains(where: \.needsAuthors) { state.authors = .none }
         state.isReady = false
         state.hasStarted = false
     }

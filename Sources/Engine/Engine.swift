@@ -118,9 +118,11 @@ package final class Engine: Sendable {
     package func run() throws(StartError) -> EngineSummary {
         try ruleset.prepareRoots(isDry: options.isDry)
         let queue = HintQueue { [mailbox] in mailbox.wake() }
+        var authors = AuthorSource.none
+        listen(for: ruleset, &authors)
         let watcher: Watcher
         do {
-            watcher = try Watcher(scope: scope(of: ruleset), queue: queue)
+            watcher = try Watcher(scope: scope(of: ruleset, authors), queue: queue)
         } catch {
             throw .watching(error)
         }
@@ -138,7 +140,7 @@ package final class Engine: Sendable {
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
             clock: options.clock, patience: options.patience, perform: perform, stop: stopSignal, log: log,
             report: report)
-        var state = RunState(ignored: options.ignored, reselected: reselected)
+        var state = RunState(ignored: options.ignored, reselected: reselected, authors: authors)
         var now = ContinuousClock.now
         var late: [Hint] = []
         takeRequests(for: ruleset, at: now)
@@ -177,13 +179,13 @@ package final class Engine: Sendable {
                 while let (next, earlier) = takeNext(&state, &batch.reports) {
                     reconciler.take(HintQueue.Batch(hints: [], reports: earlier), at: now)
                     for watching in earlier { take(watching, dispatcher.ruleset, &state) }
-                    settle(&reconciler, watcher, &dispatcher, at: now)
+                    settle(&reconciler, watcher, state.authors, &dispatcher, at: now)
                     change(to: next, &reconciler, &dispatcher, &state, at: now)
                 }
                 reconciler.take(batch.leaving(state.ignored), at: now)
                 dispatcher.note(batch.hints, at: now)
                 for watching in batch.reports where state.fault == nil { take(watching, dispatcher.ruleset, &state) }
-                settle(&reconciler, watcher, &dispatcher, at: now)
+                settle(&reconciler, watcher, state.authors, &dispatcher, at: now)
                 if state.isReady, !state.hasStarted {
                     for rule in state.reselected { rule.forgetOthers(in: journal, at: now) }
                     journal.noteStarted(at: DiskProbe.now())
@@ -208,8 +210,9 @@ package final class Engine: Sendable {
     }
 
     /// What has to be watched for the rules.
-    func scope(of ruleset: Ruleset) -> WatchScope {
+    func scope(of ruleset: Ruleset, _ authors: AuthorSource) -> WatchScope {
         var scope = ruleset.scope
+        scope.recorder = ruleset.needsAuthors ? authors.recorder : nil
         scope.watchesBeside = options.watchesBeside
         return scope
     }
@@ -223,6 +226,8 @@ package final class Engine: Sendable {
         var ignored: [PathBytes]
         /// The rules that take other paths than when they ran last.
         var reselected: [Rule]
+        /// From where it is known who did something.
+        var authors: AuthorSource
         /// The rules that are to run when the watcher watches for them, the newest last.
         var next: [NextRules] = []
         /// How often rules were exchanged, or were to be.
@@ -296,25 +301,29 @@ package final class Engine: Sendable {
 
     /// Takes what has settled, and has looked at again what is in doubt.
     private func settle(
-        _ reconciler: inout Reconciler, _ watcher: Watcher, _ dispatcher: inout Dispatcher,
+        _ reconciler: inout Reconciler, _ watcher: Watcher, _ authors: AuthorSource, _ dispatcher: inout Dispatcher,
         at now: ContinuousClock.Instant
     ) {
         let turn = reconciler.takeSettled(at: now)
         watcher.hintAgain(turn.doubted)
-        accept(turn, &dispatcher, at: now)
+        accept(turn, authors, &dispatcher, at: now)
     }
 
     /// Makes jobs of what has become certain, and commits them with what they rest on.
     private func accept(
-        _ turn: Reconciler.Turn, _ dispatcher: inout Dispatcher, at now: ContinuousClock.Instant
+        _ turn: Reconciler.Turn, _ authors: AuthorSource, _ dispatcher: inout Dispatcher,
+        at now: ContinuousClock.Instant
     ) {
         guard !turn.isEmpty else { return }
         let ruleset = dispatcher.ruleset
+        var turn = turn
+        authors.attribute(&turn, for: ruleset)
         var withholding = Withholding(ruleset)
         let jobs = dispatcher.admit(
             turn.events.compactMap { view, event in
                 let rule = ruleset.rules[view]
-                guard let event = withholding.told(event, to: view), rule.lets(event, log: log) else { return nil }
+                guard var event = withholding.told(event, to: view), rule.lets(event, log: log) else { return nil }
+                if !rule.needsAuthor { event.author = .notAsked }
                 return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
             })
         journal.accept(jobs, withholding.noting(in: turn.entries), now: now)

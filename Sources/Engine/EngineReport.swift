@@ -28,6 +28,8 @@ package enum EngineReport: Sendable {
     case recovered(rule: String)
     /// Something about the watching, other than `ready`.
     case watching(WatchReport)
+    /// The kernel does not say who does what to files, though rules ask.
+    case authorsUntold(WatchError)
     /// Something about a path that can't be told yet.
     case remark(Reconciler.Remark)
     /// A set of files has lacked some kinds for so long.

@@ -88,6 +88,8 @@ public struct FileEvent: Hashable, Sendable {
     public var origin: EventOrigin
     /// When the difference was established.
     public var time: Timestamp
+    /// Who did it, for rules that ask.
+    package var author = Author.notAsked
 
     public init(
         kind: EventKind, path: PathBytes, root: PathBytes, from: PathBytes? = nil, snapshot: Snapshot,

@@ -89,6 +89,8 @@ package enum WatchReport: Sendable, Hashable {
     ///
     /// Told when the first listing is done and so the need is known, and again, ever more rarely, when it has grown.
     case limited(WatchShortage)
+    /// The kernel does not say who does what on the file system of a folder, though somebody asks.
+    case authorsUntold(PathBytes, errno: Int32)
     /// A folder can't be watched or listed: what happens in it is not seen.
     case failure(WatchError)
 }

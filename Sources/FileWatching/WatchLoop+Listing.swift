@@ -34,6 +34,7 @@ extension WatchLoop {
             return
         }
         decidePolling(folder, path, reader, index)
+        record(reader, at: path, isRoot: tree.isRoot(folder))
         if isToBeWatched(folder, index) {
             error = watch(folder, path)
             guard error == 0 || error == ENOSPC else {
@@ -49,6 +50,13 @@ extension WatchLoop {
         current = Listing(
             reader: reader, folder: folder, prefix: Self.prefix(path), origin: visit.origin, root: index,
             isTour: isTour, isComparison: false, signs: signs, memory: isPolled ? PolledFolder() : nil)
+    }
+
+    /// Has it recorded who does what in the folder, before the folder tells that something was done.
+    private func record(_ reader: FolderReader, at path: PathBytes, isRoot: Bool) {
+        guard let recorder = scope.recorder else { return }
+        let error = recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: isRoot)
+        if error != 0 { reports.append(.authorsUntold(path, errno: error)) }
     }
 
     /// Lists the next piece of the present folder.

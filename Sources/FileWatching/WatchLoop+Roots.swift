@@ -246,6 +246,7 @@ extension WatchLoop {
         guard let changes = mounts?.changes() else { return }
         if changes.came.isEmpty, changes.went.isEmpty { return }
         devices = DeviceTable(keeping: devices)
+        scope.recorder?.forgetDevices()
         for point in changes.went { remount(point, isMounted: false) }
         for point in changes.came { remount(point, isMounted: true) }
     }

@@ -39,6 +39,8 @@ package struct WatchScope: Sendable {
     package var hintsFoundFolders: Bool
     /// How many watches the program holds elsewhere, for which the limit has to do as well.
     package var watchesBeside = 0
+    /// Listens to who does what in the watched folders; nil when nobody asks.
+    package var recorder: AuthorRecorder?
     /// Whether something strictly below the folder could be wanted.
     package var reaches: @Sendable (PathBytes) -> Bool
     /// Whether the path itself is wanted.

@@ -121,6 +121,8 @@ public struct PluginEvent: Sendable, Hashable, Codable {
     public var children: Int?
     /// The facts that were known before.
     public var before: PluginFacts?
+    /// Who did it, for rules with `by`; nil when nobody knows.
+    public var by: PluginAuthor?
     /// What was added to a file that is followed.
     public var tail: PluginTail?
     /// In a batch the id of the event's own job.
@@ -151,7 +153,7 @@ public struct PluginEvent: Sendable, Hashable, Codable {
 
     enum CodingKeys: String, CodingKey {
         case event, path, relative, root, from, origin, type, size, mtime, btime, mode, uid, gid, nlink, id, time
-        case changed, replaced, via, children, before, tail, job, with
+        case changed, replaced, via, children, before, by, tail, job, with
         case sameAs = "same_as"
         case pathBase64 = "path_base64"
         case relativeBase64 = "relative_base64"

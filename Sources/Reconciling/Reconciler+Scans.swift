@@ -34,7 +34,7 @@ extension Reconciler {
         case .polling(let folder, _, _): polled.insert(folder)
         case .ready: isStarting = false
         case .limited: isShort = true
-        case .progress, .rescanned, .failure, .changed: break
+        case .progress, .rescanned, .failure, .changed, .authorsUntold: break
         }
     }
 

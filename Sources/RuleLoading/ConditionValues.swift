@@ -136,6 +136,27 @@ extension RuleDecoder {
         return glob(pattern, written: text, node)
     }
 
+    /// A glob for a program's name, or for the path of its file.
+    func program(_ text: String, _ node: YAMLNode) -> Condition.Program? {
+        guard checkIsGlob(text, node, key: "by") else { return nil }
+        guard text.contains("/") else {
+            if let uid = UInt32(text) {
+                problems.warning(
+                    "\(quoted(text)) is taken as a program's name, not as a process or a user", at: mark(node),
+                    help: "write 'owner: \(uid)' for files of that user")
+            }
+            return glob(Array(text.utf8), written: text, node).map { Condition.Program($0) }
+        }
+        guard let pattern = expanded(text, node) else { return nil }
+        guard pattern.first == .slash || pattern.starts(with: Array("**/".utf8)) else {
+            problems.error(
+                "\(quoted(text)) is neither a program's name nor an absolute path", at: mark(node),
+                help: "write the name alone, such as rsync, or a path such as /usr/bin/rsync or **/rsync")
+            return nil
+        }
+        return glob(pattern, written: text, node).map { Condition.Program($0) }
+    }
+
     /// Hidden names are matched: whether they are taken at all, `path` of the rule has decided.
     private func glob(_ pattern: [UInt8], written text: String, _ node: YAMLNode) -> Glob? {
         do throws(GlobError) {
@@ -154,8 +175,11 @@ extension RuleDecoder {
         guard isAnchored || hasClass else { return true }
         let literal = text.hasPrefix("^") ? #"; for a literal '^' write '\^'"# : ""
         let help =
-            key == "name"
-            ? "write 'regex: \(doubleQuoted(text))'" : "write a glob, such as '2026/**', and 'regex' for the name alone"
+            switch key {
+            case "name": "write 'regex: \(doubleQuoted(text))'"
+            case "by": "write a glob, such as 'rsync*'"
+            default: "write a glob, such as '2026/**', and 'regex' for the name alone"
+            }
         problems.error(
             "\(quoted(text)) is a regular expression, and '\(key)' takes globs", at: mark(node),
             help: help + literal)

@@ -44,7 +44,7 @@ struct RuleDecoder {
             "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout",
             "concurrency",
             "retry", "while_busy", "cooldown", "on_failure",
-            "where", "allow_loop",
+            "where", "by", "allow_loop",
         ] + FlowSettings.keys
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]
@@ -155,6 +155,7 @@ struct RuleDecoder {
         rule.onFailure = settings.onFailure?.map(\.action) ?? []
         rule.catchUp = settings.catchUp ?? true
         rule.condition = settings.condition
+        rule.tellsAuthor = settings.tellsAuthor ?? false
         rule.formerly = formerly.map(\.name)
         settings.flow.apply(to: &rule)
         var decoded = DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)

@@ -53,6 +53,7 @@ struct RuleSettings {
     var failureCaptures: [CaptureUse] = []
     var flow = FlowSettings()
     var allowLoop: Bool?
+    var tellsAuthor: Bool?
     /// The words in `events:` and `types:`, to point at.
     var eventWords: [(node: YAMLNode, mask: EventMask)] = []
     var typeWords: [(node: YAMLNode, types: Set<FileType>)] = []
@@ -67,7 +68,7 @@ struct RuleSettings {
             "stable", "writers", "locks", "max_wait", "existing", "missing", "same_content", "own_writes", "tail",
             "batch",
             "backend", "poll", "catch_up", "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure",
-            "where", "allow_loop",
+            "where", "by", "allow_loop",
         ] + FlowSettings.keys
 
     /// These settings, and those of the other where these say nothing.
@@ -89,7 +90,7 @@ struct RuleSettings {
             hasFaultyCondition: hasFaultyCondition || (condition == nil && other.hasFaultyCondition),
             failureCaptures: onFailure == nil ? other.failureCaptures : failureCaptures,
             flow: flow.over(other.flow),
-            allowLoop: allowLoop ?? other.allowLoop,
+            allowLoop: allowLoop ?? other.allowLoop, tellsAuthor: tellsAuthor ?? other.tellsAuthor,
             eventWords: events == nil ? other.eventWords : eventWords,
             typeWords: types == nil ? other.typeWords : typeWords,
             treeMark: tree == nil ? other.treeMark : treeMark, tailMark: tail == nil ? other.tailMark : tailMark,
@@ -162,6 +163,7 @@ extension RuleDecoder {
         }
         settings.flow = flow(from: node)
         settings.allowLoop = node.entry("allow_loop").flatMap { bool($0) }
+        settings.tellsAuthor = node.entry("by").flatMap { bool($0) }
         if let entry = node.entry("while_busy") {
             settings.whileBusy = choice(entry)
             settings.busyMark = mark(entry)
@@ -233,8 +235,8 @@ extension RuleDecoder {
     private func backend(_ entry: YAMLNode.Entry) -> Backend? {
         if entry.value.text == "fanotify" {
             problems.error(
-                "'backend' can't be 'fanotify' in this version", at: entry.value.range,
-                help: "write 'auto', which takes inotify wherever it sees every change")
+                "'backend' can't be 'fanotify': files are watched by inotify, which sees more", at: entry.value.range,
+                help: "write 'auto'; for what fanotify alone tells, who wrote, write 'by: true' beside it")
             return nil
         }
         return choice(entry)

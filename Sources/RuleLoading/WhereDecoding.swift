@@ -4,7 +4,7 @@ import Rules
 // What has to hold of a file besides its path.
 extension RuleDecoder {
     static let conditionKeys = [
-        "size", "age", "mime", "name", "regex", "owner", "depth", "path", "any", "all", "not",
+        "size", "age", "mime", "name", "regex", "owner", "depth", "path", "by", "any", "all", "not",
     ]
 
     /// The conditions of `where:`: a mapping of which all must hold.
@@ -38,6 +38,7 @@ extension RuleDecoder {
         case "name": list(entry, example: "IMG_*.jpg", nameGlob).map { .name($0) }
         case "path": list(entry, example: "2026/**/*.jpg", conditionGlob).map { .path($0) }
         case "owner": list(entry, example: "www-data", owner).map { .owner($0) }
+        case "by": list(entry, example: "rsync", program).map { .by($0) }
         case "regex": regex(entry)
         case "any": group(entry).map { .any($0) }
         case "all": group(entry).map { .all($0) }
@@ -48,10 +49,6 @@ extension RuleDecoder {
 
     private func unknown(_ entry: YAMLNode.Entry) -> Condition? {
         switch entry.name {
-        case "by":
-            problems.error(
-                "'by' can't be told in this version: the kernel says who writes by fanotify alone", at: entry.key.range,
-                help: "write 'owner' for the user that the file belongs to")
         case "where":
             problems.error(
                 "'where' can't stand in itself", at: entry.key.range, help: "write its conditions here, or 'all'")
@@ -63,6 +60,8 @@ extension RuleDecoder {
                 "mtime": "write 'age', the time since the last change", "older": "write 'age: \"> 7d\"'",
                 "newer": "write 'age: \"< 7d\"'", "older_than": "write 'age: \"> 7d\"'", "user": "write 'owner'",
                 "uid": "write 'owner'", "gid": "write 'owner: \":GROUP\"'", "group": "write 'owner: \":GROUP\"'",
+                "comm": "write 'by'", "program": "write 'by'", "process": "write 'by'", "exe": "write 'by'",
+                "writer": "write 'by'",
                 "glob": "write 'name' for the last component, 'path' for the path below the root",
                 "extension": "write 'name: \"*.jpg\"'", "match": "write 'regex'", "matches": "write 'regex'",
                 "regexp": "write 'regex'", "pattern": "write 'name' for a glob, 'regex' for a regular expression",

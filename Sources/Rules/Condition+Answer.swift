@@ -55,6 +55,16 @@ extension Condition {
         }
     }
 
+    /// Whether it asks anywhere who wrote.
+    package var asksForAuthor: Bool {
+        switch self {
+        case .by: true
+        case .all(let conditions), .any(let conditions): conditions.contains(where: \.asksForAuthor)
+        case .not(let condition): condition.asksForAuthor
+        default: false
+        }
+    }
+
     // MARK: - One thing
 
     private enum Finding {
@@ -87,6 +97,7 @@ extension Condition {
                 return .untold("the regex '\(expression.pattern)' is too complex for the name \(Self.quoted(name))")
             }
         case .mime(let patterns): return content(facts, patterns)
+        case .by(let programs): return author(facts.author, programs)
         case .size, .age, .owner:
             guard let snapshot = facts.snapshot else { return .untold("nothing is known of what was there") }
             return finding(snapshot, now: facts.now)
@@ -123,6 +134,23 @@ extension Condition {
         }
     }
 
+    private func author(_ author: Author, _ programs: [Program]) -> Finding {
+        switch author {
+        case .notAsked: return .untold("who writes it shows only when that happens")
+        case .unknown(let reason): return .untold(reason.words)
+        case .process(let process):
+            let answers = programs.map { $0.matches(process) }
+            if answers.contains(true) || !answers.contains(nil) {
+                return .told(answers.contains(true), "it was written by \(process.words)")
+            }
+            let missing =
+                process.name == nil && process.executable == nil
+                ? "that process had ended before its name could be read"
+                : "the path of its program could not be read"
+            return .untold("it was written by \(process.words), and \(missing)")
+        }
+    }
+
     /// What was wanted, as it was written.
     private var wanted: String {
         func list(_ texts: [String]) -> String { texts.map { "'\($0)'" }.joined(separator: " or ") }
@@ -135,6 +163,7 @@ extension Condition {
         case .name(let globs), .path(let globs): return list(globs.map(\.description))
         case .regex(let expression): return "the regex '\(expression.pattern)'"
         case .owner(let owners): return list(owners.map(\.text))
+        case .by(let programs): return list(programs.map(\.glob.description))
         }
     }
 
@@ -154,6 +183,26 @@ extension Condition {
     }
 
     private static func quoted(_ bytes: ArraySlice<UInt8>) -> String { "'\(String(decoding: bytes, as: UTF8.self))'" }
+}
+
+extension UnknownAuthor {
+    /// Why nobody can tell who wrote.
+    fileprivate var words: String {
+        switch self {
+        case .denied:
+            "who wrote it can't be told: the kernel says so only to programs with CAP_SYS_ADMIN, such as root's"
+        case .unseen: "the kernel did not tell who wrote it"
+        case .overflow: "who wrote it is not known: the kernel had more to tell than it keeps"
+        }
+    }
+}
+
+extension WritingProcess {
+    /// `'cp' (process 4711, /usr/bin/cp)`, as far as it is known.
+    package var words: String {
+        let known = ["process \(pid)", executable.map { "\($0)" }].compactMap(\.self).joined(separator: ", ")
+        return name.map { "'\($0)' (\(known))" } ?? known
+    }
 }
 
 extension ConditionAnswer {

@@ -29,6 +29,8 @@ package indirect enum Condition: Sendable, Hashable {
     case regex(RegularExpression)
     /// One is enough.
     case owner([Owner])
+    /// The program that wrote: globs for its name, and for the path of its file; one is enough.
+    case by([Program])
 
     /// Content types: `image/png`, or `image/*`.
     package struct MediaPattern: Sendable, Hashable {
@@ -69,6 +71,25 @@ package indirect enum Condition: Sendable, Hashable {
     }
 }
 
+extension Condition {
+    /// A glob for a program: for its name, or for the path of its file if there is a slash in it.
+    package struct Program: Sendable, Hashable {
+        package var glob: Glob
+
+        package init(_ glob: Glob) { self.glob = glob }
+
+        /// Nil when what would have to be known is not.
+        func matches(_ process: WritingProcess) -> Bool? {
+            if glob.pattern.contains(.slash) {
+                guard let path = process.executable?.bytes else { return nil }
+                return glob.matches(glob.root.first == .slash ? path[...] : path.dropFirst())
+            }
+            let names = [process.name?.bytes[...], process.executable?.lastComponent].compactMap(\.self)
+            return names.isEmpty ? nil : names.contains { glob.matches($0) }
+        }
+    }
+}
+
 /// What a condition is worked out of.
 package struct ConditionFacts: Sendable, Hashable {
     /// What is known of the content type.
@@ -85,16 +106,20 @@ package struct ConditionFacts: Sendable, Hashable {
     /// What is there, or was last; nil when nothing is known of it.
     package var snapshot: Snapshot?
     package var content: Content
+    /// Who did it.
+    package var author: Author
     /// Against which ages are counted.
     package var now: Timestamp
 
     package init(
-        path: PathBytes, root: PathBytes, snapshot: Snapshot?, content: Content = .notAsked, now: Timestamp
+        path: PathBytes, root: PathBytes, snapshot: Snapshot?, content: Content = .notAsked,
+        author: Author = .notAsked, now: Timestamp
     ) {
         self.path = path
         self.root = root
         self.snapshot = snapshot
         self.content = content
+        self.author = author
         self.now = now
     }
 
@@ -106,7 +131,7 @@ package struct ConditionFacts: Sendable, Hashable {
         self.init(
             path: event.path, root: event.root, snapshot: event.snapshot == .unseen ? nil : event.snapshot,
             content: event.kind == .deleted ? .untold("it is gone, and with it its content") : content,
-            now: event.time)
+            author: event.author, now: event.time)
     }
 }
 

@@ -98,6 +98,8 @@ package struct Rule: Sendable {
     package var formerly: [String] = []
     /// What has to hold of a file besides: `where:`.
     package var condition: Condition?
+    /// Whether actions are told who wrote: `by`.
+    package var tellsAuthor = false
     /// Words by which `alight run --tag` chooses rules.
     package var tags: [String] = []
     /// Among rules with due jobs the higher ones go first, and they come first for `stop`.
@@ -154,6 +156,9 @@ package struct Rule: Sendable {
     package func root(taking path: PathBytes) -> PathBytes? {
         filter.root(taking: path.bytes).map { PathBytes($0) }
     }
+
+    /// Whether it has to be known who wrote.
+    package var needsAuthor: Bool { tellsAuthor || condition?.asksForAuthor ?? false }
 
     /// Whether a path strictly below this folder could be taken.
     package func reaches(below folder: PathBytes) -> Bool { filter.reaches(below: folder.bytes) }

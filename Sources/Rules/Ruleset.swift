@@ -10,6 +10,8 @@ package struct Ruleset: Sendable {
     package let policies: [SettlePolicy]
     /// The literal folders in front of the rules' wildcards, where watching begins.
     package let roots: [PathBytes]
+    /// Whether any rule asks who did something.
+    package let needsAuthors: Bool
     private let places: [String: Int]
     let filters: PathFilterIndex
     /// For each rule, how many come before it.
@@ -20,6 +22,7 @@ package struct Ruleset: Sendable {
     package init(_ rules: [Rule]) {
         self.rules = rules
         filters = PathFilterIndex(rules.map(\.filter))
+        needsAuthors = rules.contains(where: \.needsAuthor)
         let ranks = Self.ranks(rules)
         self.ranks = ranks
         firstStop = rules.indices.filter { rules[$0].isLast }.map { ranks[$0] }.min()

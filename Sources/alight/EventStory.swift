@@ -17,6 +17,8 @@ struct EventStory {
     var changed: [String] = []
     var isReplaced = false
     var isByMove = false
+    /// Who did it: an object, or a word for why that is not known.
+    var author: JSONValue?
 
     /// - Parameter facts: The JSON of the journal.
     init(_ facts: String) {
@@ -31,6 +33,17 @@ struct EventStory {
         changed = members["changed"]?.array?.compactMap(\.string) ?? []
         isReplaced = members["replaced"] == true
         isByMove = members["by_move"] == true
+        author = members["by"]
+    }
+
+    /// Who did it, for people; nil when nobody wanted to know, or nobody knows.
+    var writer: String? {
+        guard let members = author?.object, case .integer(let pid) = members["pid"] else { return nil }
+        var known = ["process \(pid)"]
+        if case .integer(let uid) = members["uid"] { known.append("uid \(uid)") }
+        if let path = members["exe"].flatMap(Self.path) { known.append(Display.path(path)) }
+        let name = members["comm"].flatMap(Self.path).map { "\(Display.path($0)) " }
+        return "\(name ?? "")(\(known.joined(separator: ", ")))"
     }
 
     /// The JSON in a text; nil when it is none.

@@ -38,6 +38,7 @@ extension JobDetails {
         if !story.changed.isEmpty { object["changed"] = .array(story.changed.map { .string($0) }) }
         if story.isReplaced { object["replaced"] = true }
         if story.isByMove { object["via"] = "move" }
+        if story.author?.object != nil { object["by"] = story.author }
         if let steps = EventStory.json(steps)?.array {
             // What a step wrote and was asked is with its attempt, or nowhere.
             object["steps"] = .array(

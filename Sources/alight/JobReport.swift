@@ -28,6 +28,7 @@ struct JobReport {
         if !words.isEmpty { event += " (\(words.joined(separator: ", ")))" }
         let found = story.found.map { " at \(TimeText.long($0))" } ?? ""
         lines.append("  event: \(event); \(Self.origin(story.origin))\(found)")
+        if let writer = story.writer { lines.append("  by: \(writer)") }
         if let from = story.from { lines.append("  from: \(Display.path(from))") }
         if let size = story.size, story.type == "file" {
             let before = story.sizeBefore.map { ", before \(Reporter.count($0, "byte"))" } ?? ""

@@ -51,6 +51,7 @@ struct Reporter: Sendable {
         case .recovered(let rule):
             say(.notice, "a job has succeeded again; all others go on", facts: ["rule": rule])
         case .watching(let watching): self.watching(watching)
+        case .authorsUntold(let error): sayAuthorsUntold(error)
         case .remark(.stillWritten(let path, let duration)):
             let minutes = duration.components.seconds / 60
             say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
@@ -106,6 +107,12 @@ struct Reporter: Sendable {
                 "\(shortage.limit.name) is \(shortage.limit.value), and \(Self.needed(shortage.needed)); "
                     + "\(Self.count(shortage.polled, "folder")) will be polled instead",
                 help: "raise it: sysctl \(shortage.limit.name)=\(shortage.needed)")
+        case .authorsUntold(let folder, let errno):
+            say(
+                .warning,
+                "who writes below '\(Display.path(folder))' can't be told: its file system does not say "
+                    + "(\(String(cString: strerror(errno)))); 'by' is left out, and 'where: { by: … }' leaves the files there",
+                help: "keep the folder on a local file system, or do without 'by'")
         case .failure(let error): say(.error, "\(Display.text(error.description))", help: error.help)
         }
     }

@@ -16,6 +16,7 @@ extension Rule {
         if cooldown > .zero { words.append("between two runs: \(Explanation.shown(cooldown)) at least") }
         if priority != 0 { words.append("priority: \(priority)") }
         if isLast { words.append("later rules see nothing of what it takes ('stop: true')") }
+        if tellsAuthor { words.append("told who wrote ('by: true')") }
         if ready != nil { words.append("has to be ready besides ('ready')") }
         if let group {
             words.append("handled with its group, which needs \(group.required.map(\.text).joined(separator: ", "))")
@@ -43,7 +44,8 @@ extension Rule {
             "while_busy": .string(whileBusy.rawValue), "cooldown_ms": .number(cooldown / .milliseconds(1)),
             "on_failure": .array(onFailure.map { .string($0.name) }), "catch_up": .bool(catchUp),
             "formerly": .array(formerly.map { .string($0) }),
-            "priority": .integer(Int64(priority)), "stop": .bool(isLast), "tags": .array(tags.map { .string($0) }),
+            "by": .bool(tellsAuthor), "priority": .integer(Int64(priority)), "stop": .bool(isLast),
+            "tags": .array(tags.map { .string($0) }),
         ]
     }
 

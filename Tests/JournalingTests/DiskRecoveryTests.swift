@@ -275,13 +275,18 @@ struct DiskRecoveryTests {
                 digest: bytes(32), delivered: .random(in: 0 ... .max, using: &generator))
         }
         let names = ["\"quoted\"\\", "line\nbreak\u{1}\u{7f}", "Ünïcodé 🗼", "xattr:user.é"]
-        return FileEvent(
+        var event = FileEvent(
             kind: .modified, path: PathBytes([0x2f] + bytes(30)), root: PathBytes([0x2f] + bytes(3)),
             from: PathBytes([0x2f] + bytes(9)), snapshot: snapshot(), before: snapshot(), changed: names,
             isReplaced: true, isByMove: true, sameAs: [PathBytes(bytes(5)), PathBytes("/plain")], children: 7,
             tail: TailText(
                 offset: .random(in: 0 ... .max, using: &generator), bytes: bytes(50), isReset: true,
                 remaining: .random(in: 0 ... .max, using: &generator)), origin: .poll, time: time())
+        event.author = .process(
+            WritingProcess(
+                pid: .random(in: 1 ... .max, using: &generator), name: PathBytes(bytes(15)),
+                executable: PathBytes([0x2f] + bytes(20)), uid: .random(in: 0 ... .max, using: &generator)))
+        return event
     }
 
     @Test(arguments: 0..<20 as Range<UInt64>)
@@ -290,6 +295,8 @@ struct DiskRecoveryTests {
         let event = Self.fullEvent(&generator)
         var plain = FileEvent.sample(.deleted, "/plain")
         plain.snapshot.born = nil
+        let unknown = UnknownAuthor.allCases[Int(seed) % UnknownAuthor.allCases.count]
+        plain.author = seed % 2 == 0 ? .unknown(unknown) : .process(WritingProcess(pid: 7))
         var step = Outcome(
             .succeeded, "it's \"done\"\n", code: "ok", retryAfter: .milliseconds(1_500),
             outputs: [PathBytes([0x2f, 0xff]), "/out/é"],

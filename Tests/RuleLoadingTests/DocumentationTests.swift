@@ -43,7 +43,7 @@ struct DocumentationTests {
             "same_content", "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action",
             "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure", "where", "allow_loop",
             "defaults",
-            "window", "priority", "stop", "tags", "ready", "group", "require", "env", "directory", "case",
+            "window", "priority", "stop", "tags", "ready", "group", "require", "env", "directory", "case", "by",
         ] {
             #expect(Self.reference.contains("`\(key)`"), "\(key) is not described")
             #expect(examples.contains("\(key):"), "\(key) has no example")

@@ -143,6 +143,7 @@ package final class ScenarioRunner {
             switch line.text(1) {
             case "root": if isOrdinary || geteuid() != 0 { return "it needs root" }
             case "ordinary": if !isOrdinary && geteuid() == 0 { return "it means nothing to root" }
+            case "authors": if isOrdinary || authorProblem != nil { return authorProblem ?? "it needs root" }
             case "fuse":
                 if !TestFile.exists("/dev/fuse") || runCommand(["sh", "-c", "command -v bindfs"], in: "/") != 0 {
                     return "there is no FUSE here, or no bindfs"

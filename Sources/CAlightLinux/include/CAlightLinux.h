@@ -99,7 +99,62 @@ int cal_poll(struct pollfd *fds, unsigned long count, int64_t nanoseconds);
 /// Names the calling thread for ps, top and debuggers; at most 15 bytes are kept.
 void cal_name_thread(const char *name);
 
+/// Lets the calling thread run before others, if that is allowed; 0, or the errno.
+int cal_hurry_thread(void);
+
 /// The soft and hard limit of open descriptors; 0, or the errno.
 int cal_limit_descriptors(uint64_t soft);
+
+// Who does what to files: fanotify(7). A folder is told by its key, its file system's id and its handle.
+
+/// Room for the key of any folder.
+#define CAL_FOLDER_KEY_SIZE 160
+
+/// One event: a name in a folder, and what was done to it. The pointers are into the buffer.
+struct cal_fanotify_event {
+    int32_t pid;
+    /// The queue was full: events are missing.
+    int is_overflow;
+    /// It was written to and closed, made, linked, or renamed to this name.
+    int is_content;
+    /// It was deleted, or renamed to another name.
+    int is_removal;
+    int is_attributes;
+    /// It is a folder that has, or had, another name.
+    int is_folder_move;
+    const uint8_t *folder;
+    size_t folder_length;
+    const char *name;
+    size_t name_length;
+};
+
+/// Opens a queue (CLOEXEC, non-blocking) of who writes, renames and deletes; a negative errno on failure.
+int cal_fanotify_open(int is_unlimited);
+
+/// Asks for what happens in the open folder, or on its whole file system, or no more for it; 0, or the errno.
+int cal_fanotify_mark(int fd, int folder, int is_file_system, int is_removal);
+
+/// Takes the next event of what was read from the queue; 0 when there is none.
+int cal_fanotify_next(const void *buffer, size_t size, size_t *offset, struct cal_fanotify_event *out);
+
+/// The key of a folder, links to it followed: its length, or a negative errno. The file system's id comes first.
+int64_t cal_folder_key(const char *path, uint8_t *key);
+
+/// The same of an open one.
+int64_t cal_folder_key_descriptor(int folder, uint8_t *key);
+
+/// Opens (O_PATH, CLOEXEC) the folder of that key as it is seen through the mount of another one; a negative errno.
+int cal_open_key(int mount, const uint8_t *key, size_t length);
+
+/// What /proc says of a process; lengths are negative, or flags 0, for what it does not.
+struct cal_process {
+    char name[64];
+    int64_t name_length;
+    char executable[4096];
+    int64_t executable_length;
+    uint32_t user;
+    int has_user;
+};
+void cal_process_facts(int pid, struct cal_process *out);
 
 #endif

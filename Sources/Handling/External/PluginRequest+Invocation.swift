@@ -68,7 +68,18 @@ extension PluginEvent {
         via = event.isByMove ? "move" : nil
         children = event.children
         before = event.before.map { PluginFacts($0, since: snapshot) }
+        by = event.author.process.map(PluginAuthor.init)
         tail = event.tail.map(PluginTail.init)
+    }
+}
+
+extension PluginAuthor {
+    fileprivate init(_ process: WritingProcess) {
+        self.init(
+            pid: Int(process.pid), comm: process.name?.description, exe: process.executable?.description,
+            uid: process.uid.map { Int($0) })
+        commBase64 = process.name?.base64
+        exeBase64 = process.executable?.base64
     }
 }
 

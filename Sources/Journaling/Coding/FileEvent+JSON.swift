@@ -50,6 +50,7 @@ extension FileEvent {
                 json.key("tail")
                 tail.write(to: &json)
             }
+            author.write(to: &json)
             json.key("origin")
             json.string(origin.rawValue)
             json.key("time")
@@ -70,6 +71,47 @@ extension FileEvent {
             sameAs: json["same_as"]?.array?.compactMap { $0.bytes.map(PathBytes.init) } ?? [],
             children: json.integer("children").map { Int($0) }, tail: json["tail"].flatMap(TailText.init),
             origin: json.text("origin").flatMap(EventOrigin.init) ?? .live, time: time)
+        author = Author(json["by"])
+    }
+}
+
+extension Author {
+    /// Writes the member `by`: an object of what is known, or a word for why nothing is.
+    fileprivate func write(to json: inout JSONText) {
+        switch self {
+        case .notAsked: return
+        case .unknown(let reason):
+            json.key("by")
+            json.string(reason.rawValue)
+        case .process(let process):
+            json.key("by")
+            json.object { json in
+                json.key("pid")
+                json.number(Int64(process.pid))
+                if let name = process.name {
+                    json.key("comm")
+                    json.text(name.bytes)
+                }
+                if let executable = process.executable {
+                    json.key("exe")
+                    json.text(executable.bytes)
+                }
+                if let uid = process.uid {
+                    json.key("uid")
+                    json.number(Int64(uid))
+                }
+            }
+        }
+    }
+
+    fileprivate init(_ json: JSONValue?) {
+        if let json, let pid = json.integer("pid").flatMap({ Int32(exactly: $0) }) {
+            self = .process(
+                WritingProcess(
+                    pid: pid, name: json.path("comm"), executable: json.path("exe"), uid: json.unsigned32("uid")))
+        } else {
+            self = json?.string.map { .unknown(UnknownAuthor(rawValue: $0) ?? .unseen) } ?? .notAsked
+        }
     }
 }
 

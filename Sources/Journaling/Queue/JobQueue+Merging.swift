@@ -297,6 +297,7 @@ extension FileEvent {
         event.sameAs = []
         event.children = nil
         event.tail = nil
+        if event.author != .notAsked { event.author = .unknown(.unseen) }
         return event
     }
 }

@@ -49,6 +49,9 @@ extension RuleSchema {
             "where", "What has to hold of a file besides its path; all of it must.", ["$ref": "#/$defs/conditions"],
             examples: [["size": "> 1 KB", "mime": "application/pdf"]]),
         SchemaKey(
+            "by", "Whether actions are told which process wrote. Alight has to run as root.", SchemaForm.boolean,
+            standard: false),
+        SchemaKey(
             "case", "Whether 'path' tells JPG from jpg.", SchemaForm.words(["sensitive", "insensitive"]),
             standard: "insensitive"),
         SchemaKey(
@@ -207,6 +210,9 @@ extension RuleSchema {
             "owner", "USER, USER:GROUP or :GROUP.",
             SchemaForm.oneOrMore(SchemaForm.text(minimum: 1, pattern: "^(?!:$)")),
             examples: ["www-data"]),
+        SchemaKey(
+            "by", "The program that wrote: globs for its name, or for the path of its file. Alight has to run as root.",
+            SchemaForm.oneOrMore(SchemaForm.text(minimum: 1)), examples: ["rsync", ["cp", "/usr/sbin/*ftpd"]]),
         SchemaKey("any", "At least one of the list holds.", conditionList),
         SchemaKey("all", "All of the list hold.", conditionList),
         SchemaKey(

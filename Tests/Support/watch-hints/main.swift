@@ -37,6 +37,7 @@ private func line(_ report: WatchReport) -> String {
     case .polling(let folder, .fileSystem(let name), _): "polling \(name) \(folder)"
     case .limited(let shortage):
         "limited \(shortage.limit.name)=\(shortage.limit.value) needed=\(shortage.needed) polled=\(shortage.polled)"
+    case .authorsUntold(let folder, let errno): "authors untold \(folder): \(errno)"
     case .failure(let error): "failure \(error)"
     }
 }

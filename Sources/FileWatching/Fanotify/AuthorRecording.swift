@@ -1,0 +1,203 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import Synchronization
+
+/// What the thread and those who ask share.
+final class AuthorRecording: Sendable {
+    /// How a file system is listened to.
+    private enum Way {
+        case whole, byFolder, not
+    }
+
+    private struct State {
+        let group: FanotifyGroup
+        var ways: [UInt64: Way] = [:]
+        var folders = RecordedFolders()
+        var table = AuthorTable()
+        /// Up to when things happened that the kernel has not told of.
+        var overflow: Timestamp?
+    }
+
+    private let state: Mutex<State>
+    private let descriptor: Int32
+    private let wake: Int32
+
+    init(isUnlimited: Bool) throws(WatchError) {
+        var error: Int32 = 0
+        guard let group = FanotifyGroup(isUnlimited: isUnlimited, error: &error) else {
+            throw .refused("fanotify", errno: error)
+        }
+        wake = cal_eventfd()
+        guard wake >= 0 else { throw .refused("eventfd", errno: -wake) }
+        descriptor = group.descriptor
+        state = Mutex(State(group: group))
+    }
+
+    deinit { if wake >= 0 { close(wake) } }
+
+    func stop() {
+        var one: UInt64 = 1
+        _ = write(wake, &one, 8)
+    }
+
+    func run() {
+        // A process that writes a small file ends a tenth of a millisecond later. Refused, more of them have ended.
+        _ = cal_hurry_thread()
+        var descriptors = [
+            pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+        ]
+        while true {
+            _ = cal_poll(&descriptors, 2, -1)
+            if descriptors[0].revents != 0 { return }
+            // Not to the end of the queue in one go: somebody may wait to ask.
+            _ = state.withLock { Self.read(&$0) }
+        }
+    }
+
+    // MARK: Listening
+
+    func enter(_ folder: Int32, at path: PathBytes, device: UInt64, isRoot: Bool) -> Int32 {
+        state.withLock { state in
+            switch state.ways[device] {
+            case .not: return 0
+            case .whole:
+                if isRoot { _ = state.folders.add(folder, at: path) }
+                return 0
+            case .byFolder:
+                _ = state.group.mark(folder, isFileSystem: false)
+                return 0
+            case nil: break
+            }
+            // overlayfs, among others, has marks of folders alone; and where folders can't be opened by their handles,
+            // it could not be told which of a whole file system matter.
+            var error = state.group.mark(folder, isFileSystem: true)
+            if error == 0, state.folders.add(folder, at: path) {
+                state.ways[device] = .whole
+                return 0
+            }
+            if error == 0 { state.group.unmarkFileSystem(of: folder) }
+            error = state.group.mark(folder, isFileSystem: false)
+            // Without a key of its own the folder would not be known by what is told of it.
+            if error == 0, !state.folders.addMarked(folder) { error = EOPNOTSUPP }
+            state.ways[device] = error == 0 ? .byFolder : .not
+            return error
+        }
+    }
+
+    var isWhole: Bool { state.withLock { $0.ways.values.allSatisfy { $0 == .whole } } }
+
+    func forgetDevices() { state.withLock { $0.ways = [:] } }
+
+    // MARK: Reading
+
+    /// Reads a piece of the queue; whether there may be more.
+    private static func read(_ state: inout State) -> Bool {
+        // Taken when the piece has been read, so that nothing in it is later.
+        var time: Timestamp?
+        // A process that does many things is asked once for each piece.
+        var last: WritingProcess?
+        let group = state.group
+        return group.read { event in
+            let now = time ?? .now
+            time = now
+            if event.isOverflow {
+                state.table.removeAll()
+                state.overflow = now
+                return
+            }
+            if event.isFolderMove { state.folders.noteMove() }
+            let folder = FolderKey(event.folder)
+            // The whole file system tells of itself: most of it ends here.
+            guard state.folders.contains(folder) else { return }
+            if last?.pid != event.pid { last = event.pid > 0 ? WritingProcess(lookingAt: event.pid) : nil }
+            state.table.note(event.deeds, to: Array(event.name), in: folder, by: last, at: now)
+        }
+    }
+
+    // MARK: Asking
+
+    func authors(of questions: [AuthorRecorder.Question]) -> [Author] {
+        state.withLock { state in
+            // What others do meanwhile may go on for ever.
+            var pieces = 0
+            while pieces < 1_000, Self.read(&state) { pieces += 1 }
+            return questions.map { Self.author($0, state) }
+        }
+    }
+
+    private static func author(_ question: AuthorRecorder.Question, _ state: borrowing State) -> Author {
+        let deeds = Deeds(for: question.kind)
+        guard !deeds.isEmpty else { return .notAsked }
+        let snapshot = question.snapshot
+        var deed: Deed?
+        if let folder = FolderKey(at: question.path.parent) {
+            deed = state.table.deed(deeds, to: question.path.lastComponent, in: folder)
+        }
+        if question.isTree, deeds == .content {
+            let inner = state.table.lastDeed(in: folders(inside: question.path))
+            if let inner, deed.map({ $0.number < inner.number }) ?? true { deed = inner }
+        }
+        // What the file shows to have happened later was done by somebody else. Times of content can be set to anything.
+        let latest = deeds == .content ? min(snapshot.modified, snapshot.changed) : snapshot.changed
+        // Nor does it of a folder with all in it, or of a file that is still being written to.
+        if let deed, question.isTree || question.kind == .arriving || latest <= deed.time {
+            return deed.process.map { .process($0) } ?? .unknown(.unseen)
+        }
+        return .unknown(state.overflow.map { latest <= $0 } ?? false ? .overflow : .unseen)
+    }
+
+    /// The keys of a folder and of all folders in it.
+    private static func folders(inside path: PathBytes) -> Set<FolderKey> {
+        var found: Set<FolderKey> = []
+        var rest = [path]
+        var error: Int32 = 0
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 8)
+        defer { buffer.deallocate() }
+        while let folder = rest.popLast() {
+            guard let reader = FolderReader(folder, followingLink: false, error: &error) else { continue }
+            defer { reader.close() }
+            if let key = FolderKey(of: reader.descriptor) { found.insert(key) }
+            while reader.next(
+                into: buffer,
+                { entry in
+                    if reader.isFolder(entry) { rest.append(folder.appending(Array(entry.name))) }
+                }) > 0
+            {}
+        }
+        return found
+    }
+}
+
+extension WritingProcess {
+    /// What can be seen of a process now, of which nothing may be left.
+    fileprivate init(lookingAt pid: Int32) {
+        self.init(pid: pid)
+        withUnsafeTemporaryAllocation(of: cal_process.self, capacity: 1) { buffer in
+            guard let facts = buffer.baseAddress else { return }
+            cal_process_facts(pid, facts)
+            let raw = UnsafeRawPointer(facts)
+            func bytes(_ field: PartialKeyPath<cal_process>, _ length: Int64) -> [UInt8]? {
+                guard length > 0, let offset = MemoryLayout<cal_process>.offset(of: field) else { return nil }
+                return Array(UnsafeRawBufferPointer(start: raw + offset, count: Int(length)))
+            }
+            name = bytes(\.name, facts.pointee.name_length).map { PathBytes($0) }
+            executable = bytes(\.executable, facts.pointee.executable_length).map { bytes in
+                // So the kernel shows a program whose file has been replaced since it began.
+                let mark = Array(" (deleted)".utf8)
+                return PathBytes(bytes.suffix(mark.count).elementsEqual(mark) ? bytes.dropLast(mark.count) : bytes[...])
+            }
+            if facts.pointee.has_user != 0 { uid = facts.pointee.user }
+        }
+    }
+}
+
+extension Timestamp {
+    /// The present, by the clock that files get their times from.
+    fileprivate static var now: Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
+    }
+}

@@ -1,0 +1,44 @@
+import CAlightLinux
+import FileEvents
+
+/// What fanotify(7) calls a folder by: its file system's id, and its handle there.
+///
+/// It stays when the folder gets another name, and is never given to another one.
+struct FolderKey: Hashable {
+    let bytes: [UInt8]
+
+    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = Array(bytes) }
+
+    /// The key of the folder that is at the path now; nil when there is none, or none with a key.
+    init?(at path: PathBytes) {
+        guard let key = Self.made({ buffer in path.withCString { cal_folder_key($0, buffer) } }) else { return nil }
+        self = key
+    }
+
+    /// The key of an open folder.
+    init?(of descriptor: Int32) {
+        guard let key = Self.made({ cal_folder_key_descriptor(descriptor, $0) }) else { return nil }
+        self = key
+    }
+
+    private static func made(_ make: (UnsafeMutablePointer<UInt8>) -> Int64) -> FolderKey? {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Int(CAL_FOLDER_KEY_SIZE)) { buffer in
+            guard let base = buffer.baseAddress else { return nil }
+            let length = make(base)
+            return length > 0 ? FolderKey(UnsafeRawBufferPointer(start: base, count: Int(length))) : nil
+        }
+    }
+
+    func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
+
+    /// The id of the file system.
+    var fileSystem: UInt64 { bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) } }
+
+    /// Opens the folder as it is seen through the mount of another open one; a negative errno.
+    func open(through mount: Int32) -> Int32 {
+        bytes.withUnsafeBufferPointer { buffer in
+            guard let base = buffer.baseAddress else { return -22 }
+            return cal_open_key(mount, base, buffer.count)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+import FileEvents
+import Glibc
+import TestKit
+import Testing
+
+/// Who wrote (S53), over reloads and restarts.
+struct AuthorTests {
+    private static func rules(_ keys: String, action: String = "cat >>\"$ALIGHT_ROOT/../told\"") -> String {
+        """
+        rules:
+          - name: who
+            path: ../in/*
+            settle: 60ms
+            retry: { attempts: 100, delay: 100ms }
+        \(keys)
+            action: { shell: '\(action)' }
+
+        """
+    }
+
+    private static func start(
+        _ tree: borrowing TemporaryTree, _ rules: String, prefix: [String] = [], as name: String
+    ) -> RunningProgram {
+        for folder in ["in", "rules"] { TestFile.makeFolder(tree.path(folder)) }
+        TestFile.write(tree.path("rules/a.yaml"), rules)
+        let words = prefix + [Places.alight.description, "run", "rules", "--journal", "journal.db"]
+        let program = RunningProgram("/usr/bin/env", words, in: tree.root, output: tree.path(name))
+        JournalFileTests.awaitReady(program)
+        return program
+    }
+
+    private static func told(_ root: PathBytes) -> [String] {
+        String(decoding: TestFile.read(root.appending("told")) ?? [], as: UTF8.self).split(separator: "\n").map(
+            String.init)
+    }
+
+    /// Waits for so many requests.
+    private static func awaitTold(_ root: PathBytes, _ count: Int) -> Bool {
+        Deadline.wait {
+            let text = TestFile.read(root.appending("told")) ?? []
+            return text.count { $0 == UInt8(ascii: "\n") } >= count
+        }
+    }
+
+    /// What a request says when this process wrote.
+    private static let mine = "\"pid\":\(getpid())"
+
+    @Test(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
+    func `rules that come to ask are told from then on`() {
+        withTempTree { tree in
+            let root = tree.root
+            let program = Self.start(tree, Self.rules("    concurrency: 1"), as: "run")
+            TestFile.write(tree.path("in/a"), "1")
+            #expect(Self.awaitTold(root, 1), "\(program.error)")
+            TestFile.write(tree.path("rules/a.yaml"), Self.rules("    by: true"))
+            #expect(Deadline.wait { program.error.contains("reloaded: ") }, "\(program.error)")
+            TestFile.write(tree.path("in/b"), "1")
+            #expect(Self.awaitTold(root, 2), "\(program.error)")
+            TestFile.write(tree.path("rules/a.yaml"), Self.rules("    by: false"))
+            #expect(
+                Deadline.wait { program.error.split(separator: "\n").count { $0.hasPrefix("reloaded: ") } == 2 },
+                "\(program.error)")
+            TestFile.write(tree.path("in/c"), "1")
+            #expect(Self.awaitTold(root, 3), "\(program.error)")
+            let told = Self.told(root)
+            #expect(told.map { $0.contains(Self.mine) } == [false, true, false])
+            #expect(told.map { $0.contains("\"by\"") } == [false, true, false])
+            #expect(!program.error.contains("warning"), "\(program.error)")
+            JournalFileTests.stop(program)
+        }
+    }
+
+    @Test(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
+    func `a job that waits over a restart is told of the same process, and so is who looks at it`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let action = "cat >>\"$ALIGHT_ROOT/../told\"; test -e \"$ALIGHT_ROOT/../go\""
+            let rules = Self.rules("    by: true\n    where: { by: \"*\" }", action: action)
+            let first = Self.start(tree, rules, as: "first")
+            TestFile.write(tree.path("in/a"), "1")
+            #expect(Self.awaitTold(root, 1), "\(first.error)")
+            first.signal(SIGKILL)
+            #expect(first.wait() == 128 + SIGKILL)
+            TestFile.write(tree.path("go"), "")
+            let count = Self.told(root).count
+            let second = Self.start(tree, rules, as: "second")
+            #expect(Self.awaitTold(root, count + 1), "\(second.error)")
+            #expect(Deadline.wait { second.output.contains("succeeded") }, "\(second.output)")
+            JournalFileTests.stop(second)
+            let told = Self.told(root)
+            #expect(told.count == count + 1)
+            #expect(told.allSatisfy { $0.contains(Self.mine) })
+            let list = JournalCommand.run(tree, ["jobs"])
+            let id = try #require(list.output.split(separator: "\t").first.map(String.init), "\(list)")
+            let shown = JournalCommand.run(tree, ["show", id])
+            #expect(shown.output.contains("(process \(getpid()), uid \(geteuid()), "), "\(shown)")
+        }
+    }
+
+    @Test func `what is there at the start is nobody's`() {
+        withTempTree { tree in
+            let root = tree.root
+            TestFile.write(tree.path("in/a"), "1")
+            let program = Self.start(tree, Self.rules("    by: true\n    existing: process"), as: "run")
+            #expect(Self.awaitTold(root, 1), "\(program.error)")
+            #expect(Self.told(root).allSatisfy { !$0.contains("\"by\"") })
+            JournalFileTests.stop(program)
+        }
+    }
+
+    @Test(
+        .enabled(if: ScenarioRunner.ordinaryUserProblem == nil, "\(ScenarioRunner.ordinaryUserProblem ?? "")"))
+    func `an ordinary user is warned once, over reloads too`() {
+        withTempTree { tree in
+            let root = tree.root
+            #expect(root.withCString { chmod($0, 0o777) } == 0)
+            let program = Self.start(
+                tree, Self.rules("    by: true"), prefix: ScenarioRunner.asOrdinaryUser, as: "run")
+            TestFile.write(tree.path("rules/a.yaml"), Self.rules("    by: true\n    priority: 1"))
+            program.signal(SIGHUP)
+            #expect(Deadline.wait { program.error.contains("reloaded: ") }, "\(program.error)")
+            let warnings = program.error.split(separator: "\n").filter { $0.hasPrefix("warning: ") }
+            #expect(warnings.count == 1, "\(program.error)")
+            #expect(warnings.first?.contains("CAP_SYS_ADMIN") == true)
+            JournalFileTests.stop(program)
+        }
+    }
+}
