@@ -20,6 +20,8 @@ final class RuleReloading: Sendable {
     private let reporter: Reporter
     /// Takes rules that are in order.
     private let take: @Sendable (LoadedRules) -> Void
+    /// The files as they were when they were read last.
+    private let seen: Mutex<[PathBytes: Snapshot]>
     /// What sees changes of the files; nil when nobody looks.
     private let observer = Mutex<FileObserver?>(nil)
 
@@ -29,17 +31,19 @@ final class RuleReloading: Sendable {
     /// - Parameters:
     ///   - places: The rules files, and folders of them.
     ///   - tags: Of the rules only those with one of them are run, if there are any.
+    ///   - seen: What ``files(of:_:)`` was before they were read.
     ///   - program: What they depend on.
     ///   - reporter: Who says what is wrong.
     ///   - take: Called on the thread with rules that are in order.
     /// - Throws: When there is no descriptor to be had.
     init(
-        _ places: [PathBytes], tags: Set<String>, _ program: ProgramSurroundings, _ reporter: Reporter,
-        take: @escaping @Sendable (LoadedRules) -> Void
+        _ places: [PathBytes], tags: Set<String>, seen: [PathBytes: Snapshot], _ program: ProgramSurroundings,
+        _ reporter: Reporter, take: @escaping @Sendable (LoadedRules) -> Void
     ) throws(WatchError) {
         wake = try Wake()
         self.places = places
         self.tags = tags
+        self.seen = Mutex(seen)
         self.program = program
         self.reporter = reporter
         self.take = take
@@ -61,13 +65,15 @@ final class RuleReloading: Sendable {
 
     /// Watches the rules' files, and the folders of them, and asks for a reload when they have changed.
     ///
-    /// What was named by a symbolic link is watched there, and where that leads now.
+    /// What was named by a symbolic link is watched there, and where that leads now. What has changed
+    /// between the reading and the watching shows by the files themselves.
     ///
     /// - Throws: When they can't be watched.
     func watchFiles() throws(ObservationError) {
         var options = ObservationOptions()
         options.settle = Self.quiet
-        options.events = [.created, .modified, .moved, .deleted]
+        options.events = EventMask([.created, .modified, .moved, .deleted]).union(.lifecycle)
+        options.existing = true
         options.types = [.file, .symlink]
         options.globs = Self.paths(of: places, program).flatMap(Self.patterns)
         guard !options.globs.isEmpty else { return }
@@ -75,13 +81,32 @@ final class RuleReloading: Sendable {
         self.observer.withLock { $0 = observer }
         Task { [weak self] in
             do throws(ObservationError) {
-                for try await _ in observer.batches { self?.request() }
+                for try await batch in observer.batches { self?.take(batch) }
             } catch {
                 self?.reporter.say(
                     .warning, "changes of the rules are not seen any more: \(Display.text(error.description))",
                     help: "send SIGHUP when they have changed")
             }
         }
+    }
+
+    private func take(_ batch: [FileEvent]) {
+        let isNews = batch.contains { !$0.kind.isLifecycle && $0.origin != .scan }
+        if isNews || Self.files(of: places, program) != seen.withLock({ $0 }) { request() }
+    }
+
+    /// The rules files as they are now.
+    static func files(of places: [PathBytes], _ program: ProgramSurroundings) -> [PathBytes: Snapshot] {
+        var files: [PathBytes: Snapshot] = [:]
+        for path in paths(of: places, program) {
+            let inside = DiskProbe.names(in: path).filter { name in
+                name.bytes.suffix(5).elementsEqual(".yaml".utf8) || name.bytes.suffix(4).elementsEqual(".yml".utf8)
+            }
+            for file in isFolder(path) ? inside.map({ path.appending($0.bytes) }) : [path] {
+                if case .present(let snapshot) = DiskProbe.look(at: file) { files[file] = snapshot }
+            }
+        }
+        return files
     }
 
     /// How many watches that takes: one for each folder on the way.
@@ -117,6 +142,8 @@ final class RuleReloading: Sendable {
     }
 
     private func reload() {
+        let files = Self.files(of: places, program)
+        seen.withLock { $0 = files }
         var loaded = program.loader.load(places)
         if !tags.isEmpty { loaded.keepOnly(tags: tags) }
         for diagnostic in loaded.diagnostics { reporter.say(diagnostic) }

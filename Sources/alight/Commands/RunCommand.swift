@@ -54,6 +54,8 @@ struct RunCommand: ParsableCommand {
 
     func run() throws {
         let program = try ProgramSurroundings(startsPlugins: !dryRun)
+        let places = once ? [] : try rules.places(program)
+        let seen = RuleReloading.files(of: places, program)
         let loaded = try rules.load(program)
         let reporter = Reporter(format: logFormat)
         let dry = dryRun ? DryRun(runner: program.runner, reporter: reporter) : nil
@@ -73,7 +75,6 @@ struct RunCommand: ParsableCommand {
             // What costs no time is told in its order.
             options.jobs = 1
         }
-        let places = once ? [] : try rules.places(program)
         if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: places, program) }
         let engine = Engine(
             ruleset: loaded.ruleset, options: options, journal: kept.journal,
@@ -81,7 +82,7 @@ struct RunCommand: ParsableCommand {
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
             report: { dry?.report($0) ?? reporter.report($0) })
         let stops = StopCount()
-        let reloading = try reloading(engine, places, program, kept, reporter, dry)
+        let reloading = try reloading(engine, places, seen, program, kept, reporter, dry)
         let isSteerable = Signals.forEach { number in
             if number == SIGUSR1 {
                 engine.rescan()
@@ -126,14 +127,14 @@ struct RunCommand: ParsableCommand {
     ///
     /// - Throws: `Exit` when there is no thread or descriptor for it; it has been said.
     private func reloading(
-        _ engine: Engine, _ places: [PathBytes], _ program: ProgramSurroundings, _ kept: OpenJournal,
-        _ reporter: Reporter, _ dry: DryRun?
+        _ engine: Engine, _ places: [PathBytes], _ seen: [PathBytes: Snapshot], _ program: ProgramSurroundings,
+        _ kept: OpenJournal, _ reporter: Reporter, _ dry: DryRun?
     ) throws -> RuleReloading? {
         if once { return nil }
         Terminal.note()
         let reloading: RuleReloading
         do throws(WatchError) {
-            reloading = try RuleReloading(places, tags: Set(rules.tags), program, reporter) { loaded in
+            reloading = try RuleReloading(places, tags: Set(rules.tags), seen: seen, program, reporter) { loaded in
                 dry?.sayRoots(of: loaded.ruleset)
                 engine.reload(loaded.ruleset, ignored: kept.names(below: loaded.ruleset.roots))
             }
