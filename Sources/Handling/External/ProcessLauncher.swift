@@ -59,7 +59,7 @@ package final class ProcessLauncher: Sendable {
     /// - Throws: Why it could not be started.
     func start(_ command: Command) throws(LaunchFailure) -> (process: SpawnedProcess, header: [UInt8]) {
         guard let header = LaunchHeader(command, descriptorLimit: Self.descriptorLimit) else {
-            throw LaunchFailure("an argument or a variable of the environment holds a NUL byte", isForGood: true)
+            throw .holdsNUL
         }
         return (try spawn(), header.bytes)
     }
@@ -158,6 +158,9 @@ struct LaunchFailure: Error {
     var reason: String
     /// Whether it can't be started later either.
     var isForGood: Bool
+
+    static let holdsNUL = LaunchFailure(
+        "an argument or a variable of the environment holds a NUL byte", isForGood: true)
 
     init(_ reason: String, isForGood: Bool = false) {
         self.reason = reason

@@ -32,9 +32,14 @@ extension PluginHost {
         var input = input
         var isAgain = false
         while true {
-            guard let pool = self.serving.pool(program, place: serving.place, files: serving.files) else {
-                return request.events.map { _ in .interrupted("Alight stops") }
+            let pool: ServingPool?
+            do throws(LaunchFailure) {
+                pool = try self.serving.pool(program, place: serving.place, files: serving.files)
+            } catch {
+                let outcome = Outcome(.failed, "\(call.program): \(error.reason)", code: "cannot-start")
+                return request.events.map { _ in outcome }
             }
+            guard let pool else { return request.events.map { _ in .interrupted("Alight stops") } }
             let ticket = ServeTicket(
                 id: request.id, attempt: request.attempt, timeout: invocation.timeout, request: Array(input),
                 deadline: request.deadline, logger: invocation.log, progress: invocation.progress)

@@ -148,7 +148,8 @@ package struct ServePool: Sendable {
                 request.number, id: request.id, attempt: request.attempt, timeout: request.timeout, at: now)
         }
         if let startAt, now < startAt { return }
-        while !isClosed, !waiting.isEmpty, sessions.values.count(where: \.isLive) < parallel,
+        // One that has failed keeps its place until it has ended: only then is the pause known.
+        while !isClosed, !waiting.isEmpty, sessions.values.count(where: { $0.isLive || $0.fault != nil }) < parallel,
             waiting.count > sessions.values.filter(\.isStarting).reduce(0, { $0 + $1.window })
         {
             startAt = nil

@@ -34,9 +34,12 @@ package final class ServingPlugins: Sendable {
     ///   - program: What is started.
     ///   - place: The plugin's place.
     ///   - files: What it is made of; a change of one replaces its processes.
-    /// - Returns: Nil when the program holds a NUL byte, which none can be given, or when all is closed.
-    func pool(_ program: ServedProgram, place: PathBytes, files: [PathBytes]) -> ServingPool? {
-        guard let key = LaunchHeader(program.command, descriptorLimit: 0)?.bytes else { return nil }
+    /// - Returns: Nil when all is closed.
+    /// - Throws: Why such a program can't be started.
+    func pool(
+        _ program: ServedProgram, place: PathBytes, files: [PathBytes]
+    ) throws(LaunchFailure) -> ServingPool? {
+        guard let key = LaunchHeader(program.command, descriptorLimit: 0)?.bytes else { throw .holdsNUL }
         let stamps = files.map { FileStamp($0) }
         let (pool, outdated) = state.withLock { state -> (ServingPool?, [ServingPool]) in
             guard !state.isClosed else { return (nil, []) }

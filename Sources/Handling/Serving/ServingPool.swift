@@ -61,6 +61,7 @@ final class ServingPool: Sendable {
     ///   - ticket: The request.
     ///   - stop: Cancels it when raised.
     ///   - isAgain: Whether a process has died with it.
+    /// - Returns: What became of it.
     func perform(_ ticket: ServeTicket, stop: StopSignal, isAgain: Bool) -> ServePool.Reply {
         let number = change { state, now in
             state.count += 1
@@ -150,6 +151,7 @@ final class ServingPool: Sendable {
     /// - Parameters:
     ///   - process: One whose thread calls this, and looks at its orders by itself.
     ///   - body: The change, with the present.
+    /// - Returns: What the change returns.
     private func change<Result: Sendable>(
         except process: Int? = nil, _ body: (inout State, ContinuousClock.Instant) -> Result
     ) -> Result {
