@@ -85,8 +85,8 @@ let package = Package(
         layer(
             "Handling",
             [
-                "CAlightLinux", "CLibCrypto", "ContentTypes", "FileEvents", "Globbing", "PluginProtocol", "Rules",
-                "Settling", logging,
+                "CAlightLinux", "CLibCrypto", "ContentTypes", "FileEvents", "FileWatching", "Globbing",
+                "PluginProtocol", "Rules", "Settling", logging,
             ]),
 
         // Layer 5: the pipeline.

@@ -12,6 +12,8 @@ let package = Package(
         .executableTarget(name: "rows", linkerSettings: [.linkedLibrary("sqlite3")]),
         // Makes the changes, and tells how long it took until they were seen.
         .executableTarget(name: "load"),
+        // A plugin that does nothing, once or for many requests.
+        .executableTarget(name: "answer"),
         // What the library tells a Swift program, as lines.
         .executableTarget(
             name: "observer", dependencies: [.product(name: "FileObserving", package: "alight")]),

@@ -481,10 +481,35 @@ class Bench:
                       on="figure")
             self.tell("settled to started, at rest, p99", "us", waits[len(waits) * 99 // 100])
 
-    def once(self, folder, journal):
+    def serve(self):
+        """Requests to a plugin that does nothing, a process for each, and one process for all."""
+        count = self.size(4000, 1000)
+        with self.folder() as folder, self.folder() as nothing:
+            self.load("tree", folder, 1, count)
+            for name, modes in (("once", "run"), ("stays", "run, serve")):
+                plugin = os.path.join(self.work, "plugins", name)
+                os.makedirs(plugin, exist_ok=True)
+                shutil.copy(self.options.answer, os.path.join(plugin, name))
+                with open(os.path.join(plugin, "plugin.yaml"), "w") as file:
+                    file.write("name: %s\nprotocol: [1]\nconcurrent: 8\nmodes: [%s]\n" % (name, modes))
+
+            def run(place, name):
+                rules = LINES.replace("action: log", "action: { use: %s }" % name)
+                return self.once(place, self.new_journal(), rules)
+
+            def rate(name):
+                # Without what it takes to start and to stop.
+                return count / (run(folder, name) - run(nothing, name))
+
+            served, once = self.turns(lambda: rate("stays"), lambda: rate("once"))
+            self.tell("requests to a plugin that serves, against one that is started for each", "requests/s",
+                      statistics.median(served), statistics.median(once), ">= 5 x", least=5,
+                      samples=dict(alight=served, reference=once))
+
+    def once(self, folder, journal, rules=LINES):
         """Runs until all that is in the folder is handled, and gives the seconds."""
         begin = time.monotonic()
-        program = self.alight(folder, journal=journal, options=["--once"])
+        program = self.alight(folder, rules, journal=journal, options=["--once"])
         program.process.wait(PATIENCE)
         seconds = time.monotonic() - begin
         program.stop()
@@ -547,7 +572,7 @@ class Bench:
             self.tell("  from SIGTERM in the middle of the listing to the end", "ms", max(stops) * 1000)
 
 
-SCENARIOS = ["setup", "storm", "latency", "memory", "idle", "drop", "rules", "journal", "million"]
+SCENARIOS = ["setup", "storm", "latency", "memory", "idle", "drop", "rules", "journal", "serve", "million"]
 
 
 def grouped(number):
@@ -597,9 +622,10 @@ def main():
     parser.add_argument("--reference", default=os.path.join(built, "reference"))
     parser.add_argument("--observer", default=os.path.join(built, "observer"))
     parser.add_argument("--rows", default=os.path.join(built, "rows"))
+    parser.add_argument("--answer", default=os.path.join(built, "answer"))
     parser.add_argument("--load", default=os.path.join(built, "load"))
     options = parser.parse_args()
-    for program in (options.alight, options.observer, options.reference, options.rows, options.load):
+    for program in (options.alight, options.observer, options.reference, options.rows, options.load, options.answer):
         if not os.access(program, os.X_OK):
             sys.exit("error: there is no program '%s'\n    help: make bench builds it" % program)
     chosen = options.only.split(",") if options.only else [name for name in SCENARIOS if name != "million" or options.full]

@@ -19,6 +19,8 @@ package struct ActionPlan: Sendable {
         package var plugin: String?
         /// Whether a shell reads the last argument.
         package var isShell: Bool
+        /// Whether a process that stays would get the request.
+        package var isServed: Bool
         package var executable: PathBytes
         /// Without the executable.
         package var arguments: [[UInt8]]

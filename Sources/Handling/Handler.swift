@@ -59,6 +59,8 @@ package struct Invocation: Sendable {
     package var environment: [(name: String, value: [UInt8])]
     /// Where programs work; nil for their scratch folder.
     package var directory: PathBytes?
+    /// Whether `environment` and `directory` are the same for all events of the rule.
+    package var hasFixedSurroundings = true
     /// Raised when Alight stops.
     package var stop: StopSignal
     package var log: Logger

@@ -13,6 +13,8 @@ package final class StopSignal: Sendable {
     private let raised = Atomic<Bool>(false)
     /// Raised with this one, as long as somebody holds them.
     private let children = Mutex<[Child]>([])
+    private let observers = Mutex<[Int: @Sendable () -> Void]>([:])
+    private let observations = Atomic(0)
     /// Becomes readable when the signal is raised, and stays so; -1 when the machine is out of descriptors.
     package let descriptor: Int32
 
@@ -31,6 +33,21 @@ package final class StopSignal: Sendable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
+    /// Has the closure called when the signal is raised, or now if it has been.
+    ///
+    /// The closure is called on the thread that raises it, and must not block; it may be called twice.
+    ///
+    /// - Returns: What ``forget(_:)`` wants.
+    func observe(_ body: @escaping @Sendable () -> Void) -> Int {
+        let observation = observations.add(1, ordering: .relaxed).newValue
+        observers.withLock { $0[observation] = body }
+        if isRaised { body() }
+        return observation
+    }
+
+    /// Ends an observation; a call that is under way may still come.
+    func forget(_ observation: Int) { observers.withLock { _ = $0.removeValue(forKey: observation) } }
+
     package var isRaised: Bool { raised.load(ordering: .acquiring) }
 
     /// Raises the signal; a second call changes nothing.
@@ -39,5 +56,6 @@ package final class StopSignal: Sendable {
         var one: UInt64 = 1
         if descriptor >= 0 { _ = write(descriptor, &one, 8) }
         for child in children.withLock({ $0 }) { child.signal?.raise() }
+        for observer in observers.withLock({ Array($0.values) }) { observer() }
     }
 }

@@ -33,6 +33,7 @@ extension ActionPlan {
             ]
             if let plugin = program.plugin { object["plugin"] = .string(plugin) }
             if program.isShell { object["shell"] = true }
+            if program.isServed { object["served"] = true }
             if let directory = program.directory { object.add("directory", directory) }
             if !program.environment.isEmpty {
                 let variables = program.environment.map { ($0.name, JSONValue(bytes: $0.value)) }

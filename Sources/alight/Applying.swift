@@ -52,6 +52,7 @@ struct Applying {
         guard isSteerable else { throw Self.noThread() }
         let requests = paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) }
         let summary = run.run(requests)
+        program.host.close(isAtOnce: stops.count > 1)
         progress.end()
         let fault = journal.close(at: DiskProbe.now()) ?? summary.fault
         // What ended the run has been said.

@@ -142,6 +142,7 @@ extension ActionPlan {
             lines = ["\(verb), \(program.isShell ? "by" : "without") a shell: \(text)"]
             if program.isShell, let event = events.first { lines += Self.variables(of: event) }
             for (name, value) in program.environment { lines.append("  env: \(name)=\(ShellWord.quoted(value))") }
+            if program.isServed { lines.append("  by a process that stays for further requests") }
             if let directory = program.directory { lines.append("  in the folder \(Display.path(directory))") }
         }
         for (placeholder, value) in values {

@@ -11,6 +11,8 @@ struct ProgramSurroundings {
     let registry: HandlerRegistry
     private let discovery: PluginDiscovery
     let runner: ActionRunner
+    /// Runs plugins; to be closed when nothing more is run.
+    let host: PluginHost
     let scratchFolders: ScratchFolders
     /// Where rules are when none are named, in order.
     let defaultRules: [String]
@@ -39,7 +41,7 @@ struct ProgramSurroundings {
         let environment = ProgramEnvironment(
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: isRoot)
         scratchFolders = Self.scratchFolders
-        let host = PluginHost(launcher: launcher, scratchFolders: scratchFolders, environment: environment)
+        host = PluginHost(launcher: launcher, scratchFolders: scratchFolders, environment: environment)
         var searchFolders = [PathBytes]()
         if let configuration { searchFolders.append(PathBytes("\(configuration)/alight/plugins")) }
         searchFolders += ["/etc/alight/plugins", "/usr/lib/alight/plugins"]

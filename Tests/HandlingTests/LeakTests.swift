@@ -106,6 +106,39 @@ struct LeakTests {
             #expect(ended.text == "SigIgn:\t0000000000000000\n")
         }
     }
+
+    @Test func `plugins that serve, and such that misbehave, leave nothing behind`() async {
+        await #expect(processExitsWith: .success) {
+            _ = try makeLauncher().run(shell("true"), stop: StopSignal())
+            let before = openDescriptors()
+            let threads = Locked(0)
+            for round in 0..<3 {
+                let scripts = [
+                    "ready()\nfor request in requests(): result(request)\n",
+                    "ready()\nfor request in requests():\n    if request['interrupted']: result(request)\n    else: os.abort()\n",
+                    "ready()\nfor request in requests(): os.write(1, b'x' * 3_000_000)\n",
+                    "sys.exit(1)\n",
+                    "ready()\nfor request in requests():\n    if request['interrupted']: result(request)\n    else: os.close(1); time.sleep(600)\n",
+                ]
+                for script in scripts {
+                    let serving = try ServingStage(script)
+                    let outcomes = serving.ask(all: 4)
+                    #expect(outcomes.count == 4)
+                    serving.close()
+                    #expect(serving.started.allSatisfy(isGone))
+                    #expect(serving.leftovers == [])
+                }
+                if round == 0 { threads.change { $0 = runningThreads() } }
+            }
+            #expect(eventually { openDescriptors() <= before }, "\(openDescriptors()) instead of \(before)")
+            #expect(eventually { children().isEmpty }, "\(children())")
+            #expect(eventually { runningThreads() <= threads.value }, "\(runningThreads()) instead of \(threads.value)")
+        }
+    }
+}
+
+private func runningThreads() -> Int {
+    ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []).count
 }
 
 /// The number of open descriptors, with the one that lists them.

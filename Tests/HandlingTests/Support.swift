@@ -135,13 +135,13 @@ struct Stage {
     let stop = StopSignal()
     let progress = Locked<[String]>([])
 
-    init(grace: Duration = .seconds(10)) throws {
+    init(grace: Duration = .seconds(10), serveLimits: ServeLimits = ServeLimits()) throws {
         folder = try TemporaryFolder()
         launcher = try makeLauncher()
         environment = ProgramEnvironment(home: "/home/nobody", timeZone: "Europe/Berlin", isRoot: geteuid() == 0)
         host = PluginHost(
             launcher: launcher, scratchFolders: ScratchFolders(base: folder.path.appending("scratch")),
-            environment: environment, grace: grace)
+            environment: environment, grace: grace, serveLimits: serveLimits)
     }
 
     func discovery(_ yaml: [String: JSONValue] = [:]) -> PluginDiscovery {

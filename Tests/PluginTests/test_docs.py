@@ -79,6 +79,15 @@ def write(path, text, executable=False):
         os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
 
 
+def python_block(word):
+    """Returns the Python block of the protocol's page that has the word."""
+    return next(text for _, _, text in python_blocks() if word in text)
+
+
+def python_blocks():
+    return [block for block in blocks(PROTOCOL) if block[0] == "python"]
+
+
 def install_documented_plugins(folder):
     """Writes the two plugins of the protocol's page, as it says, and returns their executables."""
     texts = {language: text for language, _, text in reversed(blocks(PROTOCOL))}
@@ -86,7 +95,7 @@ def install_documented_plugins(folder):
     checksum, words = os.path.join(folder, "checksum", "checksum"), os.path.join(folder, "words", "words")
     write(checksum, texts["bash"], executable=True)
     write(os.path.join(folder, "checksum", "plugin.yaml"), description)
-    write(words, texts["python"], executable=True)
+    write(words, python_block("describe"), executable=True)
     return checksum, words
 
 
@@ -200,6 +209,18 @@ class PluginExampleTests(DocumentationTestCase):
 
     def test_python_describes_itself(self):
         self.assertEqual(self.call(self.words, "describe")["name"], "words")
+
+    def test_python_that_serves(self):
+        plugin = self.path("serves")
+        write(plugin, python_block('"pong"'), executable=True)
+        request = {"type": "run", "id": "A", "attempt": 2, "events": [{"relative": "x"}]}
+        lines = [{"type": "hello", "protocol": 1}, {"type": "ping", "n": 3}, {"type": "other"}, request]
+        done = subprocess.run(
+            [plugin, "serve"], input="".join(json.dumps(line) + "\n" for line in lines), capture_output=True, text=True,
+            timeout=60, check=True)
+        self.assertEqual([json.loads(line) for line in done.stdout.splitlines()], [
+            {"type": "ready", "protocol": 1, "concurrent": 1}, {"type": "pong", "n": 3},
+            {"type": "result", "id": "A", "attempt": 2, "outcome": "succeeded", "message": "x"}])
 
     def test_json_is_json(self):
         for page in PAGES:

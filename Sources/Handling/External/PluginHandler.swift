@@ -2,7 +2,7 @@ import FileEvents
 import PluginProtocol
 package import Rules
 
-/// Runs a plugin, one process for each attempt (the verb `run`).
+/// Runs a plugin: one process for each attempt (the verb `run`), or requests to one that stays (`serve`).
 package struct PluginHandler: Handler {
     let plugin: Plugin
     let host: PluginHost
@@ -26,7 +26,7 @@ package struct PluginHandler: Handler {
         }
         var outcomes = invocations.map { problem(with: $0.job.event) }
         let open = outcomes.indices.filter { outcomes[$0] == nil }
-        let ended = host.run(open.map { invocations[$0] }, most: most(of: invocations)) { _ in call }
+        let ended = host.run(open.map { invocations[$0] }, most: most(of: invocations), call(for:))
         for (index, outcome) in zip(open, ended) { outcomes[index] = outcome }
         return outcomes.compactMap(\.self)
     }
@@ -40,7 +40,7 @@ package struct PluginHandler: Handler {
             problem(with: invocation.job.event).map { ActionPlan(.impossible($0), action, [invocation]) }
         }
         let open = invocations.filter { problem(with: $0.job.event) == nil }
-        return problems + host.plan(action, open, most: most(of: invocations)) { _ in call }
+        return problems + host.plan(action, open, most: most(of: invocations), call(for:))
     }
 
     /// Why root does not run it: rules loaded long ago, and files can change.
@@ -54,12 +54,21 @@ package struct PluginHandler: Handler {
         min(invocations.first?.batch ?? 1, plugin.description.batch ?? 1)
     }
 
-    private var call: PluginHost.Call {
+    /// Served is what says so of itself, for rules by which its processes don't differ from event to event.
+    private func call(for invocation: Invocation) -> PluginHost.Call {
+        let description = plugin.description
+        let isServed = description.modes?.contains("serve") == true && invocation.hasFixedSurroundings
+        let verb = isServed ? "serve" : "run"
         var call = PluginHost.Call(
-            executable: plugin.executable, arguments: plugin.arguments + [Array("run".utf8)], program: plugin.title,
-            isIdempotent: plugin.description.idempotent ?? true, answers: true,
-            parameters: plugin.description.parameters)
-        call.plugin = plugin.description.name
+            executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)], program: plugin.title,
+            isIdempotent: description.idempotent ?? true, answers: true, parameters: description.parameters)
+        call.plugin = description.name
+        guard isServed else { return call }
+        let scripts = plugin.arguments.filter { $0.first == .slash }.map { PathBytes($0) }
+        call.serving = PluginHost.Serving(
+            place: plugin.location,
+            files: [plugin.executable, plugin.location.appending("plugin.yaml")] + scripts,
+            parallel: description.parallel ?? 1, concurrent: description.concurrent ?? 1)
         return call
     }
 

@@ -34,7 +34,8 @@ extension PluginHost {
         let isShell: Bool
         if case .shell = action.work { isShell = true } else { isShell = false }
         let program = ActionPlan.Program(
-            plugin: call.plugin, isShell: isShell, executable: call.executable, arguments: call.arguments,
+            plugin: call.plugin, isShell: isShell, isServed: call.serving != nil, executable: call.executable,
+            arguments: call.arguments,
             parameters: call.plugin == nil ? nil : shown.object?["with"], request: shown,
             environment: first.environment, directory: first.directory)
         return ActionPlan(.program(program), action, invocations)

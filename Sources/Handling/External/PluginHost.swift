@@ -14,16 +14,26 @@ package struct PluginHost: Sendable {
     let environment: ProgramEnvironment
     /// How long a program may take to end after SIGTERM.
     let grace: Duration
+    /// The processes of plugins that serve.
+    let serving: ServingPlugins
 
     package init(
         launcher: ProcessLauncher, scratchFolders: ScratchFolders, environment: ProgramEnvironment,
-        grace: Duration = .seconds(10)
+        grace: Duration = .seconds(10), serveLimits: ServeLimits = ServeLimits()
     ) {
         self.launcher = launcher
         self.scratchFolders = scratchFolders
         self.environment = environment
         self.grace = grace
+        var limits = serveLimits
+        limits.grace = grace
+        serving = ServingPlugins(launcher: launcher, scratchFolders: scratchFolders, limits: limits)
     }
+
+    /// Ends the processes of plugins that serve, and waits for that; nothing is run afterwards.
+    ///
+    /// - Parameter isAtOnce: Whether they are sent SIGTERM, and not the end of their input first.
+    package func close(isAtOnce: Bool = false) { serving.close(isAtOnce: isAtOnce) }
 
     /// A program to be run for an invocation.
     struct Call {
@@ -38,6 +48,8 @@ package struct PluginHost: Sendable {
         var parameters: ParameterSchema?
         /// The plugin's name; nil for other programs.
         var plugin: String?
+        /// How it is served; nil for what is started for each request.
+        var serving: Serving?
     }
 
     /// Most bytes of one request.
@@ -90,6 +102,9 @@ package struct PluginHost: Sendable {
             return run(invocations.prefix(half), call) + run(invocations.dropFirst(half), call)
         }
         defer { remove(scratch, first.log) }
+        if let serving = program.serving {
+            return serve(program, serving, first, request, input: input, scratch: scratch)
+        }
         return run(program, first, request, input: input, scratch: scratch)
     }
 

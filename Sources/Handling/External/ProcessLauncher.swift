@@ -43,15 +43,25 @@ package final class ProcessLauncher: Sendable {
         _ command: Command, stop: StopSignal, report: (ProgramReport) -> Void = { _ in }
     ) -> Ended {
         let start = ContinuousClock.now
-        guard let header = LaunchHeader(command, descriptorLimit: Self.descriptorLimit) else {
-            return Ended(way: .couldNotStart("an argument or a variable of the environment holds a NUL byte"))
-        }
         do throws(LaunchFailure) {
-            let running = RunningProgram(command, try spawn(), header: header.bytes, since: start)
+            let (process, header) = try self.start(command)
+            let running = RunningProgram(command, process, header: header, since: start)
             return running.wait(stop: stop, report: report)
         } catch {
-            return Ended(way: .notLaunched(error.reason))
+            return Ended(way: error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason))
         }
+    }
+
+    /// Starts `alight-launch` for a program, on a thread that has to outlive it.
+    ///
+    /// - Parameter command: What to run; its input, output and time-out are the caller's to see to.
+    /// - Returns: The launcher, and what has to be written to it before the program's own input.
+    /// - Throws: Why it could not be started.
+    func start(_ command: Command) throws(LaunchFailure) -> (process: SpawnedProcess, header: [UInt8]) {
+        guard let header = LaunchHeader(command, descriptorLimit: Self.descriptorLimit) else {
+            throw .holdsNUL
+        }
+        return (try spawn(), header.bytes)
     }
 
     // MARK: - Preparations
@@ -144,7 +154,16 @@ package final class ProcessLauncher: Sendable {
 }
 
 /// Why `alight-launch` could not be started.
-private struct LaunchFailure: Error {
+struct LaunchFailure: Error {
     var reason: String
-    init(_ reason: String) { self.reason = reason }
+    /// Whether it can't be started later either.
+    var isForGood: Bool
+
+    static let holdsNUL = LaunchFailure(
+        "an argument or a variable of the environment holds a NUL byte", isForGood: true)
+
+    init(_ reason: String, isForGood: Bool = false) {
+        self.reason = reason
+        self.isForGood = isForGood
+    }
 }

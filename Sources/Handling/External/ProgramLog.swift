@@ -13,6 +13,15 @@ struct ProgramLog {
 
     init(logger: Logger) { self.logger = logger }
 
+    /// Reads a line; nil for one that would not be logged anyway, which is not worth the reading.
+    mutating func report(_ line: ArraySlice<UInt8>) -> ProgramReport? {
+        guard size > Self.limit, line.first != UInt8(ascii: "<"), line.first != UInt8(ascii: "{") else {
+            return ProgramReport(line: line)
+        }
+        dropped += 1
+        return nil
+    }
+
     mutating func add(_ level: Logger.Level, _ text: String) {
         size += text.utf8.count
         guard size <= (level >= .warning ? 10 * Self.limit : Self.limit) else {

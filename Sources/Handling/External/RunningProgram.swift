@@ -103,30 +103,8 @@ final class RunningProgram {
         outputLines.finish { take($0, report, &lastOutputLine) }
         errorLines.finish { take($0, report, &lastErrorLine) }
         ended.lastLine = lastErrorLine ?? lastOutputLine
-        ended.way = cause ?? way()
+        ended.way = cause ?? Ended.Way(end, process, said: ended.output.isEmpty ? ended.lastLine : nil)
         ended.duration = .now - start
-    }
-
-    private func way() -> Ended.Way {
-        guard let (status, isSignal) = end.wait(10) ?? reaped() else {
-            // Another part of the process has reaped the child: its status is lost, and it counts as killed.
-            return .signalled(SIGKILL)
-        }
-        if isSignal { return .signalled(status) }
-        // The launcher's own words. A program that says them with such a status gets the same outcome anyhow.
-        let mark = "alight-launch: "
-        if (125...127).contains(status), ended.output.isEmpty, let line = ended.lastLine, line.hasPrefix(mark) {
-            let reason = String(line.dropFirst(mark.count))
-            return status == 125 ? .notLaunched(reason) : .couldNotStart(reason)
-        }
-        return .exited(status: status)
-    }
-
-    /// Reaps the launcher when Foundation has not noticed its end.
-    private func reaped() -> (status: Int32, isSignal: Bool)? {
-        var status: Int32 = 0
-        guard waitpid(process.processIdentifier, &status, WNOHANG) == process.processIdentifier else { return nil }
-        return status & 0x7F == 0 ? (status >> 8 & 0xFF, false) : (status & 0x7F, true)
     }
 
     // MARK: - The streams

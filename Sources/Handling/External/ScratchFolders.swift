@@ -1,6 +1,7 @@
 package import FileEvents
 import Glibc
 import Rules
+import Synchronization
 
 /// Makes the empty folder that each attempt works in, and removes it with all that is left there.
 package struct ScratchFolders: Sendable {
@@ -39,6 +40,28 @@ package struct ScratchFolders: Sendable {
         let folder = folder(for: job)
         guard folder.withCString({ access($0, F_OK) }) == 0, (try? prepareBase()) != nil else { return }
         try? remove(folder)
+    }
+
+    /// The name of a folder that a serving process gets, which no other process has.
+    static func nextServing() -> String {
+        "serve-\(getpid())-\(servings.add(1, ordering: .relaxed).newValue)"
+    }
+
+    private static let servings = Atomic(0)
+
+    /// Removes the folders of serving processes whose Alight was killed.
+    func removeAbandoned() {
+        guard (try? prepareBase()) != nil else { return }
+        let descriptor = base.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        for name in Remover.names(in: descriptor) {
+            let words = String(decoding: name.bytes, as: UTF8.self).split(separator: "-")
+            guard words.count == 3, words[0] == "serve", let process = pid_t(words[1]), process > 0,
+                kill(process, 0) != 0, errno == ESRCH
+            else { continue }
+            try? remove(base.appending(name.bytes))
+        }
     }
 
     /// The folder of a job, be it there or not.
@@ -84,7 +107,7 @@ package struct ScratchFolders: Sendable {
         mutating func empty(_ folder: Int32, depth: Int) {
             // A program may have taken away its own right to write here.
             fchmod(folder, 0o700)
-            for name in names(in: folder) {
+            for name in Self.names(in: folder) {
                 if name.withCString({ unlinkat(folder, $0, 0) }) == 0 { continue }
                 guard errno == EISDIR || errno == EPERM else { continue }
                 if depth >= Self.depth {
@@ -111,7 +134,7 @@ package struct ScratchFolders: Sendable {
             return name.withCString { openat(folder, $0, flags) }
         }
 
-        private func names(in folder: Int32) -> [PathBytes] {
+        static func names(in folder: Int32) -> [PathBytes] {
             // A second descriptor, because closedir closes the one it was given.
             let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             guard copy >= 0, let stream = fdopendir(copy) else { return [] }

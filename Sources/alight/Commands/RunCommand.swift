@@ -104,6 +104,7 @@ struct RunCommand: ParsableCommand {
         }
         let summary: EngineSummary
         do {
+            defer { program.host.close(isAtOnce: stops.count > 1) }
             summary = try engine.run()
         } catch {
             reporter.say(.error, Display.text(error.description), help: error.help)

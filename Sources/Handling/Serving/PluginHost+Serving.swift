@@ -1,0 +1,116 @@
+import FileEvents
+import Foundation
+import Logging
+import PluginProtocol
+import Rules
+
+extension PluginHost {
+    /// What is needed to keep a plugin's processes.
+    struct Serving {
+        /// The plugin's place.
+        var place: PathBytes
+        /// What it is made of; a change of one replaces its processes.
+        var files: [PathBytes]
+        var parallel: Int
+        var concurrent: Int
+    }
+
+    /// Has a serving process answer the request, and says how that ended.
+    func serve(
+        _ call: Call, _ serving: Serving, _ invocation: Invocation, _ request: PluginRequest, input: Data,
+        scratch: PathBytes
+    ) -> [Outcome] {
+        let given = Set(invocation.environment.map(\.name))
+        let command = Command(
+            executable: call.executable, arguments: call.arguments,
+            environment: environment.variables.filter { !given.contains($0.name) } + invocation.environment + [
+                ("ALIGHT_PROTOCOL", Array("\(ProtocolVersion.current)".utf8))
+            ], directory: invocation.directory ?? "", timeout: .zero, grace: grace)
+        let program = ServedProgram(
+            title: call.program, command: command, parallel: serving.parallel, concurrent: serving.concurrent)
+        var request = request
+        var input = input
+        var isAgain = false
+        while true {
+            let pool: ServingPool?
+            do throws(LaunchFailure) {
+                pool = try self.serving.pool(program, place: serving.place, files: serving.files)
+            } catch {
+                let outcome = Outcome(.failed, "\(call.program): \(error.reason)", code: "cannot-start")
+                return request.events.map { _ in outcome }
+            }
+            guard let pool else { return request.events.map { _ in .interrupted("Alight stops") } }
+            let ticket = ServeTicket(
+                id: request.id, attempt: request.attempt, timeout: invocation.timeout, request: Array(input),
+                deadline: request.deadline, logger: invocation.log, progress: invocation.progress)
+            let reply = pool.perform(ticket, stop: invocation.stop, isAgain: isAgain)
+            let log = ticket.finish()
+            // Once to another process, which is told of it: most likely the request has nothing to do with the death.
+            if case .lost(let reason, _) = reply, call.isIdempotent, !isAgain, !invocation.stop.isRaised {
+                invocation.log.notice("\(call.program) \(reason); the request is sent to another process")
+                isAgain = true
+                request.interrupted = true
+                input = (try? request.encoded()) ?? input
+                continue
+            }
+            let table = OutcomeTable(
+                program: call.program, isIdempotent: call.isIdempotent, answers: true,
+                folder: invocation.directory ?? scratch, timeout: invocation.timeout)
+            var (outcomes, remarks) = table.outcomes(of: reply, log: log, count: request.events.count)
+            for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
+            let kept = KeptRequest(request, sent: input, schema: call.parameters)
+            for index in outcomes.indices {
+                var facts = ProcessFacts(request: kept.text(for: index))
+                if case .lost(_, let way) = reply { facts = ProcessFacts(way, request: facts.request) }
+                outcomes[index].process = facts
+            }
+            return outcomes
+        }
+    }
+}
+
+extension OutcomeTable {
+    /// The outcomes of the events of a request that was served, in order, and remarks for the log.
+    func outcomes(
+        of reply: ServePool.Reply, log: HeadAndTail, count: Int
+    ) -> (outcomes: [Outcome], remarks: [String]) {
+        func ended(_ way: Ended.Way, _ output: [UInt8] = []) -> (outcomes: [Outcome], remarks: [String]) {
+            var ended = Ended(way: way)
+            ended.output = output
+            ended.log = log
+            return outcomes(of: ended, count: count)
+        }
+        func all(_ outcome: Outcome) -> (outcomes: [Outcome], remarks: [String]) {
+            var outcome = outcome
+            outcome.log = log.text
+            return (Array(repeating: outcome, count: count), [])
+        }
+        switch reply {
+        case .answered(let line, nil): return ended(.exited(status: 0), line)
+        case .answered(let line, let cause?):
+            // What is done is done, though it came late. Anything else is the answer to the cancellation.
+            let (answers, remarks) = ended(.exited(status: 0), line)
+            let instead = ended(cause.way).outcomes
+            let outcomes = zip(answers, instead).map { answer, instead in
+                answer.ending == .succeeded || answer.ending == .skipped ? answer : instead
+            }
+            return (outcomes, remarks)
+        case .ended(let cause): return ended(cause.way)
+        case .tooLarge:
+            let message = "\(program) printed a line of more than 1 MiB and was ended"
+            return all(Outcome(.failed, message, code: "too-large"))
+        case .lost(let reason, _):
+            var outcome = Outcome(isIdempotent ? .retry : .failed, "\(program) \(reason)", code: "plugin-died")
+            outcome.isUncertain = isIdempotent
+            return all(outcome)
+        case .refused(.notLaunched(let reason)): return ended(.notLaunched(reason))
+        case .refused(.couldNotStart(let reason)): return ended(.couldNotStart(reason))
+        case .refused(.unusable(let reason)): return all(Outcome(.failed, "\(program) \(reason)", code: "cannot-start"))
+        case .refused(.failing(let reason)): return all(Outcome(.retry, "\(program) \(reason)", code: "cannot-start"))
+        }
+    }
+}
+
+extension ServeSession.Cause {
+    fileprivate var way: Ended.Way { self == .timeOut ? .timedOut : .stopped }
+}

@@ -1,0 +1,50 @@
+import Logging
+
+/// What a serving process writes to its log, handed to the requests that it belongs to.
+struct ServeLog {
+    private var lines = LineSplitter()
+    private var last: [UInt8] = []
+    /// For lines of no request in particular; renewed each minute, so that a chatty process is heard, but not without end.
+    private var log: ProgramLog?
+    private var renewal: ContinuousClock.Instant?
+
+    /// The last line that was not empty.
+    var lastLine: String? {
+        guard !last.isEmpty, case .line(_, let text) = ProgramReport(line: last[...]) else { return nil }
+        return text
+    }
+
+    mutating func take(_ bytes: ArraySlice<UInt8>, _ open: [ServeTicket], _ logger: Logger?) {
+        for ticket in open { ticket.keep(bytes) }
+        renew(logger)
+        var complete: [ArraySlice<UInt8>] = []
+        lines.add(bytes) { complete.append($0) }
+        for line in complete { give(line, open) }
+    }
+
+    mutating func finish(_ open: [ServeTicket], _ logger: Logger?) {
+        renew(logger)
+        var complete: [ArraySlice<UInt8>] = []
+        lines.finish { complete.append($0) }
+        for line in complete { give(line, open) }
+        log?.finish()
+    }
+
+    private mutating func give(_ line: ArraySlice<UInt8>, _ open: [ServeTicket]) {
+        guard line.contains(where: { $0 > 0x20 }) else { return }
+        last = Array(line)
+        if open.count == 1 {
+            open[0].take(line)
+        } else if case .line(let level, let text) = log?.report(line) {
+            log?.add(level, text)
+        }
+    }
+
+    private mutating func renew(_ logger: Logger?) {
+        let now = ContinuousClock.now
+        guard let logger, renewal.map({ $0 <= now }) ?? true else { return }
+        log?.finish()
+        log = ProgramLog(logger: logger)
+        renewal = now + .seconds(60)
+    }
+}

@@ -1,0 +1,88 @@
+import FileEvents
+import Glibc
+import Synchronization
+
+/// All plugins that serve, by what their processes are started with.
+package final class ServingPlugins: Sendable {
+    private struct State: Sendable {
+        /// By the header that their processes get, in which is all by which they could differ.
+        var pools: [[UInt8]: ServingPool] = [:]
+        /// The pools of each plugin, by its place.
+        var places: [PathBytes: Place] = [:]
+        var isClosed = false
+    }
+
+    private struct Place: Sendable {
+        var stamps: [FileStamp?]
+        var keys: Set<[UInt8]>
+    }
+
+    private let launcher: ProcessLauncher
+    private let scratchFolders: ScratchFolders
+    private let limits: ServeLimits
+    private let state = Mutex(State())
+
+    package init(launcher: ProcessLauncher, scratchFolders: ScratchFolders, limits: ServeLimits) {
+        self.launcher = launcher
+        self.scratchFolders = scratchFolders
+        self.limits = limits
+    }
+
+    /// The processes for a program; those of a plugin whose files have changed are replaced.
+    ///
+    /// - Parameters:
+    ///   - program: What is started.
+    ///   - place: The plugin's place.
+    ///   - files: What it is made of; a change of one replaces its processes.
+    /// - Returns: Nil when all is closed.
+    /// - Throws: Why such a program can't be started.
+    func pool(
+        _ program: ServedProgram, place: PathBytes, files: [PathBytes]
+    ) throws(LaunchFailure) -> ServingPool? {
+        guard let key = LaunchHeader(program.command, descriptorLimit: 0)?.bytes else { throw .holdsNUL }
+        let stamps = files.map { FileStamp($0) }
+        let (pool, outdated) = state.withLock { state -> (ServingPool?, [ServingPool]) in
+            guard !state.isClosed else { return (nil, []) }
+            if state.pools.isEmpty { scratchFolders.removeAbandoned() }
+            var known = state.places[place] ?? Place(stamps: stamps, keys: [])
+            let outdated = known.stamps == stamps ? [] : known.keys.compactMap { state.pools[$0] }
+            known.stamps = stamps
+            known.keys.insert(key)
+            state.places[place] = known
+            let pool =
+                state.pools[key]
+                ?? ServingPool(program, limits: limits, launcher: launcher, scratchFolders: scratchFolders)
+            state.pools[key] = pool
+            return (pool, outdated)
+        }
+        for pool in outdated { pool.replace() }
+        return pool
+    }
+
+    /// Ends all processes, and waits until they have ended; nothing is served any more.
+    ///
+    /// - Parameter isAtOnce: Whether they are sent SIGTERM, and not the end of their input first.
+    package func close(isAtOnce: Bool) {
+        let pools = state.withLock { state in
+            state.isClosed = true
+            return Array(state.pools.values)
+        }
+        for pool in pools { pool.beginToClose(isAtOnce: isAtOnce) }
+        for pool in pools { pool.close(isAtOnce: isAtOnce) }
+    }
+}
+
+/// What changes when a file does, or another one takes its name.
+struct FileStamp: Sendable, Hashable {
+    private let numbers: [Int]
+
+    /// Nil when there is none.
+    init?(_ path: PathBytes) {
+        var status = stat()
+        guard path.withCString({ stat($0, &status) }) == 0 else { return nil }
+        numbers = [
+            Int(truncatingIfNeeded: status.st_dev), Int(truncatingIfNeeded: status.st_ino), Int(status.st_size),
+            status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec,
+        ]
+    }
+}

@@ -1,0 +1,208 @@
+@preconcurrency import Dispatch
+import FileEvents
+import FileWatching
+import Logging
+import Settling
+import Synchronization
+
+/// A program that serves, with all by which its processes could differ.
+struct ServedProgram: Sendable {
+    /// `plugin 'resize'`, for messages.
+    var title: String
+    /// What is started; its working folder is empty where each process gets a folder of its own.
+    var command: Command
+    /// Most processes at once.
+    var parallel: Int
+    /// How many requests a process takes at once, if it does not say so itself.
+    var concurrent: Int
+}
+
+/// The serving processes of one program, the threads that talk with them, and those that wait for answers.
+final class ServingPool: Sendable {
+    /// What the thread of a process is to do.
+    enum Order {
+        case write([UInt8])
+        case endOfFile
+        case terminate
+        case kill
+    }
+
+    private struct State: Sendable {
+        var pool: ServePool
+        var tickets: [Int: ServeTicket] = [:]
+        var count = 0
+        var wakers: [Int: Waker] = [:]
+        /// Of the request that came last, without what belongs to its job.
+        var logger: Logger?
+        /// The next start that those who wait know of.
+        var nextStart: ContinuousClock.Instant?
+    }
+
+    let program: ServedProgram
+    let launcher: ProcessLauncher
+    let scratchFolders: ScratchFolders
+    private let state: Mutex<State>
+    /// Entered by each thread of a process.
+    private let threads = DispatchGroup()
+
+    init(_ program: ServedProgram, limits: ServeLimits, launcher: ProcessLauncher, scratchFolders: ScratchFolders) {
+        self.program = program
+        self.launcher = launcher
+        self.scratchFolders = scratchFolders
+        state = Mutex(
+            State(pool: ServePool(parallel: program.parallel, concurrent: program.concurrent, limits: limits)))
+    }
+
+    // MARK: - Those who ask
+
+    /// Hands a request to a process, and waits for what becomes of it.
+    ///
+    /// - Parameters:
+    ///   - ticket: The request.
+    ///   - stop: Cancels it when raised.
+    ///   - isAgain: Whether a process has died with it.
+    /// - Returns: What became of it.
+    func perform(_ ticket: ServeTicket, stop: StopSignal, isAgain: Bool) -> ServePool.Reply {
+        let number = change { state, now in
+            state.count += 1
+            let number = state.count
+            state.tickets[number] = ticket
+            var logger = ticket.logger
+            logger[metadataKey: "job"] = nil
+            logger[metadataKey: "rule"] = nil
+            state.logger = logger
+            state.pool.submit(
+                number, id: ticket.id, attempt: ticket.attempt, timeout: ticket.timeout, isAgain: isAgain, at: now)
+            return number
+        }
+        let observation = stop.observe { [self] in change { $0.pool.cancel(number, at: $1) } }
+        defer { stop.forget(observation) }
+        while true {
+            let nextStart = state.withLock { $0.pool.nextStart }
+            if let reply = ticket.wait(until: nextStart) { return reply }
+            change { $0.pool.dispatch(at: $1) }
+        }
+    }
+
+    /// Replaces all processes, since their program has changed.
+    func replace() { change { $0.pool.replace(at: $1) } }
+
+    /// Ends all processes, and waits for that.
+    func close(isAtOnce: Bool) {
+        beginToClose(isAtOnce: isAtOnce)
+        threads.wait()
+    }
+
+    /// Begins to end all processes.
+    func beginToClose(isAtOnce: Bool) { change { $0.pool.close(isAtOnce: isAtOnce, at: $1) } }
+
+    // MARK: - The threads of the processes
+
+    /// What a process is to be told, and when to ask again at the latest.
+    func orders(for process: Int) -> (orders: [Order], deadline: ContinuousClock.Instant?) {
+        change(except: process) { state, now in
+            let orders = state.pool.commands(of: process, at: now).compactMap { command -> Order? in
+                switch command {
+                case .run(let number):
+                    return state.tickets[number].map { ticket in
+                        .write(ticket.line(deadline: DiskProbe.now().advanced(by: ticket.timeout).description))
+                    }
+                case .endOfFile: return .endOfFile
+                case .terminate: return .terminate
+                case .kill: return .kill
+                case .hello, .cancel, .ping: return command.line.map { .write($0) }
+                }
+            }
+            return (orders, state.pool.deadline(of: process))
+        }
+    }
+
+    func receive(_ message: ServeMessage, from process: Int) {
+        change(except: process) { $0.pool.receive(message, from: process, at: $1) }
+    }
+
+    func receiveTooLong(_ start: [UInt8], from process: Int) {
+        change(except: process) { state, _ in state.pool.receiveTooLong(start, from: process) }
+    }
+
+    func lose(_ fault: ServeSession.Fault, of process: Int) {
+        change(except: process) { $0.pool.lose(fault, of: process, at: $1) }
+    }
+
+    func end(_ process: Int, _ way: Ended.Way, lastLine: String?) {
+        change { state, now in
+            state.wakers[process] = nil
+            state.pool.end(process, way, lastLine: lastLine, at: now)
+        }
+    }
+
+    /// The requests that a process works on.
+    func openTickets(of process: Int) -> [ServeTicket] {
+        state.withLock { state in state.pool.openRequests(of: process).compactMap { state.tickets[$0] } }
+    }
+
+    /// Where lines go that belong to no request in particular.
+    var logger: Logger? { state.withLock { $0.logger } }
+
+    // MARK: - Changes
+
+    /// Changes the state, and does what follows from that.
+    ///
+    /// - Parameters:
+    ///   - process: One whose thread calls this, and looks at its orders by itself.
+    ///   - body: The change, with the present.
+    /// - Returns: What the change returns.
+    private func change<Result: Sendable>(
+        except process: Int? = nil, _ body: (inout State, ContinuousClock.Instant) -> Result
+    ) -> Result {
+        let (result, warnings, progress, logger) = state.withLock { state in
+            let result = body(&state, .now)
+            var warnings: [String] = []
+            var progress: [(ServeTicket, Double, String?)] = []
+            while true {
+                let decisions = state.pool.takeDecisions()
+                if decisions.isEmpty { break }
+                for decision in decisions {
+                    switch decision {
+                    case .start(let number): start(number, &state)
+                    case .reply(let number, let reply): state.tickets.removeValue(forKey: number)?.deliver(reply)
+                    case .progress(let number, let fraction, let message):
+                        if let ticket = state.tickets[number] { progress.append((ticket, fraction, message)) }
+                    case .warn(let text): warnings.append(text)
+                    }
+                }
+            }
+            for busy in state.pool.busy where busy != process { state.wakers[busy]?.wake() }
+            let nextStart = state.pool.nextStart
+            if nextStart != state.nextStart {
+                state.nextStart = nextStart
+                for number in state.pool.waitingRequests { state.tickets[number]?.poke() }
+            }
+            return (result, warnings, progress, state.logger)
+        }
+        // Not while others wait for the lock: who reads the log may be slow.
+        for (ticket, fraction, message) in progress { ticket.progress(fraction, message) }
+        for text in warnings { logger?.warning("\(program.title) \(text)") }
+        return result
+    }
+
+    private func start(_ number: Int, _ state: inout State) {
+        guard let waker = Waker() else {
+            state.pool.end(number, .notLaunched("too few descriptors are left"), lastLine: nil, at: .now)
+            return
+        }
+        state.wakers[number] = waker
+        threads.enter()
+        let thread = WorkerThread(name: "alight-serve") { [self] in
+            ServingProcess.run(number, of: self, waker: waker)
+            threads.leave()
+        }
+        guard let thread else {
+            threads.leave()
+            state.wakers[number] = nil
+            state.pool.end(number, .notLaunched("there is no room for a thread"), lastLine: nil, at: .now)
+            return
+        }
+        thread.detach()
+    }
+}

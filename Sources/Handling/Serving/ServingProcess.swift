@@ -1,0 +1,218 @@
+import CAlightLinux
+import FileEvents
+import Foundation
+import Glibc
+import Logging
+
+/// A serving process from its start to its end, on a thread of its own.
+///
+/// The thread has to live as long as the process: the kernel takes its end for
+/// the end of Alight, and ends what it has started.
+final class ServingProcess {
+    private let number: Int
+    private let pool: ServingPool
+    private let waker: Waker
+    private let process: SpawnedProcess
+    private let pidfd: OwnedDescriptor?
+    private let grace: Duration
+
+    /// What has to be written, the launcher's header first.
+    private var outbox: [UInt8]
+    private var written = 0
+    /// Whether the input is closed once all is written.
+    private var isClosing = false
+    private var lines = ServeLines()
+    private var hasPrinted = false
+    private var log = ServeLog()
+    /// When the launcher should have killed the program long ago, and is killed itself.
+    private var lastResort: ContinuousClock.Instant?
+
+    /// Starts a process, stays with it to its end, and tells the pool of that.
+    static func run(_ number: Int, of pool: ServingPool, waker: Waker) {
+        var command = pool.program.command
+        var scratch: PathBytes?
+        do throws(ScratchFailure) {
+            let folder = try pool.scratchFolders.make(for: ScratchFolders.nextServing())
+            scratch = folder
+            command.environment.append(("TMPDIR", folder.bytes))
+            if command.directory.bytes.isEmpty { command.directory = folder }
+        } catch {
+            pool.end(number, .notLaunched(error.message), lastLine: nil)
+            return
+        }
+        let way: Ended.Way
+        var lastLine: String?
+        do throws(LaunchFailure) {
+            let (process, header) = try pool.launcher.start(command)
+            let serving = ServingProcess(number, pool, waker, process, header: header, grace: command.grace)
+            way = serving.stay()
+            lastLine = serving.log.lastLine
+        } catch {
+            way = error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason)
+        }
+        if let scratch { try? pool.scratchFolders.remove(scratch) }
+        pool.end(number, way, lastLine: lastLine)
+    }
+
+    private init(
+        _ number: Int, _ pool: ServingPool, _ waker: Waker, _ process: SpawnedProcess, header: [UInt8],
+        grace: Duration
+    ) {
+        self.number = number
+        self.pool = pool
+        self.waker = waker
+        self.process = process
+        self.grace = grace
+        outbox = header
+        for descriptor in [process.input, process.output, process.error] {
+            _ = fcntl(descriptor.raw, F_SETFL, O_NONBLOCK)
+        }
+        let opened = cal_pidfd_open(process.process.processIdentifier)
+        pidfd = opened >= 0 ? OwnedDescriptor(opened) : nil
+    }
+
+    private func stay() -> Ended.Way {
+        while true {
+            let (orders, deadline) = pool.orders(for: number)
+            for order in orders { obey(order) }
+            write()
+            var descriptors = [
+                pollfd(fd: pidfd?.raw ?? -1, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: waker.descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: written < outbox.count ? process.input.raw : -1, events: Int16(POLLOUT), revents: 0),
+                pollfd(fd: process.output.raw, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: process.error.raw, events: Int16(POLLIN), revents: 0),
+            ]
+            var left = Self.nanoseconds(until: [deadline, lastResort].compactMap(\.self).min())
+            // What no descriptor tells of is looked at often.
+            if pidfd == nil { left = left < 0 ? 20_000_000 : min(left, 20_000_000) }
+            _ = cal_poll(&descriptors, UInt(descriptors.count), left)
+            if descriptors[0].revents != 0 || (pidfd == nil && process.end.wait(0) != nil) { break }
+            if descriptors[1].revents != 0 { waker.clear() }
+            if descriptors[2].revents != 0 { write() }
+            // What was logged before an answer belongs to its request.
+            if descriptors[4].revents != 0 || descriptors[3].revents != 0 { _ = readError() }
+            if descriptors[3].revents != 0 { _ = readOutput() }
+            if let moment = lastResort, ContinuousClock.now >= moment {
+                signal(SIGKILL)
+                lastResort = nil
+            }
+        }
+        return finish()
+    }
+
+    private func finish() -> Ended.Way {
+        process.input.close()
+        // The launcher has ended all that could write. Should a process have escaped, no more is read than a pipe holds.
+        var most = 16
+        while most > 0, readError() { most -= 1 }
+        most = 16
+        while most > 0, readOutput() { most -= 1 }
+        log.finish(pool.openTickets(of: number), pool.logger)
+        return Ended.Way(process.end, process.process, said: hasPrinted ? nil : log.lastLine)
+    }
+
+    // MARK: - Orders
+
+    private func obey(_ order: ServingPool.Order) {
+        switch order {
+        case .write(let line): if process.input.raw >= 0 { outbox += line }
+        case .endOfFile: isClosing = true
+        case .terminate: end(SIGTERM)
+        // The launcher kills at once.
+        case .kill: end(SIGINT)
+        }
+    }
+
+    private func end(_ number: Int32) {
+        lastResort = .now + grace + .seconds(5)
+        signal(number)
+    }
+
+    private func signal(_ number: Int32) {
+        if let pidfd {
+            _ = cal_pidfd_signal(pidfd.raw, number)
+        } else if process.end.wait(0) == nil {
+            kill(process.process.processIdentifier, number)
+        }
+    }
+
+    // MARK: - The streams
+
+    private func write() {
+        while written < outbox.count, process.input.raw >= 0 {
+            let count = outbox.withUnsafeBytes { bytes in
+                Glibc.write(process.input.raw, bytes.baseAddress.map { $0 + written }, bytes.count - written)
+            }
+            if count < 0, errno == EINTR { continue }
+            if count < 0, errno == EAGAIN { return }
+            guard count >= 0 else {
+                closeInput()
+                pool.lose(.closedInput, of: number)
+                return
+            }
+            written += count
+        }
+        outbox.removeAll(keepingCapacity: outbox.count < 1 << 16)
+        written = 0
+        if isClosing { closeInput() }
+    }
+
+    private func closeInput() {
+        process.input.close()
+        outbox = []
+        written = 0
+    }
+
+    /// Reads once; false when nothing more comes now.
+    private func readOutput() -> Bool {
+        guard let bytes = read(process.output) else { return false }
+        guard !bytes.isEmpty else {
+            process.output.close()
+            pool.lose(.closedOutput, of: number)
+            return false
+        }
+        hasPrinted = true
+        for piece in lines.add(bytes) {
+            switch piece {
+            case .line(let line):
+                if let message = ServeMessage(line: line[...]) { pool.receive(message, from: number) }
+            case .tooLong(let start):
+                pool.receiveTooLong(start, from: number)
+                // With the pipe gone, even a program that ignores SIGTERM can't go on printing.
+                process.output.close()
+                return false
+            }
+        }
+        return true
+    }
+
+    private func readError() -> Bool {
+        guard let bytes = read(process.error) else { return false }
+        guard !bytes.isEmpty else {
+            process.error.close()
+            return false
+        }
+        log.take(bytes, pool.openTickets(of: number), pool.logger)
+        return true
+    }
+
+    /// What is there, empty at the end of the stream; nil when nothing is there now.
+    private func read(_ descriptor: OwnedDescriptor) -> ArraySlice<UInt8>? {
+        guard descriptor.raw >= 0 else { return nil }
+        var count = 0
+        let buffer = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, size in
+            count = Glibc.read(descriptor.raw, buffer.baseAddress, buffer.count)
+            size = max(count, 0)
+        }
+        if count < 0 && (errno == EAGAIN || errno == EINTR) { return nil }
+        return buffer[...]
+    }
+
+    /// For poll(2); negative for ever.
+    private static func nanoseconds(until moment: ContinuousClock.Instant?) -> Int64 {
+        guard let moment else { return -1 }
+        let (seconds, attoseconds) = max(moment - .now, .zero).components
+        return seconds > 1 << 32 ? -1 : seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+}

@@ -1,0 +1,285 @@
+import Handling
+import Testing
+
+/// The conversation alone: no process, no clock.
+struct ServeSessionTests {
+    private let start = ContinuousClock.now
+    private var limits = ServeLimits()
+
+    private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .milliseconds(Int64(seconds * 1000)) }
+
+    /// One that has said that it is ready at 1 s.
+    private func ready(_ window: Int = 2, _ limits: ServeLimits = ServeLimits()) -> ServeSession {
+        var session = ServeSession(window: 1, limits: limits, at: start)
+        #expect(session.takeCommands() == [.hello])
+        #expect(session.receive(.ready(protocol: 1, concurrent: window), at: at(1)) == nil)
+        return session
+    }
+
+    private func send(_ session: inout ServeSession, _ number: Int, _ id: String, timeout: Double = 60, at: Double) {
+        session.send(number, id: id, attempt: 1, timeout: .milliseconds(Int64(timeout * 1000)), at: self.at(at))
+    }
+
+    private func result(_ id: String, _ attempt: Int? = 1) -> ServeMessage {
+        .result(id: id, attempt: attempt, line: [1])
+    }
+
+    // MARK: - The beginning
+
+    @Test func `it says hello, and takes nothing before it is ready`() {
+        var session = ServeSession(window: 4, limits: limits, at: start)
+        #expect(session.takeCommands() == [.hello])
+        #expect(session.room == 0)
+        #expect(session.isStarting)
+        #expect(session.nextDeadline == at(10))
+        _ = session.receive(.ready(protocol: 1, concurrent: nil), at: at(9.9))
+        session.advance(to: at(10))
+        #expect(session.fault == nil)
+        #expect(session.room == 4)
+    }
+
+    @Test(arguments: [
+        (ServeMessage.ready(protocol: 1, concurrent: 3), ServeSession.Fault?.none, 3),
+        (.ready(protocol: 1, concurrent: 0), nil, 1), (.ready(protocol: 1, concurrent: -5), nil, 1),
+        (.ready(protocol: 1, concurrent: 100_000), nil, 256),
+        (.ready(protocol: 2, concurrent: 3), .wrongProtocol(2), 0),
+        (.ready(protocol: nil, concurrent: 3), .wrongProtocol(nil), 0), (.other, nil, 0), (.pong(0), nil, 0),
+    ])
+    func `what its first line means`(message: ServeMessage, fault: ServeSession.Fault?, room: Int) {
+        var session = ServeSession(window: 1, limits: limits, at: start)
+        _ = session.takeCommands()
+        #expect(session.receive(message, at: at(1)) == nil)
+        #expect(session.fault == fault)
+        #expect(session.room == room)
+        #expect(session.takeCommands() == (fault == nil ? [] : [.terminate]))
+    }
+
+    @Test func `without ready it is ended after ten seconds`() {
+        var session = ServeSession(window: 1, limits: limits, at: start)
+        _ = session.takeCommands()
+        session.advance(to: at(9.999))
+        #expect(session.takeCommands() == [])
+        session.advance(to: at(10))
+        #expect(session.takeCommands() == [.terminate])
+        #expect(session.fault == .neverReady)
+        // Too late.
+        _ = session.receive(.ready(protocol: 1, concurrent: 1), at: at(10.1))
+        #expect(session.room == 0)
+        #expect(session.nextDeadline == nil)
+    }
+
+    @Test func `a second ready changes nothing`() {
+        var session = ready(2)
+        _ = session.receive(.ready(protocol: 7, concurrent: 9), at: at(2))
+        #expect(session.room == 2)
+        #expect(session.fault == nil)
+    }
+
+    // MARK: - Requests
+
+    @Test func `it takes as many as its window, and answers in any order`() {
+        var session = ready(2)
+        send(&session, 1, "a", at: 1)
+        send(&session, 2, "b", at: 1)
+        #expect(session.takeCommands() == [.run(1), .run(2)])
+        #expect(!session.canTake("c"))
+        #expect(session.receive(result("b"), at: at(2)) == .answered(number: 2, line: [1], after: nil))
+        #expect(session.canTake("c"))
+        #expect(!session.canTake("a"), "a job is not asked for twice at once")
+        #expect(session.receive(result("a", nil), at: at(2)) == .answered(number: 1, line: [1], after: nil))
+    }
+
+    @Test func `a second answer, one for an unknown id and one for another attempt are remarks`() {
+        var session = ready(2)
+        send(&session, 1, "a", at: 1)
+        #expect(
+            session.receive(result("a", 7), at: at(2))
+                == .remark("answered attempt 7 of 'a', which isn't open; that is ignored"))
+        #expect(session.receive(result("a"), at: at(2)) != nil)
+        #expect(
+            session.receive(result("a", nil), at: at(2)) == .remark("answered 'a', which isn't open; that is ignored"))
+        #expect(
+            session.receive(result("zzz"), at: at(2))
+                == .remark("answered attempt 1 of 'zzz', which isn't open; that is ignored"))
+        #expect(session.fault == nil)
+    }
+
+    @Test func `progress goes to the request that is open`() {
+        var session = ready(2)
+        send(&session, 7, "a", at: 1)
+        #expect(
+            session.receive(.progress(id: "a", fraction: 0.5, message: "half"), at: at(2))
+                == .progress(number: 7, 0.5, "half"))
+        #expect(session.receive(.progress(id: "b", fraction: 0.5, message: nil), at: at(2)) == nil)
+    }
+
+    @Test func `a request that takes too long is cancelled, and its process killed after the grace`() {
+        var session = ready(2)
+        send(&session, 1, "a", timeout: 5, at: 1)
+        send(&session, 2, "b", timeout: 60, at: 1)
+        _ = session.takeCommands()
+        #expect(session.nextDeadline == at(6))
+        session.advance(to: at(6))
+        #expect(session.takeCommands() == [.cancel(id: "a")])
+        session.advance(to: at(15.9))
+        #expect(session.takeCommands() == [])
+        #expect(session.canTake("c") == false)
+        session.advance(to: at(16))
+        #expect(session.takeCommands() == [.kill])
+        #expect(session.fault == .ignoredCancel)
+        // What it said before it died is not lost.
+        #expect(session.receive(result("b"), at: at(16)) == .answered(number: 2, line: [1], after: nil))
+    }
+
+    @Test func `an answer within the grace says what it came after`() {
+        var session = ready(2)
+        send(&session, 1, "a", timeout: 5, at: 1)
+        send(&session, 2, "b", timeout: 5, at: 1)
+        session.cancel("b", .stop, at: at(2))
+        session.cancel("b", .timeOut, at: at(3))
+        session.advance(to: at(6))
+        #expect(session.takeCommands() == [.run(1), .run(2), .cancel(id: "b"), .cancel(id: "a")])
+        #expect(session.receive(result("a"), at: at(7)) == .answered(number: 1, line: [1], after: .timeOut))
+        #expect(session.receive(result("b"), at: at(7)) == .answered(number: 2, line: [1], after: .stop))
+        session.advance(to: at(30))
+        #expect(session.fault == nil)
+    }
+
+    // MARK: - Garbage
+
+    @Test func `ten lines that are not JSON end it`() {
+        var session = ready(2)
+        for _ in 1...9 {
+            guard case .remark = session.receive(.unreadable("Traceback"), at: at(2)) else {
+                Issue.record("no remark")
+                return
+            }
+            _ = session.receive(.other, at: at(2))
+        }
+        #expect(session.fault == nil)
+        #expect(session.receive(.unreadable("Traceback"), at: at(2)) == nil)
+        #expect(session.fault == .notJSON("Traceback"))
+        #expect(session.takeCommands() == [.terminate])
+    }
+
+    @Test func `a line that is too long belongs to the only request, or to the one that it names`() {
+        for (open, start, culprits) in [
+            (["a"], "{}", ["a"]), (["a", "b"], #"{"type":"result","id":"b""#, ["b"]), (["a", "b"], "xxxx", []),
+        ] {
+            var session = ready(4)
+            for (number, id) in open.enumerated() { send(&session, number, id, at: 1) }
+            session.receiveTooLong(Array(start.utf8))
+            #expect(session.fault == .lineTooLong)
+            #expect(session.tooLargeRequests == culprits)
+        }
+    }
+
+    @Test(arguments: [ServeSession.Fault.closedOutput, .closedInput])
+    func `one that closes a stream gets nothing more, and a second to end by itself`(fault: ServeSession.Fault) {
+        var session = ready(2)
+        send(&session, 1, "a", at: 1)
+        _ = session.takeCommands()
+        session.lose(fault, at: at(2))
+        #expect(session.room == 0)
+        #expect(!session.isLive)
+        session.advance(to: at(2.9))
+        #expect(session.takeCommands() == [])
+        session.advance(to: at(3))
+        #expect(session.takeCommands() == [.terminate])
+        #expect(session.fault == fault)
+    }
+
+    // MARK: - Rest
+
+    @Test func `one that rests is pinged, and ended when it does not answer`() {
+        var session = ready(2)
+        #expect(session.nextDeadline == at(31))
+        session.advance(to: at(31))
+        #expect(session.takeCommands() == [.ping(1)])
+        #expect(session.nextDeadline == at(41))
+        _ = session.receive(.pong(1), at: at(40))
+        session.advance(to: at(60.9))
+        #expect(session.takeCommands() == [])
+        session.advance(to: at(61))
+        #expect(session.takeCommands() == [.ping(2)])
+        _ = session.receive(.pong(1), at: at(62))
+        session.advance(to: at(71))
+        #expect(session.takeCommands() == [.terminate])
+        #expect(session.fault == .noPong)
+    }
+
+    @Test func `one that works is not pinged`() {
+        var session = ready(2)
+        send(&session, 1, "a", timeout: 1000, at: 30)
+        _ = session.takeCommands()
+        session.advance(to: at(500))
+        #expect(session.takeCommands() == [])
+        _ = session.receive(result("a"), at: at(500))
+        #expect(session.nextDeadline == at(530))
+    }
+
+    @Test func `after five minutes without a request it gets the end of its input`() {
+        var session = ready(2)
+        for ping in 1...9 {
+            session.advance(to: at(1 + Double(ping) * 30))
+            _ = session.receive(.pong(ping), at: at(1 + Double(ping) * 30))
+        }
+        _ = session.takeCommands()
+        session.advance(to: at(301))
+        #expect(session.takeCommands() == [.endOfFile])
+        #expect(session.mayEnd)
+        #expect(session.room == 0)
+        // It may close its streams in any order.
+        session.lose(.closedOutput, at: at(302))
+        #expect(session.mayEnd)
+        session.advance(to: at(310.9))
+        #expect(session.takeCommands() == [])
+        session.advance(to: at(311))
+        #expect(session.takeCommands() == [.terminate])
+        #expect(session.mayEnd)
+    }
+
+    @Test func `after so many requests it is recycled when it has answered all`() {
+        var limits = ServeLimits()
+        limits.requests = 3
+        var session = ready(2, limits)
+        for (number, id) in ["a", "b"].enumerated() { send(&session, number, id, at: 1) }
+        _ = session.receive(result("a"), at: at(2))
+        send(&session, 3, "c", at: 2)
+        #expect(session.room == 0)
+        _ = session.receive(result("c"), at: at(3))
+        #expect(!session.canTake("d"))
+        #expect(!session.mayEnd)
+        _ = session.receive(result("b"), at: at(3))
+        #expect(session.takeCommands().last == .endOfFile)
+        #expect(session.mayEnd)
+    }
+
+    @Test func `after a day it is recycled`() {
+        var session = ready(2)
+        send(&session, 1, "a", timeout: 1_000_000, at: 86_000)
+        _ = session.takeCommands()
+        #expect(session.nextDeadline == at(86_400))
+        session.advance(to: at(86_400))
+        #expect(session.room == 0)
+        #expect(session.takeCommands() == [])
+        _ = session.receive(result("a"), at: at(86_500))
+        #expect(session.takeCommands() == [.endOfFile])
+    }
+
+    @Test func `a time-out of a million years is none`() {
+        var session = ready(2)
+        session.send(1, id: "a", attempt: 1, timeout: .seconds(1 << 50), at: at(1))
+        session.advance(to: at(80_000))
+        #expect(session.takeCommands() == [.run(1)])
+    }
+
+    @Test func `one that is retired before it is ready gets the end of its input`() {
+        var session = ServeSession(window: 1, limits: limits, at: start)
+        session.retire(at: at(1))
+        #expect(session.takeCommands() == [.hello, .endOfFile])
+        _ = session.receive(.ready(protocol: 1, concurrent: 1), at: at(2))
+        #expect(session.room == 0)
+        #expect(session.mayEnd)
+    }
+}
