@@ -7,8 +7,6 @@ Only the standard library, and the programs that the plugins themselves need.
 
 import base64
 import contextlib
-import importlib.machinery
-import importlib.util
 import json
 import os
 import random
@@ -17,148 +15,27 @@ import signal
 import sqlite3
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-PLUGINS = os.path.join(HERE, "..", "..", "plugins")
-THUMBNAIL = os.path.realpath(os.path.join(PLUGINS, "thumbnail", "thumbnail"))
-REINDEX = os.path.realpath(os.path.join(PLUGINS, "reindex", "reindex"))
-SEARCH = os.path.realpath(os.path.join(PLUGINS, "reindex", "search"))
-RUNNER = os.path.join(HERE, "run-plugin-case")
-
-SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
-HAS_VIPS = bool(shutil.which("vipsthumbnail", path=SYSTEM_PATH) and shutil.which("vips", path=SYSTEM_PATH))
-
-HOSTILE_NAMES = [
-    b"plain.jpg",
-    b"a b.jpg",
-    b"-rf with\nnewline and 'quote\".jpg",
-    b"a.jpg[shrink=2]",
-    b"a[Q=1].jpg",
-    b"%s.jpg",
-    b"%s%n%d[strip,Q=1].jpg",
-    b"caf\xe9.jpg",
-    b"stdin",
-    b"$(touch owned) `touch owned`; touch owned.jpg",
-    b"..jpg",
-    b"tab\tand\x1b[31mred.jpg",
-    "日本語 🌄.jpg".encode(),
-    b"n" * 240 + b".jpg",
-]
-
-
-def load(path):
-    """Imports a program that has no .py in its name."""
-    loader = importlib.machinery.SourceFileLoader(os.path.basename(path).replace("-", "_"), path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-sys.dont_write_bytecode = True  # no __pycache__ beside the plugins
-CASE = load(RUNNER)
-
-
-def path_members(path, key="path"):
-    """Says a path as the protocol does: readable, and exact if that isn't the same."""
-    members = {key: path.decode(errors="replace")}
-    try:
-        path.decode()
-    except UnicodeDecodeError:
-        members[f"{key}_base64"] = base64.b64encode(path).decode()
-    return members
-
-
-def exact(value):
-    """Reads a path in a response: a string, or {"base64": …}."""
-    return value.encode() if isinstance(value, str) else base64.b64decode(value["base64"])
-
-
-def text_or_base64(path):
-    try:
-        return path.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(path).decode()}
-
-
-class PluginTestCase(unittest.TestCase):
-    plugin = None
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="alight-plugins-")
-        self.addCleanup(folder.cleanup)
-        self.root = os.fsencode(os.path.realpath(folder.name))
-        self.scratch = os.path.join(self.root, b".scratch")
-        os.mkdir(self.scratch, 0o700)
-
-    def path(self, *names):
-        return os.path.join(self.root, *names)
-
-    def write(self, name, data):
-        path = self.path(name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(data)
-        return path
-
-    def event(self, path, kind="created", source=None):
-        return {
-            "event": kind, **path_members(path), **path_members(os.path.relpath(path, self.root), "relative"),
-            **path_members(self.root, "root"), **(path_members(source, "from") if source else {}),
-            "origin": "live", "type": "file",
-        }
-
-    def request(self, events, settings, **more):
-        return {
-            "protocol": 1, "id": "01JD8Z3T1WQ2V7N0C5M4K9R6XB", "attempt": 1, "max_attempts": 5, "interrupted": False,
-            "dry_run": False, "deadline": "2099-01-01T00:00:00Z",
-            "rule": {"name": "test", "file": "rules/test.yaml", "line": 1}, "with": settings,
-            "scratch": os.fsdecode(self.scratch), "steps": [], "events": events, **more,
-        }
-
-    def start(self, request, path=SYSTEM_PATH, verb="run", prefix=()):
-        environment = CASE.environment(request, os.fsdecode(self.scratch))
-        environment["PATH"] = path
-        child = subprocess.Popen(
-            [*prefix, self.plugin, verb], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            cwd=self.scratch, env=environment, start_new_session=True)
-        child.stdin.write(json.dumps(request).encode() + b"\n")
-        child.stdin.close()
-        child.stdin = None
-        return child
-
-    def finish(self, child):
-        output, errors = child.communicate(timeout=60)
-        self.assertEqual(child.returncode, 0, errors.decode(errors="replace"))
-        response = json.loads(output)
-        self.assertIn(response["outcome"], ("succeeded", "skipped", "retry", "not_ready", "failed"))
-        self.assertNotIn("\n", response.get("message", ""))
-        return response
-
-    def run_plugin(self, request, **options):
-        return self.finish(self.start(request, **options))
-
-    def all_files(self):
-        found = []
-        for folder, _, names in os.walk(self.root):
-            found += [os.path.relpath(os.path.join(folder, name), self.root) for name in names]
-        return sorted(found)
+from support import (
+    CASE, EXECUTABLES, HAS_VIPS, HOSTILE_NAMES, NAMES, PLUGINS, REINDEX, RUNNER, SEARCH, SYSTEM_PATH, THUMBNAIL,
+    PluginTestCase, exact, load, missing_programs, text_or_base64,
+)
 
 
 class ProtocolTests(PluginTestCase):
     def test_the_conformance_cases_hold(self):
-        for name in sorted(os.listdir(PLUGINS)):
+        for name in NAMES:
             with self.subTest(plugin=name):
-                if name == "thumbnail" and not HAS_VIPS:
-                    self.skipTest("libvips-tools is not installed")
+                if lacking := missing_programs(name):
+                    self.skipTest(f"'{name}' needs {lacking}; make plugins-deps installs it")
                 self.assertEqual(CASE.run_case(os.path.join(PLUGINS, name)), [])
 
     def test_an_unknown_verb_is_64(self):
-        for plugin in (THUMBNAIL, REINDEX):
-            for arguments in (["serve"], ["describe"], [], ["run", "twice"]):
+        for plugin in EXECUTABLES:
+            for arguments in (["start"], ["RUN"], [], ["run", "twice"]):
                 with self.subTest(plugin=os.path.basename(plugin), arguments=arguments):
                     done = subprocess.run(
                         [plugin, *arguments], stdin=subprocess.DEVNULL, capture_output=True, env={"PATH": SYSTEM_PATH})
@@ -167,7 +44,7 @@ class ProtocolTests(PluginTestCase):
                     self.assertEqual(done.stderr.count(b"\n"), 1)
 
     def test_a_request_that_is_none_is_65(self):
-        for plugin in (THUMBNAIL, REINDEX):
+        for plugin in EXECUTABLES:
             for text in (b"", b"hello", b"[]", b"{}", b'{"events":[]}', b"\xff"):
                 with self.subTest(plugin=os.path.basename(plugin), text=text):
                     done = subprocess.run([plugin, "run"], input=text, capture_output=True, env={"PATH": SYSTEM_PATH})
@@ -175,14 +52,15 @@ class ProtocolTests(PluginTestCase):
                     self.assertEqual(done.stdout, b"")
 
     def test_check_says_what_it_runs_on(self):
-        for plugin in (THUMBNAIL, REINDEX):
+        for plugin in EXECUTABLES:
             done = subprocess.run([plugin, "check"], stdin=subprocess.DEVNULL, capture_output=True)
             self.assertEqual(done.returncode, 0)
             self.assertIn(json.loads(done.stdout)["outcome"], ("succeeded", "failed"))
 
     def test_the_runner_tells_what_differs(self):
         with tempfile.TemporaryDirectory() as folder:
-            shutil.copytree(os.path.dirname(REINDEX), os.path.join(folder, "reindex"))
+            for name in ("reindex", "python"):
+                shutil.copytree(os.path.join(PLUGINS, name), os.path.join(folder, name))
             with open(os.path.join(folder, "reindex", "response.json"), "w", encoding="utf-8") as file:
                 json.dump({"outcome": "failed", "results": [], "extra": 1}, file)
             done = subprocess.run([RUNNER, os.path.join(folder, "reindex")], capture_output=True, text=True)
@@ -517,17 +395,16 @@ class ThumbnailTests(PluginTestCase):
     def test_a_leftover_of_a_killed_attempt_is_removed_by_the_next(self):
         path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
         request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")))
-        module = load(THUMBNAIL)
-        seen = []
-        rename = module.os.rename
-        module.os.rename = lambda source, *_, **__: seen.append(source) or os._exit(9)
+        module = load(THUMBNAIL).alight_plugin
         child = os.fork()
         if child == 0:
             with contextlib.suppress(BaseException):
-                module.replace_file(self.path(b"out", b"flag.webp"), b"half", request["id"])
+                job = module.Job(request, request["events"][0], {}, None)
+                with module.atomic_file(self.path(b"out", b"flag.webp"), job) as file:
+                    file.write(b"half")
+                    os._exit(9)
             os._exit(1)
-        os.waitpid(child, 0)
-        module.os.rename = rename
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 9)
         self.assertEqual(len(self.all_files()), 2)
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"flag.jpg", b"out/flag.webp"])
@@ -815,11 +692,17 @@ class ReindexTests(IndexTestCase):
         connection = sqlite3.connect(os.fsdecode(self.database), isolation_level=None)
         connection.execute("BEGIN EXCLUSIVE")
         try:
-            response = module.run(self.request([], self.settings()), [self.event(path)])
+            response = self.answer(module, path)
         finally:
             connection.close()
         self.assertEqual((response["outcome"], response["code"]), ("retry", "locked"))
         self.assertEqual(response["retry_after"], 5)
+
+    def answer(self, module, path):
+        """Calls the handler of the plugin in this process."""
+        request = self.request([self.event(path)], {"max_size": 1000, **self.settings()})
+        job = module.alight_plugin.Job(request, request["events"][0], {}, module.alight_plugin._Call(None))
+        return module.reindex([job])[0].response
 
     def test_sigterm_while_waiting_is_obeyed_at_once(self):
         path = self.write(b"a.md", b"word")
