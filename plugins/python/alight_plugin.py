@@ -64,7 +64,7 @@ import time
 import traceback
 
 __all__ = [
-    "Cancelled", "Event", "Failed", "Finished", "Job", "NotReady", "Parameters", "Retry", "Skipped", "atomic_file",
+    "Cancelled", "Event", "Failed", "Finished", "Job", "NotReady", "Parameters", "Retry", "Skipped", "Stream", "atomic_file",
     "atomic_path", "handler", "json_path", "log", "main", "open_file", "refuse_same_file", "show", "succeeded", "trouble",
 ]
 
@@ -356,6 +356,20 @@ class Job:
         """
         return self._call.run([os.fsencode(each) for each in arguments], **options)
 
+    def stream(self, arguments, **options):
+        """Starts a program to read its output while it runs: `with job.stream([…]) as program: program.output.read(…)`.
+
+        After the block `program.status` and `program.errors` are there. The options are those of `call` but for
+        `limit` and `on_line`; `stdin` is an open file or nothing.
+        """
+        return self._call.stream([os.fsencode(each) for each in arguments], **options)
+
+
+class Stream:
+    """A program that is being read: its `output`, and after the block its `status` and `errors`."""
+
+    output = status = errors = None
+
 
 Finished = collections.namedtuple("Finished", "status output errors")
 
@@ -466,7 +480,9 @@ class _Call:
         if not self._is_shielded:
             raise Cancelled
 
-    def run(self, arguments, *, stdin=None, limit=16 * MEBIBYTE, on_line=None, package=None, environment=None, cwd=None):
+    @contextlib.contextmanager
+    def started(self, arguments, stdin, package, environment, cwd):
+        """Starts a program, and ends what is left of it with the block."""
         self.check()
         environment = {**os.environ, **(environment or {})}
         program = os.fsdecode(arguments[0])
@@ -474,30 +490,59 @@ class _Call:
         if not found:
             help = f": install the package {package}" if package else ""
             raise Failed(f"the program '{program}' is missing{help}", "missing-program")
-        data = stdin if isinstance(stdin, (bytes, bytearray, memoryview)) else None
+        if isinstance(stdin, (bytes, bytearray, memoryview)):
+            stdin = subprocess.PIPE
         child = None
         try:
             self._is_shielded = True
             with self._lock:
                 self.check()
-                child = subprocess.Popen(
-                    [found, *arguments[1:]], env=environment, cwd=cwd, start_new_session=True,
-                    stdin=subprocess.PIPE if data is not None else stdin if stdin is not None else subprocess.DEVNULL,
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                try:
+                    child = subprocess.Popen(
+                        [found, *arguments[1:]], env=environment, cwd=cwd, start_new_session=True,
+                        stdin=subprocess.DEVNULL if stdin is None else stdin, stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE)
+                except OSError as error:
+                    raise trouble(f"cannot start '{program}'", error) from None
                 self._groups.add(child.pid)
             self._is_shielded = False
             self.check()
-            output, errors = self._talk(child, data, limit, on_line, program)
+            yield child
             self.check()
-        except OSError as error:
-            if child is None:
-                raise trouble(f"cannot start '{program}'", error) from None
-            raise
         finally:
             self._is_shielded = False
             if child is not None:
                 self._end(child)
+
+    def run(self, arguments, *, stdin=None, limit=16 * MEBIBYTE, on_line=None, package=None, environment=None, cwd=None):
+        with self.started(arguments, stdin, package, environment, cwd) as child:
+            data = stdin if isinstance(stdin, (bytes, bytearray, memoryview)) else None
+            output, errors = self._talk(child, data, limit, on_line, os.fsdecode(arguments[0]))
         return Finished(child.returncode, output, errors.decode(errors="replace"))
+
+    @contextlib.contextmanager
+    def stream(self, arguments, *, stdin=None, package=None, environment=None, cwd=None):
+        stream = Stream()
+        errors = bytearray()
+
+        def drain(pipe):
+            with contextlib.suppress(OSError, ValueError):
+                while piece := pipe.read1(65536):
+                    errors.extend(piece)
+                    del errors[:-65536]
+
+        with self.started(arguments, stdin, package, environment, cwd) as child:
+            reader = threading.Thread(target=drain, args=(child.stderr,), daemon=True)
+            reader.start()
+            stream.output = child.stdout
+            yield stream
+            while child.stdout.read1(65536):  # what follows the end of an archive
+                pass
+            while not _has_ended(child.pid):
+                self.check()
+                time.sleep(0.002)
+            reader.join(2)
+        stream.status, stream.errors = child.returncode, errors.decode(errors="replace")
 
     def _talk(self, child, data, limit, on_line, program):
         """Feeds and reads the program until it is done with both; what it left running isn't waited for."""
