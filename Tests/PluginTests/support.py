@@ -155,3 +155,37 @@ class PluginTestCase(unittest.TestCase):
         return sorted(found)
 
 
+
+
+def pdf(*pages):
+    """Makes a PDF: a page is a line of text, or (JPEG, width, height), or None for an empty one."""
+    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", None, b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    kids = []
+
+    def add(dictionary, stream=None):
+        if stream is not None:
+            dictionary = b"<< %s /Length %d >>\nstream\n%s\nendstream" % (dictionary, len(stream), stream)
+        objects.append(dictionary)
+        return len(objects)
+
+    for page in pages:
+        resources, content, size = b"/Font << /F 3 0 R >>", b"", (595, 420)
+        if isinstance(page, tuple):
+            data, width, height = page
+            image = add(b"/Type /XObject /Subtype /Image /Width %d /Height %d /ColorSpace /DeviceGray"
+                        b" /BitsPerComponent 8 /Filter /DCTDecode" % (width, height), data)
+            size = (width * 72 // 300, height * 72 // 300)
+            resources, content = b"/XObject << /I %d 0 R >>" % image, b"q %d 0 0 %d 0 0 cm /I Do Q" % size
+        elif page:
+            content = b"BT /F 24 Tf 40 200 Td (%s) Tj ET" % page.encode()
+        body = add(b"", content)
+        kids.append(add(b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 %d %d] /Resources << %s >> /Contents %d 0 R >>"
+                        % (*size, resources, body)))
+    objects[1] = b"<< /Type /Pages /Count %d /Kids [%s] >>" % (len(kids), b" ".join(b"%d 0 R" % kid for kid in kids))
+    data, places = b"%PDF-1.5\n", []
+    for number, body in enumerate(objects, 1):
+        places.append(len(data))
+        data += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    return data + b"xref\n0 %d\n0000000000 65535 f \n%strailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (
+        len(objects) + 1, table, len(objects) + 1, len(data))
