@@ -21,8 +21,11 @@ import unittest
 
 from support import (
     CASE, EXECUTABLES, HAS_VIPS, HOSTILE_NAMES, NAMES, PLUGINS, REINDEX, RUNNER, SEARCH, SYSTEM_PATH, THUMBNAIL,
-    PluginTestCase, exact, load, missing_programs, text_or_base64,
+    PluginTestCase, exact, load, missing_programs, pdf, text_or_base64,
 )
+
+HAS_POPPLER = bool(shutil.which("pdftotext", path=SYSTEM_PATH) and shutil.which("pdftoppm", path=SYSTEM_PATH))
+HAS_FFMPEG = bool(shutil.which("ffmpeg", path=SYSTEM_PATH))
 
 
 class ProtocolTests(PluginTestCase):
@@ -279,7 +282,7 @@ class ThumbnailTests(PluginTestCase):
             "empty": b"", "text": b"hello", "zeros": bytes(100_000), "cut off": jpeg[:len(jpeg) // 2],
             "head only": jpeg[:3], "png head": b"\x89PNG\r\n\x1a\n", "png damaged": bytes(png),
             "svg": b"<svg xmlns='http://www.w3.org/2000/svg' width='10' height='10'/>",
-            "pdf": b"%PDF-1.4\n%%EOF\n", "magick": b"push graphic-context\nviewbox 0 0 1 1\n",
+            "magick": b"push graphic-context\nviewbox 0 0 1 1\n",
         }
         for title, data in cases.items():
             with self.subTest(title):
@@ -366,6 +369,66 @@ class ThumbnailTests(PluginTestCase):
         request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")), dry_run=True)
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"flag.jpg"])
+
+    @unittest.skipUnless(HAS_POPPLER, "poppler-utils is not installed; make plugins-deps installs it")
+    def test_the_first_page_of_a_pdf(self):
+        for name in HOSTILE_NAMES[:9]:
+            path = self.write(b"in/" + name, pdf("The first page", "the second"))
+            response = self.thumbnail(path, self.path(b"out/" + name + b".png"))
+            self.assertEqual((response["outcome"], response["message"]), ("succeeded", "256x181 png"), response)
+        target = self.path(b"out", b"plain.jpg.png")
+        self.assertEqual(self.point(target, 5, 5), [255, 255, 255])
+        with open(target, "rb") as file:
+            first = file.read()
+        self.thumbnail(self.write(b"in/b.pdf", pdf(None)), target)
+        with open(target, "rb") as file:
+            self.assertNotEqual(file.read(), first)
+        for data in (b"%PDF-1.4\n%%EOF\n", pdf("x")[:200]):
+            response = self.thumbnail(self.write(b"in/broken.pdf", data), self.path(b"out/broken.png"))
+            self.assertEqual((response["outcome"], response["code"]), ("failed", "damaged"), response)
+
+    @unittest.skipUnless(HAS_FFMPEG, "ffmpeg is not installed; make plugins-deps installs it")
+    def test_a_frame_of_a_video(self):
+        # One second of black, then red: the first frame would tell nothing.
+        source = ["-f", "lavfi", "-i", "color=black:size=160x120:rate=10:duration=1", "-f", "lavfi", "-i",
+                  "color=red:size=160x120:rate=10:duration=19", "-filter_complex", "concat"]
+        os.mkdir(self.path(b"in"))
+        for ending, codec in ((b"mp4", "mpeg4"), (b"mkv", "mpeg4"), (b"avi", "mjpeg"), (b"ts", "mpeg2video"), (b"webm", "libvpx")):
+            with self.subTest(ending):
+                path = self.path(b"in", b"x%03d [1]\n\xe9." + ending)
+                subprocess.run(
+                    ["ffmpeg", "-nostdin", "-v", "error", *source, "-c:v", codec, b"file:" + path], check=True,
+                    env={"PATH": SYSTEM_PATH})
+                target = self.path(b"out", ending + b".png")
+                response = self.thumbnail(path, target)
+                self.assertEqual((response["outcome"], response["message"]), ("succeeded", "160x120 png"), response)
+                red, green, blue = self.point(target, 80, 60)
+                self.assertTrue(red > 200 and green < 60 and blue < 60, (red, green, blue))
+
+    @unittest.skipUnless(HAS_FFMPEG, "ffmpeg is not installed; make plugins-deps installs it")
+    def test_a_video_that_is_none_fails(self):
+        sound = self.path(b"sound.mkv")
+        subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "sine=440:duration=1", sound], check=True)
+        self.assertEqual(self.thumbnail(sound, self.path(b"out/a.png"))["code"], "no-video")
+        with open(sound, "rb") as file:
+            data = file.read()
+        response = self.thumbnail(self.write(b"cut.mkv", data[:200]), self.path(b"out/a.png"))
+        self.assertEqual(response["outcome"], "failed", response)
+
+    def test_without_poppler_and_ffmpeg_it_names_the_packages(self):
+        tools = self.path(b"bin")
+        os.mkdir(tools)
+        for name in ("python3", "vipsthumbnail", "vipsheader"):
+            os.symlink(shutil.which(name, path=SYSTEM_PATH), os.path.join(os.fsdecode(tools), name))
+        for data, package in ((pdf("x"), "poppler-utils"), (b"\x1aE\xdf\xa3" + bytes(100), "ffmpeg")):
+            path = self.write(b"in/a", data)
+            request = self.request([self.event(path)], self.settings(self.path(b"out.webp")))
+            response = self.run_plugin(request, path=os.fsdecode(tools))
+            self.assertEqual((response["outcome"], response["code"]), ("failed", "missing-program"))
+            self.assertIn(f"install the package {package}", response["message"])
+        path = self.write(b"in/a.jpg", self.pictures["flag.jpg"])
+        request = self.request([self.event(path)], self.settings(self.path(b"out.webp")))
+        self.assertEqual(self.run_plugin(request, path=os.fsdecode(tools))["outcome"], "succeeded")
 
     def test_without_libvips_it_names_the_package(self):
         path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
@@ -590,6 +653,41 @@ class ReindexTests(IndexTestCase):
                 self.assertIn((path, text), self.rows())
         self.assertEqual(self.search("cafe"), [self.path(b"3.txt")])
 
+    def test_html_is_indexed_as_it_is_read(self):
+        page = b"""<!DOCTYPE html><html><head><title>The Lighthouse</title><style>p { color: salmon }</style>
+            <script>var salmon = "<p>salmon</p>";</script></head><body><h1>Keep<b>er</b></h1><p>one</p><p>two&nbsp;&amp;
+            three caf&eacute;</p><img src=salmon.jpg alt="a harbour"><!-- salmon --></body></html>"""
+        paths = [self.write(b"page.html", page), self.write(b"page.txt", page), self.write(b"page.HTM", b"<p>lighthouse <i>one")]
+        self.index(*[self.event(path) for path in paths])
+        for words, found in ((["keeper"], 2), (["one two"], 2), (["cafe"], 2), (["harbour"], 2), (["salmon"], 0), (["lighthouse"], 3)):
+            self.assertEqual(len(self.search(*words)), found, words)
+
+    @unittest.skipUnless(HAS_POPPLER, "poppler-utils is not installed; make plugins-deps installs it")
+    def test_pdf_is_indexed_by_pdftotext_once(self):
+        paths = [self.write(b"in/%d" % number + name, pdf(f"lighthouse n{number}", "keeper"))
+                 for number, name in enumerate(HOSTILE_NAMES)]
+        response = self.index(*[self.event(path) for path in paths])
+        self.assertEqual({each["outcome"] for each in response["results"]}, {"succeeded"}, response)
+        self.assertEqual(sorted(self.search("lighthouse", "keeper")), sorted(paths))
+        self.assertEqual(self.search("n3"), [paths[3]])
+
+        # Unchanged, it isn't read by pdftotext again: there is none.
+        tools = self.path(b"bin")
+        os.mkdir(tools)
+        os.symlink(shutil.which("python3", path=SYSTEM_PATH), os.path.join(tools, b"python3"))
+        request = self.request([self.event(paths[0])], self.settings())
+        self.assertEqual(self.run_plugin(request, path=os.fsdecode(tools))["message"], "up to date")
+        self.write(b"in/0" + HOSTILE_NAMES[0], pdf("changed"))
+        response = self.run_plugin(request, path=os.fsdecode(tools))
+        self.assertEqual((response["outcome"], response["code"]), ("failed", "missing-program"))
+        self.assertIn("poppler-utils", response["message"])
+        self.assertEqual(self.index(self.event(paths[0]))["message"], "updated")
+        self.assertEqual(self.search("changed"), [paths[0]])
+
+        broken = self.write(b"in/broken.pdf", b"%PDF-1.4\n%%EOF\n")
+        response = self.index(self.event(broken), self.event(paths[1]))
+        self.assertEqual([each["outcome"] for each in response["results"]], ["failed", "succeeded"])
+
     def test_what_is_no_text_leaves_the_index(self):
         path = self.write(b"a.txt", b"text")
         for data, code in ((b"\x7fELF\0\0", "binary"), (b"x" * 2000, "too-large")):
@@ -756,6 +854,45 @@ class ReindexTests(IndexTestCase):
         response = self.run_plugin(self.request([self.event(path)], self.settings(), dry_run=True))
         self.assertEqual(response["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"a.md"])
+
+
+class ServingTests(IndexTestCase):
+    """What serves is asked for the same many times, and in between it is not started anew."""
+
+    def serve(self, plugin, requests, cancel=()):
+        child = subprocess.Popen(
+            [plugin, "serve"], cwd=self.scratch, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"PATH": SYSTEM_PATH})
+        lines = [{"type": "hello", "protocol": 1, "capabilities": ["cancel", "progress"]}]
+        for number, request in enumerate(requests):
+            lines.append({"type": "run", **request, "id": f"J{number}"})
+        lines += [{"type": "cancel", "id": identifier} for identifier in cancel] + [{"type": "ping", "n": 1}]
+        output, _ = child.communicate("".join(json.dumps(line) + "\n" for line in lines).encode(), timeout=60)
+        self.assertEqual(child.returncode, 0)
+        answers = [json.loads(line) for line in output.splitlines()]
+        self.assertEqual(answers[0]["type"], "ready")
+        self.assertEqual([each for each in answers if each["type"] == "pong"], [{"type": "pong", "n": 1}])
+        results = {each["id"]: each for each in answers if each["type"] == "result"}
+        self.assertEqual(len([each for each in answers if each["type"] == "result"]), len(requests))
+        self.assertEqual(len(results), len(requests))
+        return [results[f"J{number}"] for number in range(len(requests))]
+
+    def test_reindex_serves(self):
+        paths = [self.write(b"%02d.md" % number, b"word n%d" % number) for number in range(40)]
+        requests = [self.request([self.event(each) for each in paths[first:first + 5]], self.settings())
+                    for first in range(0, 40, 5)]
+        results = self.serve(REINDEX, requests)
+        self.assertEqual({each["outcome"] for each in results}, {"succeeded"}, results)
+        self.assertEqual(len(self.rows()), 40)
+
+    @unittest.skipUnless(HAS_VIPS, "libvips-tools is not installed")
+    def test_thumbnail_serves(self):
+        picture = b"P6\n60 40\n255\n" + b"\xf0\x10\x10" * 60 * 40
+        paths = [self.write(b"in/%d.ppm" % number, picture) for number in range(6)]
+        requests = [self.request([self.event(path)], {"to": os.fsdecode(self.path(b"out/%d.png" % number)), "size": 30})
+                    for number, path in enumerate(paths)]
+        results = self.serve(THUMBNAIL, requests)
+        self.assertEqual({each["message"] for each in results}, {"30x20 png"}, results)
+        self.assertEqual(len(os.listdir(self.path(b"out"))), 6)
 
 
 class SearchTests(IndexTestCase):

@@ -239,6 +239,7 @@ parameters:
     to: { type: string, minLength: 1 }
     size: { type: integer, minimum: 16, maximum: 4096, default: 256 }
     kind: { type: string, enum: [a, b] }
+    word: { type: string, pattern: "^[a-z]+$" }
     list: { type: array, items: { type: string, pattern: "^x" }, maxItems: 2 }
     key: { type: string, minLength: 8, writeOnly: true }
 """)
@@ -248,6 +249,7 @@ parameters:
                 ({"to": "x", "size": 5}, "must be from 16 to 4096, and '5' is not"),
                 ({"to": "x", "size": True}, "must be of the type integer"),
                 ({"to": "x", "kind": "c"}, "must be one of a, b"), ({"to": "x", "list": ["y"]}, "'list[0]' must match ^x"),
+                ({"to": "x", "kind": "a\n"}, "must be one of"), ({"to": "x", "word": "ab\n"}, "'word' must match"),
                 ({"to": "x", "list": ["x"] * 3}, "has 3 elements"), ({"to": "x", "other": 1}, "no parameter 'other'"),
                 ({"to": "x", "key": "hunter2"}, "'key' is too short: it")):
             response = self.answer(settings=settings)

@@ -606,25 +606,32 @@ class _Call:
 
     def _end(self, child):
         """Ends what is left of the group: asked first, then not."""
-        if not _has_ended(child.pid):
+        if self.is_cancelled or not _has_ended(child.pid):
             _kill_group(child.pid, signal.SIGTERM)
+            _close(child.stdin)
+            # While one of the group holds a pipe, it may still be cleaning up.
+            pipes = {each for each in (child.stdout, child.stderr) if not each.closed}
+            for pipe in pipes:
+                os.set_blocking(pipe.fileno(), False)
             deadline = time.monotonic() + GRACE
-            # Its output isn't read any more: closed, it can't hold the program.
-            for stream in (child.stdin, child.stdout, child.stderr):
-                if stream:
-                    with contextlib.suppress(OSError):
-                        stream.close()
-            while not _has_ended(child.pid) and time.monotonic() < deadline:
-                time.sleep(0.01)
+            while (pipes or not _has_ended(child.pid)) and time.monotonic() < deadline:
+                for pipe in select.select(list(pipes), [], [], 0.02)[0]:
+                    with contextlib.suppress(BlockingIOError):
+                        if not os.read(pipe.fileno(), 65536):
+                            pipes.discard(pipe)
         # Before it is reaped, its number can't be another group's.
         _kill_group(child.pid, signal.SIGKILL)
         with self._lock:
             self._groups.discard(child.pid)
         child.wait()
         for stream in (child.stdin, child.stdout, child.stderr):
-            if stream:
-                with contextlib.suppress(OSError):
-                    stream.close()
+            _close(stream)
+
+
+def _close(stream):
+    if stream:
+        with contextlib.suppress(OSError):
+            stream.close()
 
 
 def _has_ended(number):
@@ -670,7 +677,9 @@ def _checked(value, schema, place):
     if isinstance(value, str):
         if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
             return value, f"'{place}' is too {'short' if len(value) < schema.get('minLength', 0) else 'long'}: {shown}"
-        if "pattern" in schema and not re.search(schema["pattern"], value):
+        # In JSON Schema nothing may follow what `$` stands behind, in Python a newline may.
+        pattern = re.sub(r"(?<!\\)\$$", r"\\Z", schema.get("pattern", ""))
+        if not re.search(pattern, value):
             return value, f"'{place}' must match {schema['pattern']}, and {shown} does not"
     if isinstance(value, list):
         if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
