@@ -389,9 +389,9 @@ class ThumbnailTests(PluginTestCase):
 
     @unittest.skipUnless(HAS_FFMPEG, "ffmpeg is not installed; make plugins-deps installs it")
     def test_a_frame_of_a_video(self):
-        # One second of black, then red: the first frame would tell nothing.
-        source = ["-f", "lavfi", "-i", "color=black:size=160x120:rate=10:duration=1", "-f", "lavfi", "-i",
-                  "color=red:size=160x120:rate=10:duration=19", "-filter_complex", "concat"]
+        # Black at first, then red: the first frame would tell nothing.
+        source = ["-f", "lavfi", "-i", "color=black:size=160x120:rate=10:duration=0.2", "-f", "lavfi", "-i",
+                  "color=red:size=160x120:rate=10:duration=3.8", "-filter_complex", "concat"]
         os.mkdir(self.path(b"in"))
         for ending, codec in ((b"mp4", "mpeg4"), (b"mkv", "mpeg4"), (b"avi", "mjpeg"), (b"ts", "mpeg2video"), (b"webm", "libvpx")):
             with self.subTest(ending):

@@ -172,6 +172,10 @@ class UnpackTests(PluginTestCase):
         self.assertLess(len(zeros), 64 << 10)
         self.assert_refused(self.unpack(zeros, b"a.tar.xz"), "too-large")
         self.assert_refused(self.unpack(zeros, b"a.tar.xz", max_ratio=1000000, max_bytes=1000), "too-large")
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("zeros", bytes(64 << 20))
+        self.assert_refused(self.unpack(buffer.getvalue(), b"a.zip"), "too-large")
         many = tar(*[(b"%d" % number, b"") for number in range(101)])
         self.assert_refused(self.unpack(many, max_entries=100), "too-large")
         self.assertEqual(self.unpack(many, max_entries=101)["outcome"], "succeeded")
@@ -280,7 +284,7 @@ class UnpackTests(PluginTestCase):
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
 
     def test_what_a_killed_attempt_left_is_removed_by_the_next(self):
-        path = self.write(b"in/a.tar", tar(*[(b"%d/x" % number, b"x" * 10000) for number in range(2000)]))
+        path = self.write(b"in/a.tar", tar(*[(b"%d/x" % number, b"x" * 10000) for number in range(500)]))
         request = self.request([self.event(path)], {"to": os.fsdecode(self.path(b"out"))})
         child = self.start(request)
         deadline = time.monotonic() + 60
