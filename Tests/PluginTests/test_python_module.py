@@ -332,6 +332,23 @@ def work(job):
         with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
             os.kill(int(file.read()), signal.SIGKILL)
 
+    def test_stream_is_read_while_it_runs_and_ended_with_its_block(self):
+        self.install("""
+@alight_plugin.handler
+def work(job):
+    with job.stream(["sh", "-c", "echo one; echo two >&2; exit 3"]) as program:
+        first = program.output.readline()
+    try:
+        with job.stream(["sh", "-c", "echo $$ >pid; echo go; exec sleep 600"]) as endless:
+            endless.output.readline()
+            raise ValueError
+    except ValueError:
+        return f"{first} {program.status} {program.errors.strip()}"
+""")
+        self.assertEqual(self.answer()["message"], "b'one\\n' 3 two")
+        with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
+            self.assertFalse(os.path.exists(f"/proc/{file.read().strip()}"))
+
     def test_sigterm_cleans_up_and_ends_programs_that_ignore_it(self):
         self.install(CHILD.replace("job.call", "with alight_plugin.atomic_file(b'out', job) as file:\n        job.call"))
         child = self.start(self.request([self.event(self.write(b"in/a", b""))], {}))
@@ -525,6 +542,24 @@ def work(job):
         self.assertEqual(served.hear()["code"], "cancelled")
         self.assertEqual(served.process.wait(PATIENCE), -signal.SIGTERM)
         self.await_file(b"left-a")
+
+    def test_sigterm_also_cancels_after_the_end_of_file(self):
+        served = self.serve(HOLDING)
+        served.run(self.write(b"in/a", b""), "a")
+        self.await_file(b"started-a")
+        served.process.stdin.close()
+        deadline = time.monotonic() + PATIENCE
+        while self.reads_input(served.process.pid) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        served.process.send_signal(signal.SIGTERM)
+        self.assertEqual(served.hear()["code"], "cancelled")
+        self.assertEqual(served.process.wait(PATIENCE), -signal.SIGTERM)
+
+    def reads_input(self, number):
+        """Whether the main thread waits in select(2) still; no, where that can't be told."""
+        with contextlib.suppress(OSError), open(f"/proc/{number}/task/{number}/syscall", encoding="utf-8") as file:
+            return file.read().split()[0] in ("23", "270")  # select and pselect6 on x86-64
+        return False
 
     def test_a_thousand_requests_leave_no_descriptor_and_no_thread(self):
         served = self.serve("@alight_plugin.handler\ndef work(job):\n    job.call(['true']) if job.attempt == 2 else None")

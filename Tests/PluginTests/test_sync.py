@@ -131,7 +131,8 @@ class SyncTests(PluginTestCase):
     def test_what_is_no_file_is_not_copied(self):
         os.symlink(b"/etc/passwd", self.path(b"in/link"))
         os.mkfifo(self.path(b"in/pipe"))
-        self.sync(self.event(self.path(b"in/link")), self.event(self.path(b"in/pipe")))
+        response = self.sync(self.event(self.path(b"in/link")), self.event(self.path(b"in/pipe")))
+        self.assertEqual([each["code"] for each in response["results"]], ["not-a-file", "not-a-file"])
         self.assertEqual(self.there(), {})
 
     def test_checksum_looks_at_contents(self):

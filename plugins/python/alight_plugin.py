@@ -1024,9 +1024,6 @@ class _Server:
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     self.take(line, pool)
-            if self.signal is not None:
-                for call in list(self.calls.values()):
-                    call.cancel()
             # Leaving the block waits for what is open.
         if self.signal is not None:
             signal.signal(self.signal, signal.SIG_DFL)
@@ -1035,6 +1032,8 @@ class _Server:
 
     def stop(self, number, _):
         self.signal = self.signal or number
+        for call in list(self.calls.values()):
+            call.cancel()
 
     def say(self, message):
         try:
