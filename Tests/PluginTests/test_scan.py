@@ -6,11 +6,10 @@ import random
 import shutil
 import signal
 import stat
-import subprocess
 import time
 import unittest
 
-from support import HOSTILE_NAMES, PLUGINS, SYSTEM_PATH, PluginTestCase, alight_plugin, exact, needs_programs
+from support import HOSTILE_NAMES, PLUGINS, SYSTEM_PATH, PluginTestCase, exact, needs_programs
 
 PLAGUE = b"dear friend, here is your alight-plague, yours"
 
