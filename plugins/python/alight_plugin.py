@@ -377,6 +377,10 @@ Finished = collections.namedtuple("Finished", "status output errors")
 # Writing files
 
 
+# What is to be removed, in case that SIGTERM comes in the midst of removing it, or on the way into or out of a block.
+_temporaries = set()
+
+
 @contextlib.contextmanager
 def atomic_path(target, job=None):
     """Gives a temporary name beside `target`, and renames it to that at the end; for programs that write by name.
@@ -394,6 +398,7 @@ def atomic_path(target, job=None):
         _remove(temporary)
     except OSError as error:
         raise trouble(what, error) from None
+    _temporaries.add(temporary)
     try:
         yield temporary
         _sync(temporary)
@@ -405,6 +410,7 @@ def atomic_path(target, job=None):
         raise trouble(what, error) from None
     finally:
         _remove(temporary)
+        _temporaries.discard(temporary)
 
 
 @contextlib.contextmanager
@@ -471,6 +477,12 @@ class _Call:
             self._cancelled_at = self._cancelled_at or time.monotonic()
             for group in self._groups:
                 _kill_group(group, signal.SIGTERM)
+
+    def kill(self):
+        """Ends at once what still runs."""
+        with self._lock:
+            for group in self._groups:
+                _kill_group(group, signal.SIGKILL)
 
     def interrupt(self, *_):
         """What SIGTERM does in `run`: raises in the handler, but not while a program is being started."""
@@ -911,6 +923,11 @@ def _run(description, output):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)  # the work is done: say so
     except Cancelled:
+        # No signal interrupts any more, so that what was left half done can be finished.
+        for path in list(_temporaries):
+            with contextlib.suppress(OSError):
+                _remove(path)
+        call.kill()
         # Everything is cleaned up: die of the signal, so that the parent sees why.
         number = received[0] if received else signal.SIGTERM
         signal.signal(number, signal.SIG_DFL)
