@@ -6,11 +6,14 @@ BUILD_NEEDS = libmagic-dev libpcre2-dev libsqlite3-dev libssl-dev libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
 # The protocol's bash example reads its answer with jq; python3-jsonschema gives a second opinion on rules files.
 TEST_NEEDS = $(RUN_NEEDS) bindfs jq python3-jsonschema python3-yaml
+# The programs that the shipped plugins call. Their tests need them; Alight itself doesn't.
+PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd ocrmypdf \
+	libarchive-tools rsync openssh-client clamav
 
 # How long `make soak` goes on.
 MINUTES ?= 60
 
-.PHONY: build demo test soak lint format check bench bench-quick example docs clean
+.PHONY: build demo test plugins-deps test-plugins soak lint format check bench bench-quick example docs clean
 
 ## build: the release binary at .build/release/alight
 build:
@@ -25,9 +28,18 @@ demo:
 
 ## test: all tests, and at the end what failed
 test:
-	@packaging/require $(TEST_NEEDS)
+	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
 	$(SWIFT) build --build-tests
 	SWIFT=$(SWIFT) packaging/run-tests
+	python3 -m unittest discover --start-directory Tests/PluginTests
+
+## plugins-deps: installs the programs that the shipped plugins call: some 100 MB, one to two minutes
+plugins-deps:
+	@packaging/require $(PLUGIN_NEEDS)
+
+## test-plugins: the tests of the plugins and the documentation alone
+test-plugins:
+	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
 ## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails

@@ -7,8 +7,6 @@ Only the standard library, and the programs that the plugins themselves need.
 
 import base64
 import contextlib
-import importlib.machinery
-import importlib.util
 import json
 import os
 import random
@@ -17,148 +15,30 @@ import signal
 import sqlite3
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-PLUGINS = os.path.join(HERE, "..", "..", "plugins")
-THUMBNAIL = os.path.realpath(os.path.join(PLUGINS, "thumbnail", "thumbnail"))
-REINDEX = os.path.realpath(os.path.join(PLUGINS, "reindex", "reindex"))
-SEARCH = os.path.realpath(os.path.join(PLUGINS, "reindex", "search"))
-RUNNER = os.path.join(HERE, "run-plugin-case")
+from support import (
+    CASE, EXECUTABLES, HAS_VIPS, HOSTILE_NAMES, NAMES, PLUGINS, REINDEX, RUNNER, SEARCH, SYSTEM_PATH, THUMBNAIL,
+    PluginTestCase, exact, load, missing_programs, pdf, text_or_base64,
+)
 
-SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
-HAS_VIPS = bool(shutil.which("vipsthumbnail", path=SYSTEM_PATH) and shutil.which("vips", path=SYSTEM_PATH))
-
-HOSTILE_NAMES = [
-    b"plain.jpg",
-    b"a b.jpg",
-    b"-rf with\nnewline and 'quote\".jpg",
-    b"a.jpg[shrink=2]",
-    b"a[Q=1].jpg",
-    b"%s.jpg",
-    b"%s%n%d[strip,Q=1].jpg",
-    b"caf\xe9.jpg",
-    b"stdin",
-    b"$(touch owned) `touch owned`; touch owned.jpg",
-    b"..jpg",
-    b"tab\tand\x1b[31mred.jpg",
-    "日本語 🌄.jpg".encode(),
-    b"n" * 240 + b".jpg",
-]
-
-
-def load(path):
-    """Imports a program that has no .py in its name."""
-    loader = importlib.machinery.SourceFileLoader(os.path.basename(path).replace("-", "_"), path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-sys.dont_write_bytecode = True  # no __pycache__ beside the plugins
-CASE = load(RUNNER)
-
-
-def path_members(path, key="path"):
-    """Says a path as the protocol does: readable, and exact if that isn't the same."""
-    members = {key: path.decode(errors="replace")}
-    try:
-        path.decode()
-    except UnicodeDecodeError:
-        members[f"{key}_base64"] = base64.b64encode(path).decode()
-    return members
-
-
-def exact(value):
-    """Reads a path in a response: a string, or {"base64": …}."""
-    return value.encode() if isinstance(value, str) else base64.b64decode(value["base64"])
-
-
-def text_or_base64(path):
-    try:
-        return path.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(path).decode()}
-
-
-class PluginTestCase(unittest.TestCase):
-    plugin = None
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="alight-plugins-")
-        self.addCleanup(folder.cleanup)
-        self.root = os.fsencode(os.path.realpath(folder.name))
-        self.scratch = os.path.join(self.root, b".scratch")
-        os.mkdir(self.scratch, 0o700)
-
-    def path(self, *names):
-        return os.path.join(self.root, *names)
-
-    def write(self, name, data):
-        path = self.path(name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(data)
-        return path
-
-    def event(self, path, kind="created", source=None):
-        return {
-            "event": kind, **path_members(path), **path_members(os.path.relpath(path, self.root), "relative"),
-            **path_members(self.root, "root"), **(path_members(source, "from") if source else {}),
-            "origin": "live", "type": "file",
-        }
-
-    def request(self, events, settings, **more):
-        return {
-            "protocol": 1, "id": "01JD8Z3T1WQ2V7N0C5M4K9R6XB", "attempt": 1, "max_attempts": 5, "interrupted": False,
-            "dry_run": False, "deadline": "2099-01-01T00:00:00Z",
-            "rule": {"name": "test", "file": "rules/test.yaml", "line": 1}, "with": settings,
-            "scratch": os.fsdecode(self.scratch), "steps": [], "events": events, **more,
-        }
-
-    def start(self, request, path=SYSTEM_PATH, verb="run", prefix=()):
-        environment = CASE.environment(request, os.fsdecode(self.scratch))
-        environment["PATH"] = path
-        child = subprocess.Popen(
-            [*prefix, self.plugin, verb], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            cwd=self.scratch, env=environment, start_new_session=True)
-        child.stdin.write(json.dumps(request).encode() + b"\n")
-        child.stdin.close()
-        child.stdin = None
-        return child
-
-    def finish(self, child):
-        output, errors = child.communicate(timeout=60)
-        self.assertEqual(child.returncode, 0, errors.decode(errors="replace"))
-        response = json.loads(output)
-        self.assertIn(response["outcome"], ("succeeded", "skipped", "retry", "not_ready", "failed"))
-        self.assertNotIn("\n", response.get("message", ""))
-        return response
-
-    def run_plugin(self, request, **options):
-        return self.finish(self.start(request, **options))
-
-    def all_files(self):
-        found = []
-        for folder, _, names in os.walk(self.root):
-            found += [os.path.relpath(os.path.join(folder, name), self.root) for name in names]
-        return sorted(found)
+HAS_POPPLER = bool(shutil.which("pdftotext", path=SYSTEM_PATH) and shutil.which("pdftoppm", path=SYSTEM_PATH))
+HAS_FFMPEG = bool(shutil.which("ffmpeg", path=SYSTEM_PATH))
 
 
 class ProtocolTests(PluginTestCase):
     def test_the_conformance_cases_hold(self):
-        for name in sorted(os.listdir(PLUGINS)):
+        for name in NAMES:
             with self.subTest(plugin=name):
-                if name == "thumbnail" and not HAS_VIPS:
-                    self.skipTest("libvips-tools is not installed")
+                if lacking := missing_programs(name):
+                    self.skipTest(f"'{name}' needs {lacking}; make plugins-deps installs it")
                 self.assertEqual(CASE.run_case(os.path.join(PLUGINS, name)), [])
 
     def test_an_unknown_verb_is_64(self):
-        for plugin in (THUMBNAIL, REINDEX):
-            for arguments in (["serve"], ["describe"], [], ["run", "twice"]):
+        for plugin in EXECUTABLES:
+            for arguments in (["start"], ["RUN"], [], ["run", "twice"]):
                 with self.subTest(plugin=os.path.basename(plugin), arguments=arguments):
                     done = subprocess.run(
                         [plugin, *arguments], stdin=subprocess.DEVNULL, capture_output=True, env={"PATH": SYSTEM_PATH})
@@ -167,7 +47,7 @@ class ProtocolTests(PluginTestCase):
                     self.assertEqual(done.stderr.count(b"\n"), 1)
 
     def test_a_request_that_is_none_is_65(self):
-        for plugin in (THUMBNAIL, REINDEX):
+        for plugin in EXECUTABLES:
             for text in (b"", b"hello", b"[]", b"{}", b'{"events":[]}', b"\xff"):
                 with self.subTest(plugin=os.path.basename(plugin), text=text):
                     done = subprocess.run([plugin, "run"], input=text, capture_output=True, env={"PATH": SYSTEM_PATH})
@@ -175,14 +55,15 @@ class ProtocolTests(PluginTestCase):
                     self.assertEqual(done.stdout, b"")
 
     def test_check_says_what_it_runs_on(self):
-        for plugin in (THUMBNAIL, REINDEX):
+        for plugin in EXECUTABLES:
             done = subprocess.run([plugin, "check"], stdin=subprocess.DEVNULL, capture_output=True)
             self.assertEqual(done.returncode, 0)
             self.assertIn(json.loads(done.stdout)["outcome"], ("succeeded", "failed"))
 
     def test_the_runner_tells_what_differs(self):
         with tempfile.TemporaryDirectory() as folder:
-            shutil.copytree(os.path.dirname(REINDEX), os.path.join(folder, "reindex"))
+            for name in ("reindex", "python"):
+                shutil.copytree(os.path.join(PLUGINS, name), os.path.join(folder, name))
             with open(os.path.join(folder, "reindex", "response.json"), "w", encoding="utf-8") as file:
                 json.dump({"outcome": "failed", "results": [], "extra": 1}, file)
             done = subprocess.run([RUNNER, os.path.join(folder, "reindex")], capture_output=True, text=True)
@@ -401,7 +282,7 @@ class ThumbnailTests(PluginTestCase):
             "empty": b"", "text": b"hello", "zeros": bytes(100_000), "cut off": jpeg[:len(jpeg) // 2],
             "head only": jpeg[:3], "png head": b"\x89PNG\r\n\x1a\n", "png damaged": bytes(png),
             "svg": b"<svg xmlns='http://www.w3.org/2000/svg' width='10' height='10'/>",
-            "pdf": b"%PDF-1.4\n%%EOF\n", "magick": b"push graphic-context\nviewbox 0 0 1 1\n",
+            "magick": b"push graphic-context\nviewbox 0 0 1 1\n",
         }
         for title, data in cases.items():
             with self.subTest(title):
@@ -489,6 +370,66 @@ class ThumbnailTests(PluginTestCase):
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"flag.jpg"])
 
+    @unittest.skipUnless(HAS_POPPLER, "poppler-utils is not installed; make plugins-deps installs it")
+    def test_the_first_page_of_a_pdf(self):
+        for name in HOSTILE_NAMES[:9]:
+            path = self.write(b"in/" + name, pdf("The first page", "the second"))
+            response = self.thumbnail(path, self.path(b"out/" + name + b".png"))
+            self.assertEqual((response["outcome"], response["message"]), ("succeeded", "256x181 png"), response)
+        target = self.path(b"out", b"plain.jpg.png")
+        self.assertEqual(self.point(target, 5, 5), [255, 255, 255])
+        with open(target, "rb") as file:
+            first = file.read()
+        self.thumbnail(self.write(b"in/b.pdf", pdf(None)), target)
+        with open(target, "rb") as file:
+            self.assertNotEqual(file.read(), first)
+        for data in (b"%PDF-1.4\n%%EOF\n", pdf("x")[:200]):
+            response = self.thumbnail(self.write(b"in/broken.pdf", data), self.path(b"out/broken.png"))
+            self.assertEqual((response["outcome"], response["code"]), ("failed", "damaged"), response)
+
+    @unittest.skipUnless(HAS_FFMPEG, "ffmpeg is not installed; make plugins-deps installs it")
+    def test_a_frame_of_a_video(self):
+        # Black at first, then red: the first frame would tell nothing.
+        source = ["-f", "lavfi", "-i", "color=black:size=160x120:rate=10:duration=0.2", "-f", "lavfi", "-i",
+                  "color=red:size=160x120:rate=10:duration=3.8", "-filter_complex", "concat"]
+        os.mkdir(self.path(b"in"))
+        for ending, codec in ((b"mp4", "mpeg4"), (b"mkv", "mpeg4"), (b"avi", "mjpeg"), (b"ts", "mpeg2video"), (b"webm", "libvpx")):
+            with self.subTest(ending):
+                path = self.path(b"in", b"x%03d [1]\n\xe9." + ending)
+                subprocess.run(
+                    ["ffmpeg", "-nostdin", "-v", "error", *source, "-c:v", codec, b"file:" + path], check=True,
+                    env={"PATH": SYSTEM_PATH})
+                target = self.path(b"out", ending + b".png")
+                response = self.thumbnail(path, target)
+                self.assertEqual((response["outcome"], response["message"]), ("succeeded", "160x120 png"), response)
+                red, green, blue = self.point(target, 80, 60)
+                self.assertTrue(red > 200 and green < 60 and blue < 60, (red, green, blue))
+
+    @unittest.skipUnless(HAS_FFMPEG, "ffmpeg is not installed; make plugins-deps installs it")
+    def test_a_video_that_is_none_fails(self):
+        sound = self.path(b"sound.mkv")
+        subprocess.run(["ffmpeg", "-nostdin", "-v", "error", "-f", "lavfi", "-i", "sine=440:duration=1", sound], check=True)
+        self.assertEqual(self.thumbnail(sound, self.path(b"out/a.png"))["code"], "no-video")
+        with open(sound, "rb") as file:
+            data = file.read()
+        response = self.thumbnail(self.write(b"cut.mkv", data[:200]), self.path(b"out/a.png"))
+        self.assertEqual(response["outcome"], "failed", response)
+
+    def test_without_poppler_and_ffmpeg_it_names_the_packages(self):
+        tools = self.path(b"bin")
+        os.mkdir(tools)
+        for name in ("python3", "vipsthumbnail", "vipsheader"):
+            os.symlink(shutil.which(name, path=SYSTEM_PATH), os.path.join(os.fsdecode(tools), name))
+        for data, package in ((pdf("x"), "poppler-utils"), (b"\x1aE\xdf\xa3" + bytes(100), "ffmpeg")):
+            path = self.write(b"in/a", data)
+            request = self.request([self.event(path)], self.settings(self.path(b"out.webp")))
+            response = self.run_plugin(request, path=os.fsdecode(tools))
+            self.assertEqual((response["outcome"], response["code"]), ("failed", "missing-program"))
+            self.assertIn(f"install the package {package}", response["message"])
+        path = self.write(b"in/a.jpg", self.pictures["flag.jpg"])
+        request = self.request([self.event(path)], self.settings(self.path(b"out.webp")))
+        self.assertEqual(self.run_plugin(request, path=os.fsdecode(tools))["outcome"], "succeeded")
+
     def test_without_libvips_it_names_the_package(self):
         path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
         tools = self.path(b"bin")
@@ -517,17 +458,16 @@ class ThumbnailTests(PluginTestCase):
     def test_a_leftover_of_a_killed_attempt_is_removed_by_the_next(self):
         path = self.write(b"flag.jpg", self.pictures["flag.jpg"])
         request = self.request([self.event(path)], self.settings(self.path(b"out", b"flag.webp")))
-        module = load(THUMBNAIL)
-        seen = []
-        rename = module.os.rename
-        module.os.rename = lambda source, *_, **__: seen.append(source) or os._exit(9)
+        module = load(THUMBNAIL).alight_plugin
         child = os.fork()
         if child == 0:
             with contextlib.suppress(BaseException):
-                module.replace_file(self.path(b"out", b"flag.webp"), b"half", request["id"])
+                job = module.Job(request, request["events"][0], {}, None)
+                with module.atomic_file(self.path(b"out", b"flag.webp"), job) as file:
+                    file.write(b"half")
+                    os._exit(9)
             os._exit(1)
-        os.waitpid(child, 0)
-        module.os.rename = rename
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 9)
         self.assertEqual(len(self.all_files()), 2)
         self.assertEqual(self.run_plugin(request)["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"flag.jpg", b"out/flag.webp"])
@@ -713,6 +653,41 @@ class ReindexTests(IndexTestCase):
                 self.assertIn((path, text), self.rows())
         self.assertEqual(self.search("cafe"), [self.path(b"3.txt")])
 
+    def test_html_is_indexed_as_it_is_read(self):
+        page = b"""<!DOCTYPE html><html><head><title>The Lighthouse</title><style>p { color: salmon }</style>
+            <script>var salmon = "<p>salmon</p>";</script></head><body><h1>Keep<b>er</b></h1><p>one</p><p>two&nbsp;&amp;
+            three caf&eacute;</p><img src=salmon.jpg alt="a harbour"><!-- salmon --></body></html>"""
+        paths = [self.write(b"page.html", page), self.write(b"page.txt", page), self.write(b"page.HTM", b"<p>lighthouse <i>one")]
+        self.index(*[self.event(path) for path in paths])
+        for words, found in ((["keeper"], 2), (["one two"], 2), (["cafe"], 2), (["harbour"], 2), (["salmon"], 0), (["lighthouse"], 3)):
+            self.assertEqual(len(self.search(*words)), found, words)
+
+    @unittest.skipUnless(HAS_POPPLER, "poppler-utils is not installed; make plugins-deps installs it")
+    def test_pdf_is_indexed_by_pdftotext_once(self):
+        paths = [self.write(b"in/%d" % number + name, pdf(f"lighthouse n{number}", "keeper"))
+                 for number, name in enumerate(HOSTILE_NAMES)]
+        response = self.index(*[self.event(path) for path in paths])
+        self.assertEqual({each["outcome"] for each in response["results"]}, {"succeeded"}, response)
+        self.assertEqual(sorted(self.search("lighthouse", "keeper")), sorted(paths))
+        self.assertEqual(self.search("n3"), [paths[3]])
+
+        # Unchanged, it isn't read by pdftotext again: there is none.
+        tools = self.path(b"bin")
+        os.mkdir(tools)
+        os.symlink(shutil.which("python3", path=SYSTEM_PATH), os.path.join(tools, b"python3"))
+        request = self.request([self.event(paths[0])], self.settings())
+        self.assertEqual(self.run_plugin(request, path=os.fsdecode(tools))["message"], "up to date")
+        self.write(b"in/0" + HOSTILE_NAMES[0], pdf("changed"))
+        response = self.run_plugin(request, path=os.fsdecode(tools))
+        self.assertEqual((response["outcome"], response["code"]), ("failed", "missing-program"))
+        self.assertIn("poppler-utils", response["message"])
+        self.assertEqual(self.index(self.event(paths[0]))["message"], "updated")
+        self.assertEqual(self.search("changed"), [paths[0]])
+
+        broken = self.write(b"in/broken.pdf", b"%PDF-1.4\n%%EOF\n")
+        response = self.index(self.event(broken), self.event(paths[1]))
+        self.assertEqual([each["outcome"] for each in response["results"]], ["failed", "succeeded"])
+
     def test_what_is_no_text_leaves_the_index(self):
         path = self.write(b"a.txt", b"text")
         for data, code in ((b"\x7fELF\0\0", "binary"), (b"x" * 2000, "too-large")):
@@ -815,11 +790,17 @@ class ReindexTests(IndexTestCase):
         connection = sqlite3.connect(os.fsdecode(self.database), isolation_level=None)
         connection.execute("BEGIN EXCLUSIVE")
         try:
-            response = module.run(self.request([], self.settings()), [self.event(path)])
+            response = self.answer(module, path)
         finally:
             connection.close()
         self.assertEqual((response["outcome"], response["code"]), ("retry", "locked"))
         self.assertEqual(response["retry_after"], 5)
+
+    def answer(self, module, path):
+        """Calls the handler of the plugin in this process."""
+        request = self.request([self.event(path)], {"max_size": 1000, **self.settings()})
+        job = module.alight_plugin.Job(request, request["events"][0], {}, module.alight_plugin._Call(None))
+        return module.reindex([job])[0].response
 
     def test_sigterm_while_waiting_is_obeyed_at_once(self):
         path = self.write(b"a.md", b"word")
@@ -873,6 +854,45 @@ class ReindexTests(IndexTestCase):
         response = self.run_plugin(self.request([self.event(path)], self.settings(), dry_run=True))
         self.assertEqual(response["outcome"], "succeeded")
         self.assertEqual(self.all_files(), [b"a.md"])
+
+
+class ServingTests(IndexTestCase):
+    """What serves is asked for the same many times, and in between it is not started anew."""
+
+    def serve(self, plugin, requests, cancel=()):
+        child = subprocess.Popen(
+            [plugin, "serve"], cwd=self.scratch, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"PATH": SYSTEM_PATH})
+        lines = [{"type": "hello", "protocol": 1, "capabilities": ["cancel", "progress"]}]
+        for number, request in enumerate(requests):
+            lines.append({"type": "run", **request, "id": f"J{number}"})
+        lines += [{"type": "cancel", "id": identifier} for identifier in cancel] + [{"type": "ping", "n": 1}]
+        output, _ = child.communicate("".join(json.dumps(line) + "\n" for line in lines).encode(), timeout=60)
+        self.assertEqual(child.returncode, 0)
+        answers = [json.loads(line) for line in output.splitlines()]
+        self.assertEqual(answers[0]["type"], "ready")
+        self.assertEqual([each for each in answers if each["type"] == "pong"], [{"type": "pong", "n": 1}])
+        results = {each["id"]: each for each in answers if each["type"] == "result"}
+        self.assertEqual(len([each for each in answers if each["type"] == "result"]), len(requests))
+        self.assertEqual(len(results), len(requests))
+        return [results[f"J{number}"] for number in range(len(requests))]
+
+    def test_reindex_serves(self):
+        paths = [self.write(b"%02d.md" % number, b"word n%d" % number) for number in range(40)]
+        requests = [self.request([self.event(each) for each in paths[first:first + 5]], self.settings())
+                    for first in range(0, 40, 5)]
+        results = self.serve(REINDEX, requests)
+        self.assertEqual({each["outcome"] for each in results}, {"succeeded"}, results)
+        self.assertEqual(len(self.rows()), 40)
+
+    @unittest.skipUnless(HAS_VIPS, "libvips-tools is not installed")
+    def test_thumbnail_serves(self):
+        picture = b"P6\n60 40\n255\n" + b"\xf0\x10\x10" * 60 * 40
+        paths = [self.write(b"in/%d.ppm" % number, picture) for number in range(6)]
+        requests = [self.request([self.event(path)], {"to": os.fsdecode(self.path(b"out/%d.png" % number)), "size": 30})
+                    for number, path in enumerate(paths)]
+        results = self.serve(THUMBNAIL, requests)
+        self.assertEqual({each["message"] for each in results}, {"30x20 png"}, results)
+        self.assertEqual(len(os.listdir(self.path(b"out"))), 6)
 
 
 class SearchTests(IndexTestCase):

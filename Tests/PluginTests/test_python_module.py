@@ -1,0 +1,615 @@
+"""Tests of plugins/python/alight_plugin.py, with plugins that are written with it and run as Alight runs them."""
+
+import contextlib
+import glob
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+from support import NAMES, PLUGINS, SYSTEM_PATH, PluginTestCase, alight_plugin, exact
+
+MODULE_FOLDER = os.path.realpath(os.path.join(PLUGINS, "python"))
+PATIENCE = 60
+
+WORDS = """
+@alight_plugin.handler
+def words(job):
+    with job.event.open() as file:
+        count = len(file.read().split())
+    return alight_plugin.succeeded(f"{count} words", values={"words": count})
+"""
+
+# Holds each request until a file `go-NAME` is there, or until it is cancelled.
+HOLDING = """
+import os, time
+@alight_plugin.handler
+def hold(job):
+    name = os.path.basename(job.event.path)
+    open(b"started-" + name, "w").close()
+    try:
+        while not os.path.exists(b"go-" + name):
+            job.check()
+            time.sleep(0.005)
+    finally:
+        open(b"left-" + name, "w").close()
+    job.progress(1, "done")
+    return name.decode()
+"""
+
+# Has a program running that never ends.
+CHILD = """
+@alight_plugin.handler
+def child(job):
+    job.call(["sh", "-c", "trap '' TERM; sleep 600 & echo $$ >pid.new; mv pid.new pid; wait"])
+"""
+
+
+class Served:
+    """A serving plugin, and this test in Alight's place."""
+
+    def __init__(self, test, plugin):
+        self.test = test
+        self.process = subprocess.Popen(
+            [plugin, "serve"], cwd=test.scratch, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"}, start_new_session=True)
+        test.addCleanup(self.close)
+        self.lines = queue.Queue()
+        self.log = []
+        self.threads = [
+            threading.Thread(target=lambda: [self.lines.put(json.loads(line)) for line in self.process.stdout]),
+            threading.Thread(target=lambda: [self.log.append(line.decode()) for line in self.process.stderr])]
+        for thread in self.threads:
+            thread.start()
+
+    def close(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(PATIENCE)
+        for thread in self.threads:
+            thread.join(PATIENCE)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    def say(self, *messages):
+        self.process.stdin.write(b"".join(
+            (each if isinstance(each, bytes) else json.dumps(each).encode()) + b"\n" for each in messages))
+        self.process.stdin.flush()
+
+    def hear(self):
+        return self.lines.get(timeout=PATIENCE)
+
+    def run(self, path, identifier, **more):
+        request = self.test.request([self.test.event(path)], {}, id=identifier, **more)
+        self.say({"type": "run", **request})
+
+    def end(self):
+        self.process.stdin.close()
+        status = self.process.wait(PATIENCE)
+        for thread in self.threads:
+            thread.join(PATIENCE)
+        return status
+
+
+class ModuleTestCase(PluginTestCase):
+
+    def install(self, body, description=None, main="alight_plugin.main()"):
+        """Makes a plugin of the body of a program, and with a description its plugin.yaml."""
+        folder = os.path.join(os.fsdecode(self.root), "plugins", "tried")
+        os.makedirs(folder)
+        text = f"#!{sys.executable}\nimport sys\nsys.path.insert(1, {MODULE_FOLDER!r})\n"
+        text += f"sys.dont_write_bytecode = True\nimport alight_plugin\n{body}\n{main}\n"
+        self.plugin = os.path.join(folder, "tried")
+        with open(self.plugin, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.plugin, 0o755)
+        if description is not None:
+            with open(os.path.join(folder, "plugin.yaml"), "w", encoding="utf-8") as file:
+                file.write("name: tried\nprotocol: [1]\n" + description)
+        return self.plugin
+
+    def answer(self, path=None, settings=None, **more):
+        path = path or self.write(b"in/a.txt", b"one two three")
+        return self.run_plugin(self.request([self.event(path)], settings or {}, **more))
+
+    def await_file(self, name):
+        deadline = time.monotonic() + PATIENCE
+        while not os.path.exists(os.path.join(self.scratch, name)):
+            self.assertLess(time.monotonic(), deadline, f"{name} did not appear")
+            time.sleep(0.005)
+
+
+class RunTests(ModuleTestCase):
+
+    def test_ten_lines_are_a_plugin(self):
+        self.install(WORDS)
+        self.assertEqual(
+            self.answer(), {"outcome": "succeeded", "message": "3 words", "values": {"words": 3}})
+
+    def test_a_handler_may_be_given_to_main(self):
+        self.install("def work(job):\n    return 'done'", main="alight_plugin.main(work)")
+        self.assertEqual(self.answer(), {"outcome": "succeeded", "message": "done"})
+
+    def test_every_outcome(self):
+        self.install("""
+import errno, os
+@alight_plugin.handler
+def work(job):
+    word = job.parameters["word"]
+    if word == "nothing": return
+    if word == "full": raise OSError(errno.ENOSPC, "No space left on device")
+    if word == "denied": raise PermissionError(errno.EACCES, "Permission denied", "/srv/x")
+    if word == "gone": open(b"/nowhere/file")
+    if word == "mistake": return 1 / 0
+    if word == "wrong": return 5
+    raise getattr(alight_plugin, word)("a\\nreason", "a-code", **job.parameters["more"])
+""")
+        def answer(word, **more):
+            return self.answer(settings={"word": word, "more": more})
+        told = {"message": "a reason", "code": "a-code"}
+        self.assertEqual(answer("Skipped"), {"outcome": "skipped", **told})
+        self.assertEqual(answer("Retry", retry_after=30), {"outcome": "retry", **told, "retry_after": 30})
+        self.assertEqual(answer("NotReady"), {"outcome": "not_ready", **told})
+        self.assertEqual(answer("Failed", values={"a": 1}), {"outcome": "failed", **told, "values": {"a": 1}})
+        self.assertEqual(answer("nothing"), {"outcome": "succeeded"})
+        for word, outcome, code in (
+                ("full", "retry", "enospc"), ("denied", "failed", "eacces"), ("gone", "failed", "enoent"),
+                ("mistake", "failed", "exception"), ("wrong", "failed", "exception")):
+            response = answer(word)
+            self.assertEqual((response["outcome"], response["code"]), (outcome, code), response)
+
+    def test_a_vanished_file_is_skipped_however_it_is_opened(self):
+        for how in ("job.event.open()", "open(job.event.path)"):
+            shutil.rmtree(self.path(b"plugins"), ignore_errors=True)
+            self.install(f"@alight_plugin.handler\ndef work(job):\n    {how}")
+            response = self.answer(path=self.path(b"in/gone.txt"))
+            self.assertEqual((response["outcome"], response["code"]), ("skipped", "gone"))
+
+    def test_names_are_exact_bytes_both_ways(self):
+        self.install("""
+@alight_plugin.handler
+def work(job):
+    target = job.parameters.path("to")
+    with job.event.open() as file, alight_plugin.atomic_file(target, job) as copy:
+        copy.write(file.read())
+    return alight_plugin.succeeded(outputs=[target])
+""", "raw_paths: true\nparameters: {type: object, required: [to], properties: {to: {type: string}}}\n")
+        names = [b"plain", b"-rf with\nnewline and 'quote\".txt", b"caf\xe9", b"$(touch x) `y`; z", b"%s[1]"]
+        for name in names:
+            path = self.write(b"in/" + name, b"of " + name)
+            to = alight_plugin.json_path(self.path(b"out", name))
+            response = self.answer(path, {"to": to})
+            self.assertEqual(response["outcome"], "succeeded", response)
+            self.assertEqual([exact(each) for each in response["outputs"]], [self.path(b"out", name)])
+            with open(self.path(b"out", name), "rb") as file:
+                self.assertEqual(file.read(), b"of " + name)
+        self.assertEqual(sorted(os.listdir(self.path(b"out"))), sorted(names))
+
+    def test_lost_bytes_are_refused(self):
+        self.install("@alight_plugin.handler\ndef work(job):\n    job.parameters.path('to')")
+        response = self.answer(self.write(b"in/caf\xe9", b""), {"to": "/out/caf\ufffd"})
+        self.assertEqual((response["outcome"], response["code"]), ("failed", "name-not-utf8"))
+
+    def test_a_batch_has_an_answer_for_each_event(self):
+        self.install(WORDS)
+        paths = [self.write(b"in/%d" % number, b"word " * number) for number in range(3)]
+        os.unlink(paths[1])
+        response = self.run_plugin(self.request([self.event(path) for path in paths] + [{"event": "created"}], {}))
+        self.assertEqual([each["outcome"] for each in response["results"]], ["succeeded", "skipped", "succeeded", "failed"])
+        self.assertEqual(response["results"][2]["values"], {"words": 2})
+        self.assertEqual(response["results"][3]["code"], "bad-request")
+        self.assertEqual(response["message"], "2 succeeded, 1 skipped, 1 failed")
+
+    def test_a_batch_handler_gets_all_at_once(self):
+        self.install("""
+@alight_plugin.handler(batch=True)
+def work(jobs):
+    return [alight_plugin.Skipped(f"{job.id} of {len(jobs)}") if job.parameters["skip"] else f"{job.id}" for job in jobs]
+""")
+        path = self.write(b"in/a", b"")
+        events = [{**self.event(path), "job": f"J{number}", "with": {"skip": number == 1}} for number in range(3)]
+        response = self.run_plugin(self.request(events, {}))
+        self.assertEqual([(each["outcome"], each["message"]) for each in response["results"]],
+                         [("succeeded", "J0"), ("skipped", "J1 of 3"), ("succeeded", "J2")])
+
+    def test_a_batch_handler_that_miscounts_or_fails_fails_all(self):
+        for body in ("return []", "raise alight_plugin.Retry('busy', 'busy')"):
+            shutil.rmtree(self.path(b"plugins"), ignore_errors=True)
+            self.install(f"@alight_plugin.handler(batch=True)\ndef work(jobs):\n    {body}")
+            path = self.write(b"in/a", b"")
+            response = self.run_plugin(self.request([self.event(path)] * 2, {}))
+            self.assertEqual(len(response["results"]), 2)
+            self.assertIn(response["results"][1]["code"], ("exception", "busy"))
+            self.assertEqual(response["outcome"], response["results"][0]["outcome"])
+
+    def test_parameters_have_defaults_and_are_checked(self):
+        self.install("@alight_plugin.handler\ndef work(job):\n    return repr(dict(job.parameters))", """
+parameters:
+  type: object
+  required: [to]
+  additionalProperties: false
+  properties:
+    to: { type: string, minLength: 1 }
+    size: { type: integer, minimum: 16, maximum: 4096, default: 256 }
+    kind: { type: string, enum: [a, b] }
+    word: { type: string, pattern: "^[a-z]+$" }
+    list: { type: array, items: { type: string, pattern: "^x" }, maxItems: 2 }
+    key: { type: string, minLength: 8, writeOnly: true }
+""")
+        self.assertEqual(self.answer(settings={"to": "x"})["message"], "{'size': 256, 'to': 'x'}")
+        for settings, text in (
+                ({}, "'to' is missing"), ({"to": ""}, "'to' is too short"), ({"to": 5}, "must be of the type string"),
+                ({"to": "x", "size": 5}, "must be from 16 to 4096, and '5' is not"),
+                ({"to": "x", "size": True}, "must be of the type integer"),
+                ({"to": "x", "kind": "c"}, "must be one of a, b"), ({"to": "x", "list": ["y"]}, "'list[0]' must match ^x"),
+                ({"to": "x", "kind": "a\n"}, "must be one of"), ({"to": "x", "word": "ab\n"}, "'word' must match"),
+                ({"to": "x", "list": ["x"] * 3}, "has 3 elements"), ({"to": "x", "other": 1}, "no parameter 'other'"),
+                ({"to": "x", "key": "hunter2"}, "'key' is too short: it")):
+            response = self.answer(settings=settings)
+            self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
+            self.assertIn(text, response["message"])
+            self.assertNotIn("hunter2", response["message"])
+
+    def test_secrets_show_in_no_repr(self):
+        self.install(
+            "@alight_plugin.handler\ndef work(job):\n    return f'{job.parameters} {job!r} {job.parameters[\"key\"][:1]}'",
+            "parameters: {type: object, properties: {key: {type: string, writeOnly: true}, to: {type: string}}}\n")
+        message = self.answer(settings={"key": "hunter2", "to": "there"})["message"]
+        self.assertIn("<secret>", message)
+        self.assertIn("there", message)
+        self.assertTrue(message.endswith(" h"))
+        self.assertNotIn("unter2", message)
+
+    def test_relative_paths_are_meant_from_the_rules_file(self):
+        self.install("@alight_plugin.handler\ndef work(job):\n    return job.parameters.path('to').decode()")
+        rule = {"name": "x", "file": "/srv/rules/x.yaml", "line": 1}
+        self.assertEqual(self.answer(settings={"to": "out/a"}, rule=rule)["message"], "/srv/rules/out/a")
+        self.assertEqual(self.answer(settings={"to": "/out/"}, rule=rule)["message"], "/out/")
+
+    def test_log_lines_have_levels_and_print_is_log(self):
+        self.install("""
+import subprocess
+@alight_plugin.handler
+def work(job):
+    job.log("careful\\nnow", "warning")
+    print("said", flush=True)
+    subprocess.run(["echo", "echoed"])
+    job.progress(0.25, "a quarter")
+""")
+        child = self.start(self.request([self.event(self.write(b"in/a", b""))], {}))
+        output, errors = child.communicate(timeout=PATIENCE)
+        self.assertEqual(json.loads(output), {"outcome": "succeeded"})
+        lines = errors.decode().splitlines()
+        self.assertEqual(lines[:4], ["<4>careful", "<4>now", "said", "echoed"])
+        self.assertEqual(json.loads(lines[4]), {"progress": 0.25, "message": "a quarter"})
+
+    def test_the_deadline_is_seconds_from_now(self):
+        self.install("@alight_plugin.handler\ndef work(job):\n    return str(job.remaining())")
+        later = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 600)) + ".123456789Z"
+        self.assertAlmostEqual(float(self.answer(deadline=later)["message"]), 600, delta=60)
+        self.assertEqual(self.answer(deadline=None)["message"], "inf")
+
+    def test_call_gives_status_output_and_errors_and_reads_no_shell(self):
+        self.install("""
+@alight_plugin.handler
+def work(job):
+    done = job.call(["sh", "-c", 'cat; printf %s "$0" >&2; exit 3', "$(touch owned)"], stdin=b"x" * 1000000)
+    return f"{done.status} {len(done.output)} {done.errors}"
+""")
+        self.assertEqual(self.answer()["message"], "3 1000000 $(touch owned)")
+        self.assertEqual(os.listdir(self.scratch), [])
+
+    def test_call_names_the_package_and_bounds_the_output(self):
+        self.install("""
+@alight_plugin.handler
+def work(job):
+    job.call(job.parameters["words"], package="a-package", limit=1000)
+""")
+        response = self.answer(settings={"words": ["no-such-program"]})
+        self.assertEqual(response["code"], "missing-program")
+        self.assertIn("install the package a-package", response["message"])
+        response = self.answer(settings={"words": ["cat", "/dev/zero"]})
+        self.assertEqual((response["outcome"], response["code"]), ("failed", "too-large"))
+
+    def test_call_hands_out_lines_and_does_not_wait_for_what_is_left(self):
+        self.install("""
+lines = []
+@alight_plugin.handler
+def work(job):
+    job.call(["sh", "-c", "printf 'a\\\\nb\\\\nc'; setsid sleep 600 & echo $! >pid"], on_line=lines.append)
+    return repr(lines)
+""")
+        started = time.monotonic()
+        self.assertEqual(self.answer()["message"], "[b'a', b'b', b'c']")
+        self.assertLess(time.monotonic() - started, 30)
+        with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
+            os.kill(int(file.read()), signal.SIGKILL)
+
+    def test_stream_is_read_while_it_runs_and_ended_with_its_block(self):
+        self.install("""
+@alight_plugin.handler
+def work(job):
+    with job.stream(["sh", "-c", "echo one; echo two >&2; exit 3"]) as program:
+        first = program.output.readline()
+    try:
+        with job.stream(["sh", "-c", "echo $$ >pid; echo go; exec sleep 600"]) as endless:
+            endless.output.readline()
+            raise ValueError
+    except ValueError:
+        return f"{first} {program.status} {program.errors.strip()}"
+""")
+        self.assertEqual(self.answer()["message"], "b'one\\n' 3 two")
+        with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
+            self.assertFalse(os.path.exists(f"/proc/{file.read().strip()}"))
+
+    def test_sigterm_cleans_up_and_ends_programs_that_ignore_it(self):
+        self.install(CHILD.replace("job.call", "with alight_plugin.atomic_file(b'out', job) as file:\n        job.call"))
+        child = self.start(self.request([self.event(self.write(b"in/a", b""))], {}))
+        self.await_file(b"pid")
+        with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
+            stuck = int(file.read())
+        child.send_signal(signal.SIGTERM)
+        output, _ = child.communicate(timeout=PATIENCE)
+        self.assertEqual((child.returncode, output), (-signal.SIGTERM, b""))
+        self.assertFalse(os.path.exists(f"/proc/{stuck}"))
+        self.assertEqual(os.listdir(self.scratch), [b"pid"])
+
+    def test_sigterm_interrupts_a_loop(self):
+        self.install("@alight_plugin.handler\ndef work(job):\n    open('started', 'w').close()\n    while True: pass")
+        child = self.start(self.request([self.event(self.write(b"in/a", b""))], {}))
+        self.await_file(b"started")
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=PATIENCE)
+        self.assertEqual(child.returncode, -signal.SIGTERM)
+
+    def test_what_a_killed_attempt_left_is_removed_by_the_next(self):
+        self.install("""
+import os, signal
+@alight_plugin.handler
+def work(job):
+    with alight_plugin.atomic_file(job.parameters.path("to"), job) as file:
+        file.write(b"x" * 100000)
+        if job.attempt == 1: os.kill(os.getpid(), signal.SIGKILL)
+""")
+        request = self.request([self.event(self.write(b"in/a", b""))], {"to": os.fsdecode(self.path(b"out/a"))})
+        self.start(request).communicate(timeout=PATIENCE)
+        self.assertEqual(len(os.listdir(self.path(b"out"))), 1)
+        self.run_plugin({**request, "attempt": 2})
+        self.assertEqual(os.listdir(self.path(b"out")), [b"a"])
+
+
+class DescribeTests(ModuleTestCase):
+
+    def test_it_describes_itself_as_plugin_yaml_does(self):
+        self.install(WORDS, "summary: \"Counts: words\"  # of a text\nrun: ./tried\nmodes: [run, serve]\nconcurrent: 4\n")
+        done = subprocess.run([self.plugin, "describe"], capture_output=True, env={"PATH": SYSTEM_PATH})
+        self.assertEqual(json.loads(done.stdout), {
+            "name": "tried", "protocol": [1], "summary": "Counts: words", "modes": ["run", "serve"], "concurrent": 4})
+
+    def test_a_description_may_be_given_to_main(self):
+        self.install(WORDS, main="alight_plugin.main(description={'name': 'words', 'protocol': [1]})")
+        done = subprocess.run([self.plugin, "describe"], capture_output=True, env={"PATH": SYSTEM_PATH})
+        self.assertEqual(json.loads(done.stdout), {"name": "words", "protocol": [1]})
+
+    def test_check_names_what_is_missing(self):
+        self.install(WORDS, 'requires: [sh, "no-such-program (its-package)"]\n')
+        done = subprocess.run([self.plugin, "check"], capture_output=True, env={"PATH": SYSTEM_PATH})
+        response = json.loads(done.stdout)
+        self.assertEqual((done.returncode, response["outcome"], response["code"]), (0, "failed", "missing-program"))
+        self.assertIn("its-package", response["message"])
+
+    def test_a_plugin_yaml_that_it_can_not_read_names_the_line(self):
+        self.install(WORDS, "summary: >\n  folded\n")
+        done = subprocess.run([self.plugin, "describe"], capture_output=True, text=True, env={"PATH": SYSTEM_PATH})
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("plugin.yaml: line 3: '>' isn't read here", done.stderr)
+
+    def test_it_reads_the_shipped_descriptions_as_a_yaml_library_does(self):
+        try:
+            import yaml
+        except ImportError:
+            self.skipTest("there is no PyYAML: apt install python3-yaml")
+        self.assertGreater(len(NAMES), 1)
+        for name in NAMES:
+            path = os.path.join(PLUGINS, name, "plugin.yaml")
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(alight_plugin.read_description(path), yaml.safe_load(file), name)
+        text = "a: [x, 'it''s', \"q\\n\", {b: 1, c: [2.5, -3]}]\nd:\n  - one # c\n  - 'two # no'\ne: {}\nf: a b#c d\ng:\n  h: ~\n"
+        path = os.fsdecode(self.write(b"plugin.yaml", text.encode()))
+        self.assertEqual(alight_plugin.read_description(path), yaml.safe_load(text))
+
+    def test_it_runs_on_python_3_9(self):
+        """As far as this machine can tell: with that version itself where it is, else by its grammar."""
+        import ast
+        for path in [os.path.join(MODULE_FOLDER, "alight_plugin.py"), *(os.path.join(PLUGINS, name, name) for name in NAMES)]:
+            with open(path, encoding="utf-8") as file:
+                ast.parse(file.read(), path, feature_version=(3, 9))
+
+
+class ServeTests(ModuleTestCase):
+    DESCRIPTION = "modes: [run, serve]\nconcurrent: 4\n"
+
+    def serve(self, body, description=DESCRIPTION):
+        served = Served(self, self.install(body, description))
+        served.say({"type": "hello", "protocol": 1, "capabilities": ["cancel", "progress"]})
+        self.assertEqual(served.hear(), {"type": "ready", "protocol": 1, "concurrent": 4})
+        return served
+
+    def test_hello_four_at_once_cancel_ping_and_end_of_file(self):
+        served = self.serve(HOLDING)
+        names = [b"a", b"b", b"c", b"d"]
+        for name in names:
+            served.run(self.write(b"in/" + name, b""), f"id-{name.decode()}", attempt=3)
+        for name in names:
+            self.await_file(b"started-" + name)  # all four, before any is answered
+        served.say({"type": "ping", "n": 7})
+        self.assertEqual(served.hear(), {"type": "pong", "n": 7})  # though all threads are busy
+
+        served.say({"type": "cancel", "id": "id-b"}, {"type": "cancel", "id": "unknown"}, {"type": "later"})
+        self.assertEqual(served.hear(), {
+            "type": "result", "id": "id-b", "attempt": 3, "outcome": "retry", "message": "cancelled", "code": "cancelled"})
+        self.await_file(b"left-b")
+
+        for name in (b"d", b"a"):  # in any order
+            open(os.path.join(self.scratch, b"go-" + name), "w").close()
+            identifier = f"id-{name.decode()}"
+            self.assertEqual(
+                served.hear(), {"type": "progress", "id": identifier, "fraction": 1.0, "message": "done"})
+            self.assertEqual(served.hear(), {
+                "type": "result", "id": identifier, "attempt": 3, "outcome": "succeeded", "message": name.decode()})
+
+        served.process.stdin.close()  # what is open is finished
+        open(os.path.join(self.scratch, b"go-c"), "w").close()
+        self.assertEqual(served.hear()["type"], "progress")
+        self.assertEqual(served.hear()["id"], "id-c")
+        self.assertEqual(served.process.wait(PATIENCE), 0)
+
+    def test_no_more_at_once_than_it_said(self):
+        served = self.serve(HOLDING)
+        names = [b"%d" % number for number in range(6)]
+        for name in names:
+            served.run(self.write(b"in/" + name, b""), name.decode())
+        for name in names[:4]:
+            self.await_file(b"started-" + name)
+        served.say({"type": "cancel", "id": "5"})  # which waits still
+        served.say({"type": "ping", "n": 1})
+        self.assertEqual(served.hear(), {"type": "pong", "n": 1})
+        self.assertEqual(len([name for name in os.listdir(self.scratch) if name.startswith(b"started-")]), 4)
+        for name in names:
+            open(os.path.join(self.scratch, b"go-" + name), "w").close()
+        results = {}
+        while len(results) < 6:
+            message = served.hear()
+            if message["type"] == "result":
+                results[message["id"]] = message["outcome"]
+        self.assertEqual(results.pop("5"), "retry")
+        self.assertEqual(set(results.values()), {"succeeded"})
+        self.assertEqual(served.end(), 0)
+        self.assertFalse(os.path.exists(os.path.join(self.scratch, b"started-5")))
+
+    def test_cancel_ends_the_programs_of_that_request_alone(self):
+        served = self.serve(CHILD.replace("trap '' TERM; ", ""))
+        served.run(self.write(b"in/a", b""), "a")
+        self.await_file(b"pid")
+        with open(os.path.join(self.scratch, b"pid"), encoding="utf-8") as file:
+            text = file.read().strip()
+        served.say({"type": "cancel", "id": "a"})
+        self.assertEqual(served.hear()["code"], "cancelled")
+        self.assertFalse(os.path.exists(f"/proc/{text}"))
+        served.say({"type": "ping", "n": 1})
+        self.assertEqual(served.hear()["n"], 1)
+        self.assertEqual(served.end(), 0)
+
+    def test_a_batch_is_served_too(self):
+        served = self.serve(WORDS)
+        path = self.write(b"in/a", b"one two")
+        served.say({"type": "run", **self.request([self.event(path), self.event(path)], {}, id="a")})
+        response = served.hear()
+        self.assertEqual([each["values"]["words"] for each in response["results"]], [2, 2])
+        self.assertEqual(served.end(), 0)
+
+    def test_garbage_mistakes_and_prints_break_nothing(self):
+        served = self.serve("""
+@alight_plugin.handler
+def work(job):
+    print("said")
+    if job.event.path.endswith(b"bad"): raise KeyError("no")
+    if job.event.path.endswith(b"exit"): raise SystemExit(3)
+""")
+        served.say(b"garbage", b"[]", b"", b"\xff\xfe")
+        served.say({"type": "run", "id": "e", "attempt": 1}, {"type": "run", "id": "e", "attempt": 1, "events": []})
+        for _ in range(2):
+            self.assertEqual(served.hear()["code"], "bad-request")
+        for name, code in ((b"bad", "exception"), (b"exit", "exception"), (b"good", None)):
+            served.run(self.write(b"in/" + name, b""), name.decode())
+            response = served.hear()
+            self.assertEqual((response["id"], response.get("code")), (name.decode(), code))
+        self.assertEqual(served.end(), 0)
+        self.assertIn("said\n", served.log)
+
+    def test_sigterm_cancels_what_is_open_and_ends_it(self):
+        served = self.serve(HOLDING)
+        served.run(self.write(b"in/a", b""), "a")
+        self.await_file(b"started-a")
+        served.process.send_signal(signal.SIGTERM)
+        self.assertEqual(served.hear()["code"], "cancelled")
+        self.assertEqual(served.process.wait(PATIENCE), -signal.SIGTERM)
+        self.await_file(b"left-a")
+
+    def test_sigterm_also_cancels_after_the_end_of_file(self):
+        served = self.serve(HOLDING)
+        served.run(self.write(b"in/a", b""), "a")
+        self.await_file(b"started-a")
+        served.process.stdin.close()
+        deadline = time.monotonic() + PATIENCE
+        while self.reads_input(served.process.pid) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        served.process.send_signal(signal.SIGTERM)
+        self.assertEqual(served.hear()["code"], "cancelled")
+        self.assertEqual(served.process.wait(PATIENCE), -signal.SIGTERM)
+
+    def reads_input(self, number):
+        """Whether the main thread waits in select(2) still; no, where that can't be told."""
+        with contextlib.suppress(OSError), open(f"/proc/{number}/task/{number}/syscall", encoding="utf-8") as file:
+            return file.read().split()[0] in ("23", "270")  # select and pselect6 on x86-64
+        return False
+
+    def test_a_thousand_requests_leave_no_descriptor_and_no_thread(self):
+        served = self.serve("@alight_plugin.handler\ndef work(job):\n    job.call(['true']) if job.attempt == 2 else None")
+        path = self.write(b"in/a", b"")
+        def count():
+            base = f"/proc/{served.process.pid}"
+            return len(os.listdir(f"{base}/fd")), len(os.listdir(f"{base}/task"))
+        for number in range(8):
+            served.run(path, f"first-{number}", attempt=2)
+        for number in range(8):
+            served.hear()
+        before = count()
+        for number in range(1000):
+            served.run(path, str(number), attempt=2 if number % 20 == 0 else 1)
+        self.assertEqual({served.hear()["outcome"] for _ in range(1000)}, {"succeeded"})
+        self.assertEqual(count(), before)
+        for path in glob.glob(f"/proc/{served.process.pid}/task/*/children"):
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "")
+        self.assertEqual(served.end(), 0)
+
+
+class InstalledTests(PluginTestCase):
+    """The shipped plugins find their helper wherever they are installed."""
+
+    def check(self, plugin):
+        return subprocess.run(
+            [plugin, "describe"], capture_output=True, text=True, env={"PATH": SYSTEM_PATH}, cwd="/", timeout=PATIENCE)
+
+    def test_a_link_to_one_folder_is_enough(self):
+        for name in NAMES:
+            os.symlink(os.path.realpath(os.path.join(PLUGINS, name)), self.path(os.fsencode(name)))
+            done = self.check(self.path(os.fsencode(name), os.fsencode(name)))
+            self.assertEqual((done.returncode, json.loads(done.stdout or "{}").get("name")), (0, name), done.stderr)
+
+    def test_a_copy_of_one_folder_is_enough_with_the_helper_in_it_or_beside_it(self):
+        for name in NAMES:
+            folder = os.fsdecode(self.path(os.fsencode(name)))
+            shutil.copytree(os.path.join(PLUGINS, name), folder)
+            done = self.check(os.path.join(folder, name))
+            if done.returncode:  # else it is found where packages put it
+                self.assertEqual(done.returncode, 72)
+                self.assertIn("alight_plugin.py is missing: copy the folder 'python'", done.stderr)
+            shutil.copy(os.path.join(MODULE_FOLDER, "alight_plugin.py"), folder)
+            self.assertEqual(self.check(os.path.join(folder, name)).returncode, 0)
+            os.unlink(os.path.join(folder, "alight_plugin.py"))
+        shutil.copytree(MODULE_FOLDER, os.fsdecode(self.path(b"python")))
+        for name in NAMES:
+            self.assertEqual(self.check(os.fsdecode(self.path(os.fsencode(name), os.fsencode(name)))).returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
