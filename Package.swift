@@ -141,6 +141,10 @@ let package = Package(
             name: "watch-raw", dependencies: ["FileEvents", "RawInotify"], path: "Tests/Support/watch-raw",
             swiftSettings: strict),
         tests("RawInotify", ["FileEvents", "RawInotify", "TestKit", "watch-raw"]),
+        .executableTarget(
+            name: "stub-plugin", dependencies: ["PluginProtocol"], path: "Tests/Support/stub-plugin",
+            swiftSettings: strict),
+        tests("PluginProtocol", ["FileEvents", "PluginProtocol", "TestKit", "stub-plugin"]),
         tests("RegularExpressions", ["RegularExpressions", "TestKit"]),
         tests("ContentTypes", ["ContentTypes", "FileEvents", "TestKit"]),
         tests(
