@@ -12,10 +12,11 @@ MINUTES ?= 60
 
 .PHONY: build demo test soak lint format check bench bench-quick example docs clean
 
-## build: the release binary at .build/release/alight
+## build: the release binary at .build/release/alight, and the plugins in Swift in their folders
 build:
 	@packaging/require $(BUILD_NEEDS)
 	$(SWIFT) build --configuration release
+	packaging/install-plugins .build/release
 
 ## demo: drop a photograph and a letter into a hot folder, and see what comes of it
 demo:
@@ -27,6 +28,7 @@ demo:
 test:
 	@packaging/require $(TEST_NEEDS)
 	$(SWIFT) build --build-tests
+	packaging/install-plugins .build/debug
 	SWIFT=$(SWIFT) packaging/run-tests
 	python3 -m unittest discover --start-directory Tests/PluginTests
 

@@ -107,6 +107,11 @@ let package = Package(
             ],
             swiftSettings: strict),
 
+        // A plugin that is written with PluginProtocol; `make build` puts it into its folder.
+        .executableTarget(
+            name: "checksum-plugin", dependencies: ["CLibCrypto", "PluginProtocol"], path: "plugins/checksum/source",
+            swiftSettings: strict),
+
         // Tests.
         .target(name: "TestKit", dependencies: ["FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
         .target(name: "CTestKit", path: "Tests/CTestKit"),
@@ -126,8 +131,8 @@ let package = Package(
         tests(
             "EndToEnd",
             [
-                "FileEvents", "JournalFixtures", "Rules", "TestKit", "alight", "alight-launch", "crash-driver",
-                "crash-recorder", "mirror-driver",
+                "FileEvents", "JournalFixtures", "PluginProtocol", "Rules", "TestKit", "alight", "alight-launch",
+                "checksum-plugin", "crash-driver", "crash-recorder", "mirror-driver",
             ],
             exclude: ["Golden", "Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
