@@ -9,7 +9,9 @@ import Rules
 struct ProgramSurroundings {
     let loading: RuleLoader.Surroundings
     let registry: HandlerRegistry
-    private let discovery: PluginDiscovery
+    let discovery: PluginDiscovery
+    let launcher: ProcessLauncher
+    let environment: ProgramEnvironment
     let runner: ActionRunner
     let scratchFolders: ScratchFolders
     /// Where rules are when none are named, in order.
@@ -38,6 +40,8 @@ struct ProgramSurroundings {
         let launcher = ProcessLauncher(launcher: launcherPath)
         let environment = ProgramEnvironment(
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: isRoot)
+        self.launcher = launcher
+        self.environment = environment
         scratchFolders = Self.scratchFolders
         let host = PluginHost(launcher: launcher, scratchFolders: scratchFolders, environment: environment)
         var searchFolders = [PathBytes]()
