@@ -109,7 +109,7 @@ let package = Package(
 
         // A plugin that is written with PluginProtocol; `make build` puts it into its folder.
         .executableTarget(
-            name: "checksum-plugin", dependencies: ["CLibCrypto", "PluginProtocol"], path: "plugins/checksum/source",
+            name: "digest-plugin", dependencies: ["CLibCrypto", "PluginProtocol"], path: "plugins/digest/source",
             swiftSettings: strict),
 
         // Tests.
@@ -132,7 +132,7 @@ let package = Package(
             "EndToEnd",
             [
                 "FileEvents", "JournalFixtures", "PluginProtocol", "Rules", "TestKit", "alight", "alight-launch",
-                "checksum-plugin", "crash-driver", "crash-recorder", "mirror-driver",
+                "digest-plugin", "crash-driver", "crash-recorder", "mirror-driver",
             ],
             exclude: ["Golden", "Scenarios"]),
         tests("FileEvents", ["FileEvents"]),

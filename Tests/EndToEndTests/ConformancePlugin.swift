@@ -140,7 +140,7 @@ enum ConformancePlugin {
             "print(json.dumps(answer), *(['\\n' + json.dumps(answer)] if 'id' in answer else []), flush=True)",
             says: "a second result for the id"),
         Fault(
-            "serve-requests", "        print(json.dumps(answer), flush=True)",
+            "serve-hello", "        print(json.dumps(answer), flush=True)",
             "        print('done')\n        print(json.dumps(answer), flush=True)", says: "no message: \"done\""),
         Fault(
             "serve-unknown", "        else:\n            continue",

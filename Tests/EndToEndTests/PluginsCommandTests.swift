@@ -57,6 +57,7 @@ struct PluginsCommandTests {
                 thumbs  1.2.0    run, serve  ok        \(root)/plugins/thumbs
                 thumbs  1.2.0    run, serve  shadowed  \(root)/.config/alight/plugins/thumbs
                 error: plugin 'broken': '\(root)/plugins/broken/broken' doesn't exist
+                    help: put the plugin's program there, or name it with 'run' in plugin.yaml
                 note: '\(root)/.config/alight/plugins/thumbs' is shadowed by '\(root)/plugins/thumbs'
 
                 """
@@ -166,15 +167,15 @@ struct PluginsCommandTests {
         }
     }
 
-    // MARK: - plugins/checksum
+    // MARK: - plugins/digest
 
     private static func install(_ tree: borrowing TemporaryTree) {
-        let folder = tree.path("plugins/checksum")
+        let folder = tree.path("plugins/digest")
         for name in ["plugin.yaml", "request.json", "response.json", "testdata"] {
-            TestFile.copyTree(Places.checkout.appending("plugins/checksum").appending(name), folder.appending(name))
+            TestFile.copyTree(Places.checkout.appending("plugins/digest").appending(name), folder.appending(name))
         }
-        _ = Places.products.appending("checksum-plugin").withCString { from in
-            folder.appending("checksum").withCString { symlink(from, $0) }
+        _ = Places.products.appending("digest-plugin").withCString { from in
+            folder.appending("digest").withCString { symlink(from, $0) }
         }
     }
 
@@ -182,7 +183,7 @@ struct PluginsCommandTests {
         try await Self.turns.run {
             withTempTree { tree in
                 Self.install(tree)
-                let program = Self.alight(tree, ["test", "./plugins/checksum"])
+                let program = Self.alight(tree, ["test", "./plugins/digest"])
                 #expect(program.exitStatus() == 0, "\(program.output)\(program.error)")
                 #expect(program.output.contains("serve: four requests, each with one result: 4 at once"))
                 #expect(program.lines.filter { $0.hasPrefix("skipped") }.count == 1, "\(program.output)")
@@ -200,7 +201,7 @@ struct PluginsCommandTests {
                         path: in/*
                         exclude: "*.sha256"
                         settle: 100ms
-                        action: { use: checksum, with: { verify: true } }
+                        action: { use: digest, with: { verify: true } }
 
                     """
                 TestFile.write(tree.path("rules.yaml"), rules)

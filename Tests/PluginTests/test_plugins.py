@@ -154,7 +154,7 @@ class ProtocolTests(PluginTestCase):
             with self.subTest(plugin=name):
                 if name == "thumbnail" and not HAS_VIPS:
                     self.skipTest("libvips-tools is not installed")
-                if name == "checksum" and not os.path.exists(os.path.join(PLUGINS, name, name)):
+                if name == "digest" and not os.path.exists(os.path.join(PLUGINS, name, name)):
                     self.skipTest("it is not built: packaging/install-plugins .build/debug")
                 self.assertEqual(CASE.run_case(os.path.join(PLUGINS, name)), [])
 

@@ -45,6 +45,8 @@ struct ConformanceReply {
     var fault: (why: String, help: String)? {
         switch ended.way {
         case .exited(status: 0): return nil
+        // A check of its own.
+        case .exited where isContradictory: return nil
         case .exited(let status) where (64...78).contains(status): return nil
         case .exited(let status):
             return (

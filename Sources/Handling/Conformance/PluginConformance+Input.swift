@@ -81,7 +81,8 @@ extension PluginConformance {
             tell("exit-status", status, .passed(nil))
         }
         let writes = "it writes to scratch and to its outputs alone"
-        if let reply = replies.first(where: { !$0.strayWrites.isEmpty }) {
+        // Of what is no response, the outputs aren't known.
+        if let reply = replies.first(where: { $0.misprint == nil && !$0.strayWrites.isEmpty }) {
             let more = reply.strayWrites.count > 1 ? " and \(reply.strayWrites.count - 1) more" : ""
             tell(
                 "writes", writes,

@@ -184,7 +184,10 @@ package final class PluginDiscovery: Sendable {
         }
         try checkOwner(source)
         let plugin = try described(kind, location, source)
-        if let problem = ExecutableCheck.problem(with: plugin.executable) { throw problem }
+        if var problem = ExecutableCheck.problem(with: plugin.executable) {
+            problem.help = problem.help ?? "put the plugin's program there, or name it with 'run' in plugin.yaml"
+            throw problem
+        }
         try checkOwner(plugin.executable)
         return plugin
     }

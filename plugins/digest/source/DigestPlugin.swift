@@ -2,7 +2,7 @@ import Glibc
 import PluginProtocol
 
 /// Writes the checksum of a file into one beside it, as sha256sum(1) does; or compares the two.
-@main struct Checksum: Plugin {
+@main struct DigestPlugin: Plugin {
     // As in plugin.yaml.
     static let concurrent = 4
 
