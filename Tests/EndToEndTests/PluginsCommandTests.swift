@@ -191,6 +191,13 @@ struct PluginsCommandTests {
         }
     }
 
+    private static func runOnce(_ tree: borrowing TemporaryTree) -> (status: Int32?, output: String) {
+        let program = RunningProgram(
+            Places.alight, ["run", "rules.yaml", "--once", "--log-format", "json"], in: tree.root,
+            output: tree.path("said"))
+        return (program.wait(), program.output + program.error)
+    }
+
     @Test func `checksums are those of sha256sum, and differing content is found`() async throws {
         try await Self.turns.run {
             withTempTree { tree in
@@ -207,13 +214,7 @@ struct PluginsCommandTests {
                 TestFile.write(tree.path("rules.yaml"), rules)
                 let names = ["plain", "a b\n'\"\\", "-rf"].map { Array($0.utf8) } + [[0xE9]]
                 for name in names { TestFile.write(tree.path("in").appending(name), "content of \(name)") }
-                func run() -> (status: Int32?, output: String) {
-                    let program = RunningProgram(
-                        Places.alight, ["run", "rules.yaml", "--once", "--log-format", "json"], in: tree.root,
-                        output: tree.path("said"))
-                    return (program.wait(), program.output + program.error)
-                }
-                let first = run()
+                let first = Self.runOnce(tree)
                 #expect(first.status == 0, "\(first.output)")
                 let check = RunningProgram(
                     "/bin/sh", ["-c", "cd in && cat *.sha256 | sha256sum --check --strict"], in: tree.root,
@@ -222,7 +223,7 @@ struct PluginsCommandTests {
                 #expect(status == 0, "\(check.output)\(check.error)")
                 #expect(check.lines.filter { $0.hasSuffix(": OK") }.count == names.count)
                 TestFile.write(tree.path("in/plain"), "another content")
-                let second = run()
+                let second = Self.runOnce(tree)
                 #expect(second.status == 5, "\(second.output)")
                 #expect(second.output.contains("its content is not that of its checksum"))
             }

@@ -8,7 +8,7 @@ extension PluginSkeleton {
         [ "${1:-}" = run ] || { echo "usage: \(name) run" >&2; exit 64; }
 
         # 65: this is no request, and another attempt can't help.
-        least=$(jq --exit-status .with.least) || { echo "not a request" >&2; exit 65; }
+        least=$(jq --exit-status .with.least) && [ -n "$least" ] || { echo "not a request" >&2; exit 65; }
 
         # The environment has exact bytes, also of names that JSON can't hold.
         [ -e "$ALIGHT_PATH" ] || { echo '{"outcome":"skipped","message":"it is gone"}'; exit; }
