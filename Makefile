@@ -55,9 +55,10 @@ bench:
 bench-quick: BENCH += --quick
 bench-quick: bench
 
-## example: the program in examples/ that uses the library, built and tried
+## example: the program in examples/ that uses the library, and a plugin in Swift that is begun, built and tried
 example:
 	@packaging/try-example
+	@packaging/try-plugin
 
 ## docs: the documentation of the library, in .build/docs/site
 docs:
