@@ -206,7 +206,7 @@ struct PluginsCommandTests {
                     rules:
                       - name: sums
                         path: in/*
-                        exclude: "*.sha256"
+                        exclude: ["*.sha256"]
                         settle: 100ms
                         action: { use: digest, with: { verify: true } }
 

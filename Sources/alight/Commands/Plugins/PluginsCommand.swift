@@ -157,7 +157,9 @@ struct PluginPlace: ParsableArguments {
             let places = program.discovery.places(from: folder).map { "'\(Display.path($0))'" }
             help = "there are none in \(places.joined(separator: ", ")); name a path, as ./\(Display.text(name))"
         } else {
-            help = Spelling.help(for: name, candidates: listings.map(\.name), noun: "plugins") ?? "name a path"
+            help =
+                Spelling.help(for: name, candidates: listings.filter { $0.shadow == nil }.map(\.name), noun: "plugins")
+                ?? "name a path"
         }
         Output.error.write("error: no plugin '\(Display.text(name))'\n    help: \(Display.text(help))")
         throw Exit(.usage)
