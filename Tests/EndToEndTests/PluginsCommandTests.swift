@@ -217,7 +217,7 @@ struct PluginsCommandTests {
                 let first = Self.runOnce(tree)
                 #expect(first.status == 0, "\(first.output)")
                 let check = RunningProgram(
-                    "/bin/sh", ["-c", "cd in && cat *.sha256 | sha256sum --check --strict"], in: tree.root,
+                    "/bin/sh", ["-c", "cd in && cat ./*.sha256 | sha256sum --check --strict"], in: tree.root,
                     output: tree.path("sums"))
                 let status = check.wait()
                 #expect(status == 0, "\(check.output)\(check.error)")
