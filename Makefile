@@ -15,10 +15,11 @@ MINUTES ?= 60
 
 .PHONY: build demo test plugins-deps test-plugins soak lint format check bench bench-quick example docs clean
 
-## build: the release binary at .build/release/alight
+## build: the release binary at .build/release/alight, and the plugins in Swift in their folders
 build:
 	@packaging/require $(BUILD_NEEDS)
 	$(SWIFT) build --configuration release
+	packaging/install-plugins .build/release
 
 ## demo: drop a photograph and a letter into a hot folder, and see what comes of it
 demo:
@@ -30,6 +31,7 @@ demo:
 test:
 	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
 	$(SWIFT) build --build-tests
+	packaging/install-plugins .build/debug
 	SWIFT=$(SWIFT) packaging/run-tests
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
@@ -65,9 +67,10 @@ bench:
 bench-quick: BENCH += --quick
 bench-quick: bench
 
-## example: the program in examples/ that uses the library, built and tried
+## example: the program in examples/ that uses the library, and a plugin in Swift that is begun, built and tried
 example:
 	@packaging/try-example
+	@packaging/try-plugin
 
 ## docs: the documentation of the library, in .build/docs/site
 docs:

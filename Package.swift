@@ -106,6 +106,11 @@ let package = Package(
             ],
             swiftSettings: strict),
 
+        // A plugin that is written with PluginProtocol; `make build` puts it into its folder.
+        .executableTarget(
+            name: "digest-plugin", dependencies: ["CLibCrypto", "PluginProtocol"], path: "plugins/digest/source",
+            swiftSettings: strict),
+
         // Tests.
         .target(
             name: "TestKit", dependencies: ["CAlightLinux", "FileEvents"], path: "Tests/TestKit", swiftSettings: strict),
@@ -126,8 +131,8 @@ let package = Package(
         tests(
             "EndToEnd",
             [
-                "FileEvents", "JournalFixtures", "Rules", "TestKit", "alight", "alight-launch", "crash-driver",
-                "crash-recorder", "mirror-driver",
+                "FileEvents", "JournalFixtures", "PluginProtocol", "Rules", "TestKit", "alight", "alight-launch",
+                "digest-plugin", "crash-driver", "crash-recorder", "mirror-driver",
             ],
             exclude: ["Golden", "Scenarios"]),
         tests("FileEvents", ["FileEvents"]),
@@ -141,6 +146,10 @@ let package = Package(
             name: "watch-raw", dependencies: ["FileEvents", "RawInotify"], path: "Tests/Support/watch-raw",
             swiftSettings: strict),
         tests("RawInotify", ["FileEvents", "RawInotify", "TestKit", "watch-raw"]),
+        .executableTarget(
+            name: "stub-plugin", dependencies: ["PluginProtocol"], path: "Tests/Support/stub-plugin",
+            swiftSettings: strict),
+        tests("PluginProtocol", ["FileEvents", "PluginProtocol", "TestKit", "stub-plugin"]),
         tests("RegularExpressions", ["RegularExpressions", "TestKit"]),
         tests("ContentTypes", ["ContentTypes", "FileEvents", "TestKit"]),
         tests(

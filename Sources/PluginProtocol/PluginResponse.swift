@@ -1,4 +1,4 @@
-public import Foundation
+public import FoundationEssentials
 
 /// What a plugin writes to standard output: how the attempt ended.
 public struct PluginResponse: Sendable, Hashable, Codable {

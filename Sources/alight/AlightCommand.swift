@@ -22,6 +22,7 @@ struct AlightCommand: ParsableCommand {
               alight apply RULE PATH  run a rule for files by hand
               alight new FOLDER       write a first rule
               alight import           write rules for a table of incron or direvent
+              alight plugins          list plugins; describe, begin and test them
 
             \(ExitStatus.table)
             """,
@@ -30,7 +31,7 @@ struct AlightCommand: ParsableCommand {
             RunCommand.self, CheckCommand.self, SchemaCommand.self, ExplainCommand.self, WatchCommand.self,
             JobsCommand.self,
             ShowCommand.self, RetryCommand.self, DiscardCommand.self, ApplyCommand.self,
-            NewCommand.self, ImportCommand.self,
+            NewCommand.self, ImportCommand.self, PluginsCommand.self,
         ])
 
     static func main() {

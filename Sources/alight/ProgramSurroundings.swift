@@ -9,7 +9,9 @@ import Rules
 struct ProgramSurroundings {
     let loading: RuleLoader.Surroundings
     let registry: HandlerRegistry
-    private let discovery: PluginDiscovery
+    let discovery: PluginDiscovery
+    let launcher: ProcessLauncher
+    let environment: ProgramEnvironment
     let runner: ActionRunner
     /// Runs plugins; to be closed when nothing more is run.
     let host: PluginHost
@@ -40,6 +42,8 @@ struct ProgramSurroundings {
         let launcher = ProcessLauncher(launcher: launcherPath)
         let environment = ProgramEnvironment(
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: isRoot)
+        self.launcher = launcher
+        self.environment = environment
         scratchFolders = Self.scratchFolders
         host = PluginHost(launcher: launcher, scratchFolders: scratchFolders, environment: environment)
         var searchFolders = [PathBytes]()

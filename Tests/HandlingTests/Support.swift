@@ -9,6 +9,9 @@ import Rules
 import Synchronization
 import Testing
 
+/// What was found, not the protocol for those who write one.
+typealias Plugin = Handling.Plugin
+
 /// A folder for one test, removed with all that is in it.
 final class TemporaryFolder: Sendable {
     let path: PathBytes

@@ -61,7 +61,7 @@ package final class PluginDiscovery: Sendable {
     }
 
     /// Why something of the right name is no plugin.
-    private func nearMiss(_ path: PathBytes, name: String) -> HandlerProblem {
+    func nearMiss(_ path: PathBytes, name: String) -> HandlerProblem {
         var status = stat()
         if path.withCString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR {
             return HandlerProblem(
@@ -73,13 +73,21 @@ package final class PluginDiscovery: Sendable {
     /// The plugin at that place if it has all it needs, and the name it was looked for by.
     private func usable(_ path: PathBytes, name: String?) -> Result<Plugin, HandlerProblem> {
         plugin(at: path).flatMap { plugin in
-            if let name, plugin.description.name != name {
-                let message = "the plugin at '\(path)' calls itself '\(plugin.description.name)'"
-                let help = "give it one name: rename it, or change 'name' in its description"
-                return .failure(HandlerProblem(message: message, help: help))
-            }
-            return missing(plugin).map { .failure($0) } ?? .success(plugin)
+            problems(of: plugin, called: name).first.map { .failure($0) } ?? .success(plugin)
         }
+    }
+
+    /// What keeps a plugin that could be described from being used; `name` is what it was looked for by, nil for a path.
+    func problems(of plugin: Plugin, called name: String?) -> [HandlerProblem] {
+        var problems: [HandlerProblem] = []
+        if let name, plugin.description.name != name {
+            problems.append(
+                HandlerProblem(
+                    message: "the plugin at '\(plugin.location)' calls itself '\(plugin.description.name)'",
+                    help: "give it one name: rename it, or change 'name' in its description"))
+        }
+        if let problem = RequiredPrograms.problem(with: plugin) { problems.append(problem) }
+        return problems
     }
 
     /// The plugin at a place that `find` gave, described anew if it has changed since.
@@ -121,7 +129,7 @@ package final class PluginDiscovery: Sendable {
 
     // MARK: - What is there
 
-    private enum Kind {
+    enum Kind {
         /// With `plugin.yaml`.
         case described
         /// A folder with an executable of its name.
@@ -129,13 +137,13 @@ package final class PluginDiscovery: Sendable {
         case executable
     }
 
-    private func kind(of path: PathBytes) -> Kind? {
+    func kind(of path: PathBytes) -> Kind? {
         if ExecutableCheck.problem(with: path) == nil { return .executable }
         if exists(path.appending("plugin.yaml")) { return .described }
         return exists(path.appending(path.lastComponent)) ? .folder : nil
     }
 
-    private func exists(_ path: PathBytes) -> Bool { path.withCString { access($0, F_OK) } == 0 }
+    func exists(_ path: PathBytes) -> Bool { path.withCString { access($0, F_OK) } == 0 }
 
     // MARK: - Descriptions
 
@@ -146,18 +154,21 @@ package final class PluginDiscovery: Sendable {
 
     /// What changes when a file does.
     private struct Stamp: Equatable {
+        var device: UInt64
         var inode: UInt64
         var size: Int64
-        var seconds: Int
-        var nanoseconds: Int
+        var modified: [Int]
+        /// A content that is put in place with the time of the old one, as `cp -p` does, shows here alone.
+        var changed: [Int]
 
         init?(_ path: PathBytes) {
             var status = stat()
             guard path.withCString({ stat($0, &status) }) == 0 else { return nil }
+            device = UInt64(status.st_dev)
             inode = UInt64(status.st_ino)
             size = Int64(status.st_size)
-            seconds = status.st_mtim.tv_sec
-            nanoseconds = status.st_mtim.tv_nsec
+            modified = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
+            changed = [status.st_ctim.tv_sec, status.st_ctim.tv_nsec]
         }
     }
 
@@ -173,7 +184,10 @@ package final class PluginDiscovery: Sendable {
         }
         try checkOwner(source)
         let plugin = try described(kind, location, source)
-        if let problem = ExecutableCheck.problem(with: plugin.executable) { throw problem }
+        if var problem = ExecutableCheck.problem(with: plugin.executable) {
+            problem.help = problem.help ?? "put the plugin's program there, or name it with 'run' in plugin.yaml"
+            throw problem
+        }
         try checkOwner(plugin.executable)
         return plugin
     }
@@ -256,21 +270,5 @@ package final class PluginDiscovery: Sendable {
         default: reason = "it can't describe itself: \(ended.lastLine ?? "it failed without a word")"
         }
         throw HandlerProblem(message: reason, help: help)
-    }
-
-    // MARK: - Needs
-
-    /// The first program that the plugin requires and that isn't installed.
-    private func missing(_ plugin: Plugin) -> HandlerProblem? {
-        for requirement in plugin.description.requires ?? [] {
-            let parts = requirement.split(separator: " ", maxSplits: 1)
-            guard let program = parts.first.map(String.init), ExecutableCheck.find(program) == nil else { continue }
-            let package = parts.dropFirst().first.map { $0.trimmingCharacters(in: CharacterSet(charactersIn: "() ")) }
-            return HandlerProblem(
-                message: "\(plugin.title) needs the program '\(program)', which is not in "
-                    + ProgramEnvironment.searchPath,
-                help: package.map { "run: apt install \($0)" })
-        }
-        return nil
     }
 }

@@ -64,6 +64,9 @@ package struct ScratchFolders: Sendable {
         }
     }
 
+    /// Removes a folder that was made in ``base``, if it can be removed.
+    package func discard(folder: PathBytes) { try? remove(folder) }
+
     /// The folder of a job, be it there or not.
     func folder(for job: String) -> PathBytes { base.appending(job.replacing("/", with: "_")) }
 

@@ -1,0 +1,85 @@
+import FileEvents
+import PluginProtocol
+import Rules
+
+/// What a plugin made of one request.
+struct ConformanceReply {
+    /// Of the case, for the checks that look at all replies.
+    let title: String
+    let ended: Ended
+    /// What it printed; nil for nothing, and for what is no response.
+    private(set) var response: PluginResponse?
+    /// Why what it printed is no response.
+    private(set) var misprint: String?
+    /// What it wrote to, or made, or removed, and had not to.
+    var strayWrites: [String] = []
+
+    init(title: String, ended: Ended, folder: PathBytes) {
+        self.title = title
+        self.ended = ended
+        var reader = ResponseReader(folder: folder)
+        switch reader.read(ended.output) {
+        case .nothing: break
+        case .response(let response): self.response = response
+        case .unreadable(let reason): misprint = reason
+        }
+        if misprint == nil, let remark = reader.remarks.first { misprint = "is only usable in part: \(remark)" }
+    }
+
+    /// What Alight would make of it.
+    var outcome: PluginResponse.Outcome {
+        let table = OutcomeTable(
+            program: "the plugin", isIdempotent: true, answers: true, folder: "/", timeout: .seconds(60))
+        return table.outcomes(of: ended, count: 1).outcomes.first?.ending ?? .failed
+    }
+
+    var outputs: [PathBytes] { (response?.outputs ?? []).map { PathBytes($0.bytes) } }
+
+    /// Whether the exit status says the opposite of the response.
+    var isContradictory: Bool {
+        guard case .exited(let status) = ended.way, status != 0, let response else { return false }
+        return response.outcome == .succeeded || response.outcome == .skipped
+    }
+
+    /// Why it is no answer at all, with what to do; nil when it is one, be it a refusal.
+    var fault: (why: String, help: String)? {
+        switch ended.way {
+        case .exited(status: 0): return nil
+        // A check of its own.
+        case .exited where isContradictory: return nil
+        case .exited(let status) where (64...78).contains(status): return nil
+        case .exited(let status):
+            return (
+                "it ended with status \(status)\(said)",
+                "answer with an outcome and status 0, or end with 75 to be tried again and with 65 to fail for good; "
+                    + "any other status is taken for a crash"
+            )
+        case .signalled(let number):
+            return ("it was killed by signal \(number)\(said)", "find out what crashes: the request is as documented")
+        case .timedOut:
+            return ("it gave no answer within \(Self.shown(limit))", "give it more with --timeout, if it needs that")
+        case .outputTooLarge:
+            return ("it printed more than 1 MiB", "print one JSON object to standard output, and log to standard error")
+        case .couldNotStart(let reason), .notLaunched(let reason):
+            return ("it can't be started: \(reason)", "look at its first line, and at 'run' in its plugin.yaml")
+        case .stopped: return ("it was stopped", "run the test again")
+        }
+    }
+
+    /// The time-out that it met.
+    var limit: Duration = .zero
+
+    /// The last line of its log, for messages.
+    var said: String { ended.lastLine.map { ": \(ResponseReader.line($0))" } ?? "" }
+
+    /// The outcome with its message, for people.
+    var shown: String {
+        let message = response?.message ?? (outcome == .succeeded ? nil : ended.lastLine)
+        return outcome.rawValue + (message.map { ", \"\(ResponseReader.line($0))\"" } ?? "")
+    }
+
+    static func shown(_ duration: Duration) -> String {
+        let seconds = duration / .seconds(1)
+        return seconds == seconds.rounded() ? "\(Int(seconds)) s" : "\(Int(seconds * 1000)) ms"
+    }
+}

@@ -1,0 +1,142 @@
+import CAlightLinux
+import FileEvents
+import Foundation
+import Glibc
+import Rules
+
+/// A running program that is spoken to, and that is ended with this value; used on one thread.
+final class PluginConversation {
+    enum Heard: Equatable {
+        case line([UInt8])
+        /// It has closed standard output.
+        case end
+        case nothing
+    }
+
+    enum End: Equatable {
+        case exited(Int32)
+        case signalled(Int32)
+    }
+
+    private let process: SpawnedProcess
+    private var output: [UInt8] = []
+    private var hasEnded = false
+    private var errors = HeadAndTail()
+
+    /// Starts the program; what `command` has as input is ignored.
+    init(_ command: Command, _ launcher: ProcessLauncher) throws(HandlerProblem) {
+        process = try launcher.start(command)
+        for descriptor in [process.input, process.output, process.error] {
+            _ = fcntl(descriptor.raw, F_SETFL, O_NONBLOCK)
+        }
+    }
+
+    deinit {
+        process.input.close()
+        // The second one kills at once, and the launcher all that descends from it.
+        for _ in 0..<2 where process.end.wait(0) == nil { kill(process.process.processIdentifier, SIGTERM) }
+        _ = process.end.wait(10)
+    }
+
+    /// Writes the bytes; false when the program doesn't take them in time.
+    func send(_ bytes: [UInt8], within limit: Duration) -> Bool {
+        let deadline = ContinuousClock.now + limit
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(process.input.raw, $0.baseAddress, $0.count) }
+            if count > 0 {
+                rest = rest.dropFirst(count)
+                continue
+            }
+            guard errno == EAGAIN || errno == EINTR, ContinuousClock.now < deadline else { return false }
+            wait(.milliseconds(20), for: Int16(POLLOUT))
+        }
+        return true
+    }
+
+    /// Waits until the program has read all that was sent, or has ended; not for longer than that.
+    func waitUntilRead(within limit: Duration) {
+        let deadline = ContinuousClock.now + limit
+        while ContinuousClock.now < deadline, process.end.wait(0) == nil {
+            var unread: Int32 = 0
+            if ioctl(process.input.raw, UInt(FIONREAD), &unread) == 0, unread == 0 { return }
+            wait(.milliseconds(10))
+            take()
+        }
+    }
+
+    func closeInput() { process.input.close() }
+
+    func terminate() { kill(process.process.processIdentifier, SIGTERM) }
+
+    /// The next line of standard output.
+    func next(within limit: Duration) -> Heard {
+        let deadline = ContinuousClock.now + limit
+        while true {
+            if let newline = output.firstIndex(of: UInt8(ascii: "\n")) {
+                defer { output.removeFirst(newline + 1) }
+                return .line(Array(output[..<newline]))
+            }
+            if hasEnded { return .end }
+            let now = ContinuousClock.now
+            guard now < deadline else { return .nothing }
+            wait(min(deadline - now, .milliseconds(200)))
+            take()
+        }
+    }
+
+    /// Waits for the end of the program and all that it started; nil when it doesn't come in time.
+    func end(within limit: Duration) -> End? {
+        let deadline = ContinuousClock.now + limit
+        while true {
+            if let (status, isSignal) = process.end.wait(0) {
+                take()
+                return isSignal ? .signalled(status) : .exited(status)
+            }
+            guard ContinuousClock.now < deadline else { return nil }
+            wait(.milliseconds(10))
+            take()
+        }
+    }
+
+    /// What was printed and not read as lines.
+    var unread: [UInt8] { output }
+
+    /// The last line of standard error, for messages.
+    var said: String {
+        take()
+        let line = errors.text.split(whereSeparator: \.isNewline).last { !$0.allSatisfy(\.isWhitespace) }
+        return line.map { ": \(ResponseReader.line(String($0)))" } ?? ""
+    }
+
+    private func take() {
+        while let bytes = read(process.error), !bytes.isEmpty { errors.append(bytes[...]) }
+        while let bytes = read(process.output) {
+            if bytes.isEmpty {
+                hasEnded = true
+                return
+            }
+            output += bytes
+        }
+    }
+
+    /// What is there, empty at the end; nil when nothing is there now.
+    private func read(_ descriptor: OwnedDescriptor) -> [UInt8]? {
+        var count = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, size in
+            count = Glibc.read(descriptor.raw, buffer.baseAddress, buffer.count)
+            size = max(count, 0)
+        }
+        return count < 0 && (errno == EAGAIN || errno == EINTR) ? nil : bytes
+    }
+
+    private func wait(_ limit: Duration, for events: Int16 = 0) {
+        var descriptors = [
+            pollfd(fd: process.input.raw, events: events, revents: 0),
+            // At its end it would be ready for ever.
+            pollfd(fd: hasEnded ? -1 : process.output.raw, events: Int16(POLLIN), revents: 0),
+        ]
+        if events == 0 { descriptors.removeFirst() }
+        _ = cal_poll(&descriptors, UInt(descriptors.count), Int64(limit / .nanoseconds(1)))
+    }
+}

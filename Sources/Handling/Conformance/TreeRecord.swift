@@ -1,0 +1,53 @@
+import FileEvents
+import Settling
+
+/// What is in some folders: names, types, modes and contents, but no times.
+struct TreeRecord: Equatable {
+    struct Entry: Equatable {
+        var type: FileType
+        var mode: UInt16
+        var digest: [UInt8]
+    }
+
+    private(set) var entries: [PathBytes: Entry] = [:]
+
+    /// - Parameters:
+    ///   - folders: Where to look, with all below.
+    ///   - ignored: Folders that are left out.
+    init(_ folders: [PathBytes], without ignored: [PathBytes]) {
+        var rest = folders
+        while let path = rest.popLast() {
+            if ignored.contains(path) { continue }
+            guard case .present(let snapshot) = DiskProbe.look(at: path) else { continue }
+            var entry = Entry(type: snapshot.type, mode: UInt16(truncatingIfNeeded: snapshot.mode), digest: [])
+            switch snapshot.type {
+            case .directory: rest += DiskProbe.names(in: path).map { path.appending($0.bytes) }
+            case .file:
+                if case .digest(let digest) = ContentDigest.sha256(of: path, stop: StopSignal()) {
+                    entry.digest = digest
+                }
+            case .symlink, .other: break
+            }
+            entries[path] = entry
+        }
+    }
+
+    /// The folders in it.
+    var folders: [PathBytes] { entries.filter { $0.value.type == .directory }.keys.sorted() }
+
+    /// What is in one of them and not in the other, or otherwise there, each with a verb.
+    func differences(to later: TreeRecord) -> [(path: PathBytes, verb: Verb)] {
+        Set(entries.keys).union(later.entries.keys).sorted().compactMap { path in
+            switch (entries[path], later.entries[path]) {
+            case (nil, .some): (path, .made)
+            case (.some, nil): (path, .removed)
+            case (let before?, let after?) where before != after: (path, .changed)
+            default: nil
+            }
+        }
+    }
+
+    enum Verb: String {
+        case made, removed, changed
+    }
+}

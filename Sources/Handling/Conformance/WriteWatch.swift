@@ -1,0 +1,40 @@
+import FileEvents
+import Glibc
+
+/// Notices what is written to in some folders, also what is gone again at the end.
+///
+/// Folders that are made meanwhile aren't watched: they show in the comparison of before and after.
+final class WriteWatch {
+    private let descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
+    private var folders: [Int32: PathBytes] = [:]
+
+    init(_ watched: [PathBytes]) {
+        let mask = UInt32(IN_CREATE) | UInt32(IN_MOVED_TO) | UInt32(IN_MODIFY) | UInt32(IN_ONLYDIR)
+        for folder in watched {
+            let number = folder.withCString { inotify_add_watch(descriptor, $0, mask) }
+            if number >= 0 { folders[number] = folder }
+        }
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// The paths that were written to so far.
+    func written() -> Set<PathBytes> {
+        var paths: Set<PathBytes> = []
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 else { return paths }
+            buffer.withUnsafeBytes { bytes in
+                var offset = 0
+                let header = MemoryLayout<inotify_event>.size
+                while offset + header <= count {
+                    let event = bytes.loadUnaligned(fromByteOffset: offset, as: inotify_event.self)
+                    let name = bytes[(offset + header)..<(offset + header + Int(event.len))].prefix { $0 != 0 }
+                    if let folder = folders[event.wd], !name.isEmpty { paths.insert(folder.appending(Array(name))) }
+                    offset += header + Int(event.len)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+#if canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+import FoundationEssentials
+
+/// What a plugin says while it works: how far it is, and lines for the log.
+public enum PluginReport {
+    /// The levels of sd-daemon(3) that Alight knows.
+    public enum Level: Int, Sendable, Hashable {
+        case error = 3
+        case warning = 4
+        case notice = 5
+        case info = 6
+        case debug = 7
+    }
+
+    /// Where the progress of the request goes that the task works for.
+    @TaskLocal static var progressSink: (@Sendable (Progress) -> Void)?
+
+    /// Says how far the work is.
+    ///
+    /// To be called in the task of `handle`, or in one that it has made; elsewhere it does nothing.
+    ///
+    /// - Parameters:
+    ///   - fraction: 0 to 1.
+    ///   - message: A line for people, as `page 5 of 12`.
+    public static func progress(_ fraction: Double, _ message: String? = nil) {
+        progressSink?(Progress(fraction: fraction.isNaN ? 0 : min(max(fraction, 0), 1), message: message))
+    }
+
+    /// Writes the text to the log, each of its lines with the level.
+    public static func log(_ level: Level, _ text: String) {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let marked = lines.map { "<\(level.rawValue)>\($0)\n" }.joined()
+        ProtocolOutput.error.write(Array(marked.utf8))
+    }
+
+    struct Progress: Sendable {
+        var fraction: Double
+        var message: String?
+    }
+}

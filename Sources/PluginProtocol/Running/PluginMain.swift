@@ -1,0 +1,85 @@
+#if canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+import FoundationEssentials
+
+/// Speaks the protocol for a plugin.
+struct PluginMain<Work: Plugin>: Sendable {
+    private let plugin: Work
+
+    init(_ plugin: Work) { self.plugin = plugin }
+
+    /// Does what the arguments ask for, and ends the program.
+    func main() async {
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        // A host that has gone is noticed by the end of standard input.
+        signal(SIGPIPE) { _ in }
+        let output = ProtocolOutput.claim()
+        switch arguments {
+        case ["describe"] where Work.description != nil:
+            output.write(line: Work.description)
+            exit(0)
+        case ["run"]: exit(await run(output))
+        case ["serve"]:
+            await ServeLoop(plugin, output).run()
+            exit(0)
+        default:
+            let describe = Work.description == nil ? "" : "describe | "
+            let name = CommandLine.arguments.first?.split(separator: "/").last.map(String.init) ?? "plugin"
+            ProtocolOutput.error.write(Array("usage: \(name) \(describe)run | serve\n".utf8))
+            exit(Self.usage)
+        }
+    }
+
+    // sysexits.h
+    private static var usage: Int32 { 64 }
+    private static var badData: Int32 { 65 }
+
+    private func run(_ output: ProtocolOutput) async -> Int32 {
+        let input = await ProtocolInput.whole()
+        let request: PluginRequest
+        do {
+            request = try JSONDecoder().decode(PluginRequest.self, from: Data(input))
+        } catch {
+            PluginReport.log(.error, "not a request of the protocol: \(error)")
+            return Self.badData
+        }
+        let plugin = plugin
+        let work = Task {
+            await plugin.answer(to: request) { progress in ProtocolOutput.error.write(line: RunProgress(progress)) }
+        }
+        EndSignal.take { work.cancel() }
+        output.write(line: await work.value)
+        return 0
+    }
+}
+
+/// `{"progress":0.4,"message":"page 5 of 12"}`.
+private struct RunProgress: Encodable {
+    var progress: Double
+    var message: String?
+
+    init(_ progress: PluginReport.Progress) {
+        self.progress = progress.fraction
+        message = progress.message
+    }
+}
+
+extension Plugin {
+    /// What came of the request, errors included.
+    func answer(
+        to request: PluginRequest, progress: @escaping @Sendable (PluginReport.Progress) -> Void
+    ) async -> PluginResponse {
+        do {
+            return try await PluginReport.$progressSink.withValue(progress) { try await handle(request) }
+        } catch let failure as PluginFailure {
+            return failure.response
+        } catch is CancellationError {
+            return PluginResponse(.retry, message: "it was ended before it was done", code: "cancelled")
+        } catch {
+            return PluginResponse(.failed, message: "\(error)", code: "error")
+        }
+    }
+}

@@ -1,0 +1,71 @@
+#if canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Standard input, read on a thread of its own, since Swift's cooperative threads must not be blocked.
+enum ProtocolInput {
+    /// All there is.
+    static func whole() async -> [UInt8] {
+        await withCheckedContinuation { continuation in
+            OwnThread.start {
+                var content: [UInt8] = []
+                while let piece = next() { content += piece }
+                continuation.resume(returning: content)
+            }
+        }
+    }
+
+    /// Calls `take` with each line, without its newline, and `end` behind the last.
+    static func lines(_ take: @escaping @Sendable ([UInt8]) -> Void, end: @escaping @Sendable () -> Void) {
+        OwnThread.start {
+            var rest: [UInt8] = []
+            while let piece = next() {
+                rest += piece
+                // Of a line that comes in many pieces, only what is new is searched.
+                guard piece.contains(UInt8(ascii: "\n")) else { continue }
+                var lines = rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+                rest = Array(lines.removeLast())
+                for line in lines where !line.isEmpty { take(Array(line)) }
+            }
+            if !rest.isEmpty { take(rest) }
+            end()
+        }
+    }
+
+    /// What comes next; nil at the end.
+    private static func next() -> [UInt8]? {
+        while true {
+            var count = 0
+            let piece = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, size in
+                count = read(0, buffer.baseAddress, buffer.count)
+                size = max(count, 0)
+            }
+            if count < 0, errno == EINTR { continue }
+            return count > 0 ? piece : nil
+        }
+    }
+}
+
+/// A thread without Foundation's.
+enum OwnThread {
+    private final class Work {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+
+    static func start(_ body: @escaping @Sendable () -> Void) {
+        let work = Unmanaged.passRetained(Work(body))
+        var thread = pthread_t()
+        let error = pthread_create(
+            &thread, nil,
+            { raw in
+                guard let raw else { return nil }
+                Unmanaged<Work>.fromOpaque(raw).takeRetainedValue().body()
+                return nil
+            }, work.toOpaque())
+        precondition(error == 0, "no thread can be started: errno \(error)")
+        pthread_detach(thread)
+    }
+}

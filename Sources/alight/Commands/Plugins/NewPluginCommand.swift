@@ -1,0 +1,115 @@
+import ArgumentParser
+import FileEvents
+import Foundation
+import Glibc
+
+extension PluginSkeleton.Language: ExpressibleByArgument {}
+
+/// `alight plugins new`: a plugin to begin with.
+struct NewPluginCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "new",
+        abstract: "Write a plugin to begin with: it works, and has a test.",
+        discussion: """
+            It overwrites nothing.
+
+              alight plugins new resize --language bash
+              alight plugins new words --language python --into ~/.config/alight/plugins
+              alight plugins new stamps --language swift --source ~/src/alight
+
+            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
+            """)
+
+    @Argument(help: "What it is called in 'use:'.")
+    var name: String
+
+    @Option(help: ArgumentHelp("What it is written in.", valueName: "bash|python|swift"))
+    var language: PluginSkeleton.Language
+
+    @Option(help: ArgumentHelp("The folder that the plugin's own folder is made in.", valueName: "folder"))
+    var into: String = "plugins"
+
+    @Option(
+        help: ArgumentHelp(
+            "With Swift: where Alight's source is, a folder or an https address.",
+            discussion: "Default: the checkout that you are in.", valueName: "place"))
+    var source: String?
+
+    func run() throws {
+        let isWord =
+            !name.isEmpty
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+                    UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+        guard isWord, !name.hasPrefix("-"), name.first?.isLetter == true else {
+            throw said(
+                .usage, "'\(name)' can't be the name of a plugin",
+                help: "begin with a letter, and use small letters, digits, '-' and '_'")
+        }
+        let here = ProgramSurroundings.currentFolder
+        let place = into.hasPrefix("/") ? PathBytes(into) : here.appending(Array(into.utf8))
+        let folder = place.normalized.appending(name)
+        let skeleton = PluginSkeleton(
+            name: name, language: language, source: language == .swift ? try alightSource(here) : nil)
+        try make(skeleton, in: folder)
+        let test = "alight plugins test \(ShellWord.quoted(folder.bytes))"
+        let build =
+            language == .swift ? "swift build -c release --package-path \(ShellWord.quoted(folder.bytes)), then " : ""
+        Output.standard.write("wrote '\(Display.path(folder))'; try it with: \(build)\(test)")
+    }
+
+    private func make(_ skeleton: PluginSkeleton, in folder: PathBytes) throws {
+        let path = folder.description
+        guard !FileManager.default.fileExists(atPath: path) else {
+            throw said(
+                .runtimeError, "'\(path)' is there already", help: "choose another name, or remove it")
+        }
+        do {
+            for file in skeleton.files {
+                let target = URL(fileURLWithPath: path).appendingPathComponent(file.path)
+                try FileManager.default.createDirectory(
+                    at: target.deletingLastPathComponent(), withIntermediateDirectories: true)
+                try Data(file.text.utf8).write(to: target, options: .withoutOverwriting)
+                if file.isExecutable { _ = chmod(target.path, 0o755) }
+            }
+        } catch {
+            throw said(
+                .runtimeError, "cannot write '\(path)': \(error.localizedDescription)",
+                help: "name a folder that you may write to with --into")
+        }
+    }
+
+    /// Where the package of the Swift skeleton finds Alight.
+    private func alightSource(_ here: PathBytes) throws -> PluginSkeleton.Source {
+        if let source, source.contains("://") { return .address(source) }
+        if let source {
+            let folder = (source.hasPrefix("/") ? PathBytes(source) : here.appending(Array(source.utf8))).normalized
+            if Self.isCheckout(folder) { return .folder(folder.description) }
+            throw said(
+                .usage, "'\(folder)' is not a checkout of Alight", help: "name the folder with its Package.swift")
+        }
+        var folder = here
+        while folder.parent != folder {
+            if Self.isCheckout(folder) { return .folder(folder.description) }
+            folder = folder.parent
+        }
+        throw said(
+            .usage,
+            "a plugin in Swift is built with Alight's library PluginProtocol, and it is not known where that is",
+            help: "name a checkout, or the address of one, with --source")
+    }
+
+    private static func isCheckout(_ folder: PathBytes) -> Bool {
+        FileManager.default.fileExists(atPath: "\(folder)/Sources/PluginProtocol/Plugin.swift")
+    }
+
+    private func said(_ status: ExitStatus, _ message: String, help: String) -> Exit {
+        Output.error.write("error: \(Display.text(message))\n    help: \(Display.text(help))")
+        return Exit(status)
+    }
+}

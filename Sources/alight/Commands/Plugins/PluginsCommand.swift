@@ -1,0 +1,230 @@
+import ArgumentParser
+import FileEvents
+import Foundation
+import Handling
+import PluginProtocol
+import RuleLoading
+import Rules
+
+/// `alight plugins`: what there is, and how to write more.
+struct PluginsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "plugins",
+        abstract: "List plugins; say what one takes, begin one, and test whether one keeps to the protocol.",
+        discussion: """
+              alight plugins                                   list them, with what is wrong
+              alight plugins describe thumbnail                say what it takes
+              alight plugins new resize --language python      begin one
+              alight plugins test ./plugins/resize             see whether it keeps to the protocol
+
+            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
+            """,
+        subcommands: [List.self, Describe.self, NewPluginCommand.self, TestPluginCommand.self],
+        defaultSubcommand: List.self)
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list",
+            abstract: "List the plugins that rules can use, and what is wrong with them.",
+            discussion: """
+                Plugins are folders and executables in 'plugins' beside the rules (and beside a folder of rules that is \
+                called 'rules'), $XDG_CONFIG_HOME/alight/plugins, else ~/.config/alight/plugins, /etc/alight/plugins \
+                and /usr/lib/alight/plugins. Of several with the same name the first is taken, and the others are \
+                shadowed. A broken plugin is an error when a rule uses it, and not before.
+
+                \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
+                """)
+
+        @OptionGroup var place: PluginPlace
+
+        @Flag(help: "Print one JSON object a line.")
+        var json = false
+
+        func run() throws {
+            let program = try ProgramSurroundings()
+            let folder = try place.folder(program)
+            let listings = place.listings(program, from: folder)
+            if json {
+                for listing in listings { Output.standard.write(Reporter.json(listing.object)) }
+                return
+            }
+            guard !listings.isEmpty else {
+                let places = program.discovery.places(from: folder).map { "    \(Display.path($0))" }
+                Output.standard.write((["there are no plugins in"] + places).joined(separator: "\n"))
+                return
+            }
+            var table = TextTable(["NAME", "VERSION", "MODES", "STATE", "FROM"])
+            for listing in listings {
+                let description = listing.plugin?.description
+                table.add([
+                    Display.text(listing.name), description.map { Display.text($0.version) } ?? "",
+                    description.map { ($0.modes ?? ["run"]).joined(separator: ", ") } ?? "", listing.state,
+                    Display.path(listing.location),
+                ])
+            }
+            Output.standard.write(table.lines(width: nil).joined(separator: "\n"))
+            for listing in listings { for line in listing.remarks { Output.standard.write(line) } }
+        }
+    }
+
+    struct Describe: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "describe",
+            abstract: "Say what a plugin or a built-in handler takes: its parameters, events, modes and programs.",
+            discussion: ExitStatus.table(of: [.done, .runtimeError, .usage]))
+
+        @Argument(help: ArgumentHelp("Its name, or a path.", valueName: "name|path"))
+        var name: String
+
+        @OptionGroup var place: PluginPlace
+
+        @Flag(help: "Print one JSON object.")
+        var json = false
+
+        func run() throws {
+            let program = try ProgramSurroundings()
+            if let handler = program.registry.builtInHandlers.first(where: { $0.reference.name == name }) {
+                let facts = HandlerText(builtIn: handler)
+                Output.standard.write(
+                    json ? Reporter.json(facts.object) : facts.lines(width: TerminalText.width).joined(separator: "\n"))
+                return
+            }
+            let listing = try place.find(name, program)
+            guard let plugin = listing.plugin else {
+                PluginPlace.say(listing.problems)
+                throw Exit(.runtimeError)
+            }
+            let facts = HandlerText(plugin: plugin)
+            if json {
+                Output.standard.write(Reporter.json(facts.object.merging(listing.object) { $1 }))
+            } else {
+                Output.standard.write(facts.lines(width: TerminalText.width).joined(separator: "\n"))
+                for line in listing.remarks { Output.standard.write(line) }
+            }
+        }
+    }
+}
+
+/// Which plugins are meant: those that rules in a folder would find.
+struct PluginPlace: ParsableArguments {
+    @Option(
+        name: .customLong("rules"),
+        help: ArgumentHelp(
+            "A rules file, or a folder of them, whose plugins are meant.",
+            discussion: "Default: ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules, else '.'.",
+            valueName: "path"))
+    var rules: String?
+
+    /// The absolute folder of the rules.
+    ///
+    /// - Throws: `Exit` when it was named and is not there; it has been said.
+    func folder(_ program: ProgramSurroundings) throws -> PathBytes {
+        let candidates = rules.map { [$0] } ?? program.defaultRules
+        for candidate in candidates {
+            var isFolder: ObjCBool = false
+            guard FileManager.default.fileExists(atPath: candidate, isDirectory: &isFolder) else { continue }
+            let path = Self.absolute(candidate, program)
+            return isFolder.boolValue ? path : path.parent
+        }
+        if let rules {
+            Output.error.write("error: there is no '\(Display.text(rules))'\n    help: name a rules file, or a folder")
+            throw Exit(.usage)
+        }
+        return program.loading.currentFolder
+    }
+
+    func listings(_ program: ProgramSurroundings, from folder: PathBytes) -> [PluginListing] {
+        program.discovery.inventory(from: folder, builtIn: Set(program.registry.builtInHandlers.map(\.reference.name)))
+    }
+
+    /// The plugin of that name, or at that path, which is meant from the current folder.
+    ///
+    /// - Throws: `Exit` when there is none; it has been said.
+    func find(_ name: String, _ program: ProgramSurroundings) throws -> PluginListing {
+        if name.contains("/") || name == "." || name == ".." {
+            let path = Self.absolute(name, program)
+            if FileManager.default.fileExists(atPath: path.description) {
+                return program.discovery.listing(of: path, called: nil)
+            }
+            Output.error.write("error: there is no '\(Display.path(path))'\n    help: name the folder of a plugin")
+            throw Exit(.usage)
+        }
+        let folder = try folder(program)
+        let listings = listings(program, from: folder)
+        if let listing = listings.first(where: { $0.name == name && $0.shadow == nil }) { return listing }
+        let help: String
+        if listings.isEmpty {
+            let places = program.discovery.places(from: folder).map { "'\(Display.path($0))'" }
+            help = "there are none in \(places.joined(separator: ", ")); name a path, as ./\(Display.text(name))"
+        } else {
+            help =
+                Spelling.help(for: name, candidates: listings.filter { $0.shadow == nil }.map(\.name), noun: "plugins")
+                ?? "name a path"
+        }
+        Output.error.write("error: no plugin '\(Display.text(name))'\n    help: \(Display.text(help))")
+        throw Exit(.usage)
+    }
+
+    static func say(_ problems: [HandlerProblem]) {
+        for problem in problems {
+            let help = problem.help.map { "\n    help: \(Display.text($0))" } ?? ""
+            Output.error.write("error: \(Display.text(problem.message))\(help)")
+        }
+    }
+
+    static func absolute(_ path: String, _ program: ProgramSurroundings) -> PathBytes {
+        (path.hasPrefix("/") ? PathBytes(path) : program.loading.currentFolder.appending(Array(path.utf8))).normalized
+    }
+}
+
+extension PluginListing {
+    /// One word for the table.
+    var state: String { problems.isEmpty ? (shadow == nil ? "ok" : "shadowed") : "broken" }
+
+    /// What there is to say below the table.
+    var remarks: [String] {
+        var lines = problems.map { problem in
+            let title = plugin == nil && !problem.message.contains("'\(name)'") ? "'\(Display.text(name))': " : ""
+            let help = problem.help.map { "\n    help: \(Display.text($0))" } ?? ""
+            return "error: \(title)\(Display.text(problem.message))\(help)"
+        }
+        for remark in plugin?.remarks ?? [] {
+            lines.append("warning: plugin '\(Display.text(name))': \(Display.text(remark))")
+        }
+        switch shadow {
+        case .builtIn:
+            lines.append(
+                "note: '\(Display.path(location))' is shadowed by the built-in handler '\(Display.text(name))'")
+        case .plugin(let path):
+            lines.append("note: '\(Display.path(location))' is shadowed by '\(Display.path(path))'")
+        case nil: break
+        }
+        return lines
+    }
+
+    /// The members of its object.
+    var object: [String: JSONValue] {
+        var object: [String: JSONValue] = ["name": .string(name), "state": .string(state)]
+        object.add("path", location)
+        if let description = plugin?.description {
+            object["version"] = .string(description.version)
+            object["modes"] = .array((description.modes ?? ["run"]).map { .string($0) })
+            if let summary = description.summary { object["summary"] = .string(summary) }
+        }
+        if let plugin, !plugin.remarks.isEmpty { object["remarks"] = .array(plugin.remarks.map { .string($0) }) }
+        if !problems.isEmpty {
+            object["problems"] = .array(
+                problems.map { problem in
+                    var members: [String: JSONValue] = ["message": .string(problem.message)]
+                    if let help = problem.help { members["help"] = .string(help) }
+                    return .object(members)
+                })
+        }
+        switch shadow {
+        case .builtIn: object["shadowed_by"] = "built-in"
+        case .plugin(let path): object.add("shadowed_by", path)
+        case nil: break
+        }
+        return object
+    }
+}

@@ -1,0 +1,160 @@
+import ArgumentParser
+import FileEvents
+import Foundation
+import Glibc
+import Handling
+import PluginProtocol
+import RuleLoading
+import Rules
+
+/// `alight plugins test`: the conformance test, for anybody's plugin.
+struct TestPluginCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test",
+        abstract: "Call a plugin as Alight does, with all that may come, and see whether it keeps to the protocol.",
+        discussion: """
+            It works in a folder of its own, which is removed at the end. Parameters and a file to work with are taken \
+            from request.json and testdata/ beside plugin.yaml, or from the options.
+
+              alight plugins test ./plugins/resize
+              alight plugins test thumbnail --with to=@SCRATCH@/out.png --sample picture.jpg
+
+            EXIT STATUS
+              0  it keeps to the protocol
+              1  something failed, or the test can't be done
+              2  wrong usage
+            """)
+
+    @Argument(help: ArgumentHelp("Its name, or a path.", valueName: "name|path"))
+    var name: String
+
+    @OptionGroup var place: PluginPlace
+
+    @Option(
+        name: .customLong("with"),
+        help: ArgumentHelp(
+            "A parameter; may be repeated. The value is JSON, else a text; @SCRATCH@ in it is the folder with the files.",
+            valueName: "key=value"))
+    var parameters: [String] = []
+
+    @Option(help: ArgumentHelp("A file that the plugin can work with.", valueName: "file"))
+    var sample: String?
+
+    @Option(help: ArgumentHelp("How long one answer may take.", valueName: "duration"))
+    var timeout: String?
+
+    @Option(help: ArgumentHelp("How long the plugin may go on after SIGTERM.", valueName: "duration"))
+    var grace: String = "10s"
+
+    @Flag(help: "Print one JSON object for each check, a line each.")
+    var json = false
+
+    func run() throws {
+        let program = try ProgramSurroundings()
+        let options = try options(program)
+        let listing = try place.find(name, program)
+        guard let plugin = listing.plugin, listing.problems.isEmpty else {
+            for problem in listing.problems {
+                say(
+                    ConformanceCheck(
+                        "description", "it describes itself, and can be run",
+                        .failed(problem.message, help: problem.help ?? "see docs/plugin-protocol.md")))
+            }
+            throw Exit(.runtimeError)
+        }
+        guard let base = Self.makeFolder() else {
+            Output.error.write(
+                "error: no temporary folder: \(String(cString: strerror(errno)))\n    help: set TMPDIR to a folder")
+            throw Exit(.runtimeError)
+        }
+        defer { ScratchFolders(base: base.parent).discard(folder: base) }
+        var checks = 0
+        let test = PluginConformance(
+            of: plugin, options: options, launcher: program.launcher, surroundings: program.environment, in: base
+        ) { check in
+            checks += 1
+            say(check)
+        }
+        let failures: Int
+        do throws(HandlerProblem) {
+            failures = try test.run()
+        } catch {
+            PluginPlace.say([error])
+            throw Exit(.runtimeError)
+        }
+        if !json {
+            let name = Display.text(plugin.description.name)
+            Output.standard.write(
+                failures == 0
+                    ? "\(name) keeps to the protocol" : "\(name): \(failures) of \(checks) checks failed")
+        }
+        if failures > 0 { throw Exit(.runtimeError) }
+    }
+
+    private func say(_ check: ConformanceCheck) {
+        if json {
+            var object: [String: JSONValue] = ["check": .string(check.name), "title": .string(check.title)]
+            switch check.verdict {
+            case .passed(let seen):
+                object["verdict"] = "ok"
+                if let seen { object["message"] = .string(seen) }
+            case .failed(let why, let help):
+                object["verdict"] = "failed"
+                object["message"] = .string(why)
+                object["help"] = .string(help)
+            case .skipped(let why):
+                object["verdict"] = "skipped"
+                object["message"] = .string(why)
+            }
+            Output.standard.write(Reporter.json(object))
+            return
+        }
+        switch check.verdict {
+        case .passed(let seen):
+            Output.standard.write("ok       \(check.title)\(seen.map { ": \(Display.text($0))" } ?? "")")
+        case .failed(let why, let help):
+            Output.standard.write("FAILED   \(check.title): \(Display.text(why))\n    help: \(Display.text(help))")
+        case .skipped(let why): Output.standard.write("skipped  \(check.title): \(Display.text(why))")
+        }
+    }
+
+    // MARK: - Options
+
+    private func options(_ program: ProgramSurroundings) throws -> ConformanceOptions {
+        var options = ConformanceOptions()
+        for text in parameters {
+            guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
+                throw usage("'--with \(text)' gives no value", help: "write '--with NAME=VALUE'")
+            }
+            let value = String(text[text.index(after: equals)...])
+            let json = try? JSONDecoder().decode(JSONValue.self, from: Data(value.utf8))
+            options.parameters[String(text[..<equals])] = json ?? .string(value)
+        }
+        if let sample { options.sample = PluginPlace.absolute(sample, program) }
+        if let timeout { options.timeout = try duration(timeout, of: "--timeout") }
+        options.grace = try duration(grace, of: "--grace")
+        return options
+    }
+
+    private func duration(_ text: String, of option: String) throws -> Duration {
+        do throws(DurationProblem) {
+            return try DurationText.parse(text)
+        } catch {
+            throw usage("'\(option)': \(error.message)", help: error.help)
+        }
+    }
+
+    private func usage(_ message: String, help: String?) -> Exit {
+        let help = help.map { "\n    help: \(Display.text($0))" } ?? ""
+        Output.error.write("error: \(Display.text(message))\(help)")
+        return Exit(.usage)
+    }
+
+    /// A folder that nobody else has.
+    private static func makeFolder() -> PathBytes? {
+        let place = ProcessInfo.processInfo.environment["TMPDIR"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
+        var template = Array("\(place)/alight-plugins-test-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { return nil }
+        return PathBytes(template.dropLast().map { UInt8(bitPattern: $0) }).normalized
+    }
+}

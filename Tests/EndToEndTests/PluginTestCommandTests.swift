@@ -1,0 +1,122 @@
+import FileEvents
+import Foundation
+import PluginProtocol
+import TestKit
+import Testing
+
+/// `alight plugins test`: it finds what is wrong with a plugin, and nothing else.
+struct PluginTestCommandTests {
+    private static let turns = Blocking(atMost: 3)
+
+    /// The checks of a test by their verdict, and what was said of those that failed.
+    private static func test(
+        _ tree: borrowing TemporaryTree, _ plugin: String, _ options: [String] = []
+    ) throws -> (status: Int32?, verdicts: [String: String], failures: [String: String]) {
+        let program = RunningProgram(
+            Places.alight, ["plugins", "test", plugin, "--json"] + options, in: tree.root, output: tree.path("said"))
+        let status = program.wait()
+        var verdicts: [String: String] = [:]
+        var failures: [String: String] = [:]
+        for line in program.lines {
+            let members = try JSONDecoder().decode(JSONValue.self, from: Data(line.utf8)).object ?? [:]
+            let check = members["check"]?.string ?? line
+            verdicts[check] = members["verdict"]?.string
+            if members["verdict"] == "failed" {
+                failures[check] = members["message"]?.string
+                #expect(members["help"]?.string?.isEmpty == false)
+            }
+        }
+        if verdicts.isEmpty { Issue.record("nothing was checked: \(program.error)") }
+        return (status, verdicts, failures)
+    }
+
+    private static func writeModel(_ tree: borrowing TemporaryTree, _ text: String = ConformancePlugin.text) {
+        TestFile.write(tree.path("model"), Array(text.utf8), mode: 0o755)
+    }
+
+    @Test func `a plugin that keeps to the protocol passes every check`() async throws {
+        try await Self.turns.run {
+            try withTempTree { tree in
+                Self.writeModel(tree)
+                let (status, verdicts, failures) = try Self.test(tree, "./model")
+                #expect(status == 0)
+                #expect(failures == [:])
+                #expect(verdicts.filter { $0.value == "skipped" }.keys.sorted() == ["own-case"])
+                let checks = Set(ConformancePlugin.faults.map(\.check)).subtracting(["own-case"])
+                #expect(
+                    checks.isSubset(of: verdicts.keys), "each check is tested: \(checks.subtracting(verdicts.keys))")
+                let untested = Set(verdicts.keys).subtracting(checks).subtracting(["own-case"])
+                #expect(untested.isEmpty, "a check without a plugin that fails it")
+                // Nothing is left behind.
+                let left = TestFile.names(in: tree.root).map { String(decoding: $0, as: UTF8.self) }
+                #expect(left == ["model", "said.err", "said.out"])
+            }
+        }
+    }
+
+    @Test(arguments: ConformancePlugin.faults.indices)
+    func `a plugin with one fault fails exactly one check`(_ index: Int) async throws {
+        let fault = ConformancePlugin.faults[index]
+        try await Self.turns.run {
+            try withTempTree { tree in
+                Self.writeModel(tree, fault.text)
+                let (status, _, failures) = try Self.test(tree, "./model", ["--grace", "3s"] + fault.options)
+                #expect(status == 1)
+                #expect(failures.keys.sorted() == [fault.check], "\(failures)")
+                #expect(failures[fault.check]?.contains(fault.words) == true, "\(failures)")
+            }
+        }
+    }
+
+    @Test func `the plugin's own case is compared member by member`() async throws {
+        try await Self.turns.run {
+            try withTempTree { tree in
+                Self.writeModel(tree)
+                TestFile.write(
+                    tree.path("own/plugin.yaml"),
+                    "name: own\nprotocol: [1]\nrun: ../model\nraw_paths: true\nparameters: { properties: { n: {} }, required: [n] }\n"
+                )
+                TestFile.write(tree.path("own/testdata/a.txt"), "a")
+                let event = #"{"event": "created", "path": "@SCRATCH@/a.txt"}"#
+                TestFile.write(
+                    tree.path("own/request.json"),
+                    "{\"id\": \"1\", \"attempt\": 1, \"with\": {\"n\": 5}, \"scratch\": \"@SCRATCH@/.scratch\", \"events\": [\(event)]}"
+                )
+                TestFile.write(tree.path("own/response.json"), #"{"outcome": "succeeded"}"#)
+                let right = try Self.test(tree, "./own")
+                #expect(right.status == 0)
+                #expect(right.verdicts["own-case"] == "ok")
+                #expect(right.verdicts["describe-effects"] == "skipped")
+                TestFile.write(tree.path("own/response.json"), #"{"outcome": "succeeded", "outputs": ["@SCRATCH@/b"]}"#)
+                let wrong = try Self.test(tree, "./own")
+                #expect(wrong.status == 1)
+                #expect(wrong.failures.keys.sorted() == ["own-case"])
+                #expect(wrong.failures["own-case"]?.contains("'outputs[0]' is") == true, "\(wrong.failures)")
+            }
+        }
+    }
+
+    @Test func `parameters and a sample may be given`() async throws {
+        try await Self.turns.run {
+            try withTempTree { tree in
+                let parameters =
+                    #""properties": {"to": {"type": "string"}, "n": {"type": "integer"}}, "required": ["to", "n"]"#
+                var text = ConformancePlugin.text.replacing(#""properties": {}"#, with: parameters)
+                // It wants the sample's content and name, and the values of the parameters.
+                text = text.replacing(
+                    "    with open(path + b\".tmp\"",
+                    with: """
+                            if content not in (b'', b'PIC') or not path.endswith(b'.pic'): return {"outcome": "failed"}
+                            if request["with"]["to"] != os.path.dirname(event["path"]) + "/o" and b'\\xe9' not in path: raise ValueError
+                            if request["with"]["n"] != 3: raise ValueError
+                            with open(path + b".tmp"
+                        """)
+                Self.writeModel(tree, text)
+                TestFile.write(tree.path("some.pic"), "PIC")
+                let (status, _, failures) = try Self.test(
+                    tree, "./model", ["--with", "to=@SCRATCH@/o", "--with", "n=3", "--sample", "some.pic"])
+                #expect(status == 0, "\(failures)")
+            }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+import FileEvents
+import Foundation
+import Glibc
+import PluginProtocol
+import TestKit
+import Testing
+
+/// `alight plugins`, `describe` and `new`, and the plugin that is written in Swift.
+struct PluginsCommandTests {
+    private static let turns = Blocking(atMost: 2)
+
+    private static func alight(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> RunningProgram {
+        let program = RunningProgram(
+            Places.alight, ["plugins"] + arguments, in: tree.root,
+            environment: ["PATH": "\(Places.products):/usr/local/bin:/usr/bin:/bin"], output: tree.path("said"))
+        _ = program.wait()
+        return program
+    }
+
+    private static let yaml = """
+        name: thumbs
+        version: 1.2.0
+        protocol: [1]
+        summary: Makes thumbnails.
+        run: ./main
+        modes: [run, serve]
+        parameters:
+          type: object
+          required: [to]
+          additionalProperties: false
+          properties:
+            to: { type: string, minLength: 1, description: Where it goes. }
+            size: { type: integer, minimum: 16, maximum: 4096, default: 256 }
+            border: { type: object, properties: { colour: { enum: [black, white], default: black } } }
+            key: { type: string, writeOnly: true }
+
+        """
+
+    private static func writePlugins(_ tree: borrowing TemporaryTree) {
+        TestFile.makeFolder(tree.path("rules"))
+        TestFile.write(tree.path("plugins/thumbs/plugin.yaml"), yaml)
+        TestFile.write(tree.path("plugins/thumbs/main"), Array("#!/bin/sh\n".utf8), mode: 0o755)
+        TestFile.write(tree.path("plugins/broken/plugin.yaml"), "name: broken\nprotocol: [1]\n")
+        TestFile.write(tree.path(".config/alight/plugins/thumbs/plugin.yaml"), yaml)
+        TestFile.write(tree.path(".config/alight/plugins/thumbs/main"), Array("#!/bin/sh\n".utf8), mode: 0o755)
+    }
+
+    @Test func `plugins are listed with their state, and what is wrong below`() {
+        withTempTree { tree in
+            Self.writePlugins(tree)
+            let program = Self.alight(tree, [])
+            #expect(program.exitStatus() == 0, "\(program.error)")
+            let root = tree.root
+            let expected = """
+                NAME    VERSION  MODES       STATE     FROM
+                broken                       broken    \(root)/plugins/broken
+                thumbs  1.2.0    run, serve  ok        \(root)/plugins/thumbs
+                thumbs  1.2.0    run, serve  shadowed  \(root)/.config/alight/plugins/thumbs
+                error: plugin 'broken': '\(root)/plugins/broken/broken' doesn't exist
+                    help: put the plugin's program there, or name it with 'run' in plugin.yaml
+                note: '\(root)/.config/alight/plugins/thumbs' is shadowed by '\(root)/plugins/thumbs'
+
+                """
+            #expect(program.output == expected)
+            let json = Self.alight(tree, ["--json"])
+            let objects = json.lines.compactMap {
+                try? JSONDecoder().decode(JSONValue.self, from: Data($0.utf8)).object
+            }
+            #expect(objects.map { $0["state"] } == ["broken", "ok", "shadowed"])
+            #expect(objects.last?["shadowed_by"]?.string == "\(root)/plugins/thumbs")
+        }
+    }
+
+    @Test func `a broken plugin that no rule uses is no error of the rules`() {
+        withTempTree { tree in
+            Self.writePlugins(tree)
+            TestFile.write(tree.path("rules/a.yaml"), "rules:\n  - path: in/*\n    action: log\n")
+            let program = RunningProgram(Places.alight, ["check"], in: tree.root, output: tree.path("said"))
+            let status = program.wait()
+            #expect(status == 0, "\(program.error)")
+            TestFile.write(tree.path("rules/a.yaml"), "rules:\n  - path: in/*\n    action: { use: broken }\n")
+            let used = RunningProgram(Places.alight, ["check"], in: tree.root, output: tree.path("said"))
+            let usedStatus = used.wait()
+            #expect(usedStatus == 3)
+            #expect(used.error.contains("a.yaml:3:20: error: plugin 'broken'"), "\(used.error)")
+        }
+    }
+
+    @Test func `a plugin is described with its parameters as a table`() {
+        withTempTree { tree in
+            Self.writePlugins(tree)
+            let program = Self.alight(tree, ["describe", "thumbs"])
+            #expect(program.exitStatus() == 0, "\(program.error)")
+            let root = tree.root
+            let expected = """
+                thumbs 1.2.0: Makes thumbnails.
+
+                from    \(root)/plugins/thumbs
+                run by  \(root)/plugins/thumbs/main
+                modes   run, serve
+                events  all
+                types   all
+                names   UTF-8 alone
+
+                PARAMETER      TYPE                 DEFAULT  REQUIRED  DESCRIPTION
+                border         object                        no
+                border.colour  black | white        "black"  no
+                key            string, secret                no
+                size           integer, 16 to 4096  256      no
+                to             string                        yes       Where it goes.
+
+                """
+            #expect(program.output == expected)
+            let json = Self.alight(tree, ["describe", "thumbs", "--json"])
+            let object = try? JSONDecoder().decode(JSONValue.self, from: Data(json.output.utf8)).object
+            #expect(object?["parameters"]?.object?["properties"]?.object?["size"]?.object?["default"] == 256)
+            #expect(Self.alight(tree, ["describe", "copy"]).output.contains("a built-in handler"))
+            let none = Self.alight(tree, ["describe", "thmubs"])
+            #expect(none.exitStatus() == 2)
+            #expect(
+                none.error == "error: no plugin 'thmubs'\n    help: write 'thumbs'; the plugins are broken, thumbs\n")
+        }
+    }
+
+    @Test(arguments: ["bash", "python"])
+    func `a plugin that is begun works, and passes its test`(_ language: String) async throws {
+        try await Self.turns.run {
+            withTempTree { tree in
+                TestFile.makeFolder(tree.path("rules"))
+                let made = Self.alight(tree, ["new", "line-count", "--language", language])
+                #expect(made.exitStatus() == 0, "\(made.error)")
+                let listed = Self.alight(tree, [])
+                #expect(listed.output.contains("line-count  0.1.0"), "\(listed.output)")
+                #expect(listed.output.contains(" ok "))
+                let test = RunningProgram(
+                    tree.path("plugins/line-count/test"), [], in: tree.root,
+                    environment: ["ALIGHT": Places.alight.description], output: tree.path("test"))
+                let status = test.wait()
+                #expect(status == 0, "\(test.output)\(test.error)")
+                #expect(test.output.hasSuffix("line-count keeps to the protocol\n"))
+                let skipped = test.lines.filter { $0.hasPrefix("skipped") }
+                #expect(skipped.count == (language == "bash" ? 2 : 1), "\(skipped)")
+                // Nothing is overwritten.
+                let again = Self.alight(tree, ["new", "line-count", "--language", language])
+                #expect(again.exitStatus() == 1)
+                #expect(again.error.contains("is there already\n    help: choose another name, or remove it"))
+                let odd = Self.alight(tree, ["new", "Line Count", "--language", language])
+                #expect(odd.exitStatus() == 2)
+            }
+        }
+    }
+
+    @Test func `a plugin in Swift is begun where Alight's source is known`() {
+        withTempTree { tree in
+            let unknown = Self.alight(tree, ["new", "a-b", "--language", "swift"])
+            #expect(unknown.exitStatus() == 2)
+            #expect(unknown.error.contains("with --source"))
+            let made = Self.alight(
+                tree, ["new", "a-b", "--language", "swift", "--source", Places.checkout.description])
+            #expect(made.exitStatus() == 0, "\(made.error)")
+            let package = tree.path("plugins/a-b/Package.swift")
+            #expect(
+                TestFile.read(package).map { String(decoding: $0, as: UTF8.self) }?.contains("\(Places.checkout)")
+                    == true)
+            let program = tree.path("plugins/a-b/Sources/a-b/AB.swift")
+            #expect(TestFile.exists(program))
+        }
+    }
+
+    // MARK: - plugins/digest
+
+    private static func install(_ tree: borrowing TemporaryTree) {
+        let folder = tree.path("plugins/digest")
+        for name in ["plugin.yaml", "request.json", "response.json", "testdata"] {
+            TestFile.copyTree(Places.checkout.appending("plugins/digest").appending(name), folder.appending(name))
+        }
+        _ = Places.products.appending("digest-plugin").withCString { from in
+            folder.appending("digest").withCString { symlink(from, $0) }
+        }
+    }
+
+    @Test func `the plugin in Swift keeps to the protocol`() async throws {
+        try await Self.turns.run {
+            withTempTree { tree in
+                Self.install(tree)
+                let program = Self.alight(tree, ["test", "./plugins/digest"])
+                #expect(program.exitStatus() == 0, "\(program.output)\(program.error)")
+                #expect(program.output.contains("serve: four requests, each with one result: 4 at once"))
+                #expect(program.lines.filter { $0.hasPrefix("skipped") }.count == 1, "\(program.output)")
+            }
+        }
+    }
+
+    private static func runOnce(_ tree: borrowing TemporaryTree) -> (status: Int32?, output: String) {
+        let program = RunningProgram(
+            Places.alight, ["run", "rules.yaml", "--once", "--log-format", "json"], in: tree.root,
+            output: tree.path("said"))
+        return (program.wait(), program.output + program.error)
+    }
+
+    @Test func `checksums are those of sha256sum, and differing content is found`() async throws {
+        try await Self.turns.run {
+            withTempTree { tree in
+                Self.install(tree)
+                let rules = """
+                    rules:
+                      - name: sums
+                        path: in/*
+                        exclude: ["*.sha256"]
+                        settle: 100ms
+                        action: { use: digest, with: { verify: true } }
+
+                    """
+                TestFile.write(tree.path("rules.yaml"), rules)
+                let names = ["plain", "a b\n'\"\\", "-rf"].map { Array($0.utf8) } + [[0xE9]]
+                for name in names { TestFile.write(tree.path("in").appending(name), "content of \(name)") }
+                let first = Self.runOnce(tree)
+                #expect(first.status == 0, "\(first.output)")
+                let check = RunningProgram(
+                    "/bin/sh", ["-c", "cd in && cat ./*.sha256 | sha256sum --check --strict"], in: tree.root,
+                    output: tree.path("sums"))
+                let status = check.wait()
+                #expect(status == 0, "\(check.output)\(check.error)")
+                #expect(check.lines.filter { $0.hasSuffix(": OK") }.count == names.count)
+                TestFile.write(tree.path("in/plain"), "another content")
+                let second = Self.runOnce(tree)
+                #expect(second.status == 5, "\(second.output)")
+                #expect(second.output.contains("its content is not that of its checksum"))
+            }
+        }
+    }
+}

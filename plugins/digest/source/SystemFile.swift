@@ -1,0 +1,83 @@
+import Glibc
+import PluginProtocol
+
+/// Files by the exact bytes of their names.
+final class SystemFile {
+    private let descriptor: Int32
+    let size: Int
+
+    /// Opens a file to read it; a link isn't followed, for by now it may lead anywhere.
+    init(reading path: [UInt8]) throws {
+        descriptor = open(Self.string(path), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            switch errno {
+            case ENOENT, ENOTDIR: throw PluginFailure.skipped("it is gone", code: "gone")
+            case ELOOP, ENXIO: throw PluginFailure.skipped("it is not a regular file", code: "not-a-file")
+            default: throw Self.failure("cannot read it")
+            }
+        }
+        var status = stat()
+        let isKnown = fstat(descriptor, &status) == 0
+        size = Int(status.st_size)
+        guard isKnown, status.st_mode & S_IFMT == S_IFREG else {
+            throw PluginFailure.skipped("it is not a regular file", code: "not-a-file")
+        }
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// The next block; nil at the end.
+    func next() throws -> [UInt8]? {
+        var count = 0
+        let block = [UInt8](unsafeUninitializedCapacity: 256 << 10) { buffer, size in
+            repeat { count = read(descriptor, buffer.baseAddress, buffer.count) } while count < 0 && errno == EINTR
+            size = max(count, 0)
+        }
+        guard count >= 0 else { throw Self.failure("cannot read it") }
+        return count > 0 ? block : nil
+    }
+
+    /// All of a small file; nil when there is none.
+    static func content(of path: [UInt8]) throws -> [UInt8]? {
+        guard access(string(path), F_OK) == 0 else { return nil }
+        let file = try SystemFile(reading: path)
+        var content: [UInt8] = []
+        while content.count < 1 << 20, let block = try file.next() { content += block }
+        return content
+    }
+
+    /// Writes a file that is complete from its first moment.
+    ///
+    /// By the job's id a later attempt finds what one that was killed has left.
+    static func write(_ bytes: [UInt8], to path: [UInt8], job: String) throws {
+        let folder = path[...(path.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex)]
+        let temporary = string(folder + Array(".alight-checksum-\(job.filter { $0 != "/" }).tmp".utf8))
+        unlink(temporary)
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o666)
+        guard descriptor >= 0 else { throw failure("cannot write the checksum") }
+        defer {
+            close(descriptor)
+            unlink(temporary)
+        }
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw failure("cannot write the checksum") }
+            rest = rest.dropFirst(count)
+        }
+        guard fsync(descriptor) == 0, rename(temporary, string(path)) == 0 else {
+            throw failure("cannot write the checksum")
+        }
+    }
+
+    /// What the system's last error means: some pass by themselves.
+    private static func failure(_ what: String) -> PluginFailure {
+        let error = errno
+        let message = "\(what): \(String(cString: strerror(error)))"
+        let passing = [ENOSPC, EDQUOT, EIO, EROFS, ESTALE, EAGAIN, EBUSY, EMFILE, ENFILE, ENOMEM, ETIMEDOUT]
+        return passing.contains(error) ? .retry(message, code: "disk") : .failed(message, code: "unusable")
+    }
+
+    private static func string(_ path: [UInt8]) -> [CChar] { path.map { CChar(bitPattern: $0) } + [0] }
+}
