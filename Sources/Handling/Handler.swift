@@ -59,6 +59,8 @@ package struct Invocation: Sendable {
     package var environment: [(name: String, value: [UInt8])]
     /// Where programs work; nil for their scratch folder.
     package var directory: PathBytes?
+    /// What programs may use and reach, and as whom they run.
+    package var confinement = Confinement()
     /// Raised when Alight stops.
     package var stop: StopSignal
     package var log: Logger

@@ -20,11 +20,13 @@ extension Rule {
             event: job.event, rule: name, job: job.id.description, attempt: job.attempt, now: now,
             stepOutputs: job.steps.map(\.outputs),
             captures: Captures(of: job.event.path, by: condition?.certainExpressions ?? []))
-        return Invocation(
+        var invocation = Invocation(
             job: job, rule: place, folder: folder, maximumAttempts: retry.attempts, parameters: .object([:]),
             selection: FileSelection(filter: filter, types: types, condition: condition), facts: facts,
             timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count), steps: job.steps,
             environment: environment.map { ($0.name, $0.value.expanded(with: facts)) },
             directory: directory.map { folder.appending($0.expanded(with: facts)).normalized }, stop: stop, log: log)
+        invocation.confinement = confinement
+        return invocation
     }
 }

@@ -99,6 +99,12 @@ int cal_poll(struct pollfd *fds, unsigned long count, int64_t nanoseconds);
 /// Names the calling thread for ps, top and debuggers; at most 15 bytes are kept.
 void cal_name_thread(const char *name);
 
+/// The version of the interface of Landlock, which confines processes to files; a negative errno when there is none.
+int cal_landlock_version(void);
+
+/// Whether system calls of a process can be refused by a filter, and `alight-launch` has one for this processor.
+int cal_can_filter_calls(void);
+
 /// The soft and hard limit of open descriptors; 0, or the errno.
 int cal_limit_descriptors(uint64_t soft);
 

@@ -60,6 +60,8 @@ package struct PluginHandler: Handler {
             isIdempotent: plugin.description.idempotent ?? true, answers: true,
             parameters: plugin.description.parameters)
         call.plugin = plugin.description.name
+        // A plugin of one file stands among others, which are none of its business.
+        call.folder = plugin.location == plugin.executable ? nil : plugin.location
         return call
     }
 
