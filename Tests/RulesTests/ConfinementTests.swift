@@ -47,7 +47,7 @@ struct ConfinementTests {
             ("/srv/${match.empty}", nil), ("/srv/${match.empty}/x", nil), ("/srv/${match.dots}", nil),
             ("/srv/${match.dots}/x", nil), ("/srv/${match.dot}", nil), ("${match.empty}", nil),
             ("/srv/${match.dot}${match.dot}", nil), ("/srv/${match.dot}.", nil), ("${directory}/${match.dots}", nil),
-            ("${directory}${match.empty}/b", "/in/2026/b"),
+            ("${directory}${match.empty}/b", nil),
         ] as [(String, String?)])
     func `a path for a sandbox is never wider than what was written`(text: String, path: String?) throws {
         let template = try Template(text) { _ in nil }

@@ -92,10 +92,9 @@ extension ProgramConfinement {
             ] as [([Template], Access)] {
                 for template in templates {
                     guard let path = template.confinedPath(with: invocation.facts, in: invocation.folder) else {
-                        let shown = PathBytes(template.expanded(with: invocation.facts))
                         throw HandlerProblem(
-                            message: "a path of 'sandbox' comes to '\(shown)' for '\(invocation.job.event.path)', "
-                                + "in which a placeholder is no name of a file",
+                            message: "a path of 'sandbox' has a placeholder that is empty, '.' or '..' for "
+                                + "'\(invocation.job.event.path)'",
                             help: nil)
                     }
                     grants.append(Grant(path, access))
