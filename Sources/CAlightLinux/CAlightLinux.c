@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -206,6 +207,21 @@ void cal_name_thread(const char *name) {
 }
 
 int cal_hurry_thread(void) { return setpriority(PRIO_PROCESS, 0, -15) == 0 ? 0 : errno; }
+
+int cal_landlock_version(void) {
+    enum { CREATE_RULESET = 444, ASK_VERSION = 1 };
+    long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
+    return version >= 0 ? (int)version : -errno;
+}
+
+int cal_can_filter_calls(void) {
+#if defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
+    uint32_t action = SECCOMP_RET_ERRNO;
+    return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+#else
+    return 0;
+#endif
+}
 
 int cal_limit_descriptors(uint64_t soft) {
     struct rlimit limit;

@@ -32,6 +32,8 @@ package struct ActionPlan: Sendable {
         package var environment: [(name: String, value: [UInt8])]
         /// Where it would work; nil for a scratch folder.
         package var directory: PathBytes?
+        /// What it may use and reach, and as whom it would run.
+        package var confinement: ProgramConfinement
     }
 
     package var work: Work

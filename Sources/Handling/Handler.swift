@@ -59,8 +59,10 @@ package struct Invocation: Sendable {
     package var environment: [(name: String, value: [UInt8])]
     /// Where programs work; nil for their scratch folder.
     package var directory: PathBytes?
-    /// Whether `environment` and `directory` are the same for all events of the rule.
+    /// Whether `environment`, `directory` and `confinement` are the same for all events of the rule, and for many in a row.
     package var hasFixedSurroundings = true
+    /// What programs may use and reach, and as whom they run.
+    package var confinement = Confinement()
     /// Raised when Alight stops.
     package var stop: StopSignal
     package var log: Logger

@@ -26,8 +26,10 @@ extension Rule {
             timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count), steps: job.steps,
             environment: environment.map { ($0.name, $0.value.expanded(with: facts)) },
             directory: directory.map { folder.resolving($0.expanded(with: facts)).normalized }, stop: stop, log: log)
+        invocation.confinement = confinement
         invocation.hasFixedSurroundings =
             environment.allSatisfy { $0.value.literal != nil } && (directory.map { $0.literal != nil } ?? true)
+            && !confinement.isOfOneRun
         return invocation
     }
 }

@@ -45,7 +45,7 @@ struct RuleDecoder {
             "concurrency",
             "retry", "while_busy", "cooldown", "on_failure",
             "where", "by", "allow_loop",
-        ] + FlowSettings.keys
+        ] + FlowSettings.keys + ConfinementSettings.keys
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]
 
@@ -128,9 +128,11 @@ struct RuleDecoder {
         }
         checkTypes(types, settings: settings)
         if !settings.hasFaultyCondition {
-            checkCaptures(captureUses + settings.failureCaptures, condition: settings.condition)
+            let uses = captureUses + settings.failureCaptures + settings.confinement.captures
+            checkCaptures(uses, condition: settings.condition)
         }
         checkWhileBusy(settings)
+        checkConfinement(settings.confinement)
         checkGroup(settings, events: events)
         let formerly = node.entry("formerly").map { self.formerly($0, name: name) } ?? []
         let filter = PathFilter(
@@ -158,6 +160,7 @@ struct RuleDecoder {
         rule.tellsAuthor = settings.tellsAuthor ?? false
         rule.formerly = formerly.map(\.name)
         settings.flow.apply(to: &rule)
+        rule.confinement = settings.confinement.confinement
         var decoded = DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)
         decoded.destinations = steps.flatMap(\.destinations)
         decoded.destinations += (settings.onFailure ?? []).flatMap(\.destinations).map { $0.afterFailure }

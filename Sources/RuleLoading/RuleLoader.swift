@@ -18,6 +18,8 @@ package struct RuleLoader: Sendable {
         package var user: @Sendable (String) -> UInt32? = { Self.user(named: $0) }
         /// The number of a group of that name.
         package var group: @Sendable (String) -> UInt32? = { Self.group(named: $0) }
+        /// What programs can be given and kept from.
+        package var machine = Machine()
         /// Bytes; a larger file is refused unread.
         package var maximumFileSize: Int
 

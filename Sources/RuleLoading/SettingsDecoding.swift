@@ -52,6 +52,7 @@ struct RuleSettings {
     /// What `on_failure` asks of the groups of regular expressions.
     var failureCaptures: [CaptureUse] = []
     var flow = FlowSettings()
+    var confinement = ConfinementSettings()
     var allowLoop: Bool?
     var tellsAuthor: Bool?
     /// The words in `events:` and `types:`, to point at.
@@ -69,7 +70,7 @@ struct RuleSettings {
             "batch",
             "backend", "poll", "catch_up", "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure",
             "where", "by", "allow_loop",
-        ] + FlowSettings.keys
+        ] + FlowSettings.keys + ConfinementSettings.keys
 
     /// These settings, and those of the other where these say nothing.
     func over(_ other: RuleSettings) -> RuleSettings {
@@ -89,7 +90,7 @@ struct RuleSettings {
             condition: condition ?? (hasFaultyCondition ? nil : other.condition),
             hasFaultyCondition: hasFaultyCondition || (condition == nil && other.hasFaultyCondition),
             failureCaptures: onFailure == nil ? other.failureCaptures : failureCaptures,
-            flow: flow.over(other.flow),
+            flow: flow.over(other.flow), confinement: confinement.over(other.confinement),
             allowLoop: allowLoop ?? other.allowLoop, tellsAuthor: tellsAuthor ?? other.tellsAuthor,
             eventWords: events == nil ? other.eventWords : eventWords,
             typeWords: types == nil ? other.typeWords : typeWords,
@@ -162,6 +163,7 @@ extension RuleDecoder {
             settings.hasFaultyCondition = settings.condition == nil
         }
         settings.flow = flow(from: node)
+        settings.confinement = confinement(from: node)
         settings.allowLoop = node.entry("allow_loop").flatMap { bool($0) }
         settings.tellsAuthor = node.entry("by").flatMap { bool($0) }
         if let entry = node.entry("while_busy") {

@@ -116,6 +116,8 @@ package struct Rule: Sendable {
     package var environment: [EnvironmentVariable] = []
     /// Where programs work; nil for their own scratch folder.
     package var directory: Template?
+    /// What programs may use and reach, and as whom they run.
+    package var confinement = Confinement()
 
     package init(
         name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil, filter: PathFilter,

@@ -24,6 +24,13 @@ package enum SizeText {
         return Int(bytes)
     }
 
+    /// `512 MiB`, where it is a whole number of one of the binary units; else as ``shown(_:)`` has it.
+    package static func binary(_ bytes: UInt64) -> String {
+        guard let unit = units.suffix(3).last(where: { bytes >= UInt64($0.bytes) && bytes % UInt64($0.bytes) == 0 })
+        else { return shown(bytes) }
+        return "\(bytes / UInt64(unit.bytes)) \(unit.word)"
+    }
+
     /// `300 B`, `1.5 KB`: three decimals at most, and as many bytes as there are where they would hide something.
     static func shown(_ bytes: UInt64) -> String {
         guard let unit = units.prefix(4).last(where: { Double(bytes) >= $0.bytes }), unit.bytes > 1 else {

@@ -35,6 +35,7 @@ extension ActionPlan {
             if program.isShell { object["shell"] = true }
             if program.isServed { object["served"] = true }
             if let directory = program.directory { object.add("directory", directory) }
+            object.merge(program.confinement.members) { _, new in new }
             if !program.environment.isEmpty {
                 let variables = program.environment.map { ($0.name, JSONValue(bytes: $0.value)) }
                 object["env"] = .object(Dictionary(variables) { _, last in last })

@@ -144,6 +144,8 @@ extension ActionPlan {
             for (name, value) in program.environment { lines.append("  env: \(name)=\(ShellWord.quoted(value))") }
             if program.isServed { lines.append("  by a process that stays for further requests") }
             if let directory = program.directory { lines.append("  in the folder \(Display.path(directory))") }
+            lines += program.confinement.words.map { "  \($0)" }
+            lines += unreadable(by: program.confinement.user).map { "  \($0)" }
         }
         for (placeholder, value) in values {
             if case .stepOutput(let step, _) = placeholder, value == Array("${\(placeholder.word)}".utf8) {

@@ -56,8 +56,11 @@ struct ProgramSurroundings {
         registry = HandlerRegistry(
             builtIn: [LogHandler(), CopyHandler(), MoveHandler(), IndexHandler()], discovery: discovery, host: host)
         runner = ActionRunner(registry: registry, host: host)
-        loading = RuleLoader.Surroundings(
+        var loading = RuleLoader.Surroundings(
             home: home, environment: { variables[$0] }, currentFolder: Self.currentFolder)
+        loading.machine = RuleLoader.Machine(
+            landlock: SandboxSupport.landlock, canShutOffNetwork: SandboxSupport.canShutOffNetwork)
+        self.loading = loading
         defaultRules =
             ["rules"] + (configuration.map { ["\($0)/alight/rules"] } ?? []) + (isRoot ? ["/etc/alight/rules"] : [])
     }

@@ -44,6 +44,7 @@ struct DocumentationTests {
             "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure", "where", "allow_loop",
             "defaults",
             "window", "priority", "stop", "tags", "ready", "group", "require", "env", "directory", "case", "by",
+            "umask", "nice", "ionice", "limits", "run_as", "sandbox",
         ] {
             #expect(Self.reference.contains("`\(key)`"), "\(key) is not described")
             #expect(examples.contains("\(key):"), "\(key) has no example")

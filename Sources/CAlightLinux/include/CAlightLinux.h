@@ -102,6 +102,12 @@ void cal_name_thread(const char *name);
 /// Lets the calling thread run before others, if that is allowed; 0, or the errno.
 int cal_hurry_thread(void);
 
+/// The version of the interface of Landlock, which confines processes to files; a negative errno when there is none.
+int cal_landlock_version(void);
+
+/// Whether system calls of a process can be refused by a filter, and `alight-launch` has one for this processor.
+int cal_can_filter_calls(void);
+
 /// The soft and hard limit of open descriptors; 0, or the errno.
 int cal_limit_descriptors(uint64_t soft);
 

@@ -27,6 +27,8 @@ package struct Command: Sendable {
     package var grace: Duration
     /// How long processes that the program left behind may go on after its end.
     package var linger: Duration
+    /// What the program may use and reach, and as whom it runs.
+    package var confinement = ProgramConfinement()
 
     package init(
         executable: PathBytes, arguments: [[UInt8]] = [], environment: [(name: String, value: [UInt8])] = [],

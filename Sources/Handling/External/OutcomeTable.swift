@@ -1,4 +1,5 @@
 package import FileEvents
+import Glibc
 import PluginProtocol
 package import Rules
 
@@ -13,13 +14,19 @@ package struct OutcomeTable {
     /// Where relative outputs are meant from.
     package var folder: PathBytes
     package var timeout: Duration
+    /// What it could use.
+    package var limits: ResourceLimits
 
-    package init(program: String, isIdempotent: Bool, answers: Bool, folder: PathBytes, timeout: Duration) {
+    package init(
+        program: String, isIdempotent: Bool, answers: Bool, folder: PathBytes, timeout: Duration,
+        limits: ResourceLimits = ResourceLimits()
+    ) {
         self.program = program
         self.isIdempotent = isIdempotent
         self.answers = answers
         self.folder = folder
         self.timeout = timeout
+        self.limits = limits
     }
 
     /// The outcomes of the events of one request, in order, and remarks for the log.
@@ -53,6 +60,9 @@ package struct OutcomeTable {
     }
 
     private func outcome(of ended: Ended, _ reading: ResponseReader.Reading) -> Outcome {
+        if let (event, code) = limit(that: ended.way) {
+            return failure(ifIdempotent, event, code, ended, reading, saysWhy: true)
+        }
         switch ended.way {
         case .exited(status: 0):
             switch reading {
@@ -85,14 +95,18 @@ package struct OutcomeTable {
     }
 
     private func failure(
-        _ ending: Outcome.Ending, _ event: String, _ code: String, _ ended: Ended, _ reading: ResponseReader.Reading
+        _ ending: Outcome.Ending, _ event: String, _ code: String, _ ended: Ended, _ reading: ResponseReader.Reading,
+        saysWhy: Bool = false
     ) -> Outcome {
         var response = PluginResponse(ending)
         if case .response(let written) = reading { response = written }
         // The exit status decides; a response beside it only explains.
         response.outcome = ending
         var outcome = Outcome(response)
-        if outcome.message.isEmpty {
+        if saysWhy {
+            outcome.message = "\(program) \(event)"
+            outcome.code = code
+        } else if outcome.message.isEmpty {
             outcome.message = ended.lastLine.map(ResponseReader.line) ?? "\(program) \(event)"
         }
         if case .exited(126) = ended.way { outcome.code = "cannot-start" }
@@ -100,6 +114,28 @@ package struct OutcomeTable {
         if outcome.code == nil { outcome.code = code }
         outcome.isUncertain = ending == .retry && !Self.isTemporary(ended.way)
         return outcome
+    }
+
+    /// The limit that has ended the program, with its code; nil when none has.
+    ///
+    /// A shell whose last command dies by a signal ends with 128 and the signal's number.
+    private func limit(that way: Ended.Way) -> (event: String, code: String)? {
+        let number: Int32
+        switch way {
+        case .signalled(let signal): number = signal
+        case .exited(let status) where status > 128: number = status - 128
+        default: return nil
+        }
+        switch number {
+        case SIGXCPU:
+            guard let most = limits.cpu else { return nil }
+            return ("was ended by 'limits': it had used up its \(Self.shown(most)) of 'cpu'", "limit-cpu")
+        case SIGXFSZ:
+            guard let most = limits.shown.first(where: { $0.name == "file_size" }) else { return nil }
+            let event = "was ended by 'limits': it wrote a file beyond the 'file_size' of \(most.value)"
+            return (event, "limit-file-size")
+        default: return nil
+        }
     }
 
     private func ending(of status: Int32) -> Outcome.Ending {

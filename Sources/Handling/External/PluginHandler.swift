@@ -63,6 +63,8 @@ package struct PluginHandler: Handler {
             executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)], program: plugin.title,
             isIdempotent: description.idempotent ?? true, answers: true, parameters: description.parameters)
         call.plugin = description.name
+        // A plugin of one file stands among others, which are none of its business.
+        call.folder = plugin.location == plugin.executable ? nil : plugin.location
         guard isServed else { return call }
         let scripts = plugin.arguments.filter { $0.first == .slash }.map { PathBytes($0) }
         call.serving = PluginHost.Serving(

@@ -26,6 +26,13 @@ extension PluginHost {
         }
         var request = PluginRequest(invocations, scratch: scratchFolders.folder(for: first.job.id.description))
         request.dryRun = true
+        let confinement: ProgramConfinement
+        do throws(HandlerProblem) {
+            let scratch = scratchFolders.folder(for: first.job.id.description)
+            confinement = try self.confinement(of: call, invocations, scratch: scratch)
+        } catch {
+            return .impossible("\(call.program): \(error.message)", code: "cannot-start", action, invocations)
+        }
         guard let data = try? request.encoded() else {
             let message = "the parameters can't be written as JSON"
             return .impossible(message, code: "bad-request", action, invocations)
@@ -37,7 +44,7 @@ extension PluginHost {
             plugin: call.plugin, isShell: isShell, isServed: call.serving != nil, executable: call.executable,
             arguments: call.arguments,
             parameters: call.plugin == nil ? nil : shown.object?["with"], request: shown,
-            environment: first.environment, directory: first.directory)
+            environment: first.environment, directory: first.directory, confinement: confinement)
         return ActionPlan(.program(program), action, invocations)
     }
 }

@@ -50,6 +50,8 @@ package struct PluginHost: Sendable {
         var plugin: String?
         /// How it is served; nil for what is started for each request.
         var serving: Serving?
+        /// What it brings along, which it can read in a sandbox.
+        var folder: PathBytes?
     }
 
     /// Most bytes of one request.
@@ -83,7 +85,7 @@ package struct PluginHost: Sendable {
         }
         let scratch: PathBytes
         do throws(ScratchFailure) {
-            scratch = try scratchFolders.make(for: first.job.id.description)
+            scratch = try scratchFolders.make(for: first.job.id.description, user: first.confinement.user)
         } catch {
             return all(Outcome(.retry, error.message, code: "scratch"))
         }
@@ -102,21 +104,36 @@ package struct PluginHost: Sendable {
             return run(invocations.prefix(half), call) + run(invocations.dropFirst(half), call)
         }
         defer { remove(scratch, first.log) }
-        if let serving = program.serving {
-            return serve(program, serving, first, request, input: input, scratch: scratch)
+        do throws(HandlerProblem) {
+            let confinement = try confinement(of: program, invocations, scratch: scratch)
+            if let serving = program.serving {
+                return serve(program, serving, first, request, input: input, scratch: scratch, confinement)
+            }
+            return run(program, first, request, input: input, scratch: scratch, confinement)
+        } catch {
+            return all(Outcome(.failed, "\(program.program): \(error.message)", code: "cannot-start"))
         }
-        return run(program, first, request, input: input, scratch: scratch)
+    }
+
+    func confinement(
+        of call: Call, _ invocations: ArraySlice<Invocation>, scratch: PathBytes
+    ) throws(HandlerProblem) -> ProgramConfinement {
+        guard let first = invocations.first else { return ProgramConfinement() }
+        return try ProgramConfinement(
+            first.confinement, invocations, executable: call.executable, folder: call.folder, scratch: scratch)
     }
 
     /// Runs the program once, in the environment of the first event.
     private func run(
-        _ call: Call, _ invocation: Invocation, _ request: PluginRequest, input: Data, scratch: PathBytes
+        _ call: Call, _ invocation: Invocation, _ request: PluginRequest, input: Data, scratch: PathBytes,
+        _ confinement: ProgramConfinement
     ) -> [Outcome] {
         let directory = invocation.directory ?? scratch
-        let command = Command(
+        var command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: variables(for: invocation, scratch: scratch), directory: directory, input: Array(input),
             output: call.answers ? .collected(limit: 1 << 20) : .reported, timeout: invocation.timeout, grace: grace)
+        command.confinement = confinement
         var log = ProgramLog(logger: invocation.log)
         let ended = launcher.run(command, stop: invocation.stop) { report in
             switch report {
@@ -127,7 +144,7 @@ package struct PluginHost: Sendable {
         log.finish()
         let table = OutcomeTable(
             program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: directory,
-            timeout: invocation.timeout)
+            timeout: invocation.timeout, limits: confinement.limits)
         var (outcomes, remarks) = table.outcomes(of: ended, count: request.events.count)
         for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
         let kept = KeptRequest(request, sent: input, schema: call.parameters)
@@ -151,7 +168,8 @@ package struct PluginHost: Sendable {
         let event = job.event
         func text(_ text: String) -> [UInt8] { Array(text.utf8) }
         let given = Set(invocation.environment.map(\.name))
-        return environment.variables.filter { !given.contains($0.name) } + invocation.environment + [
+        let usual = environment.variables(for: invocation.confinement.user)
+        return usual.filter { !given.contains($0.name) } + invocation.environment + [
             ("TMPDIR", scratch.bytes), ("ALIGHT_PROTOCOL", text("\(ProtocolVersion.current)")),
             ("ALIGHT_ID", text(job.id.description)), ("ALIGHT_ATTEMPT", text("\(job.attempt)")),
             ("ALIGHT_RULE", text(job.rule)), ("ALIGHT_EVENT", text(event.kind.rawValue)),

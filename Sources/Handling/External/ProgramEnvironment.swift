@@ -1,4 +1,5 @@
 package import FileEvents
+import Rules
 
 /// What programs are told of the machine; nothing else of Alight's own environment reaches them.
 package struct ProgramEnvironment: Sendable {
@@ -18,10 +19,17 @@ package struct ProgramEnvironment: Sendable {
     }
 
     /// The variables that every program gets.
-    var variables: [(name: String, value: [UInt8])] {
+    var variables: [(name: String, value: [UInt8])] { variables(for: nil) }
+
+    /// The variables that a program gets which runs as that user; nil for Alight's own.
+    func variables(for user: ProgramUser?) -> [(name: String, value: [UInt8])] {
         var variables: [(name: String, value: [UInt8])] = [
-            ("PATH", Array(Self.searchPath.utf8)), ("HOME", home.bytes), ("LANG", Array("C.UTF-8".utf8)),
+            ("PATH", Array(Self.searchPath.utf8)), ("HOME", user?.home.bytes ?? home.bytes),
+            ("LANG", Array("C.UTF-8".utf8)),
         ]
+        if let name = user?.name {
+            variables += [("USER", Array(name.utf8)), ("LOGNAME", Array(name.utf8))]
+        }
         if let timeZone { variables.append(("TZ", Array(timeZone.utf8))) }
         return variables
     }

@@ -24,13 +24,19 @@ package struct ScratchFolders: Sendable {
     }
 
     /// Makes the folder of a job; what an attempt that was cut off left there is removed first.
-    func make(for job: String) throws(ScratchFailure) -> PathBytes {
-        try prepareBase()
+    ///
+    /// It belongs to the user, who can then also go through the folder that it is in, but not read that.
+    func make(for job: String, user: ProgramUser? = nil) throws(ScratchFailure) -> PathBytes {
+        try prepareBase(mode: user == nil ? 0o700 : 0o711)
         let folder = folder(for: job)
-        if folder.withCString({ mkdir($0, 0o700) }) == 0 { return folder }
-        guard errno == EEXIST else { throw ScratchFailure(errno, "make", folder) }
-        try remove(folder)
-        guard folder.withCString({ mkdir($0, 0o700) }) == 0 else { throw ScratchFailure(errno, "make", folder) }
+        if folder.withCString({ mkdir($0, 0o700) }) != 0 {
+            guard errno == EEXIST else { throw ScratchFailure(errno, "make", folder) }
+            try remove(folder)
+            guard folder.withCString({ mkdir($0, 0o700) }) == 0 else { throw ScratchFailure(errno, "make", folder) }
+        }
+        if let user, folder.withCString({ lchown($0, user.uid, user.gid) }) != 0 {
+            throw ScratchFailure(errno, "give '\(user.text)'", folder)
+        }
         return folder
     }
 
@@ -85,15 +91,19 @@ package struct ScratchFolders: Sendable {
         else { throw ScratchFailure(errno, "remove", folder) }
     }
 
-    /// Nobody else may own or enter the folder: in `/tmp` another user could have made it first.
-    private func prepareBase() throws(ScratchFailure) {
-        if base.withCString({ mkdir($0, 0o700) }) != 0, errno != EEXIST { throw ScratchFailure(errno, "make", base) }
+    /// Nobody else may own or read the folder: in `/tmp` another user could have made it first.
+    ///
+    /// Once others may go through it, it stays so: what is in it is closed by itself.
+    private func prepareBase(mode: mode_t = 0o700) throws(ScratchFailure) {
+        if base.withCString({ mkdir($0, mode) }) != 0, errno != EEXIST { throw ScratchFailure(errno, "make", base) }
         var status = stat()
         guard base.withCString({ lstat($0, &status) }) == 0 else { throw ScratchFailure(errno, "look at", base) }
         guard status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid() else {
             throw ScratchFailure(EPERM, "use", base)
         }
-        if status.st_mode & 0o077 != 0 { _ = base.withCString { chmod($0, 0o700) } }
+        let present = status.st_mode & 0o777
+        let wanted = present == 0o711 ? present : mode
+        if present != wanted { _ = base.withCString { chmod($0, wanted) } }
     }
 
     /// Empties folders, with a descriptor for each level.

@@ -18,14 +18,15 @@ extension PluginHost {
     /// Has a serving process answer the request, and says how that ended.
     func serve(
         _ call: Call, _ serving: Serving, _ invocation: Invocation, _ request: PluginRequest, input: Data,
-        scratch: PathBytes
+        scratch: PathBytes, _ confinement: ProgramConfinement
     ) -> [Outcome] {
         let given = Set(invocation.environment.map(\.name))
-        let command = Command(
+        var command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: environment.variables.filter { !given.contains($0.name) } + invocation.environment + [
                 ("ALIGHT_PROTOCOL", Array("\(ProtocolVersion.current)".utf8))
             ], directory: invocation.directory ?? "", timeout: .zero, grace: grace)
+        command.confinement = confinement
         let program = ServedProgram(
             title: call.program, command: command, parallel: serving.parallel, concurrent: serving.concurrent)
         var request = request

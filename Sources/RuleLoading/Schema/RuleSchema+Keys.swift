@@ -6,7 +6,7 @@ import Settling
 
 extension RuleSchema {
     /// The keys of a rule.
-    static let keys: [SchemaKey] = aboutFiles + aboutTime + aboutActions + aboutOrder
+    static let keys: [SchemaKey] = aboutFiles + aboutTime + aboutActions + aboutPrograms + aboutOrder
 
     private static let glob = SchemaForm.text(minimum: 1, pattern: SchemaForm.pathPattern)
     /// Relative to the root.

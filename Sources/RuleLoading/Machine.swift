@@ -1,0 +1,94 @@
+package import FileEvents
+import Glibc
+
+extension RuleLoader {
+    /// What the machine and Alight's own user let programs be given and kept from.
+    package struct Machine: Sendable {
+        /// Whether Alight runs as root.
+        package var isRoot = true
+        /// The least niceness that programs can be given.
+        package var leastNice = -20
+        /// The version of Landlock's interface; a negative errno when there is none.
+        package var landlock: Int32 = 4
+        package var canShutOffNetwork = true
+        package var accounts = Accounts()
+
+        /// A machine that can do everything.
+        package init() {}
+
+        /// This one, and the present user.
+        package init(landlock: Int32, canShutOffNetwork: Bool) {
+            self.landlock = landlock
+            self.canShutOffNetwork = canShutOffNetwork
+            isRoot = geteuid() == 0
+            leastNice = isRoot ? -20 : Self.leastNiceOfOthers
+        }
+
+        /// Nobody else may come before what Alight has itself, unless a limit says so, which counts from 20 downwards.
+        private static var leastNiceOfOthers: Int {
+            let own = Int(getpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0))
+            var limit = rlimit()
+            guard getrlimit(__rlimit_resource_t(__RLIMIT_NICE.rawValue), &limit) == 0 else { return own }
+            return min(own, 20 - Int(min(limit.rlim_cur, 40)))
+        }
+    }
+}
+
+/// The users of the machine.
+package struct Accounts: Sendable {
+    package struct Account: Sendable, Hashable {
+        package var name: String
+        package var uid: UInt32
+        package var gid: UInt32
+        package var home: PathBytes
+
+        package init(name: String, uid: UInt32, gid: UInt32, home: PathBytes) {
+            self.name = name
+            self.uid = uid
+            self.gid = gid
+            self.home = home
+        }
+    }
+
+    package var named: @Sendable (String) -> Account? = { name in
+        read { getpwnam_r(name, $0, $1, $2, $3) }
+    }
+    package var numbered: @Sendable (UInt32) -> Account? = { number in
+        read { getpwuid_r(number, $0, $1, $2, $3) }
+    }
+    /// All groups of the user of that name, with that one among them.
+    package var groups: @Sendable (String, UInt32) -> [UInt32] = { Self.groups(of: $0, $1) }
+
+    package init() {}
+
+    private static func read(
+        _ call: (
+            UnsafeMutablePointer<passwd>, UnsafeMutablePointer<CChar>, Int,
+            UnsafeMutablePointer<UnsafeMutablePointer<passwd>?>
+        ) -> Int32
+    ) -> Account? {
+        var record = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: 1 << 16)
+        let size = buffer.count
+        return buffer.withUnsafeMutableBufferPointer { buffer -> Account? in
+            guard let start = buffer.baseAddress, call(&record, start, size, &found) == 0, let entry = found?.pointee,
+                let name = entry.pw_name
+            else { return nil }
+            let home = entry.pw_dir.map { PathBytes(String(cString: $0)) } ?? "/"
+            return Account(
+                name: String(cString: name), uid: entry.pw_uid, gid: entry.pw_gid,
+                home: home.bytes.first == .slash ? home : "/")
+        }
+    }
+
+    private static func groups(of name: String, _ gid: UInt32) -> [UInt32] {
+        var groups = [gid_t](repeating: 0, count: 64)
+        while true {
+            var count = Int32(groups.count)
+            if getgrouplist(name, gid, &groups, &count) >= 0 { return Array(groups.prefix(Int(count))) }
+            guard groups.count < 1 << 16 else { return [gid] }
+            groups = [gid_t](repeating: 0, count: max(Int(count), groups.count * 2))
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Glibc
+import Rules
+
+// What programs can reach, and whether this machine can keep them to it.
+extension RuleDecoder {
+    func sandbox(_ entry: YAMLNode.Entry) -> Switched<Sandbox>? {
+        if isOff(entry) { return .off }
+        let keys = ["read", "write", "network", "required"]
+        let example = "write a mapping, such as { write: [/srv/out], network: no }"
+        return mapping(entry, "a mapping or false", keys: keys, help: example) { node in
+            var sandbox = Sandbox()
+            sandbox.read = node.entry("read").flatMap { paths($0) }
+            sandbox.write = node.entry("write").flatMap { paths($0) }
+            sandbox.allowsNetwork = node.entry("network").flatMap { yesOrNo($0) } ?? true
+            sandbox.isRequired = node.entry("required").flatMap { yesOrNo($0) } ?? true
+            let confines = node.entry("read") != nil || node.entry("write") != nil
+            let isKnown = node.entries?.allSatisfy { keys.contains($0.name) } == true
+            if !confines, isKnown, sandbox.allowsNetwork {
+                problems.warning(
+                    "'sandbox' takes nothing away", at: mark(entry),
+                    help: "add 'read' or 'write' with paths, or 'network: no'")
+            }
+            checkMachine(sandbox, confines: confines, entry)
+            return sandbox
+        }.map { .on($0) }
+    }
+
+    /// Absolute paths, or relative ones from the folder of the rules file; placeholders are for each start.
+    private func paths(_ entry: YAMLNode.Entry) -> [Template]? {
+        elements(entry, noun: "/srv/out", allowsEmpty: true)?.compactMap { node in
+            guard let text = text(node, name: "a path in \(quoted(entry.name))", at: mark(node)) else { return nil }
+            guard !text.isEmpty else {
+                problems.error(
+                    "a path in \(quoted(entry.name)) is empty", at: mark(node), help: "write a file or a folder")
+                return nil
+            }
+            let isGlob = text.replacing("${", with: "").utf8.contains { "*?[{".utf8.contains($0) }
+            if isGlob {
+                problems.warning(
+                    "\(quoted(text)) is taken letter by letter: \(quoted(entry.name)) takes paths, and no globs",
+                    at: mark(node), help: "write a folder, for all that is in it")
+            }
+            return template(text, node, step: 0)
+        }
+    }
+
+    /// `yes` and `no`, as well as `true` and `false`.
+    private func yesOrNo(_ entry: YAMLNode.Entry) -> Bool? {
+        if entry.value.isPlain {
+            if entry.value.text == "yes" { return true }
+            if entry.value.text == "no" { return false }
+        }
+        return bool(entry)
+    }
+
+    private func checkMachine(_ sandbox: Sandbox, confines: Bool, _ entry: YAMLNode.Entry) {
+        func report(_ message: String, help: String) {
+            if sandbox.isRequired {
+                problems.error(message, at: mark(entry), help: "\(help), or add 'required: no' to run without it")
+            } else {
+                problems.warning("\(message); programs run without it", at: mark(entry), help: help)
+            }
+        }
+        if confines, machine.landlock < 1 {
+            let state =
+                switch -machine.landlock {
+                case ENOSYS: "Landlock ABI 0: it was built without it"
+                case EOPNOTSUPP: "Landlock ABI 0: it is switched off"
+                default: "Landlock ABI 0: \(String(cString: strerror(-machine.landlock)))"
+                }
+            report(
+                "this kernel can't keep programs to the files of 'sandbox' (\(state))",
+                help: "start Linux 5.13 or later with 'landlock' in its parameter 'lsm='")
+        } else if confines, machine.landlock < 3 {
+            problems.warning(
+                "with the Landlock ABI \(machine.landlock) of this kernel a program can still truncate files outside "
+                    + "of its 'sandbox'", at: mark(entry), help: "start Linux 6.2 or later, which has ABI 3")
+        }
+        if !sandbox.allowsNetwork, !machine.canShutOffNetwork {
+            report(
+                "this kernel can't keep programs off the network: it has no seccomp filters for them",
+                help: "start one that was built with CONFIG_SECCOMP_FILTER, on x86-64, arm64 or riscv64")
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import FileEvents
+import Rules
+
+// The user that programs run as.
+extension RuleDecoder {
+    func user(_ entry: YAMLNode.Entry) -> Switched<ProgramUser>? {
+        if isOff(entry) { return .off }
+        guard let text = text(entry, help: "write a user, such as 'www-data', or USER:GROUP") else { return nil }
+        guard machine.isRoot else {
+            problems.error(
+                "'run_as' needs root: only root can start programs as another user", at: mark(entry),
+                help: "start Alight as root, or as that user and without 'run_as'")
+            return nil
+        }
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard let name = parts.first, !name.isEmpty, parts.count == 1 || !parts[1].isEmpty else {
+            problems.error(
+                "'run_as' can't be \(quoted(text))", at: mark(entry), help: "write USER or USER:GROUP")
+            return nil
+        }
+        // As chown(1) has it: a name first, and a number only where nobody has that name.
+        let number = UInt32(name).flatMap { $0 == .max ? nil : $0 }
+        let account = machine.accounts.named(name) ?? number.flatMap { machine.accounts.numbered($0) }
+        guard let uid = account?.uid ?? number else {
+            problems.error(
+                "there is no user \(quoted(name))", at: mark(entry),
+                help: "write a user of this machine, or the number of one")
+            return nil
+        }
+        guard let gid = group(of: account, parts.count == 2 ? parts[1] : nil, number: name, entry) else { return nil }
+        return .on(
+            ProgramUser(
+                text: text, name: account?.name, uid: uid, gid: gid,
+                groups: account.map { machine.accounts.groups($0.name, gid) } ?? [gid], home: account?.home ?? "/"))
+    }
+
+    private func group(
+        of account: Accounts.Account?, _ name: String?, number: String, _ entry: YAMLNode.Entry
+    ) -> UInt32? {
+        if let name {
+            if let gid = surroundings.group(name) ?? UInt32(name).flatMap({ $0 == .max ? nil : $0 }) { return gid }
+            problems.error(
+                "there is no group \(quoted(name))", at: mark(entry),
+                help: "write a group of this machine, or the number of one")
+            return nil
+        }
+        if let account { return account.gid }
+        problems.error(
+            "nobody has the number \(number), so its group isn't known", at: mark(entry),
+            help: "write '\(number):GROUP'")
+        return nil
+    }
+}

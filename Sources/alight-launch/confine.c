@@ -1,0 +1,110 @@
+// What a program may use, and who it is: priorities, resource limits, user and groups.
+//
+// The child that calls confine() shares the launcher's memory, so all of it is
+// plain system calls, as raw ones where the C library would do more.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "launch.h"
+
+/// As text, for /proc/self/autogroup.
+static char nice_text[16];
+static int ruleset = -1;
+
+void prepare_confinement(const struct plan *plan) {
+    snprintf(nice_text, sizeof nice_text, "%d", plan->nice);
+    ruleset = make_ruleset(plan);
+    if ((plan->flags & FLAG_NO_NETWORK) && !(plan->flags & FLAG_IF_POSSIBLE) && !can_shut_off_network()) {
+        refuse("cannot shut off the network: not on a processor of this kind");
+    }
+    if (!(plan->flags & FLAG_USER)) return;
+    // The child shares this memory for a moment as the other user, whose processes must not look into it.
+    prctl(PR_SET_DUMPABLE, 0);
+    // Else a program of another user couldn't open /dev/stderr.
+    for (int descriptor = 0; descriptor <= 2; descriptor++) {
+        if (fchown(descriptor, plan->user, plan->group) != 0) break;
+    }
+}
+
+static bool fails(enum step step) {
+    failure.error = errno;
+    failure.step = step;
+    return false;
+}
+
+static bool set_nice(const struct plan *plan) {
+    // A session of its own is a scheduling group of its own, among which the niceness of processes counts for
+    // nothing, but that of the group does. Not all kernels have them.
+    int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+    if (group >= 0) {
+        if (write(group, nice_text, strlen(nice_text)) < 0) errno = 0;
+        close(group);
+    }
+    return syscall(SYS_setpriority, PRIO_PROCESS, 0, plan->nice) == 0;
+}
+
+/// Sets one limit, as far as the hard limit that holds already lets it.
+static bool set_limit(int resource, uint64_t soft, uint64_t hard) {
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) != 0) return false;
+    if (hard < limit.rlim_max) limit.rlim_max = hard;
+    limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
+    return setrlimit(resource, &limit) == 0;
+}
+
+static bool set_limits(const struct plan *plan) {
+    static const int resources[LIMIT_COUNT] = {
+        // Of memory what is private and writable. RLIMIT_AS would count what is only reserved or mapped from
+        // files too, of which Java, Go, V8 and sanitizers have many times what they use.
+        RLIMIT_CPU, RLIMIT_DATA, RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE,
+    };
+    for (int index = 0; index < LIMIT_COUNT; index++) {
+        uint64_t value = plan->limits[index];
+        if (value == UINT64_MAX) continue;
+        // SIGXCPU at the soft limit, and SIGKILL a second later for those who don't mind that.
+        if (!set_limit(resources[index], value, index == LIMIT_CPU ? value + 1 : value)) return false;
+    }
+    if (plan->limits[LIMIT_FILES] == UINT64_MAX && plan->descriptors > 0) {
+        return set_limit(RLIMIT_NOFILE, plan->descriptors, RLIM_INFINITY);
+    }
+    return true;
+}
+
+static bool become_user(const struct plan *plan) {
+    if (syscall(SYS_setgroups, plan->group_count, plan->groups) != 0) return false;
+    if (syscall(SYS_setresgid, plan->group, plan->group, plan->group) != 0) return false;
+    if (syscall(SYS_setresuid, plan->user, plan->user, plan->user) != 0) return false;
+    prctl(PR_SET_DUMPABLE, 0);
+    // A change of user has cleared it.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return true;
+}
+
+bool confine(const struct plan *plan) {
+    enum { WHO_PROCESS = 1 };
+    if (ruleset >= 0 && !grant_own_process(ruleset)) return fails(STEP_SANDBOX);
+    if ((plan->flags & FLAG_NICE) && !set_nice(plan)) return fails(STEP_NICE);
+    if (plan->io_priority != 0 && syscall(SYS_ioprio_set, WHO_PROCESS, 0, plan->io_priority) != 0) {
+        return fails(STEP_IO_PRIORITY);
+    }
+    if (!set_limits(plan)) return fails(STEP_LIMIT);
+    if ((plan->flags & FLAG_USER) && !become_user(plan)) return fails(STEP_USER);
+    if (chdir(plan->folder) != 0) return fails(STEP_FOLDER);
+    if ((plan->flags & FLAG_NO_NEW_PRIVILEGES) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        return fails(STEP_PRIVILEGES);
+    }
+    if (ruleset >= 0 && !enter_ruleset(ruleset)) return fails(STEP_SANDBOX);
+    if ((plan->flags & FLAG_NO_NETWORK) && can_shut_off_network() && !shut_off_network()) {
+        if (!(plan->flags & FLAG_IF_POSSIBLE)) return fails(STEP_NETWORK);
+    }
+    return true;
+}

@@ -1,0 +1,99 @@
+// What the parts of alight-launch share.
+#ifndef ALIGHT_LAUNCH_H
+#define ALIGHT_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// Exit statuses of the launcher itself: not now, not this program, not there.
+enum { NO_RESOURCES = 125, CANNOT_START = 126, NOT_FOUND = 127 };
+
+enum {
+    FLAG_NO_NEW_PRIVILEGES = 1,
+    FLAG_NICE = 2,
+    FLAG_USER = 4,
+    /// Only the files of the grants can be reached.
+    FLAG_FILES = 8,
+    FLAG_NO_NETWORK = 16,
+    /// What the kernel can't do of the sandbox is left out.
+    FLAG_IF_POSSIBLE = 32,
+};
+
+enum limit { LIMIT_CPU, LIMIT_MEMORY, LIMIT_FILES, LIMIT_PROCESSES, LIMIT_FILE_SIZE, LIMIT_COUNT };
+
+enum { GRANT_READ = 1, GRANT_EXECUTE = 2, GRANT_WRITE = 4, GRANT_IF_THERE = 8, GRANT_NO_FOLLOW = 16 };
+
+/// A path that the program can reach, with all that is below it.
+struct grant {
+    uint32_t access;
+    char *path;
+};
+
+/// What the header says.
+struct plan {
+    uint32_t flags, parent, grace, linger;
+    uint64_t descriptors;
+    uint32_t umask;
+    int32_t nice;
+    /// As ioprio_set(2) takes it; 0 leaves it.
+    uint32_t io_priority;
+    /// UINT64_MAX leaves it.
+    uint64_t limits[LIMIT_COUNT];
+    uint32_t user, group, group_count;
+    gid_t *groups;
+    char *user_name;
+    uint32_t grant_count;
+    struct grant *grants;
+    char *folder, *executable;
+    char **arguments, **environment;
+};
+
+/// What the child was at when it failed.
+enum step {
+    STEP_NONE, STEP_SESSION, STEP_SANDBOX, STEP_NICE, STEP_IO_PRIORITY, STEP_LIMIT, STEP_USER, STEP_PRIVILEGES,
+    STEP_FOLDER, STEP_NETWORK, STEP_EXECUTABLE,
+};
+
+/// Where the child failed and why; it shares this memory with the launcher until it has called execve.
+struct failure {
+    enum step step;
+    int error;
+};
+extern volatile struct failure failure;
+
+/// Says what is wrong with the launcher's own work, and ends it.
+_Noreturn void fail(const char *message);
+
+/// Says why the program can't be started, and ends the launcher.
+_Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+struct plan read_plan(void);
+
+/// Gets ready what confine() will need, as long as that may open files and take memory.
+void prepare_confinement(const struct plan *plan);
+
+/// Gives the calling child the limits, the user and the sandbox of the plan, by system calls alone.
+///
+/// Returns false when it could not, with `failure` filled in.
+bool confine(const struct plan *plan);
+
+/// The Landlock ruleset of the grants; -1 when the program is to reach all files.
+int make_ruleset(const struct plan *plan);
+/// Lets the program read of /proc what is its own; to be called by it.
+bool grant_own_process(int ruleset);
+bool enter_ruleset(int ruleset);
+/// Refuses sockets but for those of this machine's own processes; false on processors that it doesn't know.
+bool can_shut_off_network(void);
+bool shut_off_network(void);
+
+/// Says why the child has failed; returns the exit status.
+int report_failure(const struct plan *plan);
+
+/// Waits until the program and all that descends from it has ended; returns the program's wait status.
+int wait_for_all(pid_t program, const struct plan *plan);
+
+/// The signals that the launcher takes.
+void block_signals(void);
+
+#endif

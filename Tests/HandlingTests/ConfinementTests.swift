@@ -1,0 +1,167 @@
+import FileEvents
+import Foundation
+import Rules
+import Testing
+
+@testable import Handling
+
+/// What the launcher gives a program, seen by the program.
+struct ConfinementTests {
+    let launcher: ProcessLauncher
+    let stop = StopSignal()
+
+    init() throws { launcher = try makeLauncher() }
+
+    func run(_ script: String, _ change: (inout ProgramConfinement) -> Void) -> Ended {
+        var command = shell(script)
+        change(&command.confinement)
+        return launcher.run(command, stop: stop)
+    }
+
+    func python(
+        _ script: String, timeout: Duration = .seconds(60), _ change: (inout ProgramConfinement) -> Void
+    ) -> Ended {
+        var command = Command(
+            executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: timeout,
+            grace: .milliseconds(200))
+        change(&command.confinement)
+        return launcher.run(command, stop: stop)
+    }
+
+    // MARK: - Priorities
+
+    @Test func `umask and niceness are those of the rule`() {
+        let ended = run("umask; nice") {
+            $0.umask = 0o002
+            $0.nice = 7
+        }
+        #expect(ended.text == "0002\n7\n")
+    }
+
+    @Test func `niceness counts among sessions too, where the kernel has groups of them`() {
+        guard FileManager.default.fileExists(atPath: "/proc/self/autogroup") else { return }
+        let ended = run("cat /proc/self/autogroup") { $0.nice = 7 }
+        #expect(ended.text.hasSuffix(" nice 7\n"))
+    }
+
+    @Test(arguments: [
+        (IOPriority.idle, 3 << 13), (.bestEffort(nil), 2 << 13 | 4), (.bestEffort(7), 2 << 13 | 7),
+    ])
+    func `the priority at disks is that of the rule`(priority: IOPriority, number: Int) {
+        #if arch(x86_64)
+        let call = 252
+        #else
+        let call = 31
+        #endif
+        let script = "import ctypes; print(ctypes.CDLL(None).syscall(\(call), 1, 0))"
+        #expect(python(script) { $0.ioPriority = priority }.text == "\(number)\n")
+    }
+
+    @Test(.enabled(if: geteuid() == 0)) func `root may put programs in front`() {
+        let ended = run("nice") {
+            $0.nice = -5
+            $0.ioPriority = .realtime(0)
+        }
+        #expect(ended.text == "-5\n")
+    }
+
+    // MARK: - Limits
+
+    @Test func `limits are the kernel's`() {
+        let ended = run("ulimit -St; ulimit -Ht; ulimit -d; ulimit -n; ulimit -Hn; ulimit -f; ulimit -p") {
+            $0.limits.cpu = .milliseconds(1500)
+            $0.limits.memory = 512 << 20
+            $0.limits.files = 64
+            $0.limits.fileSize = 1 << 20
+            $0.limits.processes = 500
+        }
+        // dash counts memory in KiB and files in blocks.
+        #expect(ended.text == "2\n3\n524288\n64\n64\n2048\n500\n")
+    }
+
+    @Test func `a program that uses up its time gets SIGXCPU`() {
+        let ended = python("while True: pass") { $0.limits.cpu = .seconds(1) }
+        #expect(ended.way == .signalled(SIGXCPU))
+    }
+
+    @Test func `one that ignores SIGXCPU is killed, and the launcher tells why`() {
+        let script = "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
+        let ended = python(script) { $0.limits.cpu = .seconds(1) }
+        #expect(ended.way == .signalled(SIGXCPU))
+    }
+
+    @Test func `one that is killed for something else is not said to have used up its time`() {
+        let ended = run("kill -9 $$") { $0.limits.cpu = .seconds(1) }
+        #expect(ended.way == .signalled(SIGKILL))
+    }
+
+    @Test func `memory, descriptors and the size of files end where the limits are`() throws {
+        let memory = python("try: bytearray(256 << 20)\nexcept MemoryError: print('no more')") {
+            $0.limits.memory = 128 << 20
+        }
+        #expect(memory.text == "no more\n")
+        // What is only reserved doesn't count, as it would for RLIMIT_AS.
+        let reserved = python("import mmap; mmap.mmap(-1, 4 << 30, prot=0); print('reserved')") {
+            $0.limits.memory = 128 << 20
+        }
+        #expect(reserved.text == "reserved\n")
+        let files = python(
+            "fs = []\ntry:\n  while True: fs.append(open('/dev/null'))\nexcept OSError as e: print(e.errno)"
+        ) { $0.limits.files = 32 }
+        #expect(files.text == "\(EMFILE)\n")
+        let folder = try TemporaryFolder()
+        let size = run("exec head -c 100000 /dev/zero >'\(folder.path)/f'") { $0.limits.fileSize = 1000 }
+        #expect(size.way == .signalled(SIGXFSZ))
+    }
+
+    // MARK: - What can't be
+
+    @Test(.enabled(if: geteuid() != 0)) func `what only root can do keeps a program of others from starting`() {
+        let nice = run("true") { $0.nice = -20 }
+        #expect(nice.way == .couldNotStart("cannot set 'nice' to -20: Permission denied"))
+        let user = run("true") {
+            $0.user = ProgramUser(text: "root", name: "root", uid: 0, gid: 0, groups: [0], home: "/root")
+        }
+        #expect(user.way == .couldNotStart("cannot become user 'root': Operation not permitted"))
+    }
+
+    @Test func `a header of another version, one that is cut off and one that is too long are refused`() throws {
+        let path = try #require(ProcessLauncher.find())
+        let header = try #require(LaunchHeader(shell("true"), descriptorLimit: 0)).bytes
+        var old = header
+        old[7] = UInt8(ascii: "1")
+        var short = header
+        short[8] -= 20
+        var long = header + [0]
+        long[8] += 1
+        var counts = header
+        // The last count before the strings of the environment is far beyond what follows.
+        counts.replaceSubrange(header.count - 8..<header.count, with: [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0])
+        for (bytes, reason) in [
+            (old, "the header is of another version"), (short, "the header is cut off"),
+            (long, "the header is longer than what it says"), (Array(header.prefix(30)), "standard input holds no"),
+        ] {
+            let (said, status) = try Self.feed(bytes, to: path)
+            #expect(said.hasPrefix("alight-launch: \(reason)"), "\(said)")
+            #expect(status == 125)
+        }
+        let (said, status) = try Self.feed(counts, to: path)
+        #expect(said.hasPrefix("alight-launch: ") && status == 125, "\(said)")
+    }
+
+    /// Gives the launcher these bytes; what it says, and its exit status.
+    private static func feed(_ bytes: [UInt8], to launcher: PathBytes) throws -> (said: String, status: Int32) {
+        let folder = try TemporaryFolder()
+        let file = folder.path.appending("header")
+        try Data(bytes).write(to: URL(fileURLWithPath: file.description))
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = [
+            "-c", "'\(launcher)' <'\(file)' >'\(folder.path)/out' 2>&1; echo $? >'\(folder.path)/status'",
+        ]
+        try process.run()
+        #expect(eventually { !process.isRunning })
+        let status = folder.text(of: "status").flatMap { Int32($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
+        return (folder.text(of: "out") ?? "", status ?? -1)
+    }
+}

@@ -1,0 +1,43 @@
+import Foundation
+import PluginProtocol
+import Rules
+import Testing
+
+@testable import Handling
+
+/// What a limit that has ended a program makes of its job.
+struct LimitOutcomeTests {
+    let stage: Stage
+
+    init() throws { stage = try Stage() }
+
+    func run(_ script: String, _ change: (inout ResourceLimits) -> Void) -> Outcome {
+        var limits = ResourceLimits()
+        change(&limits)
+        return stage.run(.shell(script)) { $0.confinement.limits = limits }
+    }
+
+    @Test(arguments: ["exec python3 -Sc 'while True: pass'", "python3 -Sc 'while True: pass'; exit $?"])
+    func `a job says that its time was used up`(script: String) {
+        let outcome = run(script) { $0.cpu = .seconds(1) }
+        #expect(outcome.ending == .retry && outcome.code == "limit-cpu")
+        #expect(
+            outcome.message
+                == "the shell command was ended by 'limits': it had used up its 1s of 'cpu'")
+    }
+
+    @Test(arguments: ["exec head -c 5000 /dev/zero >f", "head -c 5000 /dev/zero >f; exit $?"])
+    func `a job says that its file was too large`(script: String) {
+        let outcome = run(script) { $0.fileSize = 1024 }
+        #expect(outcome.ending == .retry && outcome.code == "limit-file-size")
+        #expect(
+            outcome.message
+                == "the shell command was ended by 'limits': it wrote a file beyond the 'file_size' of 1 KiB")
+    }
+
+    @Test func `such an end without a limit is a death by a signal like others`() {
+        #expect(run("kill -XCPU $$") { $0.files = 100 }.code == "signal-\(SIGXCPU)")
+        #expect(run("exit 152") { _ in }.code == "status-152")
+        #expect(run("exit 137") { $0.cpu = .seconds(5) }.code == "status-137")
+    }
+}

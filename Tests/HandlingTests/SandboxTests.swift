@@ -1,0 +1,224 @@
+import FileEvents
+import Foundation
+import PluginProtocol
+import Rules
+import Testing
+
+@testable import Handling
+
+/// What a confined program can reach on the running kernel.
+struct SandboxTests {
+    static let hasLandlock = SandboxSupport.landlock > 0
+
+    let stage: Stage
+
+    init() throws {
+        stage = try Stage()
+        for name in ["in", "out", "other"] { try stage.folder.folder(name) }
+        for name in ["in/a", "out/b", "other/c"] { try stage.folder.write(name, "text", mode: 0o644) }
+    }
+
+    func path(_ name: String) -> PathBytes { stage.folder.path.appending(name) }
+
+    func run(
+        _ script: String, event: String = "in/a", read: [String]? = nil, write: [String]? = nil, network: Bool = true,
+        _ change: (inout Invocation) -> Void = { _ in }
+    ) -> Outcome {
+        stage.run(.shell(script)) { invocation in
+            Stage.use(path: path(event), in: &invocation)
+            var sandbox = Sandbox()
+            sandbox.read = read.map { $0.map { Template(literal: path($0).description) } }
+            sandbox.write = write.map { $0.map { Template(literal: path($0).description) } }
+            sandbox.allowsNetwork = network
+            invocation.confinement.sandbox = sandbox
+            invocation.environment = [("T", stage.folder.path.bytes)]
+            change(&invocation)
+        }
+    }
+
+    /// Each line of the script that can't be done.
+    func refused(_ lines: [String], read: [String]? = nil, write: [String]? = nil, event: String = "in/a") -> [String] {
+        let tries = lines.map { "( \($0) ) >/dev/null 2>/dev/null || echo '\($0)'" }.joined(separator: "\n")
+        let outcome = run(tries, event: event, read: read, write: write)
+        return outcome.log.split(separator: "\n").map(String.init)
+    }
+
+    // MARK: - Files
+
+    @Test(.enabled(if: hasLandlock)) func `a program reaches what is given, what it needs, and nothing else`() {
+        let allowed = [
+            "cat \"$ALIGHT_PATH\"", "cat $T/out/b", "echo x >$T/out/new", "mkdir $T/out/d", "mv $T/out/new $T/out/d/",
+            "rm -r $T/out/d", "echo x >f", "mkdir \"$TMPDIR/d\"", "cat /etc/passwd", "cat /dev/null", "echo >/dev/null",
+            "head -c1 /dev/urandom", "ls /usr", "python3 -c 1", "cat /proc/cpuinfo", "echo x >/dev/stderr",
+            "ln -s x $T/out/l", "stat $T/other/c",
+        ]
+        let forbidden = [
+            "echo x >>\"$ALIGHT_PATH\"", "rm \"$ALIGHT_PATH\"", "ls $T/in", "cat $T/other/c", "ls $T/other",
+            "echo x >$T/other/c", "echo x >$T/other/d", "mv $T/out/b $T/other/", "ln $T/other/c $T/out/c",
+            "cat /proc/1/status", "ls /", "ls /root", "mkdir /tmp/alight-sandbox-$$", "touch /etc/alight-sandbox",
+        ]
+        #expect(refused(allowed + forbidden, write: ["out"]) == forbidden)
+        #expect(stage.folder.text(of: "in/a") == "text" && stage.folder.text(of: "other/c") == "text")
+    }
+
+    @Test(.enabled(if: hasLandlock)) func `what may be read can be run and not changed`() throws {
+        try stage.folder.write("other/tool", "#!/bin/sh\n")
+        let forbidden = ["echo x >$T/other/c", "rm $T/other/c", "echo x >$T/out/new"]
+        #expect(refused(["cat $T/other/c", "ls $T/other", "$T/other/tool"] + forbidden, read: ["other"]) == forbidden)
+        // What is written can't be run: a program must not make another one of what it was given.
+        let writing = ["cp /bin/true $T/out/t; chmod 755 $T/out/t; $T/out/t"]
+        #expect(refused(writing, write: ["out"]) == writing)
+        // Not even with neither list having a path.
+        #expect(refused(["cat $T/other/c", "echo x >f"], read: []) == ["cat $T/other/c"])
+    }
+
+    @Test(.enabled(if: hasLandlock)) func `a program that is not of the system, and its interpreter, can be run`()
+        throws
+    {
+        try stage.folder.folder("tools")
+        let interpreter = path("tools/sh")
+        try Data(contentsOf: URL(fileURLWithPath: "/bin/sh")).write(to: URL(fileURLWithPath: interpreter.description))
+        try #require(chmod(interpreter.description, 0o755) == 0)
+        let script = try stage.folder.write("tool", "#! \(interpreter) -e\necho ran\n")
+        let outcome = stage.run(.exec([Template(literal: script.description)])) {
+            $0.confinement.sandbox = Sandbox()
+            $0.confinement.sandbox?.read = []
+        }
+        #expect(outcome.log == "ran\n", "\(outcome)")
+    }
+
+    @Test(.enabled(if: hasLandlock)) func `a plugin reads its own folder, and nothing beside it`() throws {
+        try stage.folder.folder("plugins/tool")
+        try stage.folder.write("plugins/beside", "secret", mode: 0o644)
+        try stage.folder.write("plugins/tool/data", "mine", mode: 0o644)
+        let executable = try stage.folder.write(
+            "plugins/tool/tool",
+            "#!/bin/sh\ncd \"${0%/*}\"; test \"$(cat data)\" = mine && ! cat ../beside 2>/dev/null && exit 0; exit 64\n"
+        )
+        let plugin = Plugin(
+            description: PluginDescription(name: "tool", version: "1", parameters: nil),
+            location: executable.parent, executable: executable)
+        let outcome = PluginHandler(plugin: plugin, host: stage.host).run(
+            stage.invocation {
+                $0.confinement.sandbox = Sandbox()
+                $0.confinement.sandbox?.write = []
+            })
+        #expect(outcome.ending == .succeeded, "\(outcome)")
+    }
+
+    @Test(.enabled(if: hasLandlock)) func `in a batch all files can be read, and paths are of each`() throws {
+        try stage.folder.write("in/b", "more", mode: 0o644)
+        try stage.folder.write("in/c", "none", mode: 0o644)
+        let invocations = ["in/a", "in/b"].map { name in
+            stage.invocation { invocation in
+                Stage.use(path: path(name), in: &invocation)
+                invocation.batch = 10
+                var sandbox = Sandbox()
+                sandbox.write = [try? Template("\(stage.folder.path)/out/${name}") { _ in nil }].compactMap(\.self)
+                invocation.confinement.sandbox = sandbox
+            }
+        }
+        try FileManager.default.removeItem(atPath: path("out/b").description)
+        for name in ["out/a", "out/b"] { try stage.folder.folder(name) }
+        let script = "cd \(stage.folder.path); cat in/a in/b; echo x >out/a/x; echo x >out/b/x; cat in/c || echo closed"
+        let registry = HandlerRegistry(builtIn: [], discovery: stage.discovery(), host: stage.host)
+        let action = Action(.shell(script), place: SourcePlace(file: "rules.yaml", line: 3, column: 1))
+        let outcomes = ActionRunner(registry: registry, host: stage.host).run(action, invocations)
+        #expect(outcomes.count == 2)
+        #expect(outcomes.first?.log.hasPrefix("textmore") == true)
+        #expect(outcomes.first?.log.hasSuffix("closed\n") == true)
+        #expect(stage.folder.text(of: "out/a/x") == "x\n" && stage.folder.text(of: "out/b/x") == "x\n")
+    }
+
+    @Test(.enabled(if: hasLandlock)) func `a link that was dropped leads nowhere`() throws {
+        symlink("\(path("other/c"))", "\(path("in/link"))")
+        let line = "cat \"$ALIGHT_PATH\""
+        #expect(refused([line], read: [], event: "in/link") == [line])
+    }
+
+    @Test(.enabled(if: hasLandlock)) func `a path that isn't there keeps the program from starting`() {
+        let outcome = run("echo ran", write: ["nowhere"])
+        #expect(outcome.ending == .failed && outcome.code == "cannot-start")
+        #expect(
+            outcome.message
+                == "the shell command: cannot add '\(path("nowhere"))' to its sandbox: No such file or directory")
+    }
+
+    @Test(arguments: ["", "..", "."])
+    func `a placeholder that would open another folder lets the job fail`(value: String) throws {
+        let template = try Template("/srv/${match.x}") { _ in nil }
+        let outcome = run("echo ran") {
+            $0.confinement.sandbox?.write = [template]
+            $0.facts.captures.named["x"] = Array(value.utf8)
+        }
+        #expect(outcome.ending == .failed && outcome.code == "cannot-start")
+        #expect(outcome.message.contains("has a placeholder that is empty, '.' or '..'"), "\(outcome.message)")
+    }
+
+    @Test(.enabled(if: SandboxSupport.landlock >= 6)) func `it can't signal others`() {
+        let outcome = run("kill -0 \(getpid()) 2>/dev/null || echo refused; sleep 60 & kill $!; echo own", read: [])
+        #expect(outcome.log == "refused\nown\n")
+    }
+
+    @Test(.enabled(if: !hasLandlock)) func `without Landlock nothing is run, unless the sandbox isn't required`() {
+        let outcome = run("echo ran", read: [])
+        #expect(outcome.ending == .failed && outcome.code == "cannot-start")
+        #expect(outcome.message.contains("cannot confine it to the files of 'sandbox': Landlock:"))
+        #expect(run("echo ran", read: []) { $0.confinement.sandbox?.isRequired = false }.log == "ran\n")
+    }
+
+    // MARK: - Network
+
+    static let sockets = """
+        import socket, ctypes
+        for name in ['AF_INET', 'AF_INET6', 'AF_NETLINK', 'AF_PACKET', 'AF_VSOCK', 'AF_UNIX']:
+            for kind in [socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW]:
+                try: socket.socket(getattr(socket, name), kind).close(); print(name)
+                except OSError as error:
+                    if name == 'AF_UNIX': print(error)
+        a, b = socket.socketpair()
+        libc = ctypes.CDLL(None, use_errno=True)
+        print(libc.syscall(425, 1, None), ctypes.get_errno())
+        """
+
+    @Test(.enabled(if: SandboxSupport.canShutOffNetwork), arguments: [false, true])
+    func `without a network there are no sockets but those of this machine`(confinesFiles: Bool) throws {
+        guard !confinesFiles || Self.hasLandlock else { return }
+        try stage.folder.write("in/sockets.py", Self.sockets, mode: 0o644)
+        let outcome = run(
+            "python3 -S \"$ALIGHT_PATH\"", event: "in/sockets.py", read: confinesFiles ? [] : nil, network: false)
+        #expect(outcome.log == "AF_UNIX\nAF_UNIX\nAF_UNIX\n-1 \(ENOSYS)\n", "\(outcome)")
+    }
+
+    @Test func `with a network a confined program has one`() throws {
+        guard Self.hasLandlock else { return }
+        let script =
+            "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind((\"127.0.0.1\", 0)); print(1)"
+        #expect(run("python3 -Sc '\(script)'", read: []).log == "1\n")
+    }
+
+    @Test(.enabled(if: SandboxSupport.canShutOffNetwork)) func `children have no network either`() {
+        let script = "import socket\ntry: socket.socket()\nexcept OSError as e: print(e.errno)"
+        #expect(run("(setsid python3 -Sc '\(script)' &) | cat", network: false).log == "\(EAFNOSUPPORT)\n")
+    }
+
+    // MARK: - The end
+
+    @Test(.enabled(if: hasLandlock)) func `a time-out ends all that descends from a confined program`() throws {
+        let stage = try Stage(grace: .milliseconds(200))
+        var processes: [pid_t] = []
+        for timeout in [2, 10, 60] where processes.count < 5 {
+            try? FileManager.default.removeItem(atPath: "\(stage.folder.path)/ids")
+            let program = ["/usr/bin/python3", "-Sc", LeftoverTests.escape, stage.folder.path.description, "stay"]
+            let outcome = stage.run(.exec(program.map { Template(literal: $0) })) {
+                $0.timeout = .seconds(timeout)
+                $0.confinement.sandbox = Sandbox()
+                $0.confinement.sandbox?.write = [Template(literal: stage.folder.path.description)]
+                $0.confinement.sandbox?.allowsNetwork = false
+            }
+            #expect(outcome.message.contains("took longer"))
+            processes = stage.folder.processes(in: "ids")
+        }
+        #expect(processes.count == 5 && processes.allSatisfy(isGone))
+    }
+}
