@@ -46,32 +46,35 @@ struct FakeCatalog: HandlerCatalog {
             events: [.created, .modified], types: [.file]),
         HandlerDescription(reference: HandlerReference(name: "files"), parameters: nil, types: [.file]),
         HandlerDescription(
-            reference: HandlerReference(name: "keywords", location: "/plugins/keywords"),
-            parameters: ParameterSchema(
-                type: "object",
-                properties: [
-                    "array": ParameterSchema(
-                        type: "array", items: ParameterSchema(type: "integer", minimum: 1), minItems: 2, maxItems: 3),
-                    "boolean": ParameterSchema(type: "boolean"),
-                    "const": ParameterSchema(const: "only this"),
-                    "enum": ParameterSchema(enum: ["one", 2, true]),
-                    "free": ParameterSchema(type: "object", additionalProperties: true),
-                    "integer": ParameterSchema(type: "integer"),
-                    "length": ParameterSchema(type: "string", minLength: 3, maxLength: 5),
-                    "null": ParameterSchema(type: "null"),
-                    "number": ParameterSchema(type: "number", minimum: 0.5, maximum: 1.5),
-                    "pattern": ParameterSchema(type: "string", pattern: "^[a-z]+$", description: "Small letters."),
-                    "secret": ParameterSchema(type: "string", minLength: 8, pattern: "^s-", writeOnly: true),
-                    "strict": ParameterSchema(
-                        type: "object", properties: ["a": ParameterSchema(title: "The first.")],
-                        additionalProperties: false),
-                    "string": ParameterSchema(type: "string"),
-                ], required: ["string"], additionalProperties: false)),
-        HandlerDescription(
             reference: HandlerReference(name: "cuts"), parameters: nil, events: [.truncated, .rootGone]),
     ]
 
+    /// Has a parameter for each keyword of a schema; it is found, and not listed with the others.
+    static let keywords = HandlerDescription(
+        reference: HandlerReference(name: "keywords", location: "/plugins/keywords"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "array": ParameterSchema(
+                    type: "array", items: ParameterSchema(type: "integer", minimum: 1), minItems: 2, maxItems: 3),
+                "boolean": ParameterSchema(type: "boolean"),
+                "const": ParameterSchema(const: "only this"),
+                "enum": ParameterSchema(enum: ["one", 2, true]),
+                "free": ParameterSchema(type: "object", additionalProperties: true),
+                "integer": ParameterSchema(type: "integer"),
+                "length": ParameterSchema(type: "string", minLength: 3, maxLength: 5),
+                "null": ParameterSchema(type: "null"),
+                "number": ParameterSchema(type: "number", minimum: 0.5, maximum: 1.5),
+                "pattern": ParameterSchema(type: "string", pattern: "^[a-z]+$", description: "Small letters."),
+                "secret": ParameterSchema(type: "string", minLength: 8, pattern: "^s-", writeOnly: true),
+                "strict": ParameterSchema(
+                    type: "object", properties: ["a": ParameterSchema(title: "The first.")],
+                    additionalProperties: false),
+                "string": ParameterSchema(type: "string"),
+            ], required: ["string"], additionalProperties: false))
+
     func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
+        if name == "keywords" { return .success(Self.keywords) }
         if let handler = Self.handlers.first(where: { $0.reference.name == name }) { return .success(handler) }
         if name == "broken" {
             return .failure(
