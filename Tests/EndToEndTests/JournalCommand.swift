@@ -18,6 +18,17 @@ enum JournalCommand {
         return (status, program.output, program.error)
     }
 
+    /// Waits until so many jobs have been kept as succeeded, which is a moment after they are told of.
+    static func awaitSucceeded(_ count: Int, in journal: PathBytes) -> Bool {
+        withTempTree { tree in
+            Deadline.wait {
+                let (status, output, _) = run(
+                    tree, ["jobs", "--state", "succeeded", "--json"], journal: journal.description)
+                return status == 0 && output.split(separator: "\n").count >= count
+            }
+        }
+    }
+
     /// Runs a command on a terminal so wide, and gives what the terminal got, the ends of lines as newlines.
     static func onTerminal(_ tree: borrowing TemporaryTree, width: Int, _ arguments: [String]) -> String {
         let words = [Places.alight.description] + arguments + ["--journal", "journal.db"]

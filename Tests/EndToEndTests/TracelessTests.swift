@@ -24,6 +24,7 @@ struct TracelessTests {
         if end == .closed {
             JournalFileTests.stop(program)
         } else {
+            #expect(JournalCommand.awaitSucceeded(2, in: tree.path("kept/journal.db")))
             program.signal(SIGKILL)
             #expect(program.wait() == 137)
         }
