@@ -19,6 +19,8 @@ NAMES = sorted(name for name in os.listdir(PLUGINS) if os.path.exists(os.path.jo
 # One in Swift is there when it is built.
 EXECUTABLES = [
     path for name in NAMES if os.path.exists(path := os.path.realpath(os.path.join(PLUGINS, name, name)))]
+# `digest` is written in Swift.
+PYTHON_NAMES = [name for name in NAMES if name != "digest"]
 SEARCH = os.path.realpath(os.path.join(PLUGINS, "reindex", "search"))
 RUNNER = os.path.join(HERE, "run-plugin-case")
 
@@ -61,7 +63,7 @@ import alight_plugin  # noqa: E402
 
 def missing_programs(name):
     """Says which programs the plugin requires and this machine lacks."""
-    needs = alight_plugin.read_description(os.path.join(PLUGINS, name, "plugin.yaml"))["requires"]
+    needs = alight_plugin.read_description(os.path.join(PLUGINS, name, "plugin.yaml")).get("requires", [])
     return ", ".join(need for need in needs if not shutil.which(need.split()[0], path=SYSTEM_PATH))
 
 

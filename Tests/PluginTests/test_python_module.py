@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from support import NAMES, PLUGINS, SYSTEM_PATH, PluginTestCase, alight_plugin, exact
+from support import PLUGINS, PYTHON_NAMES, SYSTEM_PATH, PluginTestCase, alight_plugin, exact
 
 MODULE_FOLDER = os.path.realpath(os.path.join(PLUGINS, "python"))
 PATIENCE = 60
@@ -416,8 +416,8 @@ class DescribeTests(ModuleTestCase):
             import yaml
         except ImportError:
             self.skipTest("there is no PyYAML: apt install python3-yaml")
-        self.assertGreater(len(NAMES), 1)
-        for name in NAMES:
+        self.assertGreater(len(PYTHON_NAMES), 1)
+        for name in PYTHON_NAMES:
             path = os.path.join(PLUGINS, name, "plugin.yaml")
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(alight_plugin.read_description(path), yaml.safe_load(file), name)
@@ -428,7 +428,7 @@ class DescribeTests(ModuleTestCase):
     def test_it_runs_on_python_3_9(self):
         """As far as this machine can tell: with that version itself where it is, else by its grammar."""
         import ast
-        for path in [os.path.join(MODULE_FOLDER, "alight_plugin.py"), *(os.path.join(PLUGINS, name, name) for name in NAMES)]:
+        for path in [os.path.join(MODULE_FOLDER, "alight_plugin.py"), *(os.path.join(PLUGINS, name, name) for name in PYTHON_NAMES)]:
             with open(path, encoding="utf-8") as file:
                 ast.parse(file.read(), path, feature_version=(3, 9))
 
@@ -590,13 +590,13 @@ class InstalledTests(PluginTestCase):
             [plugin, "describe"], capture_output=True, text=True, env={"PATH": SYSTEM_PATH}, cwd="/", timeout=PATIENCE)
 
     def test_a_link_to_one_folder_is_enough(self):
-        for name in NAMES:
+        for name in PYTHON_NAMES:
             os.symlink(os.path.realpath(os.path.join(PLUGINS, name)), self.path(os.fsencode(name)))
             done = self.check(self.path(os.fsencode(name), os.fsencode(name)))
             self.assertEqual((done.returncode, json.loads(done.stdout or "{}").get("name")), (0, name), done.stderr)
 
     def test_a_copy_of_one_folder_is_enough_with_the_helper_in_it_or_beside_it(self):
-        for name in NAMES:
+        for name in PYTHON_NAMES:
             folder = os.fsdecode(self.path(os.fsencode(name)))
             shutil.copytree(os.path.join(PLUGINS, name), folder)
             done = self.check(os.path.join(folder, name))
@@ -607,7 +607,7 @@ class InstalledTests(PluginTestCase):
             self.assertEqual(self.check(os.path.join(folder, name)).returncode, 0)
             os.unlink(os.path.join(folder, "alight_plugin.py"))
         shutil.copytree(MODULE_FOLDER, os.fsdecode(self.path(b"python")))
-        for name in NAMES:
+        for name in PYTHON_NAMES:
             self.assertEqual(self.check(os.fsdecode(self.path(os.fsencode(name), os.fsencode(name)))).returncode, 0)
 
 

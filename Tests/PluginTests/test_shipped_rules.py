@@ -80,6 +80,14 @@ class ShippedRulesTests(unittest.TestCase):
             files.append("Pictures/thumbs/b.pdf.webp")
         self.assert_done(self.run_rule("thumbnail"), *files)
 
+    @unittest.skipUnless(
+        os.path.exists(os.path.join(PLUGINS, "digest", "digest")),
+        "it is not built: packaging/install-plugins .build/debug")
+    def test_digest(self):
+        self.put("archive/a b.txt", b"hello")
+        self.assert_done(self.run_rule("digest"), "archive/a b.txt.sha256")
+        subprocess.run(["sha256sum", "--check", "a b.txt.sha256"], cwd=self.path("archive"), check=True, capture_output=True)
+
     def test_reindex(self):
         self.put("Documents/inbox/a.md", b"the lighthouse")
         self.put("Documents/inbox/b.html", b"<p>the light<b>house</b>")
