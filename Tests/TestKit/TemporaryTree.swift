@@ -1,5 +1,5 @@
 package import FileEvents
-package import Glibc
+import Glibc
 
 /// A folder of its own for one test, removed at the end.
 package struct TemporaryTree: ~Copyable {
@@ -39,7 +39,7 @@ package enum TestFile {
     /// Creates or truncates the file, writes the text and closes it; folders are made.
     package static func write(_ path: PathBytes, _ text: String) { write(path, Array(text.utf8)) }
 
-    package static func write(_ path: PathBytes, _ bytes: [UInt8], appending: Bool = false, mode: mode_t = 0o644) {
+    package static func write(_ path: PathBytes, _ bytes: [UInt8], appending: Bool = false, mode: UInt32 = 0o644) {
         makeFolder(path.parent)
         let flags = O_WRONLY | O_CREAT | O_CLOEXEC | (appending ? O_APPEND : O_TRUNC)
         Descriptors.write {
