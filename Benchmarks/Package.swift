@@ -14,6 +14,8 @@ let package = Package(
         .executableTarget(name: "load"),
         // A plugin that does nothing, once or for many requests.
         .executableTarget(name: "answer"),
+        // What a process for each request costs without Alight.
+        .executableTarget(name: "spawn"),
         // What the library tells a Swift program, as lines.
         .executableTarget(
             name: "observer", dependencies: [.product(name: "FileObserving", package: "alight")]),

@@ -501,6 +501,20 @@ class Bench:
                 # Without what it takes to start and to stop.
                 return count / (run(folder, name) - run(nothing, name))
 
+            request = os.path.join(folder, "request")
+            with open(request, "w") as file:
+                # As long as a request is that Alight writes.
+                file.write(json.dumps(dict(protocol=1, id="x" * 26, padding="x" * 700)) + "\n")
+
+            def spawn():
+                done = subprocess.run([self.options.spawn, str(count), "4", self.options.answer, request],
+                                      capture_output=True, check=True)
+                return count / (int(done.stdout) / 1e9)
+
+            once, spawned = self.turns(lambda: rate("once"), spawn)
+            self.tell("a process for each file, against posix_spawn of the same program, 4 at once", "files/s",
+                      statistics.median(once), statistics.median(spawned), ">= 0.6 x", least=0.6,
+                      samples=dict(alight=once, reference=spawned))
             served, once = self.turns(lambda: rate("stays"), lambda: rate("once"))
             self.tell("requests to a plugin that serves, against one that is started for each", "requests/s",
                       statistics.median(served), statistics.median(once), ">= 5 x", least=5,
@@ -623,9 +637,11 @@ def main():
     parser.add_argument("--observer", default=os.path.join(built, "observer"))
     parser.add_argument("--rows", default=os.path.join(built, "rows"))
     parser.add_argument("--answer", default=os.path.join(built, "answer"))
+    parser.add_argument("--spawn", default=os.path.join(built, "spawn"))
     parser.add_argument("--load", default=os.path.join(built, "load"))
     options = parser.parse_args()
-    for program in (options.alight, options.observer, options.reference, options.rows, options.load, options.answer):
+    for program in (options.alight, options.observer, options.reference, options.rows, options.load, options.answer,
+                    options.spawn):
         if not os.access(program, os.X_OK):
             sys.exit("error: there is no program '%s'\n    help: make bench builds it" % program)
     chosen = options.only.split(",") if options.only else [name for name in SCENARIOS if name != "million" or options.full]

@@ -30,6 +30,29 @@ struct LeakTests {
         }
     }
 
+    @Test func `ten thousand runs, two hundred at once, end all, and leave nothing behind`() async {
+        await #expect(processExitsWith: .success) {
+            let launcher = try makeLauncher()
+            let stop = StopSignal()
+            let command = Command(executable: "/bin/true", timeout: .seconds(300))
+            _ = launcher.run(command, stop: stop)
+            let before = (openDescriptors(), threads())
+            let failures = Locked<[String]>([])
+            onThreads(200) { thread in
+                for round in 0..<50 {
+                    let ended = launcher.run(command, stop: stop)
+                    if ended.way != .exited(status: 0) {
+                        failures.change { $0.append("\(thread)-\(round): \(ended.way)") }
+                    }
+                }
+            }
+            #expect(failures.value.prefix(5) == [], "\(failures.value.count) of 10,000")
+            #expect(eventually { openDescriptors() <= before.0 }, "\(openDescriptors()) instead of \(before.0)")
+            #expect(eventually { threads() <= before.1 }, "\(threads()) instead of \(before.1)")
+            #expect(eventually { children().isEmpty }, "\(children())")
+        }
+    }
+
     @Test func `runs that fail or are ended leave nothing behind`() async {
         await #expect(processExitsWith: .success) {
             let launcher = try makeLauncher()
@@ -147,6 +170,10 @@ private func runningThreads() -> Int {
 /// so that a first count may be one too high; hence `<=` above.
 private func openDescriptors() -> Int {
     ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []).count
+}
+
+private func threads() -> Int {
+    ((try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []).count
 }
 
 /// Opens descriptors until no number below an open one is free.

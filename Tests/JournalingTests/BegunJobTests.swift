@@ -39,6 +39,21 @@ struct BegunJobTests {
         #expect(try told() == ["created /in/b", "deleted /in/a"])
     }
 
+    @Test func `a move that was accepted later is not told before it, however long it rests`() throws {
+        try bench.set("/in/a", .sample(file: 1))
+        try bench.accept("1", .modified, "/in/a", .sample(file: 1, size: 9))
+        let job = try cutOff()
+        _ = try bench.journal.record(job, nil, .early(due: bench.now + .seconds(2)), [])
+        try move("2", "/in/a", "/in/b", .sample(file: 1, size: 9))
+        try bench.accept("3", .created, "/in/c", .sample(file: 3))
+        #expect(try bench.lease(9).map(\.id.description) == ["3"])
+        bench.wait(.seconds(3))
+        let again = try #require(try bench.lease().first)
+        #expect(again.id == JobID("1"))
+        try bench.end(again)
+        #expect(try bench.lease(9).map(\.id.description) == ["2"])
+    }
+
     @Test func `what it was moved from is told again when the file is back there`() throws {
         try bench.set("/in/a", .sample(file: 1))
         try move("1", "/in/a", "/in/b", .sample(file: 1))

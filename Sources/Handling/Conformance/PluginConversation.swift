@@ -25,7 +25,16 @@ final class PluginConversation {
 
     /// Starts the program; what `command` has as input is ignored.
     init(_ command: Command, _ launcher: ProcessLauncher) throws(HandlerProblem) {
-        process = try launcher.start(command)
+        let header: [UInt8]
+        do throws(LaunchFailure) {
+            (process, header) = try launcher.start(command)
+        } catch {
+            throw HandlerProblem(message: error.reason, help: nil)
+        }
+        // An empty pipe has room for more than the header of a test has bytes.
+        guard header.withUnsafeBytes({ write(process.input.raw, $0.baseAddress, $0.count) }) == header.count else {
+            throw HandlerProblem(message: "alight-launch takes no header", help: nil)
+        }
         for descriptor in [process.input, process.output, process.error] {
             _ = fcntl(descriptor.raw, F_SETFL, O_NONBLOCK)
         }
@@ -110,24 +119,14 @@ final class PluginConversation {
     }
 
     private func take() {
-        while let bytes = read(process.error), !bytes.isEmpty { errors.append(bytes[...]) }
-        while let bytes = read(process.output) {
+        while let bytes = process.error.readAvailable(), !bytes.isEmpty { errors.append(bytes) }
+        while let bytes = process.output.readAvailable() {
             if bytes.isEmpty {
                 hasEnded = true
                 return
             }
             output += bytes
         }
-    }
-
-    /// What is there, empty at the end; nil when nothing is there now.
-    private func read(_ descriptor: OwnedDescriptor) -> [UInt8]? {
-        var count = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, size in
-            count = Glibc.read(descriptor.raw, buffer.baseAddress, buffer.count)
-            size = max(count, 0)
-        }
-        return count < 0 && (errno == EAGAIN || errno == EINTR) ? nil : bytes
     }
 
     private func wait(_ limit: Duration, for events: Int16 = 0) {

@@ -12,4 +12,27 @@ final class OwnedDescriptor {
         if raw >= 0 { Glibc.close(raw) }
         raw = -1
     }
+
+    /// What is there to read, at most 64 KiB, empty at the end; nil when nothing is there now, or when it is closed.
+    ///
+    /// It must not block, see `O_NONBLOCK`. An error is the end.
+    func readAvailable() -> ArraySlice<UInt8>? {
+        guard raw >= 0 else { return nil }
+        var count = 0
+        let buffer = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, size in
+            count = Glibc.read(raw, buffer.baseAddress, buffer.count)
+            size = max(count, 0)
+        }
+        if count < 0 && (errno == EAGAIN || errno == EINTR) { return nil }
+        return buffer[...]
+    }
+}
+
+extension ContinuousClock.Instant? {
+    /// The time that is left until then, in nanoseconds for `cal_poll`; negative for ever.
+    var pollLimit: Int64 {
+        guard let moment = self else { return -1 }
+        let (seconds, attoseconds) = max(moment - .now, .zero).components
+        return seconds > 1 << 32 ? -1 : seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
 }

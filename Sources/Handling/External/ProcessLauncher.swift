@@ -168,29 +168,3 @@ struct LaunchFailure: Error {
         self.isForGood = isForGood
     }
 }
-
-extension ProcessLauncher {
-    /// Starts a program that the caller speaks to, and ends.
-    ///
-    /// Its standard input is open and has nothing to read; what `command` says of
-    /// input, output and time-out has no effect.
-    ///
-    /// - Throws: Why it could not be started.
-    func start(_ command: Command) throws(HandlerProblem) -> SpawnedProcess {
-        guard let header = LaunchHeader(command, descriptorLimit: Self.descriptorLimit) else {
-            throw HandlerProblem(message: "an argument or a variable holds a NUL byte", help: nil)
-        }
-        let spawned: SpawnedProcess
-        do throws(LaunchFailure) {
-            spawned = try spawn()
-        } catch {
-            throw HandlerProblem(message: error.reason, help: nil)
-        }
-        // An empty pipe has room for more than a header has bytes.
-        let count = header.bytes.withUnsafeBytes { write(spawned.input.raw, $0.baseAddress, $0.count) }
-        guard count == header.bytes.count else {
-            throw HandlerProblem(message: "alight-launch takes no header", help: nil)
-        }
-        return spawned
-    }
-}

@@ -56,7 +56,7 @@ final class RunningProgram {
                 pollfd(fd: output.raw, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: error.raw, events: Int16(POLLIN), revents: 0),
             ]
-            var left = Self.nanoseconds(until: cause == nil ? deadline : lastResort)
+            var left = (cause == nil ? deadline : lastResort).pollLimit
             if needsTick { left = left < 0 ? Self.tick : min(left, Self.tick) }
             _ = cal_poll(&descriptors, UInt(descriptors.count), left)
             if descriptors[0].revents != 0 || (pidfd == nil && end.wait(0) != nil) { break }
@@ -124,7 +124,7 @@ final class RunningProgram {
 
     /// Reads once; false when nothing more comes now.
     private func readOutput(_ report: (ProgramReport) -> Void) -> Bool {
-        guard let bytes = read(output) else { return false }
+        guard let bytes = output.readAvailable() else { return false }
         guard !bytes.isEmpty else {
             output.close()
             return false
@@ -146,7 +146,7 @@ final class RunningProgram {
     }
 
     private func readError(_ report: (ProgramReport) -> Void) -> Bool {
-        guard let bytes = read(error) else { return false }
+        guard let bytes = error.readAvailable() else { return false }
         guard !bytes.isEmpty else {
             error.close()
             return false
@@ -154,18 +154,6 @@ final class RunningProgram {
         ended.log.append(bytes)
         errorLines.add(bytes) { take($0, report, &lastErrorLine) }
         return true
-    }
-
-    /// What is there, empty at the end of the stream; nil when nothing is there now.
-    private func read(_ descriptor: OwnedDescriptor) -> ArraySlice<UInt8>? {
-        guard descriptor.raw >= 0 else { return nil }
-        var count = 0
-        let buffer = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, size in
-            count = Glibc.read(descriptor.raw, buffer.baseAddress, buffer.count)
-            size = max(count, 0)
-        }
-        if count < 0 && (errno == EAGAIN || errno == EINTR) { return nil }
-        return buffer[...]
     }
 
     private func take(_ line: ArraySlice<UInt8>, _ report: (ProgramReport) -> Void, _ last: inout String?) {
@@ -179,11 +167,4 @@ final class RunningProgram {
 
     /// How often to look at what no descriptor tells of, when descriptors have run out.
     private static let tick: Int64 = 20_000_000
-
-    /// For poll(2); negative for ever.
-    private static func nanoseconds(until moment: ContinuousClock.Instant?) -> Int64 {
-        guard let moment else { return -1 }
-        let (seconds, attoseconds) = max(moment - .now, .zero).components
-        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
-    }
 }

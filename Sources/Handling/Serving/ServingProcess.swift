@@ -83,7 +83,7 @@ final class ServingProcess {
                 pollfd(fd: process.output.raw, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: process.error.raw, events: Int16(POLLIN), revents: 0),
             ]
-            var left = Self.nanoseconds(until: [deadline, lastResort].compactMap(\.self).min())
+            var left = [deadline, lastResort].compactMap(\.self).min().pollLimit
             // What no descriptor tells of is looked at often.
             if pidfd == nil { left = left < 0 ? 20_000_000 : min(left, 20_000_000) }
             _ = cal_poll(&descriptors, UInt(descriptors.count), left)
@@ -166,7 +166,7 @@ final class ServingProcess {
 
     /// Reads once; false when nothing more comes now.
     private func readOutput() -> Bool {
-        guard let bytes = read(process.output) else { return false }
+        guard let bytes = process.output.readAvailable() else { return false }
         guard !bytes.isEmpty else {
             process.output.close()
             pool.lose(.closedOutput, of: number)
@@ -188,31 +188,12 @@ final class ServingProcess {
     }
 
     private func readError() -> Bool {
-        guard let bytes = read(process.error) else { return false }
+        guard let bytes = process.error.readAvailable() else { return false }
         guard !bytes.isEmpty else {
             process.error.close()
             return false
         }
         log.take(bytes, pool.openTickets(of: number), pool.logger)
         return true
-    }
-
-    /// What is there, empty at the end of the stream; nil when nothing is there now.
-    private func read(_ descriptor: OwnedDescriptor) -> ArraySlice<UInt8>? {
-        guard descriptor.raw >= 0 else { return nil }
-        var count = 0
-        let buffer = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, size in
-            count = Glibc.read(descriptor.raw, buffer.baseAddress, buffer.count)
-            size = max(count, 0)
-        }
-        if count < 0 && (errno == EAGAIN || errno == EINTR) { return nil }
-        return buffer[...]
-    }
-
-    /// For poll(2); negative for ever.
-    private static func nanoseconds(until moment: ContinuousClock.Instant?) -> Int64 {
-        guard let moment else { return -1 }
-        let (seconds, attoseconds) = max(moment - .now, .zero).components
-        return seconds > 1 << 32 ? -1 : seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 }

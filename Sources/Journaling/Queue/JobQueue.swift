@@ -61,7 +61,7 @@ struct JobQueue<Files: KnownFiles> {
             guard var job = jobs[place.job], places[place.job] == place, hasTurn(job) else { continue }
             // What is told of a file's old name has to come before or after its move, not beside it.
             let paths = [job.event.path, job.event.from].compactMap(\.self)
-            guard busy.isDisjoint(with: paths) else {
+            guard busy.isDisjoint(with: paths), !isBehind(job, place, lane) else {
                 passed.append(place)
                 continue
             }
@@ -88,6 +88,15 @@ struct JobQueue<Files: KnownFiles> {
         // Their places in the heaps are found empty later.
         lanes[rule] = lane
         return taken
+    }
+
+    /// Whether the job tells that a file was moved from a path of which an attempt has to be made again that was cut
+    /// off: what that tells came before.
+    private func isBehind(_ job: Job, _ place: JobPlace, _ lane: JobLane) -> Bool {
+        guard let from = job.event.from, let id = lane.byPath[from], jobs[id]?.isInterrupted == true,
+            let older = places[id]
+        else { return false }
+        return older.sequence < place.sequence
     }
 
     /// Marks a pending job as running.
