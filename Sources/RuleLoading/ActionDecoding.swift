@@ -100,6 +100,7 @@ extension RuleDecoder {
             problems.error(problem.message, at: node.range, help: help)
             return nil
         }
+        if let schema = description.parameters, let with { hideSecrets(in: with.value, schema) }
         guard var parameters else { return nil }
         if let schema = description.parameters {
             for (index, problem) in ParameterCheck.problems(in: parameters, schema: schema).enumerated() {
@@ -116,6 +117,16 @@ extension RuleDecoder {
         return DecodedStep(
             action: action, handler: description, handlerMark: node.range,
             destinations: destinations(parameters, schema: description.parameters, node: with?.value, of: description))
+    }
+
+    /// Keeps the values that the schema calls secret out of the lines that diagnostics show.
+    private func hideSecrets(in node: YAMLNode, _ schema: ParameterSchema) {
+        if schema.writeOnly == true { problems.hide(node.range) }
+        for entry in node.entries ?? [] {
+            if let member = schema.properties?[entry.name] { hideSecrets(in: entry.value, member) }
+        }
+        guard let items = schema.items else { return }
+        for element in node.elements ?? [] { hideSecrets(in: element, items) }
     }
 
     private func parameters(_ entry: YAMLNode.Entry?, number: Int) -> ParameterTemplate? {

@@ -21,6 +21,8 @@ final class DiagnosticCollector {
     private var findings: [Finding] = []
     private var known: Set<Finding> = []
     private var dropped = 0
+    /// Where secrets stand, which no line that is shown may hold.
+    private var secrets: [Range<Int>] = []
     private(set) var errorCount = 0
 
     init(_ source: SourceText) { self.source = source }
@@ -34,6 +36,9 @@ final class DiagnosticCollector {
     func warning(_ message: String, at range: Range<Int>, help: @autoclosure () -> String? = nil) {
         add(Finding(range: range, severity: .warning, message: message, help: isCrowded ? nil : help()))
     }
+
+    /// Has what stands there shown as asterisks.
+    func hide(_ range: Range<Int>) { secrets.append(range) }
 
     /// Whether there are far more problems than are shown; looking for words that were meant takes its time.
     private var isCrowded: Bool { findings.count > 10 * Self.shownLimit }
@@ -51,6 +56,7 @@ final class DiagnosticCollector {
         let sorted = findings.enumerated().sorted { left, right in
             (left.element.range.lowerBound, left.offset) < (right.element.range.lowerBound, right.offset)
         }.map(\.element)
+        let source = source.hiding(secrets)
         let shown = sorted.prefix(Self.shownLimit).map { finding in
             Diagnostic(
                 finding.severity, in: source, at: finding.range, message: finding.message, help: finding.help)

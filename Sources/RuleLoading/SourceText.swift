@@ -38,6 +38,18 @@ package struct SourceText: Sendable {
         self.checkpoints = isASCII ? [] : checkpoints
     }
 
+    /// The same text with asterisks in some places; lines stay lines.
+    func hiding(_ ranges: [Range<Int>]) -> SourceText {
+        guard !ranges.isEmpty else { return self }
+        var hidden = bytes
+        for range in ranges {
+            for offset in range.clamped(to: hidden.indices) where hidden[offset] > UInt8(ascii: " ") {
+                hidden[offset] = UInt8(ascii: "*")
+            }
+        }
+        return SourceText(file: file, bytes: hidden)
+    }
+
     /// The place of an offset; the end of the text is a place too.
     package func place(at offset: Int) -> SourcePlace {
         let offset = min(max(offset, 0), bytes.count)
