@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +90,23 @@ static bool become_user(const struct plan *plan) {
     return true;
 }
 
+/// Takes from root in a sandbox what is beyond files and users: modules, clocks, priorities, other processes, devices.
+///
+/// What is not in the bounding set, execve(2) does not give back.
+static bool drop_capabilities(void) {
+    static const int kept[] = {
+        CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_FSETID, CAP_SETGID, CAP_SETUID,
+    };
+    for (int capability = 0; capability < 64; capability++) {
+        bool is_kept = false;
+        for (size_t index = 0; index < sizeof kept / sizeof *kept; index++) is_kept |= kept[index] == capability;
+        if (is_kept || prctl(PR_CAPBSET_DROP, capability) == 0) continue;
+        // The first number beyond those that the kernel has.
+        return errno == EINVAL;
+    }
+    return true;
+}
+
 bool confine(const struct plan *plan) {
     enum { WHO_PROCESS = 1 };
     if (ruleset >= 0 && !grant_own_process(ruleset)) return fails(STEP_SANDBOX);
@@ -97,6 +115,8 @@ bool confine(const struct plan *plan) {
         return fails(STEP_IO_PRIORITY);
     }
     if (!set_limits(plan)) return fails(STEP_LIMIT);
+    bool is_sandbox = ruleset >= 0 || (plan->flags & FLAG_NO_NETWORK);
+    if (is_sandbox && geteuid() == 0 && !drop_capabilities()) return fails(STEP_PRIVILEGES);
     if ((plan->flags & FLAG_USER) && !become_user(plan)) return fails(STEP_USER);
     if (chdir(plan->folder) != 0) return fails(STEP_FOLDER);
     if ((plan->flags & FLAG_NO_NEW_PRIVILEGES) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {

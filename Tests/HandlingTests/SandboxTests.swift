@@ -72,6 +72,28 @@ struct SandboxTests {
         #expect(refused(["cat $T/other/c", "echo x >f"], read: []) == ["cat $T/other/c"])
     }
 
+    @Test(.enabled(if: hasLandlock)) func `a name that ends in a link opens nothing behind it`() throws {
+        symlink("../other/c", path("in/l").description)
+        for access in [\Sandbox.read, \Sandbox.write] {
+            let outcome = run("cat \"$ALIGHT_PATH\" || echo x >>\"$ALIGHT_PATH\" || echo refused", event: "in/l") {
+                $0.confinement.sandbox?[keyPath: access] = [try? Template("${path}") { _ in nil }].compactMap(\.self)
+            }
+            #expect(outcome.log.contains("refused"), "\(outcome.log)")
+        }
+        #expect(stage.folder.text(of: "other/c") == "text")
+    }
+
+    @Test(.enabled(if: hasLandlock && geteuid() == 0)) func `root keeps what is about files and users, and no more`() {
+        let outcome = run(
+            "while read -r name value; do case $name in CapEff:|CapBnd:) echo $value; esac; done </proc/self/status",
+            write: ["out"])
+        // chown, dac_override, dac_read_search, fowner, fsetid, setgid, setuid.
+        #expect(
+            outcome.log.split(separator: "\n") == [
+                "00000000000000df", "00000000000000df",
+            ], "\(outcome.log)")
+    }
+
     @Test(.enabled(if: hasLandlock)) func `a program that is not of the system, and its interpreter, can be run`()
         throws
     {

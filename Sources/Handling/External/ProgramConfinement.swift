@@ -97,7 +97,8 @@ extension ProgramConfinement {
                                 + "'\(invocation.job.event.path)'",
                             help: nil)
                     }
-                    grants.append(Grant(path, access))
+                    // A name that others give may be that of a link.
+                    grants.append(Grant(path, template.literal == nil ? access.union(.noFollow) : access))
                 }
             }
         }
