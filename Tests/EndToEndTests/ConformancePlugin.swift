@@ -132,6 +132,13 @@ enum ConformancePlugin {
             "serve-hello", "\"ready\", \"protocol\": 1", "\"ready\", \"protocol\": 7",
             says: "doesn't say \"protocol\":1"),
         Fault(
+            "serve-hello", "\"protocol\": 1, \"concurrent\": 2", "\"protocol\": 1, \"concurrent\": 1e30",
+            says: "without a whole number from 1 to 256"),
+        Fault(
+            "serve-hello", "        if message[\"type\"] == \"hello\":\n",
+            "        while True: print('{\"type\":\"other\"}')\n        if message[\"type\"] == \"hello\":\n",
+            says: "'ready' within 10 s"),
+        Fault(
             "serve-hello", "    for line in sys.stdin:", "    sys.exit('no')\n    for line in sys.stdin:",
             says: "closed its output: no"),
         Fault("serve-requests", ", \"attempt\": message[\"attempt\"]", "", says: "doesn't say \"attempt\":1"),

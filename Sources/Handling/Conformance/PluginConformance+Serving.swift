@@ -43,7 +43,15 @@ extension PluginConformance {
             _ = judge(("its 'ready' doesn't say \"protocol\":1", "say which version it speaks"))
             return
         }
-        let concurrent = max(1, Int(ready["concurrent"]?.double ?? Double(plugin.description.concurrent ?? 1)))
+        let stated = ready["concurrent"].map { $0.double.flatMap { Int(exactly: $0) } }
+        guard let concurrent = stated ?? plugin.description.concurrent ?? 1, (1...256).contains(concurrent) else {
+            _ = judge(
+                (
+                    "its 'ready' says \"concurrent\" without a whole number from 1 to 256",
+                    "say how many at once it takes"
+                ))
+            return
+        }
         guard judge(nil, "concurrent \(concurrent)") else { return }
         guard judge(try serve(talk, stage, atOnce: min(4, concurrent)), "\(min(4, concurrent)) at once") else { return }
 
@@ -180,6 +188,11 @@ private final class ServeTalk {
     func message(_ type: String, within limit: Duration, refusing refused: String? = nil) -> [String: JSONValue]? {
         let deadline = ContinuousClock.now + limit
         while true {
+            // It may print faster than anybody reads.
+            guard ContinuousClock.now < deadline else {
+                reason = ""
+                return nil
+            }
             switch conversation.next(within: deadline - .now) {
             case .line(let line):
                 guard let members = (try? JSONDecoder().decode(JSONValue.self, from: Data(line)))?.object else {

@@ -19,7 +19,11 @@ final class PluginConversation {
     }
 
     private let process: SpawnedProcess
+    /// What was printed; the first `taken` bytes have been given as lines.
     private var output: [UInt8] = []
+    private var taken = 0
+    /// More is not read until somebody takes lines.
+    private static let mostUnread = 4 << 20
     private var hasEnded = false
     private var errors = HeadAndTail()
 
@@ -82,9 +86,9 @@ final class PluginConversation {
     func next(within limit: Duration) -> Heard {
         let deadline = ContinuousClock.now + limit
         while true {
-            if let newline = output.firstIndex(of: UInt8(ascii: "\n")) {
-                defer { output.removeFirst(newline + 1) }
-                return .line(Array(output[..<newline]))
+            if let newline = output[taken...].firstIndex(of: UInt8(ascii: "\n")) {
+                defer { taken = newline + 1 }
+                return .line(Array(output[taken..<newline]))
             }
             if hasEnded { return .end }
             let now = ContinuousClock.now
@@ -109,7 +113,7 @@ final class PluginConversation {
     }
 
     /// What was printed and not read as lines.
-    var unread: [UInt8] { output }
+    var unread: [UInt8] { Array(output[taken...]) }
 
     /// The last line of standard error, for messages.
     var said: String {
@@ -118,9 +122,15 @@ final class PluginConversation {
         return line.map { ": \(ResponseReader.line(String($0)))" } ?? ""
     }
 
+    private var isFull: Bool { output.count - taken > Self.mostUnread }
+
     private func take() {
         while let bytes = process.error.readAvailable(), !bytes.isEmpty { errors.append(bytes) }
-        while let bytes = process.output.readAvailable() {
+        if taken > 1 << 16 {
+            output.removeFirst(taken)
+            taken = 0
+        }
+        while !isFull, let bytes = process.output.readAvailable() {
             if bytes.isEmpty {
                 hasEnded = true
                 return
@@ -133,7 +143,7 @@ final class PluginConversation {
         var descriptors = [
             pollfd(fd: process.input.raw, events: events, revents: 0),
             // At its end it would be ready for ever.
-            pollfd(fd: hasEnded ? -1 : process.output.raw, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: hasEnded || isFull ? -1 : process.output.raw, events: Int16(POLLIN), revents: 0),
         ]
         if events == 0 { descriptors.removeFirst() }
         _ = cal_poll(&descriptors, UInt(descriptors.count), Int64(limit / .nanoseconds(1)))

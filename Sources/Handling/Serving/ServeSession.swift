@@ -64,6 +64,8 @@ package struct ServeSession: Sendable {
     package private(set) var isTerminated = false
     private var requests = 0
     private var unreadable = 0
+    /// Results that nobody waited for.
+    private var strays = 0
     private var pings = 0
     /// When the state of the phase is over: for the answer to `hello`, for the end.
     private var deadline: ContinuousClock.Instant
@@ -144,6 +146,8 @@ package struct ServeSession: Sendable {
             return open[id].map { .progress(number: $0.number, fraction, message) }
         case .result(let id, let attempt, let line):
             guard let request = open[id], attempt == nil || attempt == request.attempt else {
+                strays += 1
+                guard strays <= limits.unreadable else { return nil }
                 let which = ProgramReport.cleaned(Array(id.utf8.prefix(64))[...])
                 let what = attempt.map { "attempt \($0) of '\(which)'" } ?? "'\(which)'"
                 return .remark("answered \(what), which isn't open; that is ignored")

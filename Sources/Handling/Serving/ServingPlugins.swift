@@ -5,7 +5,7 @@ import Synchronization
 /// All plugins that serve, by what their processes are started with.
 package final class ServingPlugins: Sendable {
     private struct State: Sendable {
-        /// By the header that their processes get, in which is all by which they could differ.
+        /// By the header that their processes get, in which is all by which they could differ, and by how many there are.
         var pools: [[UInt8]: ServingPool] = [:]
         /// The pools of each plugin, by its place.
         var places: [PathBytes: Place] = [:]
@@ -39,7 +39,8 @@ package final class ServingPlugins: Sendable {
     func pool(
         _ program: ServedProgram, place: PathBytes, files: [PathBytes]
     ) throws(LaunchFailure) -> ServingPool? {
-        guard let key = LaunchHeader(program.command, descriptorLimit: 0)?.bytes else { throw .holdsNUL }
+        guard var key = LaunchHeader(program.command, descriptorLimit: 0)?.bytes else { throw .holdsNUL }
+        key += Array("\(program.parallel) \(program.concurrent)".utf8)
         let stamps = files.map { FileStamp($0) }
         let (pool, outdated) = state.withLock { state -> (ServingPool?, [ServingPool]) in
             guard !state.isClosed else { return (nil, []) }
