@@ -69,6 +69,10 @@ private struct RunProgress: Encodable {
 
 extension Plugin {
     /// What came of the request, errors included.
+    ///
+    /// Not optimized: Swift 6.3.1 makes of an inlined `TaskLocal.withValue` in an asynchronous generic function a push
+    /// through a bad pointer.
+    @_optimize(none)
     func answer(
         to request: PluginRequest, progress: @escaping @Sendable (PluginReport.Progress) -> Void
     ) async -> PluginResponse {
