@@ -75,10 +75,7 @@ extension Dispatcher {
     private func reportUnrun(_ job: Job, _ rule: Rule, attempt: Int, _ outcome: Outcome, _ state: JobState) {
         report(
             .attempt(
-                AttemptReport(
-                    time: DiskProbe.now(), rule: job.rule, event: job.event.kind, path: job.event.path,
-                    from: job.event.from, job: job.id, attempt: attempt, maximumAttempts: rule.retry.attempts,
-                    action: rule.actionNames, outcome: outcome, duration: .zero, state: state, pause: nil)))
+                AttemptReport(job, rule, attempt: attempt, outcome, duration: .zero, state, pause: nil)))
     }
 
     /// Takes out the jobs of paths that a rule has been run for too often of late, as rules are that feed themselves.

@@ -58,10 +58,7 @@ extension Dispatcher {
             changes[rule.name, default: [:]][job.event.path] = part.change
             reports.append(
                 AttemptReport(
-                    time: DiskProbe.now(), rule: rule.name, event: job.event.kind,
-                    path: job.event.path, from: job.event.from, job: job.id, attempt: job.attempt,
-                    maximumAttempts: rule.retry.attempts, action: rule.actionNames, outcome: outcome,
-                    duration: result.duration, state: state, pause: pause))
+                    job, rule, attempt: job.attempt, outcome, duration: result.duration, state, pause: pause))
             if pause == nil { acceptFollowingChange(of: job, rule, at: now) }
         }
         if reports.count > 1 {
@@ -152,6 +149,19 @@ extension Dispatcher {
             }
         }
         return (sign, message)
+    }
+}
+
+extension AttemptReport {
+    /// What is told now of an attempt that has ended, or of a job that ended without one.
+    init(
+        _ job: Job, _ rule: Rule, attempt: Int, _ outcome: Outcome, duration: Duration, _ state: JobState,
+        pause: Duration?
+    ) {
+        self.init(
+            time: DiskProbe.now(), rule: rule.name, event: job.event.kind, path: job.event.path, from: job.event.from,
+            job: job.id, attempt: attempt, maximumAttempts: rule.retry.attempts, action: rule.actionNames,
+            outcome: outcome, duration: duration, state: state, pause: pause)
     }
 }
 

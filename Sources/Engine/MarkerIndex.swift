@@ -20,12 +20,6 @@ package struct MarkerIndex: Sendable {
     /// What has to be asked, of rules whose roots hold the path.
     package func candidates(for path: PathBytes) -> [Readiness] {
         guard !byRoot.isEmpty else { return [] }
-        var found: [Readiness] = []
-        var folder = path
-        while true {
-            found += byRoot[folder] ?? []
-            if folder.parent == folder { return found }
-            folder = folder.parent
-        }
+        return path.andParents.flatMap { byRoot[$0] ?? [] }
     }
 }

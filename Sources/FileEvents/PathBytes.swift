@@ -29,6 +29,14 @@ public struct PathBytes: Hashable, Sendable {
         return slash == 0 ? PathBytes("/") : PathBytes(bytes[..<slash])
     }
 
+    /// The path itself, the folder that it is in, the one above that, and so on to the first of all.
+    package var andParents: some Sequence<PathBytes> {
+        sequence(first: self) { path in
+            let parent = path.parent
+            return parent == path ? nil : parent
+        }
+    }
+
     /// The path of an entry of this folder.
     public func appending(_ name: some Collection<UInt8>) -> PathBytes {
         var joined: [UInt8] = []

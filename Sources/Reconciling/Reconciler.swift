@@ -324,14 +324,7 @@ package struct Reconciler: ~Copyable {
     }
 
     func isPolled(_ path: PathBytes) -> Bool {
-        guard !polled.isEmpty else { return false }
-        var folder = path
-        while !polled.contains(folder) {
-            let parent = folder.parent
-            if parent == folder { return false }
-            folder = parent
-        }
-        return true
+        !polled.isEmpty && path.andParents.contains { polled.contains($0) }
     }
 
     /// Whether a path that a listing found is what every view that takes it knows already.

@@ -43,13 +43,10 @@ struct ScanTable {
     /// The listing of the nearest root above the path.
     func innermost(holding path: PathBytes) -> Int? {
         guard !scans.isEmpty else { return nil }
-        var folder = path
-        while true {
+        for folder in path.andParents {
             if let scan = byRoot[folder] { return scan }
-            let parent = folder.parent
-            if parent == folder { return nil }
-            folder = parent
         }
+        return nil
     }
 
     mutating func setListed(_ scan: Int) {

@@ -43,6 +43,6 @@ extension Template {
         if isGiven, !isName(name) { return nil }
         path += name
         guard !path.isEmpty else { return nil }
-        return (path.first == .slash ? PathBytes(path) : folder.appending(path)).normalized
+        return folder.resolving(path).normalized
     }
 }

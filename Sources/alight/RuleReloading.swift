@@ -123,7 +123,7 @@ final class RuleReloading: Sendable {
     private static func paths(of places: [PathBytes], _ program: ProgramSurroundings) -> [PathBytes] {
         let folder = program.loading.currentFolder
         return places.flatMap { place in
-            let path = (place.bytes.first == .slash ? place : folder.appending(place.bytes)).normalized
+            let path = folder.resolving(place.bytes).normalized
             return Set([path, DiskProbe.resolve(path) ?? path])
         }
     }

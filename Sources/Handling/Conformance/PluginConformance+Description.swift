@@ -48,12 +48,7 @@ extension PluginConformance {
     /// Whether the path is of a library's making: what Python leaves beside a module, and what ORC, below libvips
     /// and GStreamer, maps its code from.
     static func isCache(_ path: PathBytes) -> Bool {
-        if path.lastComponent.starts(with: "orcexec.".utf8) { return true }
-        var path = path
-        while path.parent != path {
-            if path.lastComponent.elementsEqual("__pycache__".utf8) { return true }
-            path = path.parent
-        }
-        return false
+        path.lastComponent.starts(with: "orcexec.".utf8)
+            || path.andParents.contains { $0.lastComponent.elementsEqual("__pycache__".utf8) }
     }
 }

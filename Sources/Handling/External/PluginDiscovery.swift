@@ -148,28 +148,8 @@ package final class PluginDiscovery: Sendable {
     // MARK: - Descriptions
 
     private struct Entry {
-        var stamp: Stamp
+        var stamp: FileStamp
         var result: Result<Plugin, HandlerProblem>
-    }
-
-    /// What changes when a file does.
-    private struct Stamp: Equatable {
-        var device: UInt64
-        var inode: UInt64
-        var size: Int64
-        var modified: [Int]
-        /// A content that is put in place with the time of the old one, as `cp -p` does, shows here alone.
-        var changed: [Int]
-
-        init?(_ path: PathBytes) {
-            var status = stat()
-            guard path.withCString({ stat($0, &status) }) == 0 else { return nil }
-            device = UInt64(status.st_dev)
-            inode = UInt64(status.st_ino)
-            size = Int64(status.st_size)
-            modified = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]
-            changed = [status.st_ctim.tv_sec, status.st_ctim.tv_nsec]
-        }
     }
 
     private func load(_ location: PathBytes) throws(HandlerProblem) -> Plugin {
@@ -188,7 +168,7 @@ package final class PluginDiscovery: Sendable {
             problem.help = problem.help ?? "put the plugin's program there, or name it with 'run' in plugin.yaml"
             throw problem
         }
-        try checkOwner(plugin.executable)
+        if plugin.executable != source { try checkOwner(plugin.executable) }
         return plugin
     }
 
@@ -201,7 +181,7 @@ package final class PluginDiscovery: Sendable {
     private func described(
         _ kind: Kind, _ location: PathBytes, _ source: PathBytes
     ) throws(HandlerProblem) -> Plugin {
-        guard let stamp = Stamp(source) else {
+        guard let stamp = FileStamp(source) else {
             throw HandlerProblem(message: "'\(source)' is no longer there", help: nil)
         }
         if let entry = known.withLock({ $0[source] }), entry.stamp == stamp { return try entry.result.get() }

@@ -1,5 +1,4 @@
 import FileEvents
-import Glibc
 import Synchronization
 
 /// All plugins that serve, by what their processes are started with.
@@ -70,20 +69,5 @@ package final class ServingPlugins: Sendable {
         }
         for pool in pools { pool.beginToClose(isAtOnce: isAtOnce) }
         for pool in pools { pool.close(isAtOnce: isAtOnce) }
-    }
-}
-
-/// What changes when a file does, or another one takes its name.
-struct FileStamp: Sendable, Hashable {
-    private let numbers: [Int]
-
-    /// Nil when there is none.
-    init?(_ path: PathBytes) {
-        var status = stat()
-        guard path.withCString({ stat($0, &status) }) == 0 else { return nil }
-        numbers = [
-            Int(truncatingIfNeeded: status.st_dev), Int(truncatingIfNeeded: status.st_ino), Int(status.st_size),
-            status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec,
-        ]
     }
 }

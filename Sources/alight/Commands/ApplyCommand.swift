@@ -57,7 +57,7 @@ struct ApplyCommand: ParsableCommand {
             throw Exit(.rulesInvalid)
         }
         let named = RawArguments.paths(paths).map { path in
-            (path.bytes.first == .slash ? path : program.loading.currentFolder.appending(path.bytes)).normalized
+            program.loading.currentFolder.resolving(path.bytes).normalized
         }
         let files = AppliedFiles(named, rule: rule, isForced: force)
         for problem in files.problems { Output.error.write("error: \(problem.message)\n    help: \(problem.help)") }

@@ -58,9 +58,8 @@ struct ExplainCommand: ParsableCommand {
             journal: openJournal(), choice: event.flatMap(EventChoice.init))
         var isTaken = false
         for path in RawArguments.paths(paths) {
-            let absolute =
-                path.bytes.first == .slash ? path : program.loading.currentFolder.appending(path.bytes)
-            let explained = explain(absolute.normalized, rules, surroundings)
+            let absolute = program.loading.currentFolder.resolving(path.bytes).normalized
+            let explained = explain(absolute, rules, surroundings)
             isTaken = isTaken || explained.rules.contains(where: \.explanation.isTaken)
             if json {
                 for object in explained.objects { Output.standard.write(Reporter.json(object)) }

@@ -88,7 +88,7 @@ struct NewPluginCommand: ParsableCommand {
     private func alightSource(_ here: PathBytes) throws -> PluginSkeleton.Source {
         if let source, source.contains("://") { return .address(source) }
         if let source {
-            let folder = (source.hasPrefix("/") ? PathBytes(source) : here.appending(Array(source.utf8))).normalized
+            let folder = here.resolving(source.utf8).normalized
             if Self.isCheckout(folder) { return .folder(folder.description) }
             throw said(
                 .usage, "'\(folder)' is not a checkout of Alight", help: "name the folder with its Package.swift")
