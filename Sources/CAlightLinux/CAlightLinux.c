@@ -15,10 +15,12 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -144,6 +146,45 @@ int cal_open_folder(int directory, const char *path) {
 
 int cal_pipe(int fds[2]) { return pipe2(fds, O_CLOEXEC) == 0 ? 0 : errno; }
 
+int cal_socket_pair(int fds[2]) { return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : errno; }
+
+int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const int *descriptors, size_t count) {
+    enum { MOST = 8 };
+    if (count > MOST) return EINVAL;
+    union {
+        char bytes[CMSG_SPACE(MOST * sizeof(int))];
+        struct cmsghdr alignment;
+    } control;
+    memset(&control, 0, sizeof control);
+    const char *at = bytes;
+    while (size > 0) {
+        struct iovec place = {(void *)at, size};
+        struct msghdr message = {.msg_iov = &place, .msg_iovlen = 1};
+        if (count > 0) {
+            message.msg_control = control.bytes;
+            message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+            struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+            rights->cmsg_level = SOL_SOCKET;
+            rights->cmsg_type = SCM_RIGHTS;
+            rights->cmsg_len = CMSG_LEN(count * sizeof(int));
+            memcpy(CMSG_DATA(rights), descriptors, count * sizeof(int));
+        }
+        ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent < 0) return errno;
+        // They go with the first byte.
+        count = 0;
+        at += sent;
+        size -= (size_t)sent;
+    }
+    return 0;
+}
+
+int64_t cal_receive(int socket, void *buffer, size_t size) {
+    ssize_t count = recv(socket, buffer, size, MSG_DONTWAIT);
+    return count >= 0 ? count : -errno;
+}
+
 int cal_pidfd_open(int pid) {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     return fd >= 0 ? fd : -errno;
@@ -151,6 +192,17 @@ int cal_pidfd_open(int pid) {
 
 int cal_pidfd_signal(int pidfd, int signal) {
     return syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0 ? 0 : errno;
+}
+
+int cal_kill_child(int pid) {
+    int pidfd = cal_pidfd_open(pid);
+    if (pidfd < 0) return -pidfd;
+    // Another process of that id would be nobody's child of ours.
+    siginfo_t end;
+    int error = waitid(P_PIDFD, (id_t)pidfd, &end, WEXITED | WNOHANG | WNOWAIT) == 0
+        ? cal_pidfd_signal(pidfd, SIGKILL) : errno;
+    close(pidfd);
+    return error;
 }
 
 int cal_eventfd(void) {

@@ -23,6 +23,7 @@ static int ruleset = -1;
 
 void prepare_confinement(const struct plan *plan) {
     snprintf(nice_text, sizeof nice_text, "%d", plan->nice);
+    if (ruleset >= 0) close(ruleset);
     ruleset = make_ruleset(plan);
     if ((plan->flags & FLAG_NO_NETWORK) && !(plan->flags & FLAG_IF_POSSIBLE) && !can_shut_off_network()) {
         refuse("cannot shut off the network: not on a processor of this kind");
@@ -31,8 +32,8 @@ void prepare_confinement(const struct plan *plan) {
     // The child shares this memory for a moment as the other user, whose processes must not look into it.
     prctl(PR_SET_DUMPABLE, 0);
     // Else a program of another user couldn't open /dev/stderr.
-    for (int descriptor = 0; descriptor <= 2; descriptor++) {
-        if (fchown(descriptor, plan->user, plan->group) != 0) break;
+    for (int index = 0; index < 3; index++) {
+        if (fchown(plan->streams[index], plan->user, plan->group) != 0) break;
     }
 }
 

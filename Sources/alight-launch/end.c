@@ -3,10 +3,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,34 +67,83 @@ static void kill_children(void) {
     fclose(list);
 }
 
-static sigset_t signals;
+static const int orders[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
+enum { ORDER_SIGNALS = sizeof orders / sizeof *orders };
+static volatile sig_atomic_t has_child, is_asked_by_signal, is_killed_by_signal;
+static sigset_t while_waiting;
+/// Whether Alight's end of the socket is gone.
+static bool is_orphaned;
 
-void block_signals(void) {
+static void note(int number) {
+    if (number == SIGCHLD) has_child = 1;
+    else if (number == SIGTERM) is_asked_by_signal = 1;
+    else is_killed_by_signal = 1;
+}
+
+void take_signals(void) {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGCHLD);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGHUP);
+    // Blocked signals wait even where the default is to ignore them, and the program inherits nothing odd.
+    // By system call, because posix_spawn ignores two signals that the C library keeps for itself.
+    static const uint64_t default_action[4];
+    for (int number = 1; number < NSIG; number++) syscall(SYS_rt_sigaction, number, default_action, NULL, 8);
+    struct sigaction action = {.sa_handler = note};
+    while_waiting = all;
+    for (int index = 0; index < ORDER_SIGNALS; index++) {
+        sigaction(orders[index], &action, NULL);
+        sigdelset(&while_waiting, orders[index]);
+    }
 }
 
-static int64_t milliseconds(void) {
+void give_back_signals(void) {
+    static const uint64_t default_action[4];
+    for (int index = 0; index < ORDER_SIGNALS; index++) {
+        syscall(SYS_rt_sigaction, orders[index], default_action, NULL, 8);
+    }
+}
+
+int64_t milliseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/// The next of the signals that are waited for, 0 when `deadline` (in ms, -1 for none) comes first.
-static int next_signal(int64_t deadline) {
+/// What the socket holds: an order is taken, anything else left there.
+static enum order take_order(void) {
+    char byte;
+    ssize_t count = recv(CONTROL, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return ORDER_NONE;
+    if (count == 0) {
+        is_orphaned = true;
+        return ORDER_QUIT;
+    }
+    if (count < 0 || (byte != 'T' && byte != 'K')) return ORDER_OTHER;
+    if (recv(CONTROL, &byte, 1, MSG_DONTWAIT) != 1) return ORDER_NONE;
+    return byte == 'T' ? ORDER_TERMINATE : ORDER_KILL;
+}
+
+static bool take_flag(volatile sig_atomic_t *flag) {
+    bool is_set = *flag;
+    *flag = 0;
+    return is_set;
+}
+
+enum order next_order(int64_t deadline) {
     for (;;) {
+        // The handlers run only in ppoll.
+        if (take_flag(&has_child)) return ORDER_CHILD;
+        if (take_flag(&is_asked_by_signal)) return ORDER_TERMINATE;
+        if (take_flag(&is_killed_by_signal)) return ORDER_KILL;
         int64_t left = deadline < 0 ? 0 : deadline - milliseconds();
         if (left < 0) left = 0;
         struct timespec limit = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
-        int signal = sigtimedwait(&signals, NULL, deadline < 0 ? NULL : &limit);
-        if (signal > 0) return signal;
-        if (errno == EAGAIN) return 0;
+        struct pollfd control = {.fd = is_orphaned ? -1 : CONTROL, .events = POLLIN};
+        int count = ppoll(&control, 1, deadline < 0 ? NULL : &limit, &while_waiting);
+        if (count == 0) return ORDER_NONE;
+        if (count < 0) continue;
+        enum order order = take_order();
+        if (order != ORDER_NONE) return order;
     }
 }
 
@@ -131,10 +183,10 @@ int wait_for_all(pid_t program, const struct plan *plan) {
             kill_children();
             deadline = milliseconds() + 5;
         }
-        switch (next_signal(deadline)) {
-        case SIGCHLD:
+        switch (next_order(deadline)) {
+        case ORDER_CHILD:
             break;
-        case SIGTERM:
+        case ORDER_TERMINATE:
             if (is_asked || has_ended) {
                 is_killing = true;
             } else {
@@ -144,7 +196,11 @@ int wait_for_all(pid_t program, const struct plan *plan) {
                 kill(-program, SIGCONT);
             }
             break;
-        default:  // SIGINT, SIGHUP, or the deadline.
+        case ORDER_OTHER:
+            fail("another plan comes while a program runs");
+        case ORDER_NONE:
+        case ORDER_KILL:
+        case ORDER_QUIT:
             is_killing = true;
         }
     }

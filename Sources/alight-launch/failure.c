@@ -21,8 +21,10 @@ static const char *missing_interpreter(const char *script, char *line, size_t si
     return access(interpreter, X_OK) == 0 ? NULL : interpreter;
 }
 
+static char words[16384];
+
 static void say(const char *what, const char *detail, const char *reason) {
-    dprintf(STDERR_FILENO, "alight-launch: cannot %s%s: %s\n", what, detail, reason);
+    snprintf(words, sizeof words, "cannot %s%s: %s", what, detail, reason);
 }
 
 static void say_executable(const struct plan *plan, const char *reason) {
@@ -30,9 +32,8 @@ static void say_executable(const struct plan *plan, const char *reason) {
     if (plan->flags & FLAG_USER) snprintf(name, sizeof name, " as user '%.400s'", plan->user_name);
     const char *missing = missing_interpreter(plan->executable, line, sizeof line);
     if (missing != NULL) {
-        dprintf(
-            STDERR_FILENO, "alight-launch: cannot start '%s': its interpreter '%s' is not there\n", plan->executable,
-            missing);
+        snprintf(
+            words, sizeof words, "cannot start '%s': its interpreter '%s' is not there", plan->executable, missing);
         return;
     }
     if (failure.error == ENOEXEC) reason = "neither a binary of this machine nor a #! line";
@@ -40,10 +41,10 @@ static void say_executable(const struct plan *plan, const char *reason) {
     if (failure.error == EAGAIN && plan->limits[LIMIT_PROCESSES] != UINT64_MAX) {
         reason = "the user has as many processes as 'limits: processes' allows";
     }
-    dprintf(STDERR_FILENO, "alight-launch: cannot start '%s'%s: %s\n", plan->executable, name, reason);
+    snprintf(words, sizeof words, "cannot start '%s'%s: %s", plan->executable, name, reason);
 }
 
-int report_failure(const struct plan *plan) {
+void tell_failure(const struct plan *plan) {
     int error = failure.error;
     const char *reason = strerror(error);
     char detail[8192] = "";
@@ -88,12 +89,14 @@ int report_failure(const struct plan *plan) {
         break;
     }
     switch (error) {
-    case ENOENT: return failure.step == STEP_EXECUTABLE ? NOT_FOUND : CANNOT_START;
     case EAGAIN:
     case ENOMEM:
     case EMFILE:
     case ENFILE:
-    case EIO: return NO_RESOURCES;
-    default: return CANNOT_START;
+    case EIO:
+        tell(NO_RESOURCES, 0, words);
+        break;
+    default:
+        tell(CANNOT_START, 0, words);
     }
 }

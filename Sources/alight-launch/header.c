@@ -1,8 +1,9 @@
-// The header: what Alight writes in front of the program's own standard input.
+// The plan of a run, which comes from Alight over the control socket, with the program's streams.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "launch.h"
@@ -11,12 +12,35 @@ enum { MAGIC_SIZE = 8, SIZE_MOST = 16 << 20 };
 
 static void read_exactly(void *buffer, size_t count) {
     for (char *at = buffer; count > 0;) {
-        ssize_t got = read(STDIN_FILENO, at, count);
+        ssize_t got = read(CONTROL, at, count);
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) fail("standard input holds no complete header; alight starts this program, not a person");
+        // Alight has died.
+        if (got <= 0) _exit(0);
         at += got;
         count -= (size_t)got;
     }
+}
+
+/// Reads the start of a plan, and takes the descriptors that come with its first byte.
+static void read_start(void *start, size_t size, int streams[3]) {
+    union {
+        char bytes[CMSG_SPACE(3 * sizeof(int))];
+        struct cmsghdr alignment;
+    } control;
+    struct iovec place = {start, size};
+    struct msghdr message = {
+        .msg_iov = &place, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes,
+    };
+    ssize_t got;
+    do got = recvmsg(CONTROL, &message, MSG_CMSG_CLOEXEC); while (got < 0 && errno == EINTR);
+    if (got < 0 && errno == ENOTSOCK) fail("standard input is no socket; alight starts this program, not a person");
+    if (got <= 0) _exit(0);
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    if (rights == NULL || rights->cmsg_type != SCM_RIGHTS || rights->cmsg_len != CMSG_LEN(3 * sizeof(int))) {
+        fail("a plan comes without its streams");
+    }
+    memcpy(streams, CMSG_DATA(rights), 3 * sizeof(int));
+    read_exactly((char *)start + got, size - (size_t)got);
 }
 
 struct cursor {
@@ -24,7 +48,7 @@ struct cursor {
 };
 
 static void take(struct cursor *cursor, void *number, size_t size) {
-    if ((size_t)(cursor->end - cursor->at) < size) fail("the header is cut off");
+    if ((size_t)(cursor->end - cursor->at) < size) fail("the plan is cut off");
     memcpy(number, cursor->at, size);
     cursor->at += size;
 }
@@ -32,46 +56,50 @@ static void take(struct cursor *cursor, void *number, size_t size) {
 static char *take_string(struct cursor *cursor) {
     uint32_t length;
     take(cursor, &length, sizeof length);
-    if ((size_t)(cursor->end - cursor->at) <= length) fail("the header is cut off");
+    if ((size_t)(cursor->end - cursor->at) <= length) fail("the plan is cut off");
     char *string = cursor->at;
-    if (memchr(string, 0, (size_t)length + 1) != string + length) fail("a string of the header holds a NUL");
+    if (memchr(string, 0, (size_t)length + 1) != string + length) fail("a string of the plan holds a NUL");
     cursor->at += (size_t)length + 1;
     return string;
 }
 
-/// The count of a list, and memory for it; `size` is what an element takes at least in the header.
-static uint32_t take_list(struct cursor *cursor, size_t size, size_t element, void *list) {
+static void *take_memory(struct plan *plan, size_t count, size_t element) {
+    size_t index = 0;
+    while (plan->memory[index] != NULL) index++;
+    void *memory = calloc(count, element);
+    if (memory == NULL) fail("out of memory");
+    return plan->memory[index] = memory;
+}
+
+/// The count of a list, and memory for it; `size` is what an element takes at least in the plan.
+static uint32_t take_list(struct cursor *cursor, struct plan *plan, size_t size, size_t element, void *list) {
     uint32_t count;
     take(cursor, &count, sizeof count);
-    if (count > (size_t)(cursor->end - cursor->at) / size) fail("the header is cut off");
-    void *memory = calloc((size_t)count + 1, element);
-    if (memory == NULL) fail("out of memory");
-    *(void **)list = memory;
+    if (count > (size_t)(cursor->end - cursor->at) / size) fail("the plan is cut off");
+    *(void **)list = take_memory(plan, (size_t)count + 1, element);
     return count;
 }
 
-static char **take_strings(struct cursor *cursor) {
+static char **take_strings(struct cursor *cursor, struct plan *plan) {
     char **strings;
-    uint32_t count = take_list(cursor, 5, sizeof *strings, &strings);
+    uint32_t count = take_list(cursor, plan, 5, sizeof *strings, &strings);
     for (uint32_t index = 0; index < count; index++) strings[index] = take_string(cursor);
     return strings;
 }
 
-struct plan read_plan(void) {
+static struct plan read_plan(void) {
     struct {
         char magic[MAGIC_SIZE];
         uint32_t size;
     } start;
-    read_exactly(&start, sizeof start);
-    if (memcmp(start.magic, "ALIGHTL2", MAGIC_SIZE) != 0) fail("the header is of another version");
-    if (start.size > SIZE_MOST) fail("the header is too large");
-    char *body = malloc((size_t)start.size + 1);
-    if (body == NULL) fail("out of memory");
+    struct plan plan = {.memory = {NULL}};
+    read_start(&start, sizeof start, plan.streams);
+    if (memcmp(start.magic, "ALIGHTL3", MAGIC_SIZE) != 0) fail("the plan is of another version");
+    if (start.size > SIZE_MOST) fail("the plan is too large");
+    char *body = take_memory(&plan, (size_t)start.size + 1, 1);
     read_exactly(body, start.size);
     struct cursor cursor = {body, body + start.size};
-    struct plan plan;
     take(&cursor, &plan.flags, sizeof plan.flags);
-    take(&cursor, &plan.parent, sizeof plan.parent);
     take(&cursor, &plan.grace, sizeof plan.grace);
     take(&cursor, &plan.linger, sizeof plan.linger);
     take(&cursor, &plan.descriptors, sizeof plan.descriptors);
@@ -82,19 +110,44 @@ struct plan read_plan(void) {
     take(&cursor, &plan.user, sizeof plan.user);
     take(&cursor, &plan.group, sizeof plan.group);
     plan.user_name = take_string(&cursor);
-    plan.group_count = take_list(&cursor, sizeof *plan.groups, sizeof *plan.groups, &plan.groups);
+    plan.group_count = take_list(&cursor, &plan, sizeof *plan.groups, sizeof *plan.groups, &plan.groups);
     for (uint32_t index = 0; index < plan.group_count; index++) {
         take(&cursor, &plan.groups[index], sizeof *plan.groups);
     }
-    plan.grant_count = take_list(&cursor, 9, sizeof *plan.grants, &plan.grants);
+    plan.grant_count = take_list(&cursor, &plan, 9, sizeof *plan.grants, &plan.grants);
     for (uint32_t index = 0; index < plan.grant_count; index++) {
         take(&cursor, &plan.grants[index].access, sizeof plan.grants[index].access);
         plan.grants[index].path = take_string(&cursor);
     }
     plan.folder = take_string(&cursor);
     plan.executable = take_string(&cursor);
-    plan.arguments = take_strings(&cursor);
-    plan.environment = take_strings(&cursor);
-    if (cursor.at != cursor.end) fail("the header is longer than what it says");
+    plan.arguments = take_strings(&cursor, &plan);
+    plan.environment = take_strings(&cursor, &plan);
+    if (cursor.at != cursor.end) fail("the plan is longer than what it says");
     return plan;
+}
+
+void close_streams(struct plan *plan) {
+    for (int index = 0; index < 3; index++) {
+        if (plan->streams[index] >= 0) close(plan->streams[index]);
+        plan->streams[index] = -1;
+    }
+}
+
+void free_plan(struct plan *plan) {
+    for (size_t index = 0; index < sizeof plan->memory / sizeof *plan->memory; index++) free(plan->memory[index]);
+}
+
+struct plan next_plan(void) {
+    for (;;) {
+        switch (next_order(-1)) {
+        case ORDER_OTHER:
+            return read_plan();
+        case ORDER_QUIT:
+            _exit(0);
+        default:
+            // An order was for a run that had ended meanwhile.
+            continue;
+        }
+    }
 }

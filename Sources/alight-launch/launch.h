@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/// Exit statuses of the launcher itself: not now, not this program, not there.
-enum { NO_RESOURCES = 125, CANNOT_START = 126, NOT_FOUND = 127 };
+/// How a run ended, as Alight is told: the program did, by its wait status; it can't be started; not now.
+enum ending { ENDED, CANNOT_START, NO_RESOURCES };
 
 enum {
     FLAG_NO_NEW_PRIVILEGES = 1,
@@ -32,7 +32,7 @@ struct grant {
 
 /// What the header says.
 struct plan {
-    uint32_t flags, parent, grace, linger;
+    uint32_t flags, grace, linger;
     uint64_t descriptors;
     uint32_t umask;
     int32_t nice;
@@ -47,6 +47,10 @@ struct plan {
     struct grant *grants;
     char *folder, *executable;
     char **arguments, **environment;
+    /// What becomes the program's standard input, output and error.
+    int streams[3];
+    /// The memory of all that is above.
+    void *memory[5];
 };
 
 /// What the child was at when it failed.
@@ -68,7 +72,16 @@ _Noreturn void fail(const char *message);
 /// Says why the program can't be started, and ends the launcher.
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-struct plan read_plan(void);
+/// The socket to Alight.
+enum { CONTROL = 0 };
+
+/// Waits for the next plan; ends the launcher when there will be none.
+struct plan next_plan(void);
+void close_streams(struct plan *plan);
+void free_plan(struct plan *plan);
+
+/// Tells Alight how the run ended, with a wait status or in words; ends the launcher when Alight has gone.
+void tell(enum ending ending, int status, const char *words);
 
 /// Gets ready what confine() will need, as long as that may open files and take memory.
 void prepare_confinement(const struct plan *plan);
@@ -87,13 +100,31 @@ bool enter_ruleset(int ruleset);
 bool can_shut_off_network(void);
 bool shut_off_network(void);
 
-/// Says why the child has failed; returns the exit status.
-int report_failure(const struct plan *plan);
+/// Tells why the child has failed.
+void tell_failure(const struct plan *plan);
 
 /// Waits until the program and all that descends from it has ended; returns the program's wait status.
 int wait_for_all(pid_t program, const struct plan *plan);
 
-/// The signals that the launcher takes.
-void block_signals(void);
+enum order {
+    /// The time is over.
+    ORDER_NONE,
+    ORDER_CHILD,
+    ORDER_TERMINATE,
+    ORDER_KILL,
+    /// Alight has ended.
+    ORDER_QUIT,
+    /// A byte is there that is none of these.
+    ORDER_OTHER,
+};
+
+/// Blocks all signals but while next_order() waits, and takes those that are orders.
+void take_signals(void);
+/// Gives the calling child the default dispositions of those.
+void give_back_signals(void);
+
+/// Waits for what comes next, until `deadline` (as milliseconds() counts, -1 for none).
+enum order next_order(int64_t deadline);
+int64_t milliseconds(void);
 
 #endif

@@ -1,18 +1,24 @@
 // alight-launch stands between Alight and a program.
 //
-// It takes from standard input what Foundation.Process can't pass on (exact
-// bytes, limits, a session of its own), leaves the rest of standard input to the
-// program, and answers for everything that descends from it: it is the
-// subreaper, so that no child, however often it forked or called setsid,
-// outlives the launcher. It ends as the program did.
+// It runs one program after another, each by a plan that holds what
+// Foundation.Process can't pass on (exact bytes, limits, a session of its own),
+// and answers for everything that descends from it: it is the subreaper, so
+// that no child, however often it forked or called setsid, outlives the run.
+// Between two runs it waits; nothing of the one reaches the other, for what a
+// plan changes is changed in the child.
 //
-// SIGTERM asks the program to end and kills it after the grace. A second
-// SIGTERM, SIGINT or SIGHUP kills at once; SIGHUP is also what the kernel sends
-// when Alight dies.
+// Standard input is a stream socket to Alight. From there come:
+//   a plan, with the program's three standard streams (SCM_RIGHTS);
+//   'T', which asks the program to end and kills it after the grace, and kills it
+//   at once the second time;  'K', which kills at once; both are nothing when the
+//   program has ended.
+// SIGTERM, SIGINT and SIGHUP do the same. The end of the socket is the end of Alight: it kills at once.
+// Back goes for each plan, as numbers of 32 bits: how it ended (enum ending), the wait status,
+// the length of the words that say why the program could not be started, and the words.
 //
-// The header, all numbers 32 bits in the machine's order unless said otherwise:
-//   "ALIGHTL2", size of what follows; flags (launch.h), Alight's process id,
-//   grace in ms, linger in ms, descriptor limit (64 bits, 0 = leave); umask,
+// A plan, all numbers 32 bits in the machine's order unless said otherwise:
+//   "ALIGHTL3", size of what follows; flags (launch.h), grace in ms,
+//   linger in ms, descriptor limit (64 bits, 0 = leave); umask,
 //   niceness, I/O priority (0 = leave); limits (64 bits each, all bits set =
 //   leave): seconds of processor time, bytes of memory, descriptors, processes
 //   of the user, bytes of a file; user, group, the user's name for messages,
@@ -28,11 +34,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,9 +48,26 @@
 
 volatile struct failure failure;
 
+void tell(enum ending ending, int status, const char *words) {
+    struct {
+        uint32_t ending;
+        int32_t status;
+        uint32_t length;
+        char words[16384];
+    } message = {.ending = ending, .status = status};
+    size_t length = strlen(words);
+    if (length > sizeof message.words) length = sizeof message.words;
+    message.length = (uint32_t)length;
+    memcpy(message.words, words, length);
+    size_t size = offsetof(typeof(message), words) + length;
+    if (send(CONTROL, &message, size, MSG_NOSIGNAL) != (ssize_t)size) _exit(1);
+}
+
 void fail(const char *message) {
+    // Who has started it by hand reads standard error.
     dprintf(STDERR_FILENO, "alight-launch: %s\n", message);
-    _exit(NO_RESOURCES);
+    tell(NO_RESOURCES, 0, message);
+    _exit(1);
 }
 
 void refuse(const char *format, ...) {
@@ -52,8 +76,8 @@ void refuse(const char *format, ...) {
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
-    dprintf(STDERR_FILENO, "alight-launch: %s\n", text);
-    _exit(CANNOT_START);
+    tell(CANNOT_START, 0, text);
+    _exit(1);
 }
 
 static pid_t start(const struct plan *plan) {
@@ -64,15 +88,18 @@ static pid_t start(const struct plan *plan) {
     // outlast close_range and would need room in the program's own limits.
     pid_t program = vfork();
     if (program != 0) return program;
-    // Only system calls from here on. Dispositions are already the default ones.
+    // Only system calls from here on.
+    give_back_signals();
     if (setsid() < 0) {
         failure.error = errno;
         failure.step = STEP_SESSION;
-        _exit(CANNOT_START);
+        _exit(1);
     }
     // If the launcher itself is killed, at least the program goes with it.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != launcher) _exit(CANNOT_START);
+    if (getppid() != launcher) _exit(1);
+    // They are all above 2, where the launcher has descriptors of its own.
+    for (int index = 0; index < 3; index++) dup2(plan->streams[index], index);
     if (confine(plan)) {
         // Foundation's own socket must not live on in the program.
         close_range(3, ~0U, 0);
@@ -81,56 +108,39 @@ static pid_t start(const struct plan *plan) {
         failure.error = errno;
         failure.step = STEP_EXECUTABLE;
     }
-    _exit(CANNOT_START);
+    _exit(1);
 }
 
-static void end_as(int status) {
-    if (WIFSIGNALED(status)) {
-        // The program may have left a core file; one of the launcher helps nobody.
-        struct rlimit none = {0, 0};
-        setrlimit(RLIMIT_CORE, &none);
-        prctl(PR_SET_DUMPABLE, 0);
-        sigset_t only;
-        sigemptyset(&only);
-        sigaddset(&only, WTERMSIG(status));
-        kill(getpid(), WTERMSIG(status));
-        sigprocmask(SIG_UNBLOCK, &only, NULL);
-        _exit(128 + WTERMSIG(status));
+/// Starts the program; 0 when it can't be, which has been told then.
+static pid_t start_patiently(const struct plan *plan) {
+    for (int attempt = 1;; attempt++) {
+        failure.step = STEP_NONE;
+        pid_t program = start(plan);
+        if (program < 0) fail("cannot fork: too many processes, or no memory");
+        if (failure.step == STEP_NONE) return program;
+        while (waitpid(program, NULL, 0) < 0 && errno == EINTR) continue;
+        // Somebody still has the file open for writing, if only a process about to call execve itself.
+        if (failure.error != ETXTBSY || attempt == 50) {
+            tell_failure(plan);
+            return 0;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
     }
-    _exit(WEXITSTATUS(status));
 }
 
 int main(void) {
-    block_signals();
-    // Blocked signals wait even where the default is to ignore them, and the program inherits nothing odd.
-    // By system call, because posix_spawn ignores two signals that the C library keeps for itself.
-    static const uint64_t default_action[4];
-    for (int number = 1; number < NSIG; number++) syscall(SYS_rt_sigaction, number, default_action, NULL, 8);
-    // The death signal comes when the thread ends that started us; it waits for us all the time.
-    prctl(PR_SET_PDEATHSIG, SIGHUP);
-    struct plan plan = read_plan();
-    if ((uint32_t)getppid() != plan.parent) fail("alight has died");
+    take_signals();
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) fail("cannot become a subreaper");
-    umask((mode_t)plan.umask);
-    prepare_confinement(&plan);
-
-    pid_t program;
-    for (int attempt = 1;; attempt++) {
-        failure.step = STEP_NONE;
-        program = start(&plan);
-        if (program < 0) fail("cannot fork: too many processes, or no memory");
-        if (failure.step == STEP_NONE) break;
-        while (waitpid(program, NULL, 0) < 0 && errno == EINTR) continue;
-        // Somebody still has the file open for writing, if only a process about to call execve itself.
-        if (failure.error != ETXTBSY || attempt == 50) _exit(report_failure(&plan));
-        nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
+    // The folder that it was started in can be unmounted while it waits.
+    if (chdir("/") != 0) fail("cannot enter '/'");
+    for (;;) {
+        struct plan plan = next_plan();
+        umask((mode_t)plan.umask);
+        prepare_confinement(&plan);
+        pid_t program = start_patiently(&plan);
+        // The pipes are the program's now: who reads them sees the end when the last writer is gone.
+        close_streams(&plan);
+        if (program > 0) tell(ENDED, wait_for_all(program, &plan), "");
+        free_plan(&plan);
     }
-    // The pipes are the program's now: who reads them sees the end when the last writer is gone. So is what
-    // else is open, as the ruleset.
-    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (int descriptor = 0; descriptor <= 2; descriptor++) {
-        if (nowhere < 0 || dup2(nowhere, descriptor) < 0) close(descriptor);
-    }
-    if (nowhere > 2) close(nowhere);
-    end_as(wait_for_all(program, &plan));
 }

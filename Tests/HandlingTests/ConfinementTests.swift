@@ -1,3 +1,4 @@
+import CAlightLinux
 import FileEvents
 import Foundation
 import Rules
@@ -125,43 +126,37 @@ struct ConfinementTests {
         #expect(user.way == .couldNotStart("cannot become user 'root': Operation not permitted"))
     }
 
-    @Test func `a header of another version, one that is cut off and one that is too long are refused`() throws {
+    @Test func `a plan of another version, one that is cut off and one that is too long are refused`() throws {
         let path = try #require(ProcessLauncher.find())
-        let header = try #require(LaunchHeader(shell("true"), descriptorLimit: 0)).bytes
-        var old = header
+        let plan = try #require(LaunchPlan(shell("true"), descriptorLimit: 0)).bytes
+        var old = plan
         old[7] = UInt8(ascii: "1")
-        var short = header
+        var short = plan
         short[8] -= 20
-        var long = header + [0]
+        var long = plan + [0]
         long[8] += 1
-        var counts = header
+        var counts = plan
         // The last count before the strings of the environment is far beyond what follows.
-        counts.replaceSubrange(header.count - 8..<header.count, with: [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0])
+        counts.replaceSubrange(plan.count - 8..<plan.count, with: [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0])
         for (bytes, reason) in [
-            (old, "the header is of another version"), (short, "the header is cut off"),
-            (long, "the header is longer than what it says"), (Array(header.prefix(30)), "standard input holds no"),
+            (old, "the plan is of another version"), (short, "the plan is cut off"),
+            (long, "the plan is longer than what it says"), (counts, "a string of the plan holds a NUL"),
         ] {
-            let (said, status) = try Self.feed(bytes, to: path)
-            #expect(said.hasPrefix("alight-launch: \(reason)"), "\(said)")
-            #expect(status == 125)
+            let way = try Self.feed(bytes, to: path)
+            #expect(way == .notLaunched(reason))
         }
-        let (said, status) = try Self.feed(counts, to: path)
-        #expect(said.hasPrefix("alight-launch: ") && status == 125, "\(said)")
     }
 
-    /// Gives the launcher these bytes; what it says, and its exit status.
-    private static func feed(_ bytes: [UInt8], to launcher: PathBytes) throws -> (said: String, status: Int32) {
-        let folder = try TemporaryFolder()
-        let file = folder.path.appending("header")
-        try Data(bytes).write(to: URL(fileURLWithPath: file.description))
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = [
-            "-c", "'\(launcher)' <'\(file)' >'\(folder.path)/out' 2>&1; echo $? >'\(folder.path)/status'",
-        ]
-        try process.run()
-        #expect(eventually { !process.isRunning })
-        let status = folder.text(of: "status").flatMap { Int32($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
-        return (folder.text(of: "out") ?? "", status ?? -1)
+    /// Gives a launcher these bytes as a plan; how it says that this ended.
+    private static func feed(_ bytes: [UInt8], to path: PathBytes) throws -> Ended.Way? {
+        let launcher = try LauncherProcess(path)
+        var pipe: [Int32] = [-1, -1]
+        try #require(cal_pipe(&pipe) == 0)
+        #expect(launcher.run(bytes, streams: [pipe[0], pipe[1], pipe[1]]) == 0)
+        let reading = OwnedDescriptor(pipe[0])
+        let program = LaunchedProgram(
+            launcher, of: LauncherPool(keeps: false), input: OwnedDescriptor(pipe[1]), output: reading, error: reading)
+        #expect(eventually { program.lookForEnd() })
+        return program.end
     }
 }

@@ -61,11 +61,11 @@ extension PluginConformance {
 
         talk.conversation.closeInput()
         switch talk.conversation.end(within: options.grace) {
-        case .exited(0): _ = judge(nil)
+        case .exited(status: 0): _ = judge(nil)
         case .exited(let status):
             _ = judge(("it ended with status \(status)\(talk.conversation.said)", "end with 0 at the end of input"))
         case .signalled(let number): _ = judge(("it died of signal \(number)", "end with 0 at the end of input"))
-        case nil:
+        default:
             _ = judge(
                 (
                     "it still runs after \(ConformanceReply.shown(options.grace))",

@@ -13,12 +13,7 @@ final class PluginConversation {
         case nothing
     }
 
-    enum End: Equatable {
-        case exited(Int32)
-        case signalled(Int32)
-    }
-
-    private let process: SpawnedProcess
+    private let process: LaunchedProgram
     /// What was printed; the first `taken` bytes have been given as lines.
     private var output: [UInt8] = []
     private var taken = 0
@@ -29,26 +24,17 @@ final class PluginConversation {
 
     /// Starts the program; what `command` has as input is ignored.
     init(_ command: Command, _ launcher: ProcessLauncher) throws(HandlerProblem) {
-        let header: [UInt8]
         do throws(LaunchFailure) {
-            (process, header) = try launcher.start(command)
+            process = try launcher.start(command)
         } catch {
             throw HandlerProblem(message: error.reason, help: nil)
-        }
-        // An empty pipe has room for more than the header of a test has bytes.
-        guard header.withUnsafeBytes({ write(process.input.raw, $0.baseAddress, $0.count) }) == header.count else {
-            throw HandlerProblem(message: "alight-launch takes no header", help: nil)
-        }
-        for descriptor in [process.input, process.output, process.error] {
-            _ = fcntl(descriptor.raw, F_SETFL, O_NONBLOCK)
         }
     }
 
     deinit {
         process.input.close()
-        // The second one kills at once, and the launcher all that descends from it.
-        for _ in 0..<2 where process.end.wait(0) == nil { kill(process.process.processIdentifier, SIGTERM) }
-        _ = process.end.wait(10)
+        process.kill()
+        _ = end(within: .seconds(10))
     }
 
     /// Writes the bytes; false when the program doesn't take them in time.
@@ -70,7 +56,7 @@ final class PluginConversation {
     /// Waits until the program has read all that was sent, or has ended; not for longer than that.
     func waitUntilRead(within limit: Duration) {
         let deadline = ContinuousClock.now + limit
-        while ContinuousClock.now < deadline, process.end.wait(0) == nil {
+        while ContinuousClock.now < deadline, !process.lookForEnd() {
             var unread: Int32 = 0
             if ioctl(process.input.raw, UInt(FIONREAD), &unread) == 0, unread == 0 { return }
             wait(.milliseconds(10))
@@ -80,7 +66,7 @@ final class PluginConversation {
 
     func closeInput() { process.input.close() }
 
-    func terminate() { kill(process.process.processIdentifier, SIGTERM) }
+    func terminate() { process.terminate() }
 
     /// The next line of standard output.
     func next(within limit: Duration) -> Heard {
@@ -99,12 +85,12 @@ final class PluginConversation {
     }
 
     /// Waits for the end of the program and all that it started; nil when it doesn't come in time.
-    func end(within limit: Duration) -> End? {
+    func end(within limit: Duration) -> Ended.Way? {
         let deadline = ContinuousClock.now + limit
         while true {
-            if let (status, isSignal) = process.end.wait(0) {
+            if process.lookForEnd() {
                 take()
-                return isSignal ? .signalled(status) : .exited(status)
+                return process.end
             }
             guard ContinuousClock.now < deadline else { return nil }
             wait(.milliseconds(10))
@@ -115,9 +101,10 @@ final class PluginConversation {
     /// What was printed and not read as lines.
     var unread: [UInt8] { Array(output[taken...]) }
 
-    /// The last line of standard error, for messages.
+    /// Why it could not be started, else the last line of standard error, for messages.
     var said: String {
         take()
+        if process.lookForEnd(), let reason = process.end?.whyNotStarted { return ": \(reason)" }
         let line = errors.text.split(whereSeparator: \.isNewline).last { !$0.allSatisfy(\.isWhitespace) }
         return line.map { ": \(ResponseReader.line(String($0)))" } ?? ""
     }

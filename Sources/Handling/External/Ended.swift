@@ -12,6 +12,14 @@ package struct Ended: Sendable {
         case couldNotStart(String)
         /// Nothing could be started, for want of descriptors, processes or `alight-launch`.
         case notLaunched(String)
+
+        /// Why it never ran; nil when it did.
+        var whyNotStarted: String? {
+            switch self {
+            case .couldNotStart(let reason), .notLaunched(let reason): reason
+            default: nil
+            }
+        }
     }
 
     package var way: Way

@@ -13,6 +13,12 @@ final class OwnedDescriptor {
         raw = -1
     }
 
+    /// The descriptor, which is the caller's to close from now on.
+    func taken() -> Int32 {
+        defer { raw = -1 }
+        return raw
+    }
+
     /// What is there to read, at most 64 KiB, empty at the end; nil when nothing is there now, or when it is closed.
     ///
     /// It must not block, see `O_NONBLOCK`. An error is the end.

@@ -6,17 +6,26 @@ import Rules
 
 /// Runs programs: one at a time on each calling thread, any number of threads at once.
 ///
-/// Every program is started by `alight-launch`, which gives it a session of its
-/// own and leaves nothing of it behind; `Foundation.Process` starts that, in the
-/// one way that was found to lose neither descriptors nor signals.
+/// Every program is started by an `alight-launch`, which gives it a session of its
+/// own and leaves nothing of it behind. `Foundation.Process` starts that, in the
+/// one way that was found to lose neither descriptors nor signals; one that has
+/// done its work takes the next program, because two processes for each program
+/// cost twice as much as one.
 package final class ProcessLauncher: Sendable {
     private let launcher: PathBytes
+    private let pool: LauncherPool
 
-    /// - Parameter launcher: The absolute path of `alight-launch`.
-    package init(launcher: PathBytes) {
+    /// - Parameters:
+    ///   - launcher: The absolute path of `alight-launch`.
+    ///   - keepsLaunchers: Whether launchers are kept for other programs; else each program gets one of its own.
+    package init(launcher: PathBytes, keepsLaunchers: Bool = true) {
         self.launcher = launcher
+        pool = LauncherPool(keeps: keepsLaunchers)
         _ = Self.descriptorLimit
     }
+
+    /// Ends the launchers that wait for another program.
+    package func endIdle() { pool.close() }
 
     /// Finds `alight-launch`: beside this program, else in `../libexec/alight` from there.
     package static func find() -> PathBytes? {
@@ -32,8 +41,7 @@ package final class ProcessLauncher: Sendable {
 
     /// Runs a program to its end, and to the end of everything that descends from it.
     ///
-    /// Blocks. The calling thread must be one that outlives the program, as any
-    /// blocked thread does: the kernel takes its end for the end of Alight.
+    /// Blocks.
     ///
     /// - Parameters:
     ///   - command: What to run.
@@ -45,24 +53,53 @@ package final class ProcessLauncher: Sendable {
     ) -> Ended {
         let start = ContinuousClock.now
         do throws(LaunchFailure) {
-            let (process, header) = try self.start(command)
-            let running = RunningProgram(command, process, header: header, since: start)
+            let running = RunningProgram(command, try self.start(command), since: start)
             return running.wait(stop: stop, report: report)
         } catch {
             return Ended(way: error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason))
         }
     }
 
-    /// Starts `alight-launch` for a program, on a thread that has to outlive it.
+    /// Starts a program.
     ///
     /// - Parameter command: What to run; its input, output and time-out are the caller's to see to.
-    /// - Returns: The launcher, and what has to be written to it before the program's own input.
-    /// - Throws: Why it could not be started.
-    func start(_ command: Command) throws(LaunchFailure) -> (process: SpawnedProcess, header: [UInt8]) {
-        guard let header = LaunchHeader(command, descriptorLimit: Self.descriptorLimit) else {
-            throw .holdsNUL
+    /// - Returns: The running program.
+    /// - Throws: Why it could not be started. What the launcher finds is the end of the program instead.
+    func start(_ command: Command) throws(LaunchFailure) -> LaunchedProgram {
+        guard let plan = LaunchPlan(command, descriptorLimit: Self.descriptorLimit) else { throw .holdsNUL }
+        // Before the pipes: many threads may wait here for their launcher, and pipes are six descriptors.
+        let idle = pool.take()
+        var launcher = if let idle { idle } else { try StarterThread.start(self.launcher) }
+        let input: Pipe, output: Pipe, error: Pipe
+        do {
+            (input, output, error) = try Self.pipes()
+        } catch {
+            pool.give(launcher)
+            throw error
         }
-        return (try spawn(), header.bytes)
+        // The program's ends, of which the launcher has got copies by then.
+        defer {
+            input.reading.close()
+            output.writing.close()
+            error.writing.close()
+        }
+        let streams = [input.reading.raw, output.writing.raw, error.writing.raw]
+        var problem = launcher.run(plan.bytes, streams: streams)
+        if problem != 0, idle != nil {
+            // One that waited may have been killed meanwhile. It has not read the whole plan, so nothing was run.
+            launcher = try StarterThread.start(self.launcher)
+            problem = launcher.run(plan.bytes, streams: streams)
+        }
+        guard problem == 0 else {
+            throw LaunchFailure("alight-launch takes no plan: \(String(cString: strerror(problem)))")
+        }
+        return LaunchedProgram(launcher, of: pool, input: input.writing, output: output.reading, error: error.reading)
+    }
+
+    private static func pipes() throws(LaunchFailure) -> (Pipe, Pipe, Pipe) {
+        LauncherProcess.opening.lock()
+        defer { LauncherProcess.opening.unlock() }
+        return (try Pipe(), try Pipe(), try Pipe())
     }
 
     // MARK: - Preparations
@@ -79,65 +116,6 @@ package final class ProcessLauncher: Sendable {
         _ = cal_limit_descriptors(1024)
         return isKnown ? UInt64(limit.rlim_cur) : 0
     }()
-
-    /// Held while pipes are made and a process starts, so that no process inherits another one's pipes.
-    private static let spawning = NSLock()
-
-    // MARK: - The start
-
-    private func spawn() throws(LaunchFailure) -> SpawnedProcess {
-        guard let path = launcher.text else { throw LaunchFailure("the path of alight-launch is not UTF-8") }
-        guard launcher.withCString({ access($0, X_OK) }) == 0 else {
-            throw LaunchFailure("'\(launcher)' can't be run: \(String(cString: strerror(errno)))")
-        }
-        Self.spawning.lock()
-        defer { Self.spawning.unlock() }
-        let input = try Pipe()
-        let output = try Pipe()
-        let error = try Pipe()
-        // The program's ends. Closed here and not by their last reference, which may go before `run()`.
-        defer {
-            input.reading.close()
-            output.writing.close()
-            error.writing.close()
-        }
-        try Self.checkSpareDescriptors()
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: path)
-        process.arguments = []
-        process.environment = [:]
-        process.currentDirectoryURL = URL(fileURLWithPath: "/")
-        process.standardInput = FileHandle(fileDescriptor: input.reading.raw, closeOnDealloc: false)
-        process.standardOutput = FileHandle(fileDescriptor: output.writing.raw, closeOnDealloc: false)
-        process.standardError = FileHandle(fileDescriptor: error.writing.raw, closeOnDealloc: false)
-        let end = ProcessEnd()
-        process.terminationHandler = { process in
-            end.set(status: process.terminationStatus, isSignal: process.terminationReason == .uncaughtSignal)
-        }
-        // The signal mask stays as it is: a SIGTERM that finds one thread of Alight open for it ends Alight
-        // without a word. What is inherited doesn't matter, for the launcher begins with a mask of its own.
-        do {
-            try process.run()
-        } catch {
-            throw LaunchFailure("'\(launcher)' can't be run: \(error.localizedDescription)")
-        }
-        return SpawnedProcess(
-            process: process, end: end, input: input.writing, output: output.reading, error: error.reading)
-    }
-
-    /// Makes sure that Foundation finds descriptors for its own use.
-    ///
-    /// `Process.run()` does not look whether its socketpair(2) succeeded: it takes descriptor 0 for it then, and
-    /// no program's end is ever noticed again. It needs two; the others are for threads that open something meanwhile.
-    private static func checkSpareDescriptors() throws(LaunchFailure) {
-        var taken: [OwnedDescriptor] = []
-        defer { for descriptor in taken { descriptor.close() } }
-        for _ in 0..<24 {
-            let eventfd = cal_eventfd()
-            guard eventfd >= 0 else { throw LaunchFailure("too few descriptors are left to start a process") }
-            taken.append(OwnedDescriptor(eventfd))
-        }
-    }
 
     /// A pipe whose ends close themselves and are never inherited by accident.
     private struct Pipe {

@@ -38,7 +38,7 @@ package final class ServingPlugins: Sendable {
     func pool(
         _ program: ServedProgram, place: PathBytes, files: [PathBytes]
     ) throws(LaunchFailure) -> ServingPool? {
-        guard var key = LaunchHeader(program.command, descriptorLimit: 0)?.bytes else { throw .holdsNUL }
+        guard var key = LaunchPlan(program.command, descriptorLimit: 0)?.bytes else { throw .holdsNUL }
         key += Array("\(program.parallel) \(program.concurrent)".utf8)
         let stamps = files.map { FileStamp($0) }
         let (pool, outdated) = state.withLock { state -> (ServingPool?, [ServingPool]) in

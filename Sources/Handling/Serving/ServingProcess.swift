@@ -5,24 +5,19 @@ import Glibc
 import Logging
 
 /// A serving process from its start to its end, on a thread of its own.
-///
-/// The thread has to live as long as the process: the kernel takes its end for
-/// the end of Alight, and ends what it has started.
 final class ServingProcess {
     private let number: Int
     private let pool: ServingPool
     private let waker: Waker
-    private let process: SpawnedProcess
-    private let pidfd: OwnedDescriptor?
+    private let process: LaunchedProgram
     private let grace: Duration
 
-    /// What has to be written, the launcher's header first.
-    private var outbox: [UInt8]
+    /// What has to be written.
+    private var outbox: [UInt8] = []
     private var written = 0
     /// Whether the input is closed once all is written.
     private var isClosing = false
     private var lines = ServeLines()
-    private var hasPrinted = false
     private var log = ServeLog()
     /// When the launcher should have killed the program long ago, and is killed itself.
     private var lastResort: ContinuousClock.Instant?
@@ -43,8 +38,8 @@ final class ServingProcess {
         let way: Ended.Way
         var lastLine: String?
         do throws(LaunchFailure) {
-            let (process, header) = try pool.launcher.start(command)
-            let serving = ServingProcess(number, pool, waker, process, header: header, grace: command.grace)
+            let process = try pool.launcher.start(command)
+            let serving = ServingProcess(number, pool, waker, process, grace: command.grace)
             way = serving.stay()
             lastLine = serving.log.lastLine
         } catch {
@@ -55,20 +50,13 @@ final class ServingProcess {
     }
 
     private init(
-        _ number: Int, _ pool: ServingPool, _ waker: Waker, _ process: SpawnedProcess, header: [UInt8],
-        grace: Duration
+        _ number: Int, _ pool: ServingPool, _ waker: Waker, _ process: LaunchedProgram, grace: Duration
     ) {
         self.number = number
         self.pool = pool
         self.waker = waker
         self.process = process
         self.grace = grace
-        outbox = header
-        for descriptor in [process.input, process.output, process.error] {
-            _ = fcntl(descriptor.raw, F_SETFL, O_NONBLOCK)
-        }
-        let opened = cal_pidfd_open(process.process.processIdentifier)
-        pidfd = opened >= 0 ? OwnedDescriptor(opened) : nil
     }
 
     private func stay() -> Ended.Way {
@@ -77,24 +65,22 @@ final class ServingProcess {
             for order in orders { obey(order) }
             write()
             var descriptors = [
-                pollfd(fd: pidfd?.raw ?? -1, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: process.descriptor, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: waker.descriptor, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: written < outbox.count ? process.input.raw : -1, events: Int16(POLLOUT), revents: 0),
                 pollfd(fd: process.output.raw, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: process.error.raw, events: Int16(POLLIN), revents: 0),
             ]
-            var left = [deadline, lastResort].compactMap(\.self).min().pollLimit
-            // What no descriptor tells of is looked at often.
-            if pidfd == nil { left = left < 0 ? 20_000_000 : min(left, 20_000_000) }
+            let left = [deadline, lastResort].compactMap(\.self).min().pollLimit
             _ = cal_poll(&descriptors, UInt(descriptors.count), left)
-            if descriptors[0].revents != 0 || (pidfd == nil && process.end.wait(0) != nil) { break }
+            if descriptors[0].revents != 0, process.lookForEnd() { break }
             if descriptors[1].revents != 0 { waker.clear() }
             if descriptors[2].revents != 0 { write() }
             // What was logged before an answer belongs to its request.
             if descriptors[4].revents != 0 || descriptors[3].revents != 0 { _ = readError() }
             if descriptors[3].revents != 0 { _ = readOutput() }
             if let moment = lastResort, ContinuousClock.now >= moment {
-                signal(SIGKILL)
+                process.killLauncher()
                 lastResort = nil
             }
         }
@@ -109,7 +95,7 @@ final class ServingProcess {
         most = 16
         while most > 0, readOutput() { most -= 1 }
         log.finish(pool.openTickets(of: number), pool.logger)
-        return Ended.Way(process.end, process.process, said: hasPrinted ? nil : log.lastLine)
+        return process.end ?? .signalled(SIGKILL)
     }
 
     // MARK: - Orders
@@ -118,24 +104,16 @@ final class ServingProcess {
         switch order {
         case .write(let line): if process.input.raw >= 0 { outbox += line }
         case .endOfFile: isClosing = true
-        case .terminate: end(SIGTERM)
-        // The launcher kills at once.
-        case .kill: end(SIGINT)
+        case .terminate:
+            process.terminate()
+            setLastResort()
+        case .kill:
+            process.kill()
+            setLastResort()
         }
     }
 
-    private func end(_ number: Int32) {
-        lastResort = .now + grace + .seconds(5)
-        signal(number)
-    }
-
-    private func signal(_ number: Int32) {
-        if let pidfd {
-            _ = cal_pidfd_signal(pidfd.raw, number)
-        } else if process.end.wait(0) == nil {
-            kill(process.process.processIdentifier, number)
-        }
-    }
+    private func setLastResort() { lastResort = .now + grace + .seconds(5) }
 
     // MARK: - The streams
 
@@ -172,7 +150,6 @@ final class ServingProcess {
             pool.lose(.closedOutput, of: number)
             return false
         }
-        hasPrinted = true
         for piece in lines.add(bytes) {
             switch piece {
             case .line(let line):

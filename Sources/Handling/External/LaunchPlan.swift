@@ -1,9 +1,8 @@
 import FileEvents
-import Glibc
 import Rules
 
-/// What `alight-launch` reads before the program's own standard input; the C source describes the form.
-struct LaunchHeader {
+/// What `alight-launch` is told of a program that it is to run; the C source describes the form.
+struct LaunchPlan {
     private struct Flags: OptionSet {
         let rawValue: UInt32
 
@@ -17,12 +16,11 @@ struct LaunchHeader {
 
     let bytes: [UInt8]
 
-    /// Writes the header; nil when a string holds a NUL, which no program can be given.
+    /// Writes the plan; nil when a string holds a NUL, which no program can be given.
     init?(_ command: Command, descriptorLimit: UInt64) {
         var writer = Writer()
         let confinement = command.confinement
         writer.add(Self.flags(of: confinement).rawValue)
-        writer.add(UInt32(bitPattern: getpid()))
         writer.add(Self.milliseconds(command.grace))
         writer.add(Self.milliseconds(command.linger))
         writer.add(descriptorLimit)
@@ -48,7 +46,7 @@ struct LaunchHeader {
         writer.add(strings: command.environment.map { Array($0.name.utf8) + [UInt8(ascii: "=")] + $0.value })
         guard !writer.holdsNUL else { return nil }
         var start = Writer()
-        start.bytes = Array("ALIGHTL2".utf8)
+        start.bytes = Array("ALIGHTL3".utf8)
         start.add(UInt32(writer.bytes.count))
         bytes = start.bytes + writer.bytes
     }

@@ -1,0 +1,115 @@
+import CAlightLinux
+import FileEvents
+import Foundation
+import Glibc
+import Synchronization
+
+/// A running `alight-launch`, which runs one program after another.
+///
+/// It ends when nobody refers to it any more, and with it what it runs then.
+final class LauncherProcess: Sendable {
+    /// Our end of its control socket.
+    let control: Int32
+    let end: ProcessEnd
+    private let process: Process
+
+    /// Held while a launcher starts, and while the pipes of programs are made.
+    ///
+    /// Foundation would mistake descriptor 0 for its own socket when there is no descriptor left for that, and so many
+    /// threads that make pipes at that moment can take all that were counted before.
+    static let opening = NSLock()
+
+    /// Starts one; the calling thread need not outlive it.
+    init(_ launcher: PathBytes) throws(LaunchFailure) {
+        guard let path = launcher.text else { throw LaunchFailure("the path of alight-launch is not UTF-8") }
+        guard launcher.withCString({ access($0, X_OK) }) == 0 else {
+            throw LaunchFailure("'\(launcher)' can't be run: \(String(cString: strerror(errno)))")
+        }
+        Self.opening.lock()
+        defer { Self.opening.unlock() }
+        var sockets: [Int32] = [-1, -1]
+        let error = cal_socket_pair(&sockets)
+        guard error == 0 else { throw LaunchFailure("no socket: \(String(cString: strerror(error)))") }
+        let ours = OwnedDescriptor(sockets[0])
+        let theirs = OwnedDescriptor(sockets[1])
+        // Closed here and not by the last reference, which may go before `run()`.
+        defer { theirs.close() }
+        try Self.checkSpareDescriptors()
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        process.arguments = []
+        process.environment = [:]
+        process.currentDirectoryURL = URL(fileURLWithPath: "/")
+        process.standardInput = FileHandle(fileDescriptor: theirs.raw, closeOnDealloc: false)
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        let end = ProcessEnd()
+        process.terminationHandler = { process in
+            end.set(status: process.terminationStatus, isSignal: process.terminationReason == .uncaughtSignal)
+        }
+        // The signal mask stays as it is: a SIGTERM that finds one thread of Alight open for it ends Alight
+        // without a word. What is inherited doesn't matter, for the launcher begins with a mask of its own.
+        do {
+            try process.run()
+        } catch {
+            throw LaunchFailure("'\(launcher)' can't be run: \(error.localizedDescription)")
+        }
+        self.process = process
+        self.end = end
+        control = ours.taken()
+    }
+
+    deinit { close(control) }
+
+    /// Has it run the program of a ``LaunchPlan``; 0, or the errno, after which it runs nothing any more.
+    func run(_ plan: [UInt8], streams: [Int32]) -> Int32 {
+        cal_send_with_descriptors(control, plan, plan.count, streams, streams.count)
+    }
+
+    enum Order: UInt8 {
+        /// Ask the program to end, and kill it after the grace.
+        case terminate = 0x54
+        /// Kill it at once.
+        case kill = 0x4B
+    }
+
+    /// Tells it what to do with the program that it runs; nothing happens when that has ended.
+    func tell(_ order: Order) {
+        withUnsafeBytes(of: order.rawValue) { _ = cal_send_with_descriptors(control, $0.baseAddress, 1, nil, 0) }
+    }
+
+    /// Kills the launcher itself, and by that at least the program.
+    func kill() { _ = cal_kill_child(process.processIdentifier) }
+
+    /// Makes sure that Foundation finds descriptors for its own use.
+    ///
+    /// `Process.run()` does not look whether its socketpair(2) succeeded: it takes descriptor 0 for it then, and
+    /// no program's end is ever noticed again. It needs two; the others are for threads that open something meanwhile.
+    private static func checkSpareDescriptors() throws(LaunchFailure) {
+        var taken: [OwnedDescriptor] = []
+        defer { for descriptor in taken { descriptor.close() } }
+        for _ in 0..<24 {
+            let eventfd = cal_eventfd()
+            guard eventfd >= 0 else { throw LaunchFailure("too few descriptors are left to start a process") }
+            taken.append(OwnedDescriptor(eventfd))
+        }
+    }
+}
+
+/// How a process ended, handed over by the thread that Foundation reaps it on.
+final class ProcessEnd: Sendable {
+    private let status = Mutex<(status: Int32, isSignal: Bool)?>(nil)
+    private let isKnown = DispatchSemaphore(value: 0)
+
+    func set(status: Int32, isSignal: Bool) {
+        self.status.withLock { $0 = (status, isSignal) }
+        isKnown.signal()
+    }
+
+    /// Waits for the end; nil when it is not known in time.
+    func wait(_ seconds: Double) -> (status: Int32, isSignal: Bool)? {
+        if let known = status.withLock({ $0 }) { return known }
+        _ = isKnown.wait(timeout: .now() + seconds)
+        return status.withLock { $0 }
+    }
+}

@@ -1,0 +1,124 @@
+import FileEvents
+import Glibc
+import Rules
+import Testing
+
+@testable import Handling
+
+/// One launcher runs many programs, which know nothing of each other.
+struct LauncherPoolTests {
+    let launcher: ProcessLauncher
+    let stop = StopSignal()
+
+    init() throws { launcher = try makeLauncher() }
+
+    /// What the shell says, and the process id of its launcher.
+    private func run(
+        _ script: String, by launcher: ProcessLauncher? = nil, timeout: Duration = .seconds(60),
+        _ change: (inout ProgramConfinement) -> Void = { _ in }
+    ) throws -> (said: String, launcher: pid_t, way: Ended.Way) {
+        var command = shell("echo $PPID; \(script)", timeout: timeout, grace: .milliseconds(100))
+        change(&command.confinement)
+        let ended = (launcher ?? self.launcher).run(command, stop: stop)
+        let lines = ended.text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
+        return (lines.count > 1 ? String(lines[1]) : "", try #require(pid_t(lines[0])), ended.way)
+    }
+
+    @Test func `a launcher takes one program after another`() throws {
+        let first = try run("exit 3")
+        let second = try run("kill -9 $$")
+        let third = try run("echo hi")
+        #expect(first.way == .exited(status: 3))
+        #expect(second.way == .signalled(SIGKILL))
+        #expect(third.said == "hi\n")
+        #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
+    }
+
+    @Test func `each program gets a launcher of its own where none is kept`() throws {
+        let launcher = ProcessLauncher(launcher: try #require(ProcessLauncher.find()), keepsLaunchers: false)
+        let first = try run("echo one", by: launcher)
+        let second = try run("echo two", by: launcher)
+        #expect(first.said == "one\n")
+        #expect(second.said == "two\n")
+        #expect(first.launcher != second.launcher)
+    }
+
+    @Test func `what a plan changes does not reach the next program`() throws {
+        let facts =
+            "umask; nice; ulimit -n; ulimit -t; pwd; env | sort; cat /proc/self/status | grep -E 'Seccomp:|NoNew'"
+        let before = try run(facts)
+        let between = try run("cd /tmp; \(facts)") {
+            $0.umask = 0o777
+            $0.nice = 7
+            $0.limits.files = 20
+            $0.limits.cpu = .seconds(9)
+            $0.allowsNetwork = false
+        }
+        let after = try run(facts)
+        #expect(between.launcher == before.launcher && after.launcher == before.launcher)
+        #expect(between.said != before.said)
+        #expect(after.said == before.said)
+    }
+
+    @Test func `after a program that can't be started, and one that was ended, comes the next`() throws {
+        let first = try run("echo hi")
+        let missing = launcher.run(Command(executable: "/nowhere/x", timeout: .seconds(60)), stop: stop)
+        #expect(missing.way == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
+        #expect(try run("trap '' TERM; sleep 600 & wait; wait", timeout: .milliseconds(200)).way == .timedOut)
+        let last = try run("echo hi")
+        #expect(last.said == "hi\n")
+        #expect(last.launcher == first.launcher)
+    }
+
+    @Test func `an order that comes after the end is not for the next program`() throws {
+        let process = try LauncherProcess(try #require(ProcessLauncher.find()))
+        process.tell(.terminate)
+        process.tell(.kill)
+        let pool = LauncherPool(keeps: true)
+        let plan = try #require(LaunchPlan(shell("exit 3"), descriptorLimit: 0)).bytes
+        let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
+        for _ in 0..<2 {
+            #expect(process.run(plan, streams: [null.raw, null.raw, null.raw]) == 0)
+            let program = LaunchedProgram(process, of: pool, input: null, output: null, error: null)
+            #expect(eventually { program.lookForEnd() })
+            #expect(program.end == .exited(status: 3))
+            program.kill()
+            process.tell(.kill)
+        }
+    }
+
+    @Test func `a launcher that was killed while it waited is replaced`() throws {
+        let first = try run("echo hi")
+        #expect(kill(first.launcher, SIGKILL) == 0)
+        #expect(eventually { isGone(first.launcher) })
+        let second = try run("echo hi")
+        #expect(second.said == "hi\n")
+        #expect(second.launcher != first.launcher)
+    }
+
+    @Test func `of launchers that wait for long one is left`() throws {
+        let pool = LauncherPool(keeps: true, idleTime: .milliseconds(20))
+        let path = try #require(ProcessLauncher.find())
+        let launchers = try (0..<3).map { _ in try LauncherProcess(path) }
+        let ends = launchers.map(\.end)
+        for launcher in launchers { pool.give(launcher) }
+        let last = ObjectIdentifier(launchers[2])
+        _ = consume launchers
+        #expect(ends[0].wait(60) != nil)
+        #expect(ends[1].wait(60) != nil)
+        #expect(pool.take().map { ObjectIdentifier($0) } == last)
+        #expect(ends[2].wait(60) != nil)
+    }
+
+    @Test func `a program whose run nobody refers to any more is killed`() throws {
+        let folder = try TemporaryFolder()
+        func begin() throws {
+            let program = try launcher.start(
+                shell("echo $$ >'\(folder.path)/i'; mv '\(folder.path)/i' '\(folder.path)/ids'; sleep 600"))
+            #expect(eventually { folder.text(of: "ids") != nil })
+            #expect(!program.lookForEnd())
+        }
+        try begin()
+        #expect(eventually { folder.processes(in: "ids").allSatisfy(isGone) })
+    }
+}
