@@ -127,6 +127,7 @@ extension PreviousAttempt {
                 json.key("message")
                 json.string(message)
             }
+            json.flag("refusal", isRefusal)
         }
         return json.bytes
     }
@@ -134,5 +135,6 @@ extension PreviousAttempt {
     init?(_ json: JSONValue) {
         guard let attempt = json.integer("attempt"), let outcome = json.text("outcome") else { return nil }
         self.init(attempt: Int(attempt), outcome: outcome, message: json.text("message"))
+        isRefusal = json.isSet("refusal")
     }
 }
