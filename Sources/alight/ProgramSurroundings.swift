@@ -19,6 +19,9 @@ struct ProgramSurroundings {
     /// Where rules are when none are named, in order.
     let defaultRules: [String]
 
+    /// The built-in handlers.
+    static let builtIn: [any Handler] = [LogHandler(), CopyHandler(), MoveHandler(), IndexHandler()]
+
     /// Looks around.
     ///
     /// - Parameter startsPlugins: Whether plugins without a `plugin.yaml` are asked to describe themselves.
@@ -54,7 +57,7 @@ struct ProgramSurroundings {
             parse: { YAMLReader.json(from: $0) })
         self.discovery = discovery
         registry = HandlerRegistry(
-            builtIn: [LogHandler(), CopyHandler(), MoveHandler(), IndexHandler()], discovery: discovery, host: host)
+            builtIn: Self.builtIn, discovery: discovery, host: host)
         runner = ActionRunner(registry: registry, host: host)
         var loading = RuleLoader.Surroundings(
             home: home, environment: { variables[$0] }, currentFolder: Self.currentFolder)
