@@ -254,6 +254,7 @@ extension Attempt.Part {
         let said = outcome.message.isEmpty ? "" : ": \(outcome.message)"
         whole.message += "; on_failure: '\(action.name)' \(outcome.ending.word)\(said)"
         whole.outputs += outcome.outputs
+        whole.changes += outcome.changes
         whole.log += outcome.log
         ending = .outcome(whole)
     }
