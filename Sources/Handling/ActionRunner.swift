@@ -25,9 +25,7 @@ package struct ActionRunner: Sendable {
         var invocations = invocations
         switch action.work {
         case .use(let reference, let with):
-            for index in invocations.indices {
-                invocations[index].parameters = with.expanded(with: invocations[index].facts)
-            }
+            for index in invocations.indices { invocations[index].fillIn(with) }
             switch registry.handler(for: reference) {
             case .success(let handler): return handler.run(invocations)
             case .failure(let problem):
