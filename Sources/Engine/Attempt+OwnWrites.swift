@@ -129,7 +129,9 @@ extension Snapshot {
 
 extension Action {
     /// Whether the file may be gone afterwards because of it.
-    var mayRemoveInput: Bool { isProgram || !["log", "copy", "index"].contains(name) }
+    var mayRemoveInput: Bool {
+        isProgram || !["log", "copy", "index", "link", "touch", "set-permissions"].contains(name)
+    }
 
     /// Whether a program outside Alight does the work.
     fileprivate var isProgram: Bool {

@@ -36,13 +36,11 @@ extension Attempt {
             // Nothing has begun, so that the next attempt has to ask again.
             return .waiting(Waiting(.command, "'ready' was stopped"), pause: .zero)
         }
-        outcome.message = (job.hasBegunBefore ? "'ready', asked again: " : Self.readyPrefix) + outcome.message
+        outcome.isRefusal = !job.hasBegunBefore
+        outcome.message = (outcome.isRefusal ? "'ready': " : "'ready', asked again: ") + outcome.message
         outcome.code = Outcome.readyCode
         return .outcome(outcome)
     }
-
-    /// How messages begin of what the command has said before any action has begun.
-    fileprivate static let readyPrefix = "'ready': "
 
     /// Lets the files of a set wait for the one of them that is not as it was.
     func keepSetTogether(_ parts: inout [Part]) {
@@ -62,6 +60,6 @@ extension Job {
     /// What `ready` has refused counts as an attempt, and nothing has begun in it.
     var hasBegunBefore: Bool {
         if isInterrupted || !steps.isEmpty { return true }
-        return attempt > 1 && previous?.message?.hasPrefix(Attempt.readyPrefix) != true
+        return attempt > 1 && previous?.isRefusal != true
     }
 }

@@ -60,15 +60,13 @@ extension ActionRunner {
         for index in invocations.indices { invocations[index].facts.nameUnknownOutputs(in: action) }
         switch action.work {
         case .use(let reference, let with):
-            for index in invocations.indices {
-                invocations[index].parameters = with.expanded(with: invocations[index].facts)
-            }
+            for index in invocations.indices { invocations[index].fillIn(with) }
             switch registry.handler(for: reference) {
             case .success(let handler as PluginHandler): return handler.plan(action, invocations)
             case .success:
                 return invocations.map { invocation in
                     var plan = ActionPlan(.builtIn(reference.name, invocation.parameters), action, [invocation])
-                    if ["copy", "move"].contains(reference.name), let output = Self.output(of: invocation) {
+                    if ["copy", "move", "link"].contains(reference.name), let output = Self.output(of: invocation) {
                         plan.outputs = [output]
                     }
                     return plan
@@ -83,7 +81,7 @@ extension ActionRunner {
 }
 
 extension ActionRunner {
-    /// The path that `copy` or `move` would give a file; nil if what is there already decides that.
+    /// The path that `copy`, `move` or `link` would give a file; nil if what is there already decides that.
     private static func output(of invocation: Invocation) -> PathBytes? {
         guard let destination = try? Destination(invocation), case .absent = DiskProbe.look(at: destination.path)
         else { return nil }

@@ -25,13 +25,13 @@ package struct ActionRunner: Sendable {
         var invocations = invocations
         switch action.work {
         case .use(let reference, let with):
-            for index in invocations.indices {
-                invocations[index].parameters = with.expanded(with: invocations[index].facts)
-            }
+            for index in invocations.indices { invocations[index].fillIn(with) }
             switch registry.handler(for: reference) {
             case .success(let handler): return handler.run(invocations)
             case .failure(let problem):
-                return invocations.map { _ in Outcome(.failed, problem.message, code: "cannot-start") }
+                // It was found when the rules were loaded, so it may be about to be replaced.
+                let ending: Outcome.Ending = reference.location == nil ? .failed : .retry
+                return invocations.map { _ in Outcome(ending, problem.message, code: "cannot-start") }
             }
         case .exec(let templates):
             for index in invocations.indices { invocations[index].parameters = .object([:]) }

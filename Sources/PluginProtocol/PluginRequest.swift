@@ -71,6 +71,10 @@ public struct PreviousAttempt: Sendable, Hashable, Codable {
     public var attempt: Int
     public var outcome: String
     public var message: String?
+    /// Whether no action has begun in it, or in one before it; not told to plugins.
+    package var isRefusal = false
+
+    private enum CodingKeys: String, CodingKey { case attempt, outcome, message }
 
     public init(attempt: Int, outcome: String, message: String?) {
         self.attempt = attempt

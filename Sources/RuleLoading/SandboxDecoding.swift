@@ -46,11 +46,19 @@ extension RuleDecoder {
 
     /// `yes` and `no`, as well as `true` and `false`.
     private func yesOrNo(_ entry: YAMLNode.Entry) -> Bool? {
-        if entry.value.isPlain {
-            if entry.value.text == "yes" { return true }
-            if entry.value.text == "no" { return false }
+        switch entry.value.text {
+        case "yes", "true": if entry.value.isPlain { return true }
+        case "no", "false": if entry.value.isPlain { return false }
+        default: break
         }
-        return bool(entry)
+        let help: String? =
+            switch entry.value.text?.lowercased() {
+            case "yes", "true", "y", "on", "1": "write 'yes'"
+            case "no", "false", "n", "off", "0": "write 'no'"
+            default: nil
+            }
+        reportType(entry, "yes or no", help: entry.value.isPlain ? help : help.map { $0 + " without quotes" })
+        return nil
     }
 
     private func checkMachine(_ sandbox: Sandbox, confines: Bool, _ entry: YAMLNode.Entry) {

@@ -17,6 +17,8 @@ package struct Outcome: Sendable, Hashable {
     package var retryAfter: Duration?
     /// Absolute paths that the action wrote: their present state is known, and does not come back as an event.
     package var outputs: [PathBytes]
+    /// What the action did that can be taken back, in the order in which it was done.
+    package var changes: [FileChange] = []
     package var values: [String: JSONValue]
     /// What a program wrote to its log: the first and the last 64 KiB.
     package var log = ""
@@ -26,6 +28,9 @@ package struct Outcome: Sendable, Hashable {
     package var isInterrupted = false
     /// Whether nobody has said that the failure may pass: an unknown exit status, a death by signal, a time-out.
     package var isUncertain = false
+
+    /// Whether `ready` has refused, and no action has begun with the job in this attempt or one before.
+    package var isRefusal = false
 
     /// The code of what `ready` has refused.
     package static let readyCode = "ready"

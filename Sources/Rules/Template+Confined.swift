@@ -1,6 +1,13 @@
 package import FileEvents
 
 extension Template {
+    /// The folder that is written out before the first placeholder; nil when a placeholder is the first of all.
+    package func literalFolder(in folder: PathBytes) -> PathBytes? {
+        guard case .literal(let start)? = parts.first else { return nil }
+        let head = start.lastIndex(of: .slash).map { start[...$0] } ?? []
+        return folder.resolving(head).normalized
+    }
+
     /// The expanded text as a path for a sandbox; nil when the name of a file would make it a wider one.
     ///
     /// A group of a regular expression may be empty or `..`, and an extension

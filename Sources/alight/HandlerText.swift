@@ -35,7 +35,7 @@ struct HandlerText {
         let encoded = (try? JSONEncoder().encode(description)).flatMap {
             try? JSONDecoder().decode(JSONValue.self, from: $0)
         }
-        object = encoded?.object ?? [:]
+        object = encoded.map(Self.withoutSecrets)?.object ?? [:]
     }
 
     init(builtIn handler: HandlerDescription) {
@@ -69,12 +69,20 @@ struct HandlerText {
         return lines + table.lines(width: width)
     }
 
+    /// The schema without the defaults of secret parameters.
+    private static func withoutSecrets(_ schema: JSONValue) -> JSONValue {
+        guard var members = schema.object else { return schema }
+        if members["writeOnly"] == true { members["default"] = nil }
+        return .object(members.mapValues(withoutSecrets))
+    }
+
     private static func rows(of schema: ParameterSchema, place: String) -> [[String]] {
         (schema.properties ?? [:]).sorted { $0.key < $1.key }.flatMap { key, property in
             let name = place.isEmpty ? key : "\(place).\(key)"
             let row = [
                 Display.text(name), Display.text(type(of: property)),
-                property.default.map { Display.text(Reporter.json($0)) } ?? "",
+                property.default.map { property.writeOnly == true ? "(secret)" : Display.text(Reporter.json($0)) }
+                    ?? "",
                 schema.required?.contains(key) == true ? "yes" : "no",
                 Display.text(property.description ?? property.title ?? ""),
             ]

@@ -21,6 +21,7 @@ struct OpenJournal {
     init(_ place: JournalOptions.Place, isDry: Bool = false) throws(JournalError) {
         switch place {
         case .memory:
+            if !isDry { ProgramSurroundings.scratchFolders.removeAbandoned() }
             journal = MemoryJournal()
             file = nil
             disk = nil
@@ -42,6 +43,7 @@ struct OpenJournal {
     /// - Throws: When it can't be used.
     static func file(at path: PathBytes, isBrief: Bool = false) throws(JournalError) -> DiskJournal {
         let scratch = ProgramSurroundings.scratchFolders
+        if !isBrief { scratch.removeAbandoned() }
         return try DiskJournal(
             at: path, now: DiskProbe.now(), isBrief: isBrief, discard: { scratch.discard(for: $0.description) })
     }

@@ -19,6 +19,15 @@ struct ProgramSurroundings {
     /// Where rules are when none are named, in order.
     let defaultRules: [String]
 
+    /// The built-in handlers.
+    static func builtIn(trash: Trash) -> [any Handler] {
+        [
+            LogHandler(), CopyHandler(trash: trash), MoveHandler(trash: trash), RenameHandler(trash: trash),
+            LinkHandler(trash: trash), TrashHandler(trash: trash), DeleteHandler(), TouchHandler(),
+            SetPermissionsHandler(), IndexHandler(),
+        ]
+    }
+
     /// Looks around.
     ///
     /// - Parameter startsPlugins: Whether plugins without a `plugin.yaml` are asked to describe themselves.
@@ -53,8 +62,11 @@ struct ProgramSurroundings {
             searchFolders: searchFolders, launcher: launcher, environment: environment, startsPlugins: startsPlugins,
             parse: { YAMLReader.json(from: $0) })
         self.discovery = discovery
+        let data =
+            variables["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home.map { "\($0)/.local/share" }
+        let trash = Trash(home: data.map { PathBytes("\($0)/Trash") })
         registry = HandlerRegistry(
-            builtIn: [LogHandler(), CopyHandler(), MoveHandler(), IndexHandler()], discovery: discovery, host: host)
+            builtIn: Self.builtIn(trash: trash), discovery: discovery, host: host)
         runner = ActionRunner(registry: registry, host: host)
         var loading = RuleLoader.Surroundings(
             home: home, environment: { variables[$0] }, currentFolder: Self.currentFolder)

@@ -2,6 +2,7 @@ import Engine
 import FileEvents
 import FileObserving
 import FileWatching
+import Handling
 import RuleLoading
 import Rules
 import Settling
@@ -144,6 +145,8 @@ final class RuleReloading: Sendable {
     private func reload() {
         let files = Self.files(of: places, program)
         seen.withLock { $0 = files }
+        program.discovery.forget()
+        program.host.retireOutdated()
         var loaded = program.loader.load(places)
         if !tags.isEmpty { loaded.keepOnly(tags: tags) }
         for diagnostic in loaded.diagnostics { reporter.say(diagnostic) }

@@ -23,10 +23,17 @@ struct Leftovers {
     private func scratch() -> [Finding] {
         let base: PathBytes = geteuid() == 0 ? "/run/alight" : PathBytes("/tmp/alight-\(geteuid())")
         let jobs = Set(log.runs.map(\.job))
-        let left = TestFile.names(in: base).map { String(decoding: $0, as: UTF8.self) }.filter(jobs.contains)
-        for job in left { TestFile.removeTree(base.appending(job)) }
-        if mayForget { return [] }
-        return left.map { Finding(text: "a scratch folder was left: \(base)/\($0)", job: $0) }
+        var findings: [Finding] = []
+        // Each Alight has a folder of its own in there.
+        for folder in TestFile.names(in: base).map(base.appending) {
+            for name in TestFile.names(in: folder) {
+                let job = String(decoding: name, as: UTF8.self)
+                guard jobs.contains(job) else { continue }
+                TestFile.removeTree(folder.appending(name))
+                findings.append(Finding(text: "a scratch folder was left: \(folder)/\(job)", job: job))
+            }
+        }
+        return mayForget ? [] : findings
     }
 
     /// The recorders have this play's folder in their arguments.

@@ -32,7 +32,7 @@ struct PluginsCommandTests {
             to: { type: string, minLength: 1, description: Where it goes. }
             size: { type: integer, minimum: 16, maximum: 4096, default: 256 }
             border: { type: object, properties: { colour: { enum: [black, white], default: black } } }
-            key: { type: string, writeOnly: true }
+            key: { type: string, writeOnly: true, default: hunter2 }
 
         """
 
@@ -102,18 +102,21 @@ struct PluginsCommandTests {
                 types   all
                 names   UTF-8 alone
 
-                PARAMETER      TYPE                 DEFAULT  REQUIRED  DESCRIPTION
-                border         object                        no
-                border.colour  black | white        "black"  no
-                key            string, secret                no
-                size           integer, 16 to 4096  256      no
-                to             string                        yes       Where it goes.
+                PARAMETER      TYPE                 DEFAULT   REQUIRED  DESCRIPTION
+                border         object                         no
+                border.colour  black | white        "black"   no
+                key            string, secret       (secret)  no
+                size           integer, 16 to 4096  256       no
+                to             string                         yes       Where it goes.
 
                 """
             #expect(program.output == expected)
             let json = Self.alight(tree, ["describe", "thumbs", "--json"])
             let object = try? JSONDecoder().decode(JSONValue.self, from: Data(json.output.utf8)).object
             #expect(object?["parameters"]?.object?["properties"]?.object?["size"]?.object?["default"] == 256)
+            for words in [[], ["--json"]] {
+                #expect(!Self.alight(tree, ["describe", "thumbs"] + words).output.contains("hunter2"))
+            }
             #expect(Self.alight(tree, ["describe", "copy"]).output.contains("a built-in handler"))
             let none = Self.alight(tree, ["describe", "thmubs"])
             #expect(none.exitStatus() == 2)
@@ -147,6 +150,16 @@ struct PluginsCommandTests {
                 let odd = Self.alight(tree, ["new", "Line Count", "--language", language])
                 #expect(odd.exitStatus() == 2)
             }
+        }
+    }
+
+    @Test func `a plugin can't have the name of a built-in handler`() {
+        withTempTree { tree in
+            let program = Self.alight(tree, ["new", "log", "--language", "bash"])
+            #expect(program.exitStatus() == 2)
+            #expect(program.error.contains("'log' is the name of a built-in handler"), "\(program.error)")
+            #expect(program.error.contains("help: choose another name"))
+            #expect(TestFile.names(in: tree.root).allSatisfy { $0 != Array("plugins".utf8) })
         }
     }
 

@@ -107,6 +107,33 @@ struct EngineReadyTests {
         }
     }
 
+    @Test func `what an action says is never taken for a refusal`() {
+        withTempTree { tree in
+            let root = tree.root
+            let rule = Rule.sample("r", [root.appending("*")], retry: RetryPolicy(attempts: 3, delay: .zero))
+                .with { rule in
+                    rule.ready = Readiness()
+                    rule.ready?.command = [Template(literal: "/bin/true")]
+                }
+            let asked = Shared(0)
+            let run = EngineRun([rule]) { action, _ in
+                guard action.name == "exec" else { return Outcome(.retry, "'ready': I am not") }
+                let count = asked.change { count in
+                    count += 1
+                    return count
+                }
+                var outcome = Outcome(count == 1 ? .succeeded : .retry, "busy")
+                outcome.process = ProcessFacts(status: count == 1 ? 0 : 1, request: "")
+                return outcome
+            }
+            TestFile.write(root.appending("a"), [1])
+            #expect(run.ended(2))
+            run.stop()
+            #expect(
+                run.attempts.prefix(2).map(\.outcome.message) == ["'ready': I am not", "'ready', asked again: busy"])
+        }
+    }
+
     @Test func `a run that ends by itself leaves what is not ready, and waits for an age`() throws {
         try withTempTree { tree in
             let root = tree.root

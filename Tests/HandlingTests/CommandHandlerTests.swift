@@ -48,7 +48,10 @@ struct CommandHandlerTests {
     @Test func `a missing program is a failure with its name`() throws {
         let outcome = stage.run(.exec([try template("no-such-tool")]))
         #expect(outcome.message == "no program 'no-such-tool' in /usr/local/bin:/usr/bin:/bin")
+        #expect(outcome.ending == .retry, "it was there when the rules were loaded")
         #expect(stage.run(.exec([])).ending == .failed)
+        let named = stage.run(.exec([try template("./${name}")])) { Stage.use(path: "/srv/in/none", in: &$0) }
+        #expect(named.ending == .failed && named.code == "cannot-start", "it may never have been there")
         #expect(stage.run(.exec([try template("/nowhere/x")])).code == "cannot-start")
     }
 

@@ -60,7 +60,7 @@ struct MisbehavingServersTests {
                 == "plugin 'resize': cannot start '\(path)': its interpreter '/nowhere/python' is not there")
         #expect(unlink(path.description) == 0)
         let gone = serving.ask()
-        #expect(gone.ending == .failed)
+        #expect(gone.ending == .retry)
         #expect(gone.code == "cannot-start")
         #expect(gone.message == "plugin 'resize': '\(path)' doesn't exist")
         serving.close()

@@ -30,7 +30,7 @@ struct PluginHandlerTests {
                 invocation.steps = [Outcome(.succeeded, "sum", outputs: ["/srv/x"], values: ["sha256": "ab"])]
             })
         #expect(outcome.ending == .succeeded, "\(outcome)")
-        let scratch = "\(stage.folder.path)/scratch/01JD8Z3T1WQ2V7N0C5M4K9R6XB"
+        let scratch = "\(stage.scratch())"
         let expected: JSONValue = [
             "protocol": 1, "id": "01JD8Z3T1WQ2V7N0C5M4K9R6XB", "attempt": 2, "max_attempts": 5, "interrupted": false,
             "dry_run": false, "deadline": "2025-11-21T07:05:27Z",
@@ -84,7 +84,7 @@ struct PluginHandlerTests {
         let outcome = try stage.plugin(
             "#!/bin/sh\nenv | sort >'\(stage.folder.path)/env'\npwd >>'\(stage.folder.path)/env'\n")
         #expect(outcome.ending == .succeeded)
-        let scratch = "\(stage.folder.path)/scratch/01JD8Z3T1WQ2V7N0C5M4K9R6XB"
+        let scratch = "\(stage.scratch())"
         #expect(
             stage.folder.text(of: "env") == """
                 ALIGHT_ATTEMPT=2
@@ -112,9 +112,11 @@ struct PluginHandlerTests {
     @Test func `the scratch folder is private and empty, and gone afterwards with all that is in it`() throws {
         let target = try stage.folder.folder("target")
         try stage.folder.write("target/keep", "")
-        try stage.folder.folder("scratch", mode: 0o700)
-        try stage.folder.folder("scratch/01JD8Z3T1WQ2V7N0C5M4K9R6XB")
-        try stage.folder.write("scratch/01JD8Z3T1WQ2V7N0C5M4K9R6XB/left-over", "")
+        #expect(try stage.plugin("#!/bin/sh\n").ending == .succeeded)
+        let own = try #require(stage.scratch().relative(to: stage.folder.path))
+        let scratch = String(decoding: own, as: UTF8.self)
+        try stage.folder.folder(scratch)
+        try stage.folder.write("\(scratch)/left-over", "")
         let script = """
             #!/bin/bash
             [ "$(stat -c %a .)" = 700 ] && [ -z "$(ls -A)" ] || exit 64
@@ -124,7 +126,7 @@ struct PluginHandlerTests {
             """
         let outcome = try stage.plugin(script)
         #expect(outcome.ending == .succeeded, "\(outcome)")
-        #expect(try FileManager.default.contentsOfDirectory(atPath: "\(stage.folder.path)/scratch") == [])
+        #expect(stage.leftovers == [])
         #expect(stage.folder.text(of: "target/keep") == "")
         #expect(stage.log.all == [])
     }
@@ -226,7 +228,7 @@ struct PluginHandlerTests {
         #expect((4000...4096).contains(outcome.message.utf8.count))
         #expect(outcome.message.hasSuffix("é…"))
         #expect(outcome.code == nil)
-        let scratch = stage.folder.path.appending("scratch").appending("01JD8Z3T1WQ2V7N0C5M4K9R6XB")
+        let scratch = stage.scratch()
         #expect(outcome.outputs == ["/b", scratch.appending("c")])
         #expect(outcome.values.isEmpty)
         #expect(stage.log.all.count == 6)
@@ -292,6 +294,64 @@ struct PluginHandlerTests {
             executable: "/nowhere/gone")
         let gone = PluginHandler(plugin: plugin, host: stage.host).run(stage.invocation())
         #expect(gone.code == "cannot-start")
+        #expect(gone.ending == .retry, "it was there when the rules were loaded")
+    }
+
+    @Test func `a plugin that is replaced in two steps is tried again, with the true reason`() throws {
+        try stage.folder.folder("search/tool")
+        let executable = try stage.folder.write("search/tool/tool", "#!/bin/sh\ncat >/dev/null\n")
+        try stage.folder.write("search/tool/plugin.yaml", "", mode: 0o644)
+        let yaml = Locked<JSONValue?>(["name": "tool", "version": "1", "protocol": [1]])
+        let discovery = PluginDiscovery(
+            searchFolders: [stage.folder.path.appending("search")], launcher: stage.launcher,
+            environment: stage.environment
+        ) { _ in yaml.value.map { .success($0) } ?? .failure(HandlerProblem(message: "half a text", help: nil)) }
+        let registry = HandlerRegistry(builtIn: [], discovery: discovery, host: stage.host)
+        let found = try registry.find("tool", from: stage.folder.path).get()
+        let action = Action(
+            .use(found.reference, with: .object([:])), place: SourcePlace(file: "rules.yaml", line: 3, column: 1))
+        func run() -> Outcome { ActionRunner(registry: registry, host: stage.host).run(action, stage.invocation()) }
+        #expect(run().ending == .succeeded)
+        func isTriedAgain(_ reason: String) -> Bool {
+            let outcome = run()
+            return outcome.ending == .retry && outcome.code == "cannot-start" && outcome.message.contains(reason)
+        }
+        // Its file is gone for a moment.
+        let aside = stage.folder.path.appending("aside").description
+        try #require(rename(executable.description, aside) == 0)
+        #expect(isTriedAgain("'\(executable)' doesn't exist"))
+        // It is there, and not executable yet.
+        try #require(rename(aside, executable.description) == 0 && chmod(executable.description, 0o644) == 0)
+        #expect(isTriedAgain("is not executable"))
+        try #require(chmod(executable.description, 0o755) == 0)
+        #expect(run().ending == .succeeded)
+        // Its description is written.
+        yaml.change { $0 = nil }
+        try stage.folder.write("search/tool/plugin.yaml", "name: to", mode: 0o644)
+        #expect(isTriedAgain("half a text"))
+        yaml.change { $0 = ["name": "tool", "version": "1", "protocol": [1]] }
+        try stage.folder.write("search/tool/plugin.yaml", "name: tool", mode: 0o644)
+        #expect(run().ending == .succeeded)
+        // All of it is gone.
+        let folder = stage.folder.path.appending("search/tool")
+        try #require(rename(folder.description, aside) == 0)
+        #expect(isTriedAgain("'\(folder)' doesn't exist"))
+    }
+
+    @Test func `a time-out is told of when the grace begins`() throws {
+        let outcome = try stage.plugin(
+            "#!/bin/sh\ntrap 'exit 0' TERM\nwhile :; do sleep 0.05; done\n", invoke: { $0.timeout = .seconds(1) })
+        #expect(outcome.code == "timed-out")
+        let told =
+            "warning: plugin 'resize' has taken longer than 1s; it is asked to end, and killed after 10s"
+        #expect(stage.log.all.first == told)
+    }
+
+    @Test func `a reply that is not UTF-8 is refused with the place of the first bad byte`() throws {
+        let outcome = try stage.plugin(
+            "#!/bin/sh\nprintf '{\"outcome\":\"succeeded\",\"message\":\"\\303\\244\\377\"}'\n")
+        #expect(outcome.ending == .failed && outcome.code == "bad-response")
+        #expect(outcome.message.contains("the reply is not UTF-8: 0xFF stands at byte 36;"), "\(outcome)")
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root refuses"))
@@ -303,5 +363,25 @@ struct PluginHandlerTests {
         let outcome = PluginHandler(plugin: plugin, host: stage.host).run(stage.invocation())
         #expect(outcome.code == "cannot-start")
         #expect(outcome.message.hasSuffix("can be changed by others than root (mode 0757)"))
+        #expect(outcome.ending == .retry)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root refuses"))
+    func `as root what was safe is looked at again when it is another file`() throws {
+        let executable = try stage.folder.write("tool", "#!/bin/sh\n", mode: 0o755)
+        let plugin = Plugin(
+            description: PluginDescription(name: "tool", version: "1", parameters: nil), location: executable,
+            executable: executable)
+        func run() -> Outcome { PluginHandler(plugin: plugin, host: stage.host).run(stage.invocation()) }
+        #expect(run().ending == .succeeded)
+        try #require(chmod(executable.description, 0o777) == 0)
+        #expect(run().message.hasSuffix("can be changed by others than root (mode 0777)"))
+        try #require(chmod(executable.description, 0o755) == 0)
+        #expect(run().ending == .succeeded)
+        // Another file in its place, of somebody else and with the same times.
+        let other = try stage.folder.write("other", "#!/bin/sh\n", mode: 0o755)
+        try #require(chown(other.description, 65534, 65534) == 0)
+        try #require(rename(other.description, executable.description) == 0)
+        #expect(run().message.contains("belongs to user 65534"))
     }
 }

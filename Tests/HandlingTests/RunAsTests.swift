@@ -51,7 +51,7 @@ struct RunAsTests {
         #expect(outcome.ending == .succeeded)
         #expect(outcome.log.contains("65534:65534 700\n65534:65534 700\n"), "\(outcome.log)")
         #expect(outcome.log.contains("closed"))
-        #expect((try? FileManager.default.contentsOfDirectory(atPath: "\(stage.folder.path)/scratch")) == [])
+        #expect(stage.leftovers == [])
     }
 
     @Test func `it can write to its standard output by name`() {

@@ -192,6 +192,34 @@ struct SandboxTests {
         #expect(run("echo ran", read: []) { $0.confinement.sandbox?.isRequired = false }.log == "ran\n")
     }
 
+    @Test func `a placeholder can't lead out by a symbolic link on its way`() throws {
+        try stage.folder.folder("out/real")
+        let root = stage.folder.path
+        try #require(symlink("../other", path("out/away").description) == 0)
+        try #require(symlink("real", path("out/near").description) == 0)
+        try #require(symlink("nowhere", path("out/dangling").description) == 0)
+        try #require(symlink("out", path("linked").description) == 0)
+        func grants(_ text: String, event: String) throws -> [PathBytes] {
+            let invocation = stage.invocation { invocation in
+                Stage.use(path: root.appending(event), in: &invocation)
+                var sandbox = Sandbox()
+                sandbox.write = [try? Template("\(root)/\(text)") { _ in nil }].compactMap(\.self)
+                invocation.confinement.sandbox = sandbox
+            }
+            return try ProgramConfinement(
+                invocation.confinement, [invocation], executable: "/bin/sh", folder: nil, scratch: "/tmp/x"
+            ).given.map(\.path)
+        }
+        for name in ["away", "dangling"] {
+            let error = #expect(throws: HandlerProblem.self) { try grants("out/${name}/deep/x", event: "in/\(name)") }
+            #expect(error?.message.contains("leads out of '\(root)/out' by a symbolic link") == true)
+        }
+        #expect(try grants("out/${name}/x", event: "in/near") == [path("out/real/x")])
+        #expect(try grants("out/${name}/deep/x", event: "in/new") == [path("out/new/deep/x")])
+        #expect(try grants("linked/${name}", event: "in/away") == [path("out/away")], "the last name is not followed")
+        #expect(try grants("linked/${name}/x", event: "in/new") == [path("out/new/x")])
+    }
+
     // MARK: - Network
 
     static let sockets = """

@@ -1,7 +1,9 @@
 import FileEvents
 import Foundation
-import Handling
+import Glibc
 import Testing
+
+@testable import Handling
 
 /// The folders of attempts that were cut off, which are removed by the ids that a journal has.
 struct ScratchFolderTests {
@@ -20,6 +22,42 @@ struct ScratchFolderTests {
         try folder.write("run/alight/\(id)/deep/file", "x")
         scratch.discard(for: id)
         #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == ["keep"])
+    }
+
+    @Test func `folders of a process that was killed are removed, and of one that lives none`() throws {
+        let (living, other) = (ScratchFolders(base: scratch.base), ScratchFolders(base: scratch.base))
+        let kept = try living.make(for: "01JD8Z3T1WQ2V7N0C5M4K9R6XB")
+        try folder.folder("run/alight/run-4-1/deep")
+        try folder.write("run/alight/run-4-1/deep/file", "x")
+        try folder.folder("run/alight/run-x-1")
+        // A process that holds the lock of its folder, as an Alight does, and is killed.
+        let holder = Process()
+        holder.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
+        try folder.folder("run/alight/run-5-1/deep")
+        holder.arguments = ["\(scratch.base)/run-5-1", "sh", "-c", "echo; exec cat"]
+        let (input, output) = (Pipe(), Pipe())
+        holder.standardInput = input
+        holder.standardOutput = output
+        try holder.run()
+        try #require(try output.fileHandleForReading.read(upToCount: 1) != nil)
+        func left() throws -> Set<String> {
+            Set(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)"))
+        }
+        let own = String(decoding: kept.parent.lastComponent, as: UTF8.self)
+        other.removeAbandoned()
+        #expect(try left() == [own, "run-5-1", "run-x-1"])
+        #expect(FileManager.default.fileExists(atPath: "\(kept)"))
+        kill(holder.processIdentifier, SIGKILL)
+        try input.fileHandleForWriting.close()
+        holder.waitUntilExit()
+        #expect(
+            eventually {
+                other.removeAbandoned()
+                return (try? left()) == [own, "run-x-1"]
+            })
+        try living.remove(kept)
+        living.giveUp()
+        #expect(try left() == ["run-x-1"])
     }
 
     @Test(

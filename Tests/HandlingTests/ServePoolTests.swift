@@ -175,7 +175,7 @@ struct ServePoolTests {
         pool.end(1, .signalled(9), lastLine: nil, at: at(70))
         #expect(
             pool.takeDecisions() == [
-                .reply(1, .ended(.timeOut)),
+                .overdue(1), .reply(1, .ended(.timeOut)),
                 .reply(2, .lost("was killed, since it ignored a 'cancel'", .signalled(9))),
             ])
         submit(&pool, 3, isAgain: true, at: 70)

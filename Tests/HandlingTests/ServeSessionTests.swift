@@ -43,7 +43,7 @@ struct ServeSessionTests {
         (.ready(protocol: 1, concurrent: 0), nil, 1), (.ready(protocol: 1, concurrent: -5), nil, 1),
         (.ready(protocol: 1, concurrent: 100_000), nil, 256),
         (.ready(protocol: 2, concurrent: 3), .wrongProtocol(2), 0),
-        (.ready(protocol: nil, concurrent: 3), .wrongProtocol(nil), 0), (.other, nil, 0), (.pong(0), nil, 0),
+        (.ready(protocol: nil, concurrent: 3), .wrongProtocol(nil), 0), (.other("x"), nil, 0), (.pong(0), nil, 0),
     ])
     func `what its first line means`(message: ServeMessage, fault: ServeSession.Fault?, room: Int) {
         var session = ServeSession(window: 1, limits: limits, at: start)
@@ -147,6 +147,20 @@ struct ServeSessionTests {
 
     // MARK: - Garbage
 
+    @Test func `a flood of lines that mean nothing ends it, unless answers come between`() {
+        var session = ready()
+        for number in 1...3 {
+            session.send(number, id: "a", attempt: 1, timeout: .seconds(60), at: at(1))
+            for _ in 1...1_000 { #expect(session.receive(.other("noise"), at: at(2)) == nil) }
+            #expect(session.fault == nil)
+            _ = session.receive(.result(id: "a", attempt: 1, line: []), at: at(2))
+        }
+        for _ in 1...1_000 { _ = session.receive(.progress(id: "none", fraction: 0, message: nil), at: at(3)) }
+        #expect(session.fault == nil)
+        _ = session.receive(.other("noise"), at: at(3))
+        #expect(session.fault == .unknownFlood("the type \"noise\""))
+    }
+
     @Test func `ten lines that are not JSON end it`() {
         var session = ready(2)
         for _ in 1...9 {
@@ -154,7 +168,7 @@ struct ServeSessionTests {
                 Issue.record("no remark")
                 return
             }
-            _ = session.receive(.other, at: at(2))
+            _ = session.receive(.other("x"), at: at(2))
         }
         #expect(session.fault == nil)
         #expect(session.receive(.unreadable("Traceback"), at: at(2)) == nil)

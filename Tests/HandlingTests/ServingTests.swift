@@ -107,7 +107,7 @@ struct ServingTests {
                 sys.exit()
             ready()
             for request in requests(): result(request, message=os.environ['SIZE'] + ' ' + os.getcwd())
-            """)
+            """, change: { $0.parallel = 2 })
         for size in ["1", "2", "1"] {
             let outcome = serving.ask { invocation in
                 invocation.environment = [("SIZE", Array(size.utf8))]
@@ -309,6 +309,90 @@ struct ServingTests {
         #expect(serving.stage.log.all == [])
     }
 
+    @Test func `one that is removed or replaced ends when rules are loaded again`() throws {
+        for isRemoved in [true, false] {
+            let serving = try ServingStage(Self.good)
+            #expect(serving.ask(1).ending == .succeeded)
+            serving.stage.host.retireOutdated()
+            #expect(serving.ask(2).ending == .succeeded)
+            #expect(serving.started.count == 1)
+            if isRemoved {
+                try #require(unlink(serving.plugin.executable.description) == 0)
+            } else {
+                try serving.replace(Self.good)
+            }
+            serving.stage.host.retireOutdated()
+            #expect(eventually { serving.started.allSatisfy(isGone) })
+            if !isRemoved { #expect(serving.ask(3).ending == .succeeded) }
+            serving.close()
+            #expect(serving.stage.log.all == [])
+        }
+    }
+
+    @Test func `one that is removed ends when another plugin is asked`() throws {
+        let serving = try ServingStage(Self.good)
+        #expect(serving.ask(1).ending == .succeeded)
+        let removed = serving.started
+        try serving.stage.folder.folder("b")
+        let text = try String(contentsOfFile: serving.plugin.executable.description, encoding: .utf8)
+        let other = try serving.stage.folder.write("b/other", text)
+        try #require(unlink(serving.plugin.executable.description) == 0)
+        let plugin = Plugin(description: serving.plugin.description, location: other, executable: other)
+        // Others are looked at no more often than each second.
+        let isEnded = eventually {
+            _ = PluginHandler(plugin: plugin, host: serving.stage.host).run(serving.invocation(2))
+            return removed.allSatisfy(isGone)
+        }
+        #expect(isEnded)
+        serving.close()
+    }
+
+    @Test func `a time-out of a request is told of when the grace begins`() throws {
+        let serving = try ServingStage(
+            """
+            ready()
+            for request in requests():
+                while (message := read())['type'] != 'cancel': pass
+                result(request, outcome='retry', message='cancelled')
+            """)
+        let outcome = serving.ask { $0.timeout = .seconds(1) }
+        #expect(outcome.code == "timed-out")
+        serving.close()
+        #expect(
+            serving.stage.log.all == [
+                "warning: plugin 'resize' has taken longer than 1s; it is asked to end, and killed after 1m"
+            ])
+    }
+
+    @Test(arguments: [1, 2])
+    func `processes of all surroundings together are no more than 'parallel'`(parallel: Int) throws {
+        let serving = try ServingStage(
+            """
+            import fcntl
+            mine = f'{HERE}/alive-{os.getpid()}'
+            open(mine, 'w').close()
+            alive = [name for name in os.listdir(HERE) if name.startswith('alive-')]
+            if len(alive) > \(parallel): note('toomany', alive)
+            ready(1)
+            for request in requests(): result(request, message=os.environ['SIZE'])
+            os.unlink(mine)
+            """, limits: { $0.slice = .milliseconds(50) }, change: { $0.parallel = parallel })
+        let outcomes = Locked<[String]>([])
+        onThreads(9) { index in
+            for round in 0..<8 {
+                let outcome = serving.ask(index * 100 + round) {
+                    $0.environment = [("SIZE", Array("\(index % 3)".utf8))]
+                }
+                outcomes.change { $0.append(outcome.message == "\(index % 3)" ? "right" : "\(outcome)") }
+            }
+        }
+        #expect(outcomes.value.count == 72 && outcomes.value.allSatisfy { $0 == "right" }, "\(Set(outcomes.value))")
+        #expect(serving.text(of: "toomany") == nil)
+        serving.close()
+        #expect(serving.started.allSatisfy(isGone))
+        #expect(serving.leftovers == [])
+    }
+
     @Test func `folders that a killed Alight left are removed at the next start`() throws {
         let serving = try ServingStage(Self.good)
         let dead = Process()
@@ -318,6 +402,7 @@ struct ServingTests {
         try serving.stage.folder.folder("scratch/serve-\(dead.processIdentifier)-1/deep", mode: 0o700)
         try serving.stage.folder.folder("scratch/serve-\(getpid())-99999", mode: 0o700)
         try serving.stage.folder.folder("scratch/serve-x-1", mode: 0o700)
+        try serving.stage.folder.folder("scratch/run-\(getpid())-99999/deep", mode: 0o700)
         #expect(serving.ask().ending == .succeeded)
         serving.close()
         #expect(serving.leftovers == ["serve-\(getpid())-99999", "serve-x-1"])

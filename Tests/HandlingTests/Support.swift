@@ -2,12 +2,13 @@ import CAlightLinux
 import FileEvents
 import Foundation
 import Globbing
-import Handling
 import Logging
 import PluginProtocol
 import Rules
 import Synchronization
 import Testing
+
+@testable import Handling
 
 /// What was found, not the protocol for those who write one.
 typealias Plugin = Handling.Plugin
@@ -156,6 +157,17 @@ struct Stage {
             }
             return .success(value)
         }
+    }
+
+    /// The folder that the attempts of a job work in, once one has begun.
+    func scratch(of job: String = "01JD8Z3T1WQ2V7N0C5M4K9R6XB") -> PathBytes { host.scratchFolders.folder(for: job) }
+
+    /// What is left in the folders that attempts work in.
+    var leftovers: [String] {
+        let base = folder.path.appending("scratch").description
+        let all = (try? FileManager.default.subpathsOfDirectory(atPath: base)) ?? ["unreadable"]
+        let own = String(decoding: scratch().parent.lastComponent, as: UTF8.self)
+        return all.filter { $0 != own }.sorted()
     }
 
     /// Runs a script as a plugin.

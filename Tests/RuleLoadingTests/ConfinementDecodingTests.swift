@@ -115,6 +115,14 @@ struct ConfinementDecodingTests {
         #expect(network.hasErrors)
     }
 
+    @Test func `what may be yes or no says so`() {
+        let maybe = DiagnosticText.text(of: loadRule("sandbox: { network: maybe }").diagnostics)
+        #expect(maybe.contains("'network' must be yes or no, not 'maybe'"), "\(maybe)")
+        let quoted = DiagnosticText.text(of: loadRule("sandbox: { network: 'no' }").diagnostics)
+        #expect(quoted.contains("write 'no' without quotes"), "\(quoted)")
+        for word in ["no", "false"] { #expect(!loadRule("sandbox: { network: \(word) }").hasErrors) }
+    }
+
     @Test func `an old kernel is warned of`() {
         let loaded = loadRule("sandbox: { write: [/out] }") { $0.landlock = 2 }
         #expect(!loaded.hasErrors)

@@ -162,10 +162,11 @@ final class IndexFile: Sendable {
     /// It is not flushed: after a loss of power the list is made anew anyway.
     private func write(_ json: [UInt8]) throws(FileFault) -> Snapshot {
         try Destination(path: path, conflict: .overwrite).makeFolder()
-        let temporary = FileCopy.temporaryName(beside: path)
+        let temporary = path.parent.appending(TemporaryName.staged(PathBytes(path.lastComponent)).bytes)
         let descriptor = temporary.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666) }
         guard descriptor >= 0 else { throw FileFault(errno, "cannot create '\(temporary)'") }
         defer { close(descriptor) }
+        TemporaryName.lock(descriptor)
         do throws(FileFault) {
             // Who could read the old list can read the new one.
             if case .present(let old) = DiskProbe.look(at: path), old.type == .file {

@@ -29,6 +29,8 @@ package struct Command: Sendable {
     package var linger: Duration
     /// What the program may use and reach, and as whom it runs.
     package var confinement = ProgramConfinement()
+    /// Called when the time-out is reached, before the program is asked to end.
+    var whenOverdue: @Sendable () -> Void = {}
 
     package init(
         executable: PathBytes, arguments: [[UInt8]] = [], environment: [(name: String, value: [UInt8])] = [],

@@ -16,7 +16,9 @@ struct CommandHandler {
         switch call(templates, invocations.first) {
         case .success(let call): return host.run(invocations, most: invocations.first?.batch ?? 1, call)
         case .failure(let problem):
-            return invocations.map { _ in Outcome(.failed, problem.message, code: "cannot-start") }
+            // A name that is written out was found when the rules were loaded.
+            let ending: Outcome.Ending = templates.first?.literal == nil ? .failed : .retry
+            return invocations.map { _ in Outcome(ending, problem.message, code: "cannot-start") }
         }
     }
 
@@ -44,7 +46,7 @@ struct CommandHandler {
         return .success { part in
             PluginHost.Call(
                 executable: executable, arguments: templates.dropFirst().map { $0.expanded(with: part.facts) },
-                program: "'\(executable)'", answers: false)
+                program: "'\(executable)'", wasThere: first.literal != nil, answers: false)
         }
     }
 

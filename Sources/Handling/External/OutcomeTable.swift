@@ -156,6 +156,11 @@ package struct OutcomeTable {
 
     private var ifIdempotent: Outcome.Ending { isIdempotent ? .retry : .failed }
 
+    /// What is said when the time-out is reached, and the program may use the grace.
+    static func overdue(_ program: String, after timeout: Duration, grace: Duration) -> String {
+        "\(program) has taken longer than \(shown(timeout)); it is asked to end, and killed after \(shown(grace))"
+    }
+
     private static func shown(_ duration: Duration) -> String {
         let seconds = duration / .seconds(1)
         if seconds < 1 { return "\(Int(seconds * 1000))ms" }

@@ -20,6 +20,7 @@ package final class PluginDiscovery: Sendable {
     /// Whether plugins without a `plugin.yaml` are started, to describe themselves.
     private let startsPlugins: Bool
     private let known = Mutex<[PathBytes: Entry]>([:])
+    private let ownership = OwnershipRecord()
     private let unasked = Mutex<Set<PathBytes>>([])
 
     /// - Parameters:
@@ -150,11 +151,17 @@ package final class PluginDiscovery: Sendable {
     private struct Entry {
         var stamp: FileStamp
         var result: Result<Plugin, HandlerProblem>
+        var moment = ContinuousClock.now
+
+        /// Whether it has to be asked again: what failed may pass, as a time-out of a busy machine.
+        var isOld: Bool {
+            if case .failure = result { ContinuousClock.now - moment > .seconds(5) } else { false }
+        }
     }
 
     private func load(_ location: PathBytes) throws(HandlerProblem) -> Plugin {
         guard let kind = kind(of: location) else {
-            throw HandlerProblem(message: "'\(location)' is no longer a plugin", help: nil)
+            throw nearMiss(location, name: String(decoding: location.lastComponent, as: UTF8.self))
         }
         let source: PathBytes
         switch kind {
@@ -174,7 +181,7 @@ package final class PluginDiscovery: Sendable {
 
     private func checkOwner(_ path: PathBytes) throws(HandlerProblem) {
         guard environment.isRoot else { return }
-        if let problem = ExecutableCheck.ownershipProblem(with: path) { throw problem }
+        if let problem = ownership.problem(with: path) { throw problem }
     }
 
     /// The plugin as it was described when its source last changed.
@@ -184,7 +191,9 @@ package final class PluginDiscovery: Sendable {
         guard let stamp = FileStamp(source) else {
             throw HandlerProblem(message: "'\(source)' is no longer there", help: nil)
         }
-        if let entry = known.withLock({ $0[source] }), entry.stamp == stamp { return try entry.result.get() }
+        if let entry = known.withLock({ $0[source] }), entry.stamp == stamp, !entry.isOld {
+            return try entry.result.get()
+        }
         let result: Result<Plugin, HandlerProblem>
         do throws(HandlerProblem) {
             result = .success(try describe(kind, location, source))

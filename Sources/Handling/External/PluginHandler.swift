@@ -22,7 +22,7 @@ package struct PluginHandler: Handler {
     /// Gives it as many events at once as it has described that it takes.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         if let problem = ownershipProblem {
-            return invocations.map { _ in Outcome(.failed, problem, code: "cannot-start") }
+            return invocations.map { _ in Outcome(.retry, problem, code: "cannot-start") }
         }
         var outcomes = invocations.map { problem(with: $0.job.event) }
         let open = outcomes.indices.filter { outcomes[$0] == nil }
@@ -46,7 +46,7 @@ package struct PluginHandler: Handler {
     /// Why root does not run it: rules loaded long ago, and files can change.
     private var ownershipProblem: String? {
         guard host.environment.isRoot else { return nil }
-        return ExecutableCheck.ownershipProblem(with: plugin.executable).map { "\(plugin.title): \($0.message)" }
+        return host.ownership.problem(with: plugin.executable).map { "\(plugin.title): \($0.message)" }
     }
 
     /// Most events of one request.

@@ -16,6 +16,8 @@ package struct PluginHost: Sendable {
     let grace: Duration
     /// The processes of plugins that serve.
     let serving: ServingPlugins
+    /// What root has found to be safe.
+    let ownership = OwnershipRecord()
 
     package init(
         launcher: ProcessLauncher, scratchFolders: ScratchFolders, environment: ProgramEnvironment,
@@ -33,7 +35,13 @@ package struct PluginHost: Sendable {
     /// Ends the processes of plugins that serve, and waits for that; nothing is run afterwards.
     ///
     /// - Parameter isAtOnce: Whether they are sent SIGTERM, and not the end of their input first.
-    package func close(isAtOnce: Bool = false) { serving.close(isAtOnce: isAtOnce) }
+    package func close(isAtOnce: Bool = false) {
+        serving.close(isAtOnce: isAtOnce)
+        scratchFolders.giveUp()
+    }
+
+    /// Ends the processes of plugins that serve and have been replaced or removed, once they have answered.
+    package func retireOutdated() { serving.retireOutdated() }
 
     /// A program to be run for an invocation.
     struct Call {
@@ -42,6 +50,8 @@ package struct PluginHost: Sendable {
         /// The name for messages.
         var program: String
         var isIdempotent = true
+        /// Whether it could be run when the rules were loaded: then it may be about to be replaced when it can't be now.
+        var wasThere = true
         /// Whether standard output is a response, not log.
         var answers: Bool
         /// Which of the parameters are secret.
@@ -80,9 +90,7 @@ package struct PluginHost: Sendable {
         func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
         let program = call(first)
         guard !first.stop.isRaised else { return all(.interrupted("Alight stops")) }
-        if let problem = ExecutableCheck.problem(with: program.executable) {
-            return all(Outcome(.failed, "\(program.program): \(problem.message)", code: "cannot-start"))
-        }
+        if let outcome = absence(of: program) { return all(outcome) }
         let scratch: PathBytes
         do throws(ScratchFailure) {
             scratch = try scratchFolders.make(for: first.job.id.description, user: first.confinement.user)
@@ -106,13 +114,32 @@ package struct PluginHost: Sendable {
         defer { remove(scratch, first.log) }
         do throws(HandlerProblem) {
             let confinement = try confinement(of: program, invocations, scratch: scratch)
-            if let serving = program.serving {
-                return serve(program, serving, first, request, input: input, scratch: scratch, confinement)
+            let outcomes =
+                if let serving = program.serving {
+                    serve(program, serving, first, request, input: input, scratch: scratch, confinement)
+                } else {
+                    run(program, first, request, input: input, scratch: scratch, confinement)
+                }
+            // Between the look above and its start it can have gone.
+            return outcomes.map { outcome in
+                guard outcome.ending == .failed, outcome.code == "cannot-start", outcome.process?.status == nil else {
+                    return outcome
+                }
+                return absence(of: program) ?? outcome
             }
-            return run(program, first, request, input: input, scratch: scratch, confinement)
         } catch {
             return all(Outcome(.failed, "\(program.program): \(error.message)", code: "cannot-start"))
         }
+    }
+
+    /// How an attempt ends whose program is not there, or may not be run; nil when all is well.
+    ///
+    /// A program is often replaced in two steps, so what could be run once is
+    /// tried again, as often as the rule says.
+    private func absence(of call: Call) -> Outcome? {
+        guard let problem = ExecutableCheck.problem(with: call.executable) else { return nil }
+        return Outcome(
+            call.wasThere ? .retry : .failed, "\(call.program): \(problem.message)", code: "cannot-start")
     }
 
     func confinement(
@@ -134,6 +161,9 @@ package struct PluginHost: Sendable {
             environment: variables(for: invocation, scratch: scratch), directory: directory, input: Array(input),
             output: call.answers ? .collected(limit: 1 << 20) : .reported, timeout: invocation.timeout, grace: grace)
         command.confinement = confinement
+        command.whenOverdue = { [grace] in
+            invocation.log.warning("\(OutcomeTable.overdue(call.program, after: invocation.timeout, grace: grace))")
+        }
         var log = ProgramLog(logger: invocation.log)
         let ended = launcher.run(command, stop: invocation.stop) { report in
             switch report {

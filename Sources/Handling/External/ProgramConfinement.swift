@@ -1,5 +1,6 @@
 package import FileEvents
 package import Rules
+import Settling
 
 /// What one process may use and reach, with all paths filled in.
 package struct ProgramConfinement: Sendable, Hashable {
@@ -97,12 +98,47 @@ extension ProgramConfinement {
                                 + "'\(invocation.job.event.path)'",
                             help: nil)
                     }
+                    guard template.literal == nil else {
+                        grants.append(Grant(path, access))
+                        continue
+                    }
+                    let head = template.literalFolder(in: invocation.folder)
+                    let root = invocation.job.event.root
+                    let top = head ?? (path.isInside(root) ? root : path.parent)
                     // A name that others give may be that of a link.
-                    grants.append(Grant(path, template.literal == nil ? access.union(.noFollow) : access))
+                    grants.append(Grant(try withoutLinks(path, below: top), access.union(.noFollow)))
                 }
             }
         }
         return grants
+    }
+
+    /// The path with the folders on its way resolved, which must not lead out of the one that the rule names.
+    ///
+    /// What is not there yet is left as it is. The last name is the launcher's matter.
+    private static func withoutLinks(_ path: PathBytes, below top: PathBytes) throws(HandlerProblem) -> PathBytes {
+        guard path != top, path.isInside(top), let realTop = DiskProbe.resolve(top) else { return path }
+        var folder = path.parent
+        var rest = [Array(path.lastComponent)]
+        while folder != top {
+            if let real = DiskProbe.resolve(folder) {
+                guard real.isInside(realTop) else { throw Self.leadsOut(path, folder, top) }
+                return rest.reversed().reduce(real) { $0.appending($1) }
+            }
+            // A link to what is not there would be followed once it is.
+            if case .present(let there) = DiskProbe.look(at: folder), there.type == .symlink {
+                throw Self.leadsOut(path, folder, top)
+            }
+            rest.append(Array(folder.lastComponent))
+            folder = folder.parent
+        }
+        return rest.reversed().reduce(realTop) { $0.appending($1) }
+    }
+
+    private static func leadsOut(_ path: PathBytes, _ link: PathBytes, _ top: PathBytes) -> HandlerProblem {
+        HandlerProblem(
+            message: "the path '\(path)' of 'sandbox' leads out of '\(top)' by a symbolic link, at or above '\(link)'",
+            help: nil)
     }
 
     /// The executable, and the interpreters that it names by `#!`, as the kernel follows them.

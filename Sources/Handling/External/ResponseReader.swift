@@ -26,6 +26,10 @@ struct ResponseReader {
 
     mutating func read(_ bytes: [UInt8]) -> Reading {
         guard let first = bytes.firstIndex(where: { !Self.isSpace($0) }) else { return .nothing }
+        if let place = Self.firstInvalid(bytes) {
+            let byte = String(bytes[place], radix: 16, uppercase: true)
+            return .unreadable("is not UTF-8: 0x\(byte) stands at byte \(place)")
+        }
         guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else {
             let start = String(decoding: bytes[first...].prefix(40), as: UTF8.self)
             return .unreadable("is not JSON: \(Self.quoted(start)) stands at byte \(first)")
@@ -152,6 +156,20 @@ struct ResponseReader {
     private static func decoded(_ base64: String) -> [UInt8]? { Data(base64Encoded: base64).map { Array($0) } }
 
     private static func quoted(_ text: String) -> String { "\"\(line(text))\"" }
+
+    /// Where the first byte stands that no UTF-8 has there; nil when all is UTF-8.
+    private static func firstInvalid(_ bytes: [UInt8]) -> Int? {
+        var parser = Unicode.UTF8.ForwardParser()
+        var iterator = bytes.makeIterator()
+        var place = 0
+        while true {
+            switch parser.parseScalar(from: &iterator) {
+            case .valid(let scalar): place += scalar.count
+            case .error: return place
+            case .emptyInput: return nil
+            }
+        }
+    }
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
 

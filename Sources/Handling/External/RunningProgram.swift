@@ -43,7 +43,12 @@ final class RunningProgram {
             if descriptors[0].revents != 0, program.lookForEnd() { break }
             let now = ContinuousClock.now
             if cause == nil {
-                if stop.isRaised { terminate(.stopped) } else if now >= deadline { terminate(.timedOut) }
+                if stop.isRaised {
+                    terminate(.stopped)
+                } else if now >= deadline {
+                    command.whenOverdue()
+                    terminate(.timedOut)
+                }
             } else if let moment = lastResort, now >= moment {
                 program.killLauncher()
                 lastResort = nil

@@ -4,22 +4,28 @@ import Rules
 import Synchronization
 
 /// Makes the empty folder that each attempt works in, and removes it with all that is left there.
+///
+/// They lie in a folder of this Alight alone, so that the next one can tell which are abandoned.
 package struct ScratchFolders: Sendable {
     /// The folder that holds them.
     package let base: PathBytes
+    private let own: OwnFolder
 
     /// - Parameter base: An absolute path. It is made when it is first needed, of
     ///   mode 0700; its parent has to exist.
-    package init(base: PathBytes) { self.base = base }
+    package init(base: PathBytes) {
+        self.base = base
+        own = OwnFolder(in: base)
+    }
 
     /// The usual place: `$XDG_RUNTIME_DIR/alight`, as root `/run/alight`, else `alight-UID` for temporary files.
     package init(runtimeFolder: PathBytes?, temporaryFolder: PathBytes?, user: UInt32) {
         if user == 0 {
-            base = "/run/alight"
+            self.init(base: "/run/alight")
         } else if let runtimeFolder, !runtimeFolder.bytes.isEmpty {
-            base = runtimeFolder.appending("alight")
+            self.init(base: runtimeFolder.appending("alight"))
         } else {
-            base = (temporaryFolder ?? "/tmp").appending("alight-\(user)")
+            self.init(base: (temporaryFolder ?? "/tmp").appending("alight-\(user)"))
         }
     }
 
@@ -27,8 +33,9 @@ package struct ScratchFolders: Sendable {
     ///
     /// It belongs to the user, who can then also go through the folder that it is in, but not read that.
     func make(for job: String, user: ProgramUser? = nil) throws(ScratchFailure) -> PathBytes {
-        try prepareBase(mode: user == nil ? 0o700 : 0o711)
-        let folder = folder(for: job)
+        let mode: mode_t = user == nil ? 0o700 : 0o711
+        try prepareBase(mode: mode)
+        let folder = Self.folder(for: job, in: try own.path(mode: mode))
         if folder.withCString({ mkdir($0, 0o700) }) != 0 {
             guard errno == EEXIST else { throw ScratchFailure(errno, "make", folder) }
             try remove(folder)
@@ -40,10 +47,10 @@ package struct ScratchFolders: Sendable {
         return folder
     }
 
-    /// Removes what an attempt that was cut off has left, if there is anything and it can be removed.
+    /// Removes what an attempt of an older version that was cut off has left, if there is anything.
     package func discard(for job: String) {
         guard JobID(job).isWellFormed else { return }
-        let folder = folder(for: job)
+        let folder = Self.folder(for: job, in: base)
         guard folder.withCString({ access($0, F_OK) }) == 0, (try? prepareBase()) != nil else { return }
         try? remove(folder)
     }
@@ -55,13 +62,25 @@ package struct ScratchFolders: Sendable {
 
     private static let servings = Atomic(0)
 
-    /// Removes the folders of serving processes whose Alight was killed.
-    func removeAbandoned() {
-        guard (try? prepareBase()) != nil else { return }
+    /// Gives the folder of this Alight up, when nothing is run any more.
+    func giveUp() { own.giveUp() }
+
+    /// Removes the folders of those who were killed.
+    package func removeAbandoned() {
+        guard base.withCString({ access($0, F_OK) }) == 0, (try? prepareBase()) != nil else { return }
         let descriptor = base.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
         for name in Remover.names(in: descriptor) {
+            if OwnFolder.isOne(name) {
+                let folder = base.appending(name.bytes)
+                let lock = OwnFolder.lock(folder)
+                guard lock >= 0 else { continue }
+                try? remove(folder)
+                close(lock)
+                continue
+            }
+            // As older versions called them.
             let words = String(decoding: name.bytes, as: UTF8.self).split(separator: "-")
             guard words.count == 3, words[0] == "serve", let process = pid_t(words[1]), process > 0,
                 kill(process, 0) != 0, errno == ESRCH
@@ -73,8 +92,12 @@ package struct ScratchFolders: Sendable {
     /// Removes a folder that was made in ``base``, if it can be removed.
     package func discard(folder: PathBytes) { try? remove(folder) }
 
-    /// The folder of a job, be it there or not.
-    func folder(for job: String) -> PathBytes { base.appending(job.replacing("/", with: "_")) }
+    /// The folder of a job, be it there or not; as long as none has been made, about the one that it would get.
+    func folder(for job: String) -> PathBytes { Self.folder(for: job, in: own.made ?? base) }
+
+    private static func folder(for job: String, in folder: PathBytes) -> PathBytes {
+        folder.appending(job.replacing("/", with: "_"))
+    }
 
     /// Removes a folder and everything below it; links are removed, not followed.
     func remove(_ folder: PathBytes) throws(ScratchFailure) {

@@ -16,6 +16,10 @@ package struct ServeLimits: Sendable, Hashable {
     package var age = Duration.seconds(86_400)
     /// Lines that are not JSON.
     package var unreadable = 10
+    /// Lines between two answers that mean nothing to Alight.
+    package var unknown = 1_000
+    /// How long a process that has work stays when others wait for its place.
+    package var slice = Duration.seconds(1)
     /// Requests at once.
     package var window = 256
 

@@ -10,8 +10,8 @@ package enum ServeMessage: Sendable, Hashable {
     /// The answer to a request; the line is the response.
     case result(id: String, attempt: Int?, line: [UInt8])
     case pong(Int)
-    /// An object of a type that this version does not know.
-    case other
+    /// An object of a type that this version does not know, or that lacks what its type needs; the start of the type.
+    case other(String?)
     /// No JSON object; its first bytes, to be shown.
     case unreadable(String)
 
@@ -30,7 +30,7 @@ package enum ServeMessage: Sendable, Hashable {
         case ("progress", let id?):
             let message = members.message.map { ProgramReport.cleaned(Array($0.utf8)[...]) }
             self = .progress(id: id, fraction: min(max(members.fraction ?? 0, 0), 1), message: message)
-        default: self = .other
+        default: self = .other(members.type.map { ProgramReport.cleaned(Array($0.utf8.prefix(40))[...]) })
         }
     }
 

@@ -33,6 +33,8 @@ package struct ServePool: Sendable {
         /// To the request of that number.
         case reply(Int, Reply)
         case progress(Int, Double, String?)
+        /// The time-out of the request of that number is reached, and it is cancelled.
+        case overdue(Int)
         case warn(String)
     }
 
@@ -49,6 +51,9 @@ package struct ServePool: Sendable {
     package static let mostDeaths = 5
 
     private let parallel: Int
+    /// How many processes it may have now, of those that all of the plugin have together.
+    package var seats: Int
+    private var returnedSeats = 0
     private let concurrent: Int
     private let limits: ServeLimits
     private var sessions: [Int: ServeSession] = [:]
@@ -69,6 +74,7 @@ package struct ServePool: Sendable {
     ///   - limits: Of each conversation.
     package init(parallel: Int, concurrent: Int, limits: ServeLimits) {
         self.parallel = max(parallel, 1)
+        seats = self.parallel
         self.concurrent = max(concurrent, 1)
         self.limits = limits
     }
@@ -86,6 +92,38 @@ package struct ServePool: Sendable {
 
     /// The requests that no process has.
     package var waitingRequests: [Int] { waiting.map(\.number) }
+
+    /// How many of its seats have a process; one that gives way leaves its seat only when it has ended.
+    package var taken: Int { sessions.values.count { $0.isLive || $0.fault != nil || $0.isGivingWay } }
+
+    /// Whether it would start a process if it had a seat for it.
+    package func wantsSeat(at now: ContinuousClock.Instant) -> Bool {
+        taken >= seats && seats < parallel && mayStart(at: now)
+    }
+
+    /// Whether requests wait that no process could take.
+    private func mayStart(at now: ContinuousClock.Instant) -> Bool {
+        if let startAt, now < startAt { return false }
+        return !isClosed && !waiting.isEmpty
+            && waiting.count > sessions.values.filter(\.isStarting).reduce(0, { $0 + $1.window })
+    }
+
+    /// Has one of its processes make room for one of other surroundings, if none does already.
+    package mutating func giveWay(at now: ContinuousClock.Instant) {
+        guard !sessions.values.contains(where: \.isToGiveWay) else { return }
+        let able = sessions.filter(\.value.isLive)
+        let first = able.min { ($0.value.open.count, $0.key) < ($1.value.open.count, $1.key) }
+        if let process = first?.key { sessions[process]?.giveWay(at: now) }
+    }
+
+    /// How many seats it does without since it was asked last, for processes that have given way.
+    package mutating func takeReturnedSeats() -> Int {
+        defer { returnedSeats = 0 }
+        return returnedSeats
+    }
+
+    /// Lets its processes stay.
+    package mutating func stay() { for process in sessions.keys { sessions[process]?.stay() } }
 
     /// Whether no process is left.
     package var isEmpty: Bool { sessions.isEmpty }
@@ -147,11 +185,8 @@ package struct ServePool: Sendable {
             sessions[process]?.send(
                 request.number, id: request.id, attempt: request.attempt, timeout: request.timeout, at: now)
         }
-        if let startAt, now < startAt { return }
         // One that has failed keeps its place until it has ended: only then is the pause known.
-        while !isClosed, !waiting.isEmpty, sessions.values.count(where: { $0.isLive || $0.fault != nil }) < parallel,
-            waiting.count > sessions.values.filter(\.isStarting).reduce(0, { $0 + $1.window })
-        {
+        while taken < min(parallel, seats), mayStart(at: now) {
             startAt = nil
             started += 1
             sessions[started] = ServeSession(window: concurrent, limits: limits, at: now)
@@ -164,6 +199,7 @@ package struct ServePool: Sendable {
     /// Brings a process to the present, and gives what is to be done to it.
     package mutating func commands(of process: Int, at now: ContinuousClock.Instant) -> [ServeCommand] {
         sessions[process]?.advance(to: now)
+        for request in sessions[process]?.takeOverdue() ?? [] { decisions.append(.overdue(request)) }
         // One that is ended by that leaves requests to others.
         dispatch(at: now)
         return sessions[process]?.takeCommands() ?? []
@@ -213,6 +249,10 @@ package struct ServePool: Sendable {
         _ process: Int, _ way: Ended.Way, lastLine: String?, at now: ContinuousClock.Instant
     ) {
         guard let session = sessions.removeValue(forKey: process) else { return }
+        if session.isGivingWay, seats > 0 {
+            seats -= 1
+            returnedSeats += 1
+        }
         let reason = Self.reason(session, way, lastLine)
         for request in session.open.values.sorted(by: { $0.number < $1.number }) {
             let reply: Reply =
@@ -300,6 +340,8 @@ package struct ServePool: Sendable {
         case .wrongProtocol(let version?): return "speaks version \(version) of the protocol, and this Alight speaks 1"
         case .wrongProtocol(nil): return "said 'ready' without 'protocol'"
         case .notJSON(let line): return "printed too many lines that are no JSON objects, as \"\(line)\", and was ended"
+        case .unknownFlood(let what):
+            return "printed too many lines that mean nothing here, with \(what), and was ended"
         case .lineTooLong: return "printed a line of more than 1 MiB and was ended"
         case .noPong: return "did not answer a ping and was ended\(said)"
         case .closedOutput where !session.isTerminated, .closedInput where !session.isTerminated, nil: break

@@ -15,6 +15,8 @@ package struct ServeSession: Sendable {
         case notJSON(String)
         /// It printed a line that is longer than any response.
         case lineTooLong
+        /// It printed too many lines that mean nothing to Alight; what the last was.
+        case unknownFlood(String)
         case noPong
         case closedOutput
         case closedInput
@@ -62,10 +64,19 @@ package struct ServeSession: Sendable {
     package private(set) var fault: Fault?
     /// Whether it did not end by itself.
     package private(set) var isTerminated = false
+    /// Whether it is retired to make room for a process of other surroundings.
+    private(set) var isGivingWay = false
+    /// When it gives way, at the earliest.
+    private var givesWayAt: ContinuousClock.Instant?
+    private var readyAt: ContinuousClock.Instant?
     private var requests = 0
     private var unreadable = 0
     /// Results that nobody waited for.
     private var strays = 0
+    /// Lines since the last answer that mean nothing here.
+    private var unknown = 0
+    /// The requests whose time-out has been reached since somebody looked.
+    private var overdue: [Int] = []
     private var pings = 0
     /// When the state of the phase is over: for the answer to `hello`, for the end.
     private var deadline: ContinuousClock.Instant
@@ -96,6 +107,12 @@ package struct ServeSession: Sendable {
         return commands
     }
 
+    /// The requests whose time-out has been reached; each only once.
+    mutating func takeOverdue() -> [Int] {
+        defer { overdue = [] }
+        return overdue
+    }
+
     /// The requests whose answers were too long.
     package var tooLargeRequests: [String] { open.filter(\.value.isTooLarge).map(\.key) }
 
@@ -123,6 +140,7 @@ package struct ServeSession: Sendable {
         request.cause = cause
         request.deadline = now + limits.grace
         open[id] = request
+        if cause == .timeOut { overdue.append(request.number) }
         commands.append(.cancel(id: id))
     }
 
@@ -140,10 +158,13 @@ package struct ServeSession: Sendable {
             window = min(max(window, 1), limits.window)
             hasBeenReady = true
             phase = .serving
+            readyAt = now
+            if givesWayAt != nil { givesWayAt = now + limits.slice }
             rest(at: now)
             return nil
         case .progress(let id, let fraction, let message):
-            return open[id].map { .progress(number: $0.number, fraction, message) }
+            if let request = open[id] { return .progress(number: request.number, fraction, message) }
+            return takeUnknown("progress of a request that isn't open")
         case .result(let id, let attempt, let line):
             guard let request = open[id], attempt == nil || attempt == request.attempt else {
                 strays += 1
@@ -153,6 +174,7 @@ package struct ServeSession: Sendable {
                 return .remark("answered \(what), which isn't open; that is ignored")
             }
             open[id] = nil
+            unknown = 0
             if open.isEmpty {
                 rest(at: now)
                 if isRetired && phase == .serving { close(at: now) }
@@ -161,7 +183,8 @@ package struct ServeSession: Sendable {
         case .pong(let number):
             if number == pings { pongBy = nil }
             return nil
-        case .other: return nil
+        case .other(let type):
+            return takeUnknown(type.map { "the type \"\($0)\"" } ?? "no 'type', or without what belongs to it")
         case .unreadable(let start):
             unreadable += 1
             guard unreadable < limits.unreadable else {
@@ -170,6 +193,13 @@ package struct ServeSession: Sendable {
             }
             return .remark("printed a line that is no JSON object: \"\(start)\"; a plugin logs to stderr")
         }
+    }
+
+    /// Counts a line that means nothing; a later version of the protocol may have some, but nobody floods with them.
+    private mutating func takeUnknown(_ what: String) -> News? {
+        unknown += 1
+        if unknown > limits.unknown { fail(.unknownFlood(what)) }
+        return nil
     }
 
     /// Notes that a line is longer than any response; its first bytes may tell whose it is.
@@ -201,6 +231,7 @@ package struct ServeSession: Sendable {
         case .serving:
             var moments = open.values.map(\.deadline)
             if let pongBy { moments.append(pongBy) }
+            if !isRetired, let givesWayAt { moments.append(givesWayAt) }
             if !isRetired { moments.append(born + limits.age) }
             if open.isEmpty {
                 moments.append(idleSince + limits.idle)
@@ -232,6 +263,10 @@ package struct ServeSession: Sendable {
                 return
             }
             if now >= born + limits.age { isRetired = true }
+            if let givesWayAt, now >= givesWayAt {
+                isRetired = true
+                isGivingWay = true
+            }
             guard open.isEmpty else { return }
             if isRetired || now >= idleSince + limits.idle {
                 isRetired = true
@@ -251,6 +286,20 @@ package struct ServeSession: Sendable {
         guard open.isEmpty else { return }
         if phase == .starting || phase == .serving { close(at: now) }
     }
+
+    /// Retires it for one of other surroundings: at once if it has nothing to do, else when it has had its time.
+    package mutating func giveWay(at now: ContinuousClock.Instant) {
+        guard isLive, givesWayAt == nil else { return }
+        let isIdle = phase == .serving && open.isEmpty && requests > 0
+        givesWayAt = isIdle ? now : max(now, (readyAt ?? now) + limits.slice)
+        advance(to: now)
+    }
+
+    /// Whether it gives way, or will when it has had its time.
+    package var isToGiveWay: Bool { isGivingWay || givesWayAt != nil }
+
+    /// Lets it stay, since nobody waits any more.
+    package mutating func stay() { if !isRetired { givesWayAt = nil } }
 
     /// Asks it to end now, whatever it does.
     package mutating func terminate() {

@@ -9,12 +9,19 @@ package final class ServingPlugins: Sendable {
         /// The pools of each plugin, by its place.
         var places: [PathBytes: Place] = [:]
         var isClosed = false
+        /// When all plugins were looked at last.
+        var looked: ContinuousClock.Instant?
     }
 
     private struct Place: Sendable {
+        var files: [PathBytes]
         var stamps: [FileStamp?]
         var keys: Set<[UInt8]>
+        let seats: SharedSeats
     }
+
+    /// How often plugins that get no request are looked at while others get some.
+    private static let pause = Duration.seconds(1)
 
     private let launcher: ProcessLauncher
     private let scratchFolders: ScratchFolders
@@ -44,19 +51,46 @@ package final class ServingPlugins: Sendable {
         let (pool, outdated) = state.withLock { state -> (ServingPool?, [ServingPool]) in
             guard !state.isClosed else { return (nil, []) }
             if state.pools.isEmpty { scratchFolders.removeAbandoned() }
-            var known = state.places[place] ?? Place(stamps: stamps, keys: [])
-            let outdated = known.stamps == stamps ? [] : known.keys.compactMap { state.pools[$0] }
+            var known =
+                state.places[place]
+                ?? Place(files: files, stamps: stamps, keys: [], seats: SharedSeats(most: program.parallel))
+            var outdated = known.stamps == stamps ? [] : known.keys.compactMap { state.pools[$0] }
+            known.files = files
             known.stamps = stamps
             known.keys.insert(key)
+            known.seats.change(most: program.parallel)
             state.places[place] = known
+            if state.looked.map({ ContinuousClock.now - $0 >= Self.pause }) ?? true {
+                outdated += Self.outdated(&state, but: place)
+            }
             let pool =
                 state.pools[key]
-                ?? ServingPool(program, limits: limits, launcher: launcher, scratchFolders: scratchFolders)
+                ?? ServingPool(
+                    program, limits: limits, seats: known.seats, launcher: launcher, scratchFolders: scratchFolders)
             state.pools[key] = pool
             return (pool, outdated)
         }
         for pool in outdated { pool.replace() }
         return pool
+    }
+
+    /// Replaces the processes of all plugins whose files have changed or gone.
+    func retireOutdated() {
+        let pools = state.withLock { Self.outdated(&$0, but: nil) }
+        for pool in pools { pool.replace() }
+    }
+
+    /// The pools of plugins whose files are not what they were when somebody looked last.
+    private static func outdated(_ state: inout State, but place: PathBytes?) -> [ServingPool] {
+        state.looked = .now
+        var outdated: [ServingPool] = []
+        for (path, known) in state.places where path != place {
+            let stamps = known.files.map { FileStamp($0) }
+            guard stamps != known.stamps else { continue }
+            state.places[path]?.stamps = stamps
+            outdated += known.keys.compactMap { state.pools[$0] }
+        }
+        return outdated
     }
 
     /// Ends all processes, and waits until they have ended; nothing is served any more.

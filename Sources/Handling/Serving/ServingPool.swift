@@ -42,15 +42,30 @@ final class ServingPool: Sendable {
     let launcher: ProcessLauncher
     let scratchFolders: ScratchFolders
     private let state: Mutex<State>
+    private let seats: SharedSeats
+    private let place: Int
     /// Entered by each thread of a process.
     private let threads = DispatchGroup()
 
-    init(_ program: ServedProgram, limits: ServeLimits, launcher: ProcessLauncher, scratchFolders: ScratchFolders) {
+    /// - Parameters:
+    ///   - program: What is started.
+    ///   - limits: Of each conversation.
+    ///   - seats: How many processes there may be, together with other pools.
+    ///   - launcher: Starts them.
+    ///   - scratchFolders: Where they work.
+    init(
+        _ program: ServedProgram, limits: ServeLimits, seats: SharedSeats, launcher: ProcessLauncher,
+        scratchFolders: ScratchFolders
+    ) {
         self.program = program
         self.launcher = launcher
         self.scratchFolders = scratchFolders
-        state = Mutex(
-            State(pool: ServePool(parallel: program.parallel, concurrent: program.concurrent, limits: limits)))
+        self.seats = seats
+        place = seats.nextPlace()
+        var pool = ServePool(parallel: program.parallel, concurrent: program.concurrent, limits: limits)
+        pool.seats = 0
+        state = Mutex(State(pool: pool))
+        seats.add(self, at: place)
     }
 
     // MARK: - Those who ask
@@ -83,6 +98,15 @@ final class ServingPool: Sendable {
             change { $0.pool.dispatch(at: $1) }
         }
     }
+
+    /// Looks whether a seat has become free.
+    func lookForSeat() { change { $0.pool.dispatch(at: $1) } }
+
+    /// Makes room for processes of other surroundings.
+    func giveWay() { change { $0.pool.giveWay(at: $1) } }
+
+    /// Lets its processes stay.
+    func stay() { change { state, _ in state.pool.stay() } }
 
     /// Replaces all processes, since their program has changed.
     func replace() { change { $0.pool.replace(at: $1) } }
@@ -155,11 +179,15 @@ final class ServingPool: Sendable {
     private func change<Result: Sendable>(
         except process: Int? = nil, _ body: (inout State, ContinuousClock.Instant) -> Result
     ) -> Result {
-        let (result, warnings, progress, logger) = state.withLock { state in
-            let result = body(&state, .now)
+        let (result, warnings, progress, overdue, logger, news) = state.withLock { state in
+            let now = ContinuousClock.now
+            let result = body(&state, now)
             var warnings: [String] = []
             var progress: [(ServeTicket, Double, String?)] = []
+            var overdue: [ServeTicket] = []
+            var news = SharedSeats.News()
             while true {
+                news.add(seats.settle(&state.pool, at: place, now: now))
                 let decisions = state.pool.takeDecisions()
                 if decisions.isEmpty { break }
                 for decision in decisions {
@@ -168,6 +196,7 @@ final class ServingPool: Sendable {
                     case .reply(let number, let reply): state.tickets.removeValue(forKey: number)?.deliver(reply)
                     case .progress(let number, let fraction, let message):
                         if let ticket = state.tickets[number] { progress.append((ticket, fraction, message)) }
+                    case .overdue(let number): if let ticket = state.tickets[number] { overdue.append(ticket) }
                     case .warn(let text): warnings.append(text)
                     }
                 }
@@ -178,11 +207,16 @@ final class ServingPool: Sendable {
                 state.nextStart = nextStart
                 for number in state.pool.waitingRequests { state.tickets[number]?.poke() }
             }
-            return (result, warnings, progress, state.logger)
+            return (result, warnings, progress, overdue, state.logger, news)
         }
         // Not while others wait for the lock: who reads the log may be slow.
         for (ticket, fraction, message) in progress { ticket.progress(fraction, message) }
+        for ticket in overdue {
+            let text = OutcomeTable.overdue(program.title, after: ticket.timeout, grace: program.command.grace)
+            ticket.logger.warning("\(text)")
+        }
         for text in warnings { logger?.warning("\(program.title) \(text)") }
+        seats.tell(news)
         return result
     }
 

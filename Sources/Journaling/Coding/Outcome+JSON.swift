@@ -33,6 +33,10 @@ extension Outcome {
                     }
                 }
             }
+            if !changes.isEmpty {
+                json.key("changes")
+                changes.write(to: &json)
+            }
             if !values.isEmpty {
                 json.key("values")
                 json.value(.object(values))
@@ -60,6 +64,7 @@ extension Outcome {
         {
             retryAfter = Duration(secondsComponent: seconds, attosecondsComponent: attoseconds)
         }
+        changes = json["changes"].flatMap { [FileChange]($0) } ?? []
         log = json.text("log") ?? ""
         process = json["process"].flatMap(ProcessFacts.init)
         isInterrupted = json.isSet("interrupted")
@@ -122,6 +127,7 @@ extension PreviousAttempt {
                 json.key("message")
                 json.string(message)
             }
+            json.flag("refusal", isRefusal)
         }
         return json.bytes
     }
@@ -129,5 +135,6 @@ extension PreviousAttempt {
     init?(_ json: JSONValue) {
         guard let attempt = json.integer("attempt"), let outcome = json.text("outcome") else { return nil }
         self.init(attempt: Int(attempt), outcome: outcome, message: json.text("message"))
+        isRefusal = json.isSet("refusal")
     }
 }

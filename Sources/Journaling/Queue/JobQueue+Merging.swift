@@ -50,6 +50,7 @@ extension JobQueue {
         var job = job
         job.previous = PreviousAttempt(
             attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+        job.previous?.isRefusal = outcome.isRefusal
         job.isInterrupted = outcome.isInterrupted
         if !counts { job.attempt -= 1 }
         putBack(job, due: due, hasFacts: hasFacts)

@@ -2,6 +2,8 @@ import ArgumentParser
 import FileEvents
 import Foundation
 import Glibc
+import Handling
+import Rules
 
 extension PluginSkeleton.Language: ExpressibleByArgument {}
 
@@ -50,6 +52,11 @@ struct NewPluginCommand: ParsableCommand {
             throw said(
                 .usage, "'\(name)' can't be the name of a plugin",
                 help: "begin with a letter, and use small letters, digits, '-' and '_'")
+        }
+        guard !ProgramSurroundings.builtIn(trash: Trash(home: nil)).contains(where: { $0.summary.reference.name == name }) else {
+            throw said(
+                .usage, "'\(name)' is the name of a built-in handler, which 'use: \(name)' would take instead",
+                help: "choose another name, such as 'my-\(name)'")
         }
         let here = ProgramSurroundings.currentFolder
         let place = into.hasPrefix("/") ? PathBytes(into) : here.appending(Array(into.utf8))

@@ -1,0 +1,26 @@
+import FileEvents
+import PluginProtocol
+import Rules
+import Testing
+
+@testable import Journaling
+
+@Suite("Changes in the journal")
+struct FileChangeCodingTests {
+    @Test func `each kind of change comes back as it was, with names that are no text`() throws {
+        let left = FileMark(
+            identity: FileIdentity(deviceMajor: 8, deviceMinor: 1, inode: .max, birth: 1_700_000_000_123_456_789),
+            type: .file, size: 17, modified: Timestamp(seconds: -5, nanoseconds: 999_999_999))
+        let odd = PathBytes([.slash, 0xFF, 0x0A, 0x22])
+        var outcome = Outcome(.succeeded, "moved", outputs: [odd])
+        outcome.changes = [
+            FileChange(.madeFolder("/out"), left: left), FileChange(.overwritten(odd), left: left),
+            FileChange(.trashed(from: odd, to: "/T/files/a", info: "/T/info/a.trashinfo"), left: left),
+            FileChange(.removed(odd, twin: "/out/twin"), left: left),
+            FileChange(.made(odd, source: "/in/a"), left: left), FileChange(.moved(from: "/in/a", to: odd), left: left),
+        ]
+        let text = try #require(Outcome.text(of: [outcome]))
+        let json = try #require(JSONParser.value(of: text))
+        #expect(Outcome.steps(in: json) == [outcome])
+    }
+}
