@@ -26,7 +26,7 @@ struct ScratchFolderTests {
 
     @Test func `folders of a process that was killed are removed, and of one that lives none`() throws {
         let (living, other) = (ScratchFolders(base: scratch.base), ScratchFolders(base: scratch.base))
-        let kept = try living.make(for: "01JD8Z3T1WQ2V7N0C5M4K9R6XB")
+        let kept = try living.make()
         try folder.folder("run/alight/run-4-1/deep")
         try folder.write("run/alight/run-4-1/deep/file", "x")
         try folder.folder("run/alight/run-x-1")
@@ -58,6 +58,41 @@ struct ScratchFolderTests {
         try living.remove(kept)
         living.giveUp()
         #expect(try left() == ["run-x-1"])
+    }
+
+    @Test func `a folder that was left as it was is given again, and any other is not`() throws {
+        let first = try scratch.make()
+        let second = try scratch.make()
+        #expect(first != second)
+        try scratch.remove(first)
+        #expect(try scratch.make() == first)
+        let changes: [(PathBytes) -> Bool] = [
+            { $0.appending("a").withCString { mkdir($0, 0o700) } == 0 },
+            { $0.appending("a").withCString { symlink("/etc", $0) } == 0 },
+            { $0.withCString { chmod($0, 0o755) } == 0 },
+            { $0.withCString { chown($0, .max, getegid()) } == 0 },
+            { $0.withCString { rmdir($0) } == 0 },
+        ]
+        for change in changes {
+            let folder = try scratch.make()
+            // In another tick of the clock of files than that in which it was made.
+            usleep(20_000)
+            #expect(change(folder))
+            try scratch.remove(folder)
+            let next = try scratch.make()
+            var status = stat()
+            #expect(next.withCString { lstat($0, &status) } == 0 && status.st_mode & 0o7777 == 0o700)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: "\(next)") == [])
+            if change(folder) == false { #expect(next != folder) }
+            try scratch.remove(next)
+        }
+        // What is changed after it was given back.
+        let late = try scratch.make()
+        try scratch.remove(late)
+        usleep(20_000)
+        try Data().write(to: URL(fileURLWithPath: "\(late)/a"))
+        #expect(try scratch.make() != late)
+        scratch.giveUp()
     }
 
     @Test(

@@ -160,14 +160,16 @@ struct Stage {
     }
 
     /// The folder that the attempts of a job work in, once one has begun.
-    func scratch(of job: String = "01JD8Z3T1WQ2V7N0C5M4K9R6XB") -> PathBytes { host.scratchFolders.folder(for: job) }
+    func scratch() -> PathBytes { host.scratchFolders.example }
 
-    /// What is left in the folders that attempts work in.
+    /// What is left in the folders that attempts work in; those that are kept for others are not, if they are empty.
     var leftovers: [String] {
         let base = folder.path.appending("scratch").description
         let all = (try? FileManager.default.subpathsOfDirectory(atPath: base)) ?? ["unreadable"]
         let own = String(decoding: scratch().parent.lastComponent, as: UTF8.self)
-        return all.filter { $0 != own }.sorted()
+        return all.filter { path in
+            path != own && !(path.hasPrefix("\(own)/") && Int(path.dropFirst(own.count + 1)) != nil)
+        }.sorted()
     }
 
     /// Runs a script as a plugin.

@@ -24,11 +24,11 @@ extension PluginHost {
         if let problem = ExecutableCheck.problem(with: call.executable) {
             return .impossible("\(call.program): \(problem.message)", code: "cannot-start", action, invocations)
         }
-        var request = PluginRequest(invocations, scratch: scratchFolders.folder(for: first.job.id.description))
+        var request = PluginRequest(invocations, scratch: scratchFolders.example)
         request.dryRun = true
         let confinement: ProgramConfinement
         do throws(HandlerProblem) {
-            let scratch = scratchFolders.folder(for: first.job.id.description)
+            let scratch = scratchFolders.example
             confinement = try self.confinement(of: call, invocations, scratch: scratch)
         } catch {
             return .impossible("\(call.program): \(error.message)", code: "cannot-start", action, invocations)

@@ -93,7 +93,7 @@ package struct PluginHost: Sendable {
         if let outcome = absence(of: program) { return all(outcome) }
         let scratch: PathBytes
         do throws(ScratchFailure) {
-            scratch = try scratchFolders.make(for: first.job.id.description, user: first.confinement.user)
+            scratch = try scratchFolders.make(user: first.confinement.user)
         } catch {
             return all(Outcome(.retry, error.message, code: "scratch"))
         }

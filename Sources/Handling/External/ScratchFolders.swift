@@ -10,6 +10,7 @@ package struct ScratchFolders: Sendable {
     /// The folder that holds them.
     package let base: PathBytes
     private let own: OwnFolder
+    private let spare = SpareFolders()
 
     /// - Parameter base: An absolute path. It is made when it is first needed, of
     ///   mode 0700; its parent has to exist.
@@ -29,20 +30,21 @@ package struct ScratchFolders: Sendable {
         }
     }
 
-    /// Makes the folder of a job; what an attempt that was cut off left there is removed first.
+    /// Gives an empty folder of mode 0700, which nobody else has until ``remove(_:)``.
     ///
     /// It belongs to the user, who can then also go through the folder that it is in, but not read that.
-    func make(for job: String, user: ProgramUser? = nil) throws(ScratchFailure) -> PathBytes {
+    func make(user: ProgramUser? = nil) throws(ScratchFailure) -> PathBytes {
+        if user == nil, let folder = spare.take(remove: { try? destroy($0) }) { return folder }
         let mode: mode_t = user == nil ? 0o700 : 0o711
         try prepareBase(mode: mode)
-        let folder = Self.folder(for: job, in: try own.path(mode: mode))
-        if folder.withCString({ mkdir($0, 0o700) }) != 0 {
-            guard errno == EEXIST else { throw ScratchFailure(errno, "make", folder) }
-            try remove(folder)
-            guard folder.withCString({ mkdir($0, 0o700) }) == 0 else { throw ScratchFailure(errno, "make", folder) }
-        }
-        if let user, folder.withCString({ lchown($0, user.uid, user.gid) }) != 0 {
-            throw ScratchFailure(errno, "give '\(user.text)'", folder)
+        let folder = try own.path(mode: mode).appending(spare.nextName())
+        guard folder.withCString({ mkdir($0, 0o700) }) == 0 else { throw ScratchFailure(errno, "make", folder) }
+        if let user {
+            guard folder.withCString({ lchown($0, user.uid, user.gid) }) == 0 else {
+                throw ScratchFailure(errno, "give '\(user.text)'", folder)
+            }
+        } else {
+            spare.add(folder)
         }
         return folder
     }
@@ -50,20 +52,16 @@ package struct ScratchFolders: Sendable {
     /// Removes what an attempt of an older version that was cut off has left, if there is anything.
     package func discard(for job: String) {
         guard JobID(job).isWellFormed else { return }
-        let folder = Self.folder(for: job, in: base)
+        let folder = base.appending(job.replacing("/", with: "_"))
         guard folder.withCString({ access($0, F_OK) }) == 0, (try? prepareBase()) != nil else { return }
         try? remove(folder)
     }
 
-    /// The name of a folder that a serving process gets, which no other process has.
-    static func nextServing() -> String {
-        "serve-\(getpid())-\(servings.add(1, ordering: .relaxed).newValue)"
-    }
-
-    private static let servings = Atomic(0)
-
     /// Gives the folder of this Alight up, when nothing is run any more.
-    func giveUp() { own.giveUp() }
+    func giveUp() {
+        for folder in spare.takeAll() { try? destroy(folder) }
+        own.giveUp()
+    }
 
     /// Removes the folders of those who were killed.
     package func removeAbandoned() {
@@ -92,15 +90,17 @@ package struct ScratchFolders: Sendable {
     /// Removes a folder that was made in ``base``, if it can be removed.
     package func discard(folder: PathBytes) { try? remove(folder) }
 
-    /// The folder of a job, be it there or not; as long as none has been made, about the one that it would get.
-    func folder(for job: String) -> PathBytes { Self.folder(for: job, in: own.made ?? base) }
+    /// A folder such as an attempt would get.
+    var example: PathBytes { (own.made ?? base).appending(Array("1".utf8)) }
 
-    private static func folder(for job: String, in folder: PathBytes) -> PathBytes {
-        folder.appending(job.replacing("/", with: "_"))
+    /// Takes a folder back: removes it and everything below it, or keeps it for another attempt if it was left as it was.
+    ///
+    /// Links are removed, not followed.
+    func remove(_ folder: PathBytes) throws(ScratchFailure) {
+        if !spare.give(folder, isEmpty: Self.isEmpty) { try destroy(folder) }
     }
 
-    /// Removes a folder and everything below it; links are removed, not followed.
-    func remove(_ folder: PathBytes) throws(ScratchFailure) {
+    private func destroy(_ folder: PathBytes) throws(ScratchFailure) {
         let descriptor = folder.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         if descriptor >= 0 {
             defer { close(descriptor) }
@@ -112,6 +112,13 @@ package struct ScratchFolders: Sendable {
         }
         guard folder.withCString({ unlinkat(AT_FDCWD, $0, descriptor >= 0 ? AT_REMOVEDIR : 0) }) == 0 || errno == ENOENT
         else { throw ScratchFailure(errno, "remove", folder) }
+    }
+
+    private static func isEmpty(_ folder: PathBytes) -> Bool {
+        let descriptor = folder.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        return Remover.names(in: descriptor).isEmpty
     }
 
     /// Nobody else may own or read the folder: in `/tmp` another user could have made it first.

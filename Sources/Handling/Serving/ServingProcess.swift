@@ -27,7 +27,7 @@ final class ServingProcess {
         var command = pool.program.command
         var scratch: PathBytes?
         do throws(ScratchFailure) {
-            let folder = try pool.scratchFolders.make(for: ScratchFolders.nextServing())
+            let folder = try pool.scratchFolders.make()
             scratch = folder
             command.environment.append(("TMPDIR", folder.bytes))
             if command.directory.bytes.isEmpty { command.directory = folder }
