@@ -269,7 +269,8 @@ struct ServingTests {
         }
         let outcomes = serving.ask(all: 3)
         #expect(outcomes.allSatisfy { $0.isInterrupted && $0.code == "interrupted" }, "\(outcomes)")
-        #expect(serving.text(of: "open") == "\n")
+        // The answer to the first cancel can be quicker than the word to the next that waits.
+        #expect(["\n", "\n\n", "\n\n\n"].contains(serving.text(of: "open")))
         serving.close()
         #expect(serving.started.allSatisfy(isGone))
         #expect(stage.log.all == [])
