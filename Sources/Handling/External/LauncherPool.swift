@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import Synchronization
 
 /// The launchers that wait for their next program.
@@ -51,9 +50,7 @@ final class LauncherPool: Sendable {
     }
 
     private func trimLater() {
-        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + idleTime / .seconds(1)) { [weak self] in
-            self?.trim()
-        }
+        StarterThread.call(at: .now + idleTime) { [weak self] in self?.trim() }
     }
 
     /// Ends those that have waited for long, and comes back when others may have.

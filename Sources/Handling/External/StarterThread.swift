@@ -3,11 +3,12 @@ import FileWatching
 import Foundation
 import Synchronization
 
-/// The thread that starts launchers, for all others.
+/// The thread that starts launchers for all others, and ends those that have waited for long.
 ///
 /// `Process.run()` gives the thread that calls it a run loop, with three
 /// descriptors that it keeps as long as it lives; the threads that run actions
-/// would take as many as their programs do.
+/// would take as many as their programs do. And a timer of Dispatch would bring
+/// along its own look at its threads, once a second for ever.
 final class StarterThread: Sendable {
     private final class Request: Sendable {
         let launcher: PathBytes
@@ -20,6 +21,7 @@ final class StarterThread: Sendable {
     private struct State {
         var isServing = false
         var requests: [Request] = []
+        var later: [(moment: ContinuousClock.Instant, body: @Sendable () -> Void)] = []
     }
 
     private static let shared = StarterThread()
@@ -36,30 +38,46 @@ final class StarterThread: Sendable {
         return try result.get()
     }
 
-    /// Adds a request, and starts the thread with the first one; false when there can be no thread.
-    private func add(_ request: Request) -> Bool {
-        let isAdded = state.withLock { state in
+    /// Has the thread call the closure, not before that moment; it must not block.
+    static func call(at moment: ContinuousClock.Instant, _ body: @escaping @Sendable () -> Void) {
+        shared.change { $0.later.append((moment, body)) }
+    }
+
+    private func add(_ request: Request) -> Bool { change { $0.requests.append(request) } }
+
+    /// Gives the thread something to do, and starts it with the first; false when there can be no thread.
+    @discardableResult
+    private func change(_ body: (inout State) -> Void) -> Bool {
+        let isServing = state.withLock { state in
             if !state.isServing {
                 guard let thread = WorkerThread(name: "alight-start", body: { self.serve() }) else { return false }
                 thread.detach()
                 state.isServing = true
             }
-            state.requests.append(request)
+            body(&state)
             return true
         }
-        if isAdded { isAsked.signal() }
-        return isAdded
+        if isServing { isAsked.signal() }
+        return isServing
     }
 
     private func serve() {
         while true {
-            isAsked.wait()
-            guard let request = state.withLock({ $0.requests.isEmpty ? nil : $0.requests.removeFirst() }) else {
-                continue
+            let now = ContinuousClock.now
+            let (request, due, next) = state.withLock { state in
+                let due = state.later.filter { $0.moment <= now }
+                state.later.removeAll { $0.moment <= now }
+                let request = state.requests.isEmpty ? nil : state.requests.removeFirst()
+                return (request, due, state.later.map(\.moment).min())
             }
-            let result = Result { () throws(LaunchFailure) in try LauncherProcess(request.launcher) }
-            request.result.withLock { $0 = result }
-            request.isDone.signal()
+            for one in due { one.body() }
+            if let request {
+                let result = Result { () throws(LaunchFailure) in try LauncherProcess(request.launcher) }
+                request.result.withLock { $0 = result }
+                request.isDone.signal()
+            } else if due.isEmpty {
+                if let next { _ = isAsked.wait(timeout: .now() + (next - now) / .seconds(1)) } else { isAsked.wait() }
+            }
         }
     }
 }
