@@ -1,3 +1,4 @@
+@preconcurrency import Dispatch
 import FileEvents
 import Reconciling
 import Synchronization
@@ -18,7 +19,7 @@ final class Consumer: Sendable {
 
     private struct State {
         var gathered: Conflation
-        var waiters: [CheckedContinuation<Void, Never>] = []
+        var waiters: [@Sendable () -> Void] = []
         var ending: Ending?
     }
 
@@ -53,11 +54,11 @@ final class Consumer: Sendable {
     /// Lets everybody look again who waits, if the change says so.
     private func wake(after change: (inout State) -> Bool) {
         let waiters = state.withLock { state in
-            guard change(&state) else { return [] as [CheckedContinuation<Void, Never>] }
+            guard change(&state) else { return [] as [@Sendable () -> Void] }
             defer { state.waiters = [] }
             return state.waiters
         }
-        for waiter in waiters { waiter.resume() }
+        for waiter in waiters { waiter() }
     }
 
     // MARK: The reader's side
@@ -82,7 +83,7 @@ final class Consumer: Sendable {
                 let isOver = state.withLock { state in
                     // A cancellation either is seen here, or finds the waiter in the list.
                     if Task.isCancelled || state.ending != nil || !state.gathered.isEmpty { return true }
-                    state.waiters.append(continuation)
+                    state.waiters.append { continuation.resume() }
                     return false
                 }
                 if isOver { continuation.resume() }
@@ -90,5 +91,16 @@ final class Consumer: Sendable {
         } onCancel: {
             wake { _ in true }
         }
+    }
+
+    /// Blocks until there may be something to take, or the end.
+    func wait() {
+        let isTime = DispatchSemaphore(value: 0)
+        let isOver = state.withLock { state in
+            if state.ending != nil || !state.gathered.isEmpty { return true }
+            state.waiters.append { isTime.signal() }
+            return false
+        }
+        if !isOver { isTime.wait() }
     }
 }

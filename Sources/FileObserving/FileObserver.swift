@@ -109,6 +109,18 @@ public final class FileObserver: Sendable {
     /// How many iterators are open; the first that may still come counts.
     package var readers: Int { core.readers }
 
+    /// Calls the closure with all that has gathered since its last call, until the observer is stopped; blocks.
+    ///
+    /// It is ``batches`` for a thread of one's own. A program that uses no tasks besides is not woken once a second
+    /// while nothing happens, as the threads of Swift's tasks are on Linux.
+    ///
+    /// - Parameter body: Is called on the calling thread, in order, never with an empty array.
+    /// - Throws: When a root turned out not to be watchable; then nothing follows.
+    public func forEachBatch(_ body: ([FileEvent]) -> Void) throws(ObservationError) {
+        let position = Position(self, existing: nil)
+        while let batch = try position.take() { body(batch) }
+    }
+
     // MARK: Sequences
 
     /// What happens, one event after the other.
@@ -227,6 +239,18 @@ public final class FileObserver: Sendable {
                 }
             }
             return nil
+        }
+
+        /// All that has gathered; blocks until there is something, nil at the end.
+        func take() throws(ObservationError) -> [FileEvent]? {
+            while true {
+                switch consumer.step(takingAll: true) {
+                case .events(let events): return events
+                case .ended(.finished): return nil
+                case .ended(.failed(let error)): throw error
+                case .empty: consumer.wait()
+                }
+            }
         }
     }
 }

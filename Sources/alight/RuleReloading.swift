@@ -80,15 +80,18 @@ final class RuleReloading: Sendable {
         guard !options.globs.isEmpty else { return }
         let observer = try FileObserver(roots: ["/"], options: options)
         self.observer.withLock { $0 = observer }
-        Task { [weak self] in
+        // No task: its threads would look after themselves once a second, for ever.
+        let thread = WorkerThread(name: "alight-rules") { [weak self] in
             do throws(ObservationError) {
-                for try await batch in observer.batches { self?.take(batch) }
+                try observer.forEachBatch { self?.take($0) }
             } catch {
                 self?.reporter.say(
                     .warning, "changes of the rules are not seen any more: \(Display.text(error.description))",
                     help: "send SIGHUP when they have changed")
             }
         }
+        guard let thread else { throw .noThread }
+        thread.detach()
     }
 
     private func take(_ batch: [FileEvent]) {

@@ -1,5 +1,6 @@
 import FileEvents
 import FileObserving
+import Foundation
 import Glibc
 import TestKit
 import Testing
@@ -33,6 +34,36 @@ struct KernelTests {
             event = try #require(try await events.next())
             #expect(event.kind == .deleted && event.path == below && event.snapshot.size == 3)
             await observer.stop()
+        }
+    }
+
+    @Test func `a thread of one's own is told the same, and its loop ends with the observer`() async throws {
+        try await withTemporaryFolder { root in
+            let observer = try FileObserver(roots: [root], options: Self.quick)
+            try await observer.waitUntilReady()
+            let names = (0..<3).map { root.appending("\($0)") }
+            let told = await withCheckedContinuation { continuation in
+                Thread.detachNewThread {
+                    var told: [PathBytes] = []
+                    var result: Result<[PathBytes], ObservationError> = .success([])
+                    TestFile.write(names[0], "1")
+                    do throws(ObservationError) {
+                        try observer.forEachBatch { batch in
+                            told += batch.map(\.path)
+                            if told.count < names.count {
+                                TestFile.write(names[told.count], "1")
+                            } else {
+                                Task { await observer.stop() }
+                            }
+                        }
+                        result = .success(told)
+                    } catch {
+                        result = .failure(error)
+                    }
+                    continuation.resume(returning: result)
+                }
+            }
+            #expect(try told.get() == names)
         }
     }
 

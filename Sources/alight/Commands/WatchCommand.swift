@@ -1,5 +1,6 @@
 import ArgumentParser
 import FileObserving
+import FileWatching
 import Glibc
 import Rules
 
@@ -160,9 +161,10 @@ struct WatchCommand: ParsableCommand {
             printer.say(.noThread)
             throw Exit(.runtimeError)
         }
-        Task {
+        // No task: its threads would look after themselves once a second, for ever.
+        let reader = WorkerThread(name: "alight-events") {
             do throws(ObservationError) {
-                for try await batch in observer.batches {
+                try observer.forEachBatch { batch in
                     for event in batch {
                         switch printer.write(event) {
                         case .whole: continue
@@ -178,6 +180,11 @@ struct WatchCommand: ParsableCommand {
             }
             Output.standard.exit(.runtimeError)
         }
+        guard let reader else {
+            printer.say(.noThread)
+            throw Exit(.runtimeError)
+        }
+        reader.detach()
         Output.standard.waitForDeparture()
         Output.standard.exit(.done)
     }
