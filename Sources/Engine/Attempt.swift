@@ -37,6 +37,8 @@ struct Attempt: Sendable {
         var failure: String?
         /// How the actions ended that were done because it failed for good.
         var aftermath: [Outcome] = []
+        /// What the actions of this attempt did that can be taken back.
+        var changes: [FileChange] = []
 
         init(_ job: Job) { self.job = job }
 
@@ -188,6 +190,7 @@ struct Attempt: Sendable {
             let outcomes = perform(action, invocations)
             precondition(outcomes.count == due.count, "an action has one outcome for each of its events")
             for (index, outcome) in zip(due, outcomes) {
+                parts[index].changes += outcome.changes
                 if outcome.ending == .succeeded {
                     parts[index].job.steps.append(outcome)
                     parts[index].ending = .outcome(outcome)
@@ -259,10 +262,10 @@ extension Attempt.Part {
             return
         }
         aftermath.append(outcome)
+        changes += outcome.changes
         let said = outcome.message.isEmpty ? "" : ": \(outcome.message)"
         whole.message += "; on_failure: '\(action.name)' \(outcome.ending.word)\(said)"
         whole.outputs += outcome.outputs
-        whole.changes += outcome.changes
         whole.log += outcome.log
         ending = .outcome(whole)
     }

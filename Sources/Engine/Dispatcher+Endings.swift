@@ -52,8 +52,10 @@ extension Dispatcher {
             }
             if part.hasBegun, !outcome.isInterrupted { cooldowns[rule.name]?.note(job.event.path, at: now) }
             let (disposition, state, pause) = Self.disposition(of: outcome, job, rule, random: random, at: now)
-            let attempt = AttemptRecord(
+            var attempt = AttemptRecord(
                 number: job.attempt, started: result.started, duration: result.duration, outcome: outcome)
+            // Of all its steps, where the outcome is that of the last one.
+            attempt.outcome.changes = part.changes
             _ = journal.record(job, attempt, disposition, part.ownWrites)
             changes[rule.name, default: [:]][job.event.path] = part.change
             reports.append(

@@ -56,6 +56,16 @@ package protocol Journal: Ledger, Sendable {
     /// - Returns: The files that a rule is to be run for by hand, with the ids that their jobs are to have.
     func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest]
 
+    /// The attempts whose changes other processes have asked to be taken back, of the jobs in the order in which they did.
+    ///
+    /// Each only once, after a call of ``takeRequests(at:)``.
+    func takeUndos() -> [KeptChanges]
+
+    /// Commits what became of an attempt's changes that were to be taken back, together with the snapshots that this left.
+    ///
+    /// What the journal has never known of a rule is left out.
+    func note(_ undo: UndoRecord, of changes: KeptChanges, _ ownWrites: [LedgerEntry])
+
     // MARK: Queue
 
     /// Commits jobs together with the snapshots that they rest on.

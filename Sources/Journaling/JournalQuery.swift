@@ -107,4 +107,8 @@ package struct AttemptEntry: Sendable, Hashable {
     package var log: String?
     /// The request, JSON.
     package var request: String?
+    /// What it did that can be taken back.
+    package var changes: [FileChange] = []
+    /// What became of that when somebody asked for it.
+    package var undo: UndoRecord?
 }

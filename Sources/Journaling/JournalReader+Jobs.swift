@@ -63,7 +63,7 @@ extension JournalReader {
             let attempts = try Row.fetchAll(
                 database,
                 sql: """
-                    SELECT number, started, duration, outcome, message, code, status, signal, log, request
+                    SELECT number, started, duration, outcome, message, code, status, signal, log, request, changes, undone
                     FROM attempts WHERE job = ? ORDER BY started, number
                     """,
                 arguments: [id.description])
@@ -133,10 +133,13 @@ extension JournalReader {
     }
 
     private static func attempt(_ row: Row) -> AttemptEntry {
-        AttemptEntry(
+        let changes = (row[10] as String?).flatMap { JSONParser.value(of: Array($0.utf8)) }.flatMap { [FileChange]($0) }
+        let undo = (row[11] as String?).flatMap { JSONParser.value(of: Array($0.utf8)) }.flatMap { UndoRecord($0) }
+        return AttemptEntry(
             number: row[0], started: Timestamp(columnValue: row[1]), duration: .nanoseconds(row[2] as Int64),
             outcome: row[3],
-            message: row[4], code: row[5], status: row[6], signal: row[7], log: row[8], request: row[9])
+            message: row[4], code: row[5], status: row[6], signal: row[7], log: row[8], request: row[9],
+            changes: changes ?? [], undo: undo?.reasons.count == changes?.count ? undo : nil)
     }
 
     private static func path(_ row: Row) -> PathBytes { PathBytes(row[2] as Data) }

@@ -12,6 +12,8 @@ package enum JournalRequest: Sendable, Hashable {
     case discard(JobID)
     /// To run a rule for a file.
     case apply(JobRequest)
+    /// To take back what a job has done.
+    case undo(JobID)
 }
 
 extension JournalReader {
@@ -29,6 +31,7 @@ extension JournalReader {
                 switch request {
                 case .retry(let id): try statement.execute(arguments: ["retry", id.description, nil, nil])
                 case .discard(let id): try statement.execute(arguments: ["discard", id.description, nil, nil])
+                case .undo(let id): try statement.execute(arguments: ["undo", id.description, nil, nil])
                 case .apply(let file):
                     try statement.execute(
                         arguments: ["apply", file.id.description, file.rule, Data(file.path.bytes)])

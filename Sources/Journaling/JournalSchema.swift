@@ -106,5 +106,10 @@ package enum JournalSchema {
         CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
         ALTER TABLE ledger ADD COLUMN is_withheld INTEGER NOT NULL DEFAULT 0;
         """,
+        """
+        ALTER TABLE attempts ADD COLUMN changes TEXT;
+        ALTER TABLE attempts ADD COLUMN undone TEXT;
+        CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
+        """,
     ]
 }

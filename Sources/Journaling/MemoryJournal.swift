@@ -83,6 +83,12 @@ package final class MemoryJournal: Journal {
 
     package func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest] { [] }
 
+    package func takeUndos() -> [KeptChanges] { [] }
+
+    package func note(_ undo: UndoRecord, of changes: KeptChanges, _ ownWrites: [LedgerEntry]) {
+        queue.withLock { $0.noteOwn(ownWrites) }
+    }
+
     // MARK: Ledger
 
     package func snapshot(view: String, path: PathBytes) -> Snapshot? { queue.withLock { $0.files.known(view, path) } }

@@ -19,6 +19,7 @@ struct AlightCommand: ParsableCommand {
               alight watch DIR        print what happens, without rules
               alight jobs             list what was done, and what has failed
               alight retry --all      try again what has failed
+              alight undo ID          take back what a job did to files
               alight apply RULE PATH  run a rule for files by hand
               alight new FOLDER       write a first rule
               alight import           write rules for a table of incron or direvent
@@ -30,7 +31,8 @@ struct AlightCommand: ParsableCommand {
         subcommands: [
             RunCommand.self, CheckCommand.self, SchemaCommand.self, ExplainCommand.self, WatchCommand.self,
             JobsCommand.self,
-            ShowCommand.self, RetryCommand.self, DiscardCommand.self, ApplyCommand.self,
+            ShowCommand.self, RetryCommand.self, DiscardCommand.self, UndoCommand.self,
+            ApplyCommand.self,
             NewCommand.self, ImportCommand.self, PluginsCommand.self,
         ])
 

@@ -17,8 +17,8 @@ enum ExitStatus: Int32 {
         case .runtimeError: "runtime error"
         case .usage: "wrong usage"
         case .rulesInvalid: "rules invalid"
-        case .nothingMatched: "nothing matched (--once, explain, apply)"
-        case .someFailed: "some jobs failed (--once, apply)"
+        case .nothingMatched: "nothing matched (--once, explain, apply, undo)"
+        case .someFailed: "some jobs failed (--once, apply, undo)"
         }
     }
 

@@ -61,7 +61,7 @@ struct JobReport {
     // MARK: Attempts
 
     private var attempts: [String] {
-        details.attempts.enumerated().map { index, attempt in
+        details.attempts.enumerated().flatMap { index, attempt in
             // After the last one of a dead letter there was no other.
             let isFinal = details.job.state == .dead && index == details.attempts.count - 1
             let outcome = isFinal && attempt.outcome == "retry" ? "failed" : attempt.outcome
@@ -70,7 +70,18 @@ struct JobReport {
             if let status = attempt.status { line += ", exit status \(status)" }
             if let signal = attempt.signal { line += ", killed by signal \(signal)\(Self.name(signal))" }
             if !attempt.message.isEmpty { line += ": \(Display.text(attempt.message))" }
-            return line + Self.code(attempt.code)
+            return [line + Self.code(attempt.code)] + Self.changes(of: attempt)
+        }
+    }
+
+    /// What an attempt did that can be taken back, and whether it has been.
+    private static func changes(of attempt: AttemptEntry) -> [String] {
+        attempt.changes.enumerated().flatMap { index, change -> [String] in
+            let line = "  did: \(change.words)"
+            guard let undo = attempt.undo else { return [line] }
+            let moment = TimeText.long(undo.time)
+            guard let reason = undo.reasons[index] else { return [line, "    undone: \(moment)"] }
+            return [line, "    not undone: \(moment): \(Display.text(reason))"]
         }
     }
 

@@ -96,6 +96,9 @@ struct ProgramSurroundings {
             temporaryFolder: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid())
     }
 
+    /// What a path is meant to be from where the program was started.
+    func path(_ path: PathBytes) -> PathBytes { loading.currentFolder.resolving(path.bytes).normalized }
+
     static var currentFolder: PathBytes {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         guard getcwd(&buffer, buffer.count) != nil else { return "/" }

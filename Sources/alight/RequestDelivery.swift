@@ -1,5 +1,7 @@
 import Glibc
+import Engine
 import Journaling
+import Rules
 import Settling
 
 /// What became of requests.
@@ -15,9 +17,18 @@ enum RequestDelivery {
     private static let patience = Duration.seconds(5)
 
     /// Leaves requests in the journal, and has them taken: by the Alight that has the journal, else here.
-    static func deliver(_ requests: [JournalRequest], _ reader: JournalReader) throws(JournalFault) -> RequestDelivery {
+    ///
+    /// - Parameters:
+    ///   - requests: What is asked for, in its order.
+    ///   - reader: The journal.
+    ///   - rules: Those that are told nothing of what is undone here.
+    /// - Returns: What became of them.
+    /// - Throws: When the journal can't be read or written.
+    static func deliver(
+        _ requests: [JournalRequest], _ reader: JournalReader, rules: () -> Ruleset = { Ruleset([]) }
+    ) throws(JournalFault) -> RequestDelivery {
         let last = try reader.request(requests)
-        if try takeUp(reader) { return .done }
+        if try takeUp(reader, rules) { return .done }
         let deadline = ContinuousClock.now + patience
         // One that was opened without a trace need not see what became of them.
         let reader = try JournalReader(reader.path)
@@ -30,8 +41,9 @@ enum RequestDelivery {
     }
 
     /// Does what is asked for jobs, in the place of an Alight; false when one has the journal.
-    private static func takeUp(_ reader: JournalReader) throws(JournalFault) -> Bool {
+    private static func takeUp(_ reader: JournalReader, _ rules: () -> Ruleset) throws(JournalFault) -> Bool {
         guard !reader.isInUse else { return false }
+        let rules = rules()
         let journal: DiskJournal
         do throws(JournalError) {
             journal = try OpenJournal.file(at: reader.path, isBrief: true)
@@ -45,6 +57,7 @@ enum RequestDelivery {
         // Files are for an Alight that runs: their requests are put back before the old ones go.
         let files = journal.takeRequests(at: .now)
         if !files.isEmpty { try reader.request(files.map { .apply($0) }) }
+        rules.takeBack(journal.takeUndos(), journal)
         if let fault = journal.close(at: DiskProbe.now()) { throw fault }
         return true
     }

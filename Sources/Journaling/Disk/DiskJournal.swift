@@ -138,6 +138,12 @@ package final class DiskJournal: Journal {
         guarded.withLock { $0.state?.takeRequests(at: now) ?? [] }
     }
 
+    package func takeUndos() -> [KeptChanges] { guarded.withLock { $0.state?.takeUndos() ?? [] } }
+
+    package func note(_ undo: UndoRecord, of changes: KeptChanges, _ ownWrites: [LedgerEntry]) {
+        guarded.withLock { $0.state?.note(undo, of: changes, ownWrites) }
+    }
+
     // MARK: Ledger
 
     package func snapshot(view: String, path: PathBytes) -> Snapshot? {

@@ -32,6 +32,8 @@ struct DiskState {
     private(set) var unreadable: [JobID] = []
     /// Why nothing of the journal can be relied on any more.
     private var fault: JournalFault?
+    /// The jobs whose changes are to be taken back.
+    var undos: [JobID] = []
     /// Whether a clean stop is to be noted.
     private var isStopping = false
     private let fact: SQLStatement
@@ -251,6 +253,7 @@ struct DiskState {
             if case .gone = changes.jobs[id]?.fate { continue }
             try jobs.write(attempt, of: id)
         }
+        for (kept, record) in changes.undos { try jobs.write(record, of: kept) }
         try requests.deleteTaken()
         if notedClean == nil { try note("run", run) }
         if isWatching { try note("kept", clocks.wall) }

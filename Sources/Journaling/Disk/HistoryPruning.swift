@@ -71,7 +71,7 @@ final class HistoryPruning {
 
     private static let attemptBytes = """
         coalesce(sum(length(CAST(message AS BLOB)) + coalesce(length(CAST(log AS BLOB)), 0)
-            + coalesce(length(CAST(request AS BLOB)), 0)), 0)
+            + coalesce(length(CAST(request AS BLOB)), 0) + coalesce(length(CAST(changes AS BLOB)), 0)), 0)
         """
 
     /// How many bytes of text all have, by reading them.

@@ -25,6 +25,8 @@ final class JobTable {
     private let byID: SQLStatement
     private let bury: SQLStatement
     private let refused: SQLStatement
+    private let changes: SQLStatement
+    private let undo: SQLStatement
 
     private static let columns =
         "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps, is_alone, message, code"
@@ -51,9 +53,12 @@ final class JobTable {
         attempt = try SQLStatement(
             """
             INSERT OR REPLACE INTO attempts
-                (job, started, number, duration, outcome, message, code, status, signal, log, request)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                (job, started, number, duration, outcome, message, code, status, signal, log, request, changes)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """, in: database)
+        changes = try SQLStatement(KeptChanges.query, in: database)
+        undo = try SQLStatement(
+            "UPDATE attempts SET undone = ?4 WHERE job = ?1 AND started = ?2 AND number = ?3", in: database)
         // Of a job that is not ready again and again the last attempts are kept.
         forget = try SQLStatement(
             """
@@ -151,7 +156,33 @@ final class JobTable {
             job: job, state: state, position: UInt64(bitPattern: row.integer(7)), due: row.optionalInteger(8))
     }
 
+    /// What the attempts at a job did that can be taken back, the last one first.
+    func changes(of job: JobID) throws -> [KeptChanges] {
+        var kept: [KeptChanges] = []
+        try changes.each {
+            $0.bind(job.description)
+        } _: { row in
+            guard let facts = row.utf8(2), let changes = row.utf8(3),
+                let one = KeptChanges(
+                    job: job, rule: row.text(5), number: row.integer(0), started: row.integer(1), facts: facts,
+                    changes: changes,
+                    undone: row.utf8(4))
+            else { return }
+            kept.append(one)
+        }
+        return kept
+    }
+
     // MARK: Writing
+
+    func write(_ record: UndoRecord, of changes: KeptChanges) throws {
+        try undo.run { row in
+            row.bind(changes.job.description)
+            row.bind(changes.started.columnValue)
+            row.bind(Int64(changes.number))
+            row.bind(utf8: record.jsonText)
+        }
+    }
 
     /// Writes a job that is pending or running.
     func write(
@@ -226,6 +257,7 @@ final class JobTable {
             row.bind(outcome.process?.signal.map(Int64.init))
             row.bind(outcome.log.isEmpty ? nil : outcome.log)
             row.bind(outcome.process?.request)
+            row.bind(utf8: outcome.changes.jsonText)
         }
         if outcome.ending == .notReady { try forget.run { $0.bind(job.description) } }
     }

@@ -1,5 +1,6 @@
 import FileEvents
 import GRDB
+import Reconciling
 import Rules
 
 /// What other processes ask for, in the order in which they did.
@@ -10,6 +11,7 @@ final class RequestTable {
         case retry(JobID)
         case discard(JobID)
         case apply(JobRequest)
+        case undo(JobID)
     }
 
     private let select: SQLStatement
@@ -37,6 +39,7 @@ final class RequestTable {
             switch row.text(1) {
             case "retry": requests.append(.retry(job))
             case "discard": requests.append(.discard(job))
+            case "undo": requests.append(.undo(job))
             case "apply":
                 guard let rule = row.optionalText(3), let path = row.optionalBlob(4) else { return }
                 requests.append(.apply(JobRequest(id: job, rule: rule, path: PathBytes(path))))
@@ -72,12 +75,32 @@ extension DiskState {
                         queue.changes?.noteGone(id)
                     }
                 case .apply(let request): files.append(request)
+                case .undo(let id): undos.append(id)
                 }
             }
         } catch {
             note(error, isReading: true)
         }
         return files
+    }
+
+    /// What is to be taken back, each attempt once.
+    mutating func takeUndos() -> [KeptChanges] {
+        defer { undos = [] }
+        queue.files.endReading()
+        var kept: [KeptChanges] = []
+        do {
+            for id in undos { kept += try jobs.changes(of: id).filter { !kept.contains($0) } }
+        } catch {
+            note(error, isReading: true)
+        }
+        return kept
+    }
+
+    /// Notes what has become of it.
+    mutating func note(_ undo: UndoRecord, of changes: KeptChanges, _ ownWrites: [LedgerEntry]) {
+        queue.changes?.note(undo, of: changes)
+        queue.noteOwn(ownWrites.filter { rules.ids[$0.view] != nil })
     }
 
     /// A job that will not be tried again by itself.

@@ -32,7 +32,12 @@ struct JobChanges {
     /// Attempts that have ended.
     private(set) var attempts: [(job: JobID, attempt: AttemptRecord)] = []
 
-    var isEmpty: Bool { order.isEmpty && attempts.isEmpty }
+    /// What has become of changes that were to be taken back.
+    private(set) var undos: [(changes: KeptChanges, record: UndoRecord)] = []
+
+    var isEmpty: Bool { order.isEmpty && attempts.isEmpty && undos.isEmpty }
+
+    mutating func note(_ record: UndoRecord, of changes: KeptChanges) { undos.append((changes, record)) }
 
     mutating func noteOpen(_ id: JobID, hasFacts: Bool, position: UInt64? = nil) {
         note(id, .open, hasFacts: hasFacts, position: position)

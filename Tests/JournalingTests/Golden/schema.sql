@@ -64,7 +64,7 @@ CREATE TABLE attempts (
     status INTEGER,
     signal INTEGER,
     log TEXT,
-    request TEXT,
+    request TEXT, changes TEXT, undone TEXT,
     PRIMARY KEY (job, started, number)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE requests (
@@ -85,3 +85,4 @@ CREATE TABLE facts (
     value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
+CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;

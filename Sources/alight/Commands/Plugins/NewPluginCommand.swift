@@ -53,8 +53,9 @@ struct NewPluginCommand: ParsableCommand {
                 .usage, "'\(name)' can't be the name of a plugin",
                 help: "begin with a letter, and use small letters, digits, '-' and '_'")
         }
-        let builtIn = ProgramSurroundings.builtIn(trash: Trash(home: nil))
-        guard !builtIn.contains(where: { $0.summary.reference.name == name }) else {
+        guard
+            !ProgramSurroundings.builtIn(trash: Trash(home: nil)).contains(where: { $0.summary.reference.name == name })
+        else {
             throw said(
                 .usage, "'\(name)' is the name of a built-in handler, which 'use: \(name)' would take instead",
                 help: "choose another name, such as 'my-\(name)'")

@@ -1,0 +1,88 @@
+import FileEvents
+import Handling
+package import Journaling
+import Reconciling
+package import Rules
+import Settling
+
+extension Ruleset {
+    /// Takes back what attempts did, the last change first, and has the journal know what that leaves.
+    ///
+    /// What is known is no event: no rule is told of what comes back, or goes.
+    ///
+    /// - Parameters:
+    ///   - attempts: In the order in which they are taken back.
+    ///   - journal: Keeps what became of it.
+    package func takeBack(_ attempts: [KeptChanges], _ journal: any Journal) {
+        var undoing = Undoing()
+        for attempt in attempts where !attempt.isUndone {
+            var reasons: [String?] = attempt.undo?.reasons ?? attempt.changes.map { _ in "" }
+            var entries: [LedgerEntry] = []
+            for (index, change) in attempt.changes.enumerated().reversed() where reasons[index] != nil {
+                reasons[index] = undoing.undo(change, of: attempt.event)
+                guard reasons[index] == nil else { continue }
+                for path in change.paths {
+                    entries += self.entries(at: path, journal)
+                    // Its own rule has taken that path, be its rules file known here or not.
+                    if path == attempt.event.path, rule(named: attempt.rule) == nil {
+                        entries.append(LedgerEntry(view: attempt.rule, path: path, snapshot: DiskProbe.snapshot(path)))
+                    }
+                }
+            }
+            journal.note(UndoRecord(time: DiskProbe.now(), reasons: reasons), of: attempt, entries)
+        }
+    }
+
+    /// What each rule that takes the path, or something below it, has to know of it from now on.
+    private func entries(at path: PathBytes, _ journal: any Journal) -> [LedgerEntry] {
+        rules.flatMap { rule -> [LedgerEntry] in
+            guard case .present(let snapshot) = rule.look(at: path) else {
+                var gone: [PathBytes] = [path]
+                journal.visit(view: rule.name, inside: path) { inside, _ in gone.append(inside) }
+                return gone.filter { journal.knows(view: rule.name, path: $0) }
+                    .map { LedgerEntry(view: rule.name, path: $0, snapshot: nil) }
+            }
+            return rule.entries(at: path, snapshot)
+        }
+    }
+}
+
+extension DiskProbe {
+    fileprivate static func snapshot(_ path: PathBytes) -> Snapshot? {
+        if case .present(let snapshot) = look(at: path) { snapshot } else { nil }
+    }
+}
+
+extension Rule {
+    fileprivate func look(at path: PathBytes) -> DiskProbe.Sight {
+        DiskProbe.look(at: path, reading: events.isDisjoint(with: [.attributes, .xattr]) ? [] : .extended)
+    }
+
+    /// What is there now, with all that is below it, as far as the rule takes it.
+    fileprivate func entries(at path: PathBytes, _ snapshot: Snapshot) -> [LedgerEntry] {
+        var entries: [LedgerEntry] = []
+        if root(taking: path) != nil, types.contains(snapshot.type) {
+            var snapshot = snapshot
+            // A file that is followed has nothing of its old text told.
+            if tail != nil { snapshot.delivered = snapshot.size }
+            entries.append(LedgerEntry(view: name, path: path, snapshot: snapshot))
+        }
+        guard snapshot.type == .directory else { return entries }
+        for entry in DiskProbe.names(in: path) {
+            let inner = path.appending(entry.bytes)
+            if case .present(let snapshot) = look(at: inner) { entries += self.entries(at: inner, snapshot) }
+        }
+        return entries
+    }
+}
+
+extension FileChange {
+    /// All names that taking it back could have touched.
+    fileprivate var paths: [PathBytes] {
+        switch kind {
+        case .moved(let from, let to): [to, from]
+        case .trashed(let from, let to, let info): [to, info, from]
+        case .made(let path, _), .madeFolder(let path), .overwritten(let path), .removed(let path, _): [path]
+        }
+    }
+}

@@ -1,0 +1,180 @@
+import CAlightLinux
+package import FileEvents
+import Glibc
+import PluginProtocol
+package import Rules
+import Settling
+
+/// Takes back what handlers did, where everything is still as they left it.
+///
+/// Each step is one system call that fails when somebody else was faster; what was
+/// exchanged in the last moment is given back. Nothing is ever put over a file that is there.
+package struct Undoing {
+    /// Whether only is said what would be done.
+    private let isDry: Bool
+    /// In a dry run, names that would be free by now.
+    private var vacated: Set<PathBytes> = []
+    /// In a dry run, files that would be back by now.
+    private var restored: Set<PathBytes> = []
+
+    package init(isDry: Bool = false) { self.isDry = isDry }
+
+    /// Takes one change back; those that were made after it come first.
+    ///
+    /// - Parameters:
+    ///   - change: What was done.
+    ///   - event: What it was done for: beneath its root no link is followed.
+    /// - Returns: Nil when it is done, else why the change still stands.
+    package mutating func undo(_ change: FileChange, of event: FileEvent) -> String? {
+        do throws(FileFault) {
+            switch change.kind {
+            case .moved(let from, let to): try moveBack(to, from, change.left, event)
+            case .trashed(let from, let to, let info):
+                try moveBack(to, from, change.left, event)
+                if !isDry, let folder = try? open(info.parent, event) {
+                    folder.unlink(PathBytes(info.lastComponent))
+                }
+            case .made(let path, let source): try remove(path, source, change.left, event)
+            case .madeFolder(let path): try removeFolder(path, change.left, event)
+            case .overwritten(let path):
+                throw Self.refusal("what was at '\(path)' before was replaced, and is gone for good")
+            case .removed(let path, let twin):
+                throw Self.refusal("'\(path)' was removed since '\(twin)' has the same content; copy that back")
+            }
+            return nil
+        } catch {
+            return error.outcome.message
+        }
+    }
+
+    private static func refusal(_ reason: String) -> FileFault { FileFault(Outcome(.failed, reason)) }
+
+    // MARK: - Steps
+
+    private mutating func moveBack(
+        _ to: PathBytes, _ from: PathBytes, _ mark: FileMark, _ event: FileEvent
+    ) throws(FileFault) {
+        let folder = try open(to.parent, event)
+        let name = PathBytes(to.lastComponent)
+        try check(name, in: folder, mark)
+        let target = try open(from.parent, event)
+        let former = PathBytes(from.lastComponent)
+        let isFree = try target.look(at: former) == nil || vacated.contains(from)
+        guard isFree else { throw Self.taken(from) }
+        guard !isDry else {
+            vacated.insert(to)
+            restored.insert(from)
+            return
+        }
+        switch folder.rename(name, to: target, former, CAL_RENAME_NEW) {
+        case 0: break
+        case EEXIST: throw Self.taken(from)
+        case EXDEV:
+            throw Self.refusal(
+                "'\(from)' is on another file system; move '\(to)' back by hand, and see that it is whole")
+        case let error: throw FileFault(error, "cannot move '\(to)' back to '\(from)'")
+        }
+        if let there = try target.look(at: former), !mark.fits(there) {
+            // Somebody put another one there between the look and the move.
+            try Removal.giveBack(former, name, from: target, to: folder)
+            throw Self.refusal("'\(to)' was exchanged at this moment")
+        }
+        target.flush()
+        folder.flush()
+    }
+
+    private mutating func remove(
+        _ path: PathBytes, _ source: PathBytes, _ mark: FileMark, _ event: FileEvent
+    ) throws(FileFault) {
+        let folder = try open(path.parent, event)
+        let name = PathBytes(path.lastComponent)
+        guard let there = try folder.look(at: name) else { throw Self.refusal("'\(path)' is not there any more") }
+        // Another name of the file keeps all that was done to it since.
+        let hasOthers = there.type == .file && there.links > 1 && there.identity == mark.identity
+        if !hasOthers { try check(name, in: folder, mark) }
+        if there.type == .file, !hasOthers, !isSafe(source, event) {
+            throw Self.refusal("'\(source)' is not what was copied any more, so that '\(path)' may be the only copy")
+        }
+        guard !isDry else {
+            vacated.insert(path)
+            return
+        }
+        switch try Removal.remove(name, in: folder, if: there) {
+        case .removed: folder.flush()
+        case .gone: throw Self.refusal("'\(path)' is not there any more")
+        case .changed: throw Self.refusal("'\(path)' was exchanged at this moment")
+        }
+    }
+
+    /// Whether what was copied is still there, with the content that it had.
+    private func isSafe(_ source: PathBytes, _ event: FileEvent) -> Bool {
+        if restored.contains(source) { return true }
+        guard source == event.path, let folder = try? open(source.parent, event),
+            let there = try? folder.look(at: PathBytes(source.lastComponent))
+        else { return false }
+        return there.hasSameContent(as: event.snapshot)
+    }
+
+    /// A folder that was made goes again; what others have put into it keeps it, which is no fault.
+    private mutating func removeFolder(
+        _ path: PathBytes, _ mark: FileMark, _ event: FileEvent
+    ) throws(FileFault) {
+        guard !isDry, let folder = try? open(path.parent, event) else { return }
+        let name = PathBytes(path.lastComponent)
+        guard let there = try folder.look(at: name), mark.fits(there) else { return }
+        _ = name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) }
+    }
+
+    // MARK: - Looks
+
+    private func check(_ name: PathBytes, in folder: OpenFolder, _ mark: FileMark) throws(FileFault) {
+        let path = folder.path(of: name)
+        if restored.contains(path) { return }
+        guard let there = try folder.look(at: name), !vacated.contains(path) else {
+            throw Self.refusal("'\(path)' is not there any more")
+        }
+        guard there.identity == mark.identity, there.type == mark.type else {
+            throw Self.refusal("'\(path)' is another file by now")
+        }
+        guard mark.fits(there) else { throw Self.refusal("'\(path)' was changed since") }
+    }
+
+    private static func taken(_ path: PathBytes) -> FileFault {
+        refusal("there is something at '\(path)' again")
+    }
+
+    /// Opens a folder: beneath the event's root without a link, elsewhere through links only if nobody else could make use
+    /// of that.
+    private func open(_ folder: PathBytes, _ event: FileEvent) throws(FileFault) -> OpenFolder {
+        let missing = Self.refusal("the folder '\(folder)' is not there any more")
+        if folder.isInside(event.root) {
+            do throws(FileFault) {
+                return try SourceFile.openFolder(of: folder.appending("x"), root: event.root)
+            } catch {
+                switch error.outcome.code {
+                case "gone": throw missing
+                case "changed": throw Self.refusal("there is a symbolic link on the way to '\(folder)'")
+                default: throw error
+                }
+            }
+        }
+        let top: PathBytes = "/"
+        let base = top.withCString { cal_open_root($0) }
+        guard base >= 0 else { throw FileFault(-base, "cannot open '/'") }
+        let holder = OpenFolder(base, top)
+        let relative = PathBytes(folder.normalized.relative(to: top) ?? [])
+        guard !relative.bytes.isEmpty else { return holder }
+        var opened = relative.withCString { cal_open_beneath(base, $0, CAL_OPEN_FOLDER, 0) }
+        if opened == -ELOOP || opened == -EXDEV {
+            guard geteuid() != 0 else {
+                throw Self.refusal("there is a symbolic link on the way to '\(folder)', which root doesn't follow")
+            }
+            opened = folder.withCString { cal_open_root($0) }
+        }
+        guard opened >= 0 else {
+            if opened == -ENOENT || opened == -ENOTDIR { throw missing }
+            throw FileFault(-opened, "cannot open the folder '\(folder)'")
+        }
+        return OpenFolder(opened, folder)
+    }
+}

@@ -1,0 +1,196 @@
+import ArgumentParser
+import Engine
+import FileEvents
+import Handling
+import Journaling
+import RuleLoading
+import Rules
+import Settling
+
+/// `alight undo`: what jobs did to files is taken back.
+struct UndoCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "undo",
+        abstract: "Take back what jobs did to files, where these are still as they were left.",
+        discussion: """
+            What was moved, renamed or put into the trash goes back, and copies and links are removed, the last first. \
+            Nothing is put over a file that is there, and what was changed since stays: each that can't be taken back \
+            is named with the reason. Rules are not told of it. A running Alight does it, or without one this command.
+
+              alight undo 01JD8Z3T1WQ2V7N0C5M4K9R6XB
+              alight undo --since 10m --rule sort --dry-run
+
+            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .nothingMatched, .someFailed]))
+            """)
+
+    @Argument(help: ArgumentHelp("Ids of jobs, or the beginnings of them.", valueName: "id"))
+    var ids: [String] = []
+
+    @Option(help: ArgumentHelp("All that was done since then: a time such as 10m, or a moment.", valueName: "time"))
+    var since: String?
+
+    @Option(help: ArgumentHelp("All that this rule did; with --since, since then.", valueName: "name"))
+    var rule: String?
+
+    @Flag(help: "Say what would be done, and do nothing.")
+    var dryRun = false
+
+    @OptionGroup var rules: NamedRules
+    @OptionGroup var journal: JournalOptions
+
+    func validate() throws {
+        let isByKind = since != nil || rule != nil
+        guard isByKind || !ids.isEmpty else {
+            throw ValidationError("name jobs by their ids, or write 'alight undo --since 10m' or '--rule NAME'")
+        }
+        guard !isByKind || ids.isEmpty else {
+            throw ValidationError(
+                "ids can't stand beside '\(since == nil ? "--rule" : "--since")'; leave out one of them")
+        }
+        try JobName.validate(ids)
+        _ = try journal.file()
+    }
+
+    func run() throws {
+        Signals.endUsually()
+        let moment = try moment()
+        let reader = try journal.open()
+        var hasFailed = false
+        let chosen = try Faults.said { () throws(JournalFault) in try find(reader, since: moment, &hasFailed) }
+        guard !chosen.isEmpty else {
+            if !hasFailed { Output.error.write("nothing was done that can be undone") }
+            throw Exit(hasFailed ? .runtimeError : .nothingMatched)
+        }
+        if dryRun {
+            for kept in chosen where !preview(kept) { hasFailed = true }
+            throw Exit(hasFailed ? .someFailed : .done)
+        }
+        var jobs: [JobID] = []
+        for kept in chosen where !jobs.contains(kept.job) { jobs.append(kept.job) }
+        let delivery = try Faults.said { () throws(JournalFault) in
+            try RequestDelivery.deliver(jobs.map { .undo($0) }, reader, rules: ruleset)
+        }
+        if let note = delivery.note {
+            Output.error.write(note)
+            throw Exit(hasFailed ? .runtimeError : .done)
+        }
+        let results = try Faults.said { () throws(JournalFault) in
+            let reader = try JournalReader(reader.path)
+            var results: [KeptChanges] = []
+            for job in jobs { results += try reader.changes(of: job) }
+            return results
+        }
+        for before in chosen {
+            let after = results.first {
+                $0.started == before.started && $0.job == before.job && $0.number == before.number
+            }
+            if !report(after ?? before, before: before) { hasFailed = true }
+        }
+        throw Exit(hasFailed ? .someFailed : .done)
+    }
+
+    private func moment() throws -> Timestamp? {
+        guard let since else { return nil }
+        do throws(MomentProblem) {
+            return try TimeText.parse(since, now: DiskProbe.now())
+        } catch {
+            throw ValidationError("--since: \(Display.text(error.message)); \(error.help)")
+        }
+    }
+
+    /// The attempts that are to be taken back, the last one first; what is wrong with jobs that were named is said.
+    private func find(
+        _ reader: JournalReader, since: Timestamp?, _ hasFailed: inout Bool
+    ) throws(JournalFault) -> [KeptChanges] {
+        var chosen: [KeptChanges] = []
+        if ids.isEmpty {
+            for job in try reader.jobsWithChanges(since: since, rule: rule) {
+                chosen += try reader.changes(of: job).filter { !$0.isUndone }
+            }
+            return chosen
+        }
+        var seen: Set<JobID> = []
+        for name in ids {
+            switch try JobName.find(name, in: reader) {
+            case .success(let job):
+                guard seen.insert(job.id).inserted else { continue }
+                let kept = try reader.changes(of: job.id)
+                let open = kept.filter { !$0.isUndone }
+                chosen += open
+                guard open.isEmpty else { continue }
+                hasFailed = true
+                if let undo = kept.first?.undo {
+                    Output.error.write("error: job \(job.id) was undone at \(TimeText.long(undo.time))")
+                } else {
+                    let state = job.state == .running || job.state == .pending ? " and \(job.state.sentence)" : ""
+                    Output.error.write("error: job \(job.id) has done nothing that can be undone\(state)")
+                }
+            case .failure(let problem):
+                hasFailed = true
+                problem.say()
+            }
+        }
+        return chosen.sorted { ($0.started, $0.job.description) > ($1.started, $1.job.description) }
+    }
+
+    /// The rules that are told nothing of it; without any a note says so.
+    private func ruleset() -> Ruleset {
+        guard let program = try? ProgramSurroundings(startsPlugins: false) else { return Ruleset([]) }
+        let places =
+            rules.rules.isEmpty
+            ? program.defaultRules.map { PathBytes($0) }.first { DiskProbe.look(at: program.path($0)) != .absent }
+                .map { [$0] } ?? []
+            : RawArguments.paths(rules.rules)
+        let loaded = places.isEmpty ? nil : program.loader.load(places)
+        guard let loaded, !loaded.hasErrors else {
+            Output.error.write(
+                "warning: there are no rules here that load; of other rules than its own the next 'alight run' may tell "
+                    + "those that take what comes back\n"
+                    + "    help: name them with --rules")
+            return Ruleset([])
+        }
+        return loaded.ruleset
+    }
+
+    // MARK: Words
+
+    /// Says what would be done; false if some of it can't be.
+    private func preview(_ kept: KeptChanges) -> Bool {
+        var undoing = Undoing(isDry: true)
+        var isWhole = true
+        for (index, change) in kept.changes.enumerated().reversed() {
+            if let undo = kept.undo, undo.reasons[index] == nil { continue }
+            if let reason = undoing.undo(change, of: kept.event) {
+                isWhole = false
+                refuse(kept.job, change, reason)
+            } else {
+                Output.standard.write("\(kept.job) would \(change.wordsOfUndo)")
+            }
+        }
+        return isWhole
+    }
+
+    /// Says what was done; false if some of it could not be.
+    private func report(_ after: KeptChanges, before: KeptChanges) -> Bool {
+        var isWhole = true
+        for (index, change) in after.changes.enumerated().reversed() {
+            if let undo = before.undo, undo.reasons[index] == nil { continue }
+            guard let undo = after.undo else {
+                isWhole = false
+                refuse(after.job, change, "nobody has done it")
+                continue
+            }
+            if let reason = undo.reasons[index] {
+                isWhole = false
+                refuse(after.job, change, reason)
+            } else {
+                Output.standard.write("\(after.job) undone: \(change.words)")
+            }
+        }
+        return isWhole
+    }
+
+    private func refuse(_ job: JobID, _ change: FileChange, _ reason: String) {
+        Output.error.write("error: job \(job) can't \(change.wordsOfUndo): \(Display.text(reason))")
+    }
+}

@@ -1,0 +1,67 @@
+import FileEvents
+import Foundation
+import Journaling
+import PluginProtocol
+import Rules
+
+// What was done to files, in words and for machines.
+extension FileChange {
+    /// What was done: `moved '/in/a' to '/out/a'`.
+    var words: String {
+        func quoted(_ path: PathBytes) -> String { "'\(Display.path(path))'" }
+        return switch kind {
+        case .moved(let from, let to): "moved \(quoted(from)) to \(quoted(to))"
+        case .made(let path, let source): "made \(quoted(path)) of \(quoted(source))"
+        case .madeFolder(let path): "made the folder \(quoted(path))"
+        case .trashed(let from, let to, _): "put \(quoted(from)) into the trash as \(quoted(to))"
+        case .overwritten(let path): "replaced what was at \(quoted(path))"
+        case .removed(let path, let twin): "removed \(quoted(path)), which had the content of \(quoted(twin))"
+        }
+    }
+
+    /// What has been taken back, or would be: `moved '/out/a' back to '/in/a'`.
+    var wordsOfUndo: String {
+        func quoted(_ path: PathBytes) -> String { "'\(Display.path(path))'" }
+        return switch kind {
+        case .moved(let from, let to), .trashed(let from, let to, _): "move \(quoted(to)) back to \(quoted(from))"
+        case .made(let path, _): "remove \(quoted(path))"
+        case .madeFolder(let path): "remove the folder \(quoted(path)) if it is empty"
+        case .overwritten(let path): "bring back what was at \(quoted(path))"
+        case .removed(let path, _): "bring back \(quoted(path))"
+        }
+    }
+
+    /// The members of its object; `left` is why it still stands although somebody wanted it taken back.
+    func object(undo: UndoRecord?, at index: Int) -> [String: JSONValue] {
+        var object: [String: JSONValue] = [:]
+        switch kind {
+        case .moved(let from, let to):
+            object["did"] = "moved"
+            object.add("from", from)
+            object.add("to", to)
+        case .made(let path, let source):
+            object["did"] = "made"
+            object.add("path", path)
+            object.add("source", source)
+        case .madeFolder(let path):
+            object["did"] = "made_folder"
+            object.add("path", path)
+        case .trashed(let from, let to, _):
+            object["did"] = "trashed"
+            object.add("from", from)
+            object.add("to", to)
+        case .overwritten(let path):
+            object["did"] = "overwritten"
+            object.add("path", path)
+        case .removed(let path, let twin):
+            object["did"] = "removed"
+            object.add("path", path)
+            object.add("twin", twin)
+        }
+        if let undo {
+            object["undone"] = .bool(undo.reasons[index] == nil)
+            if let reason = undo.reasons[index] { object["reason"] = .string(reason) }
+        }
+        return object
+    }
+}

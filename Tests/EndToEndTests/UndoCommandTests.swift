@@ -1,0 +1,191 @@
+import FileEvents
+import Glibc
+import TestKit
+import Testing
+
+/// `alight undo`, as the built program.
+struct UndoCommandTests {
+    private static func make(_ tree: borrowing TemporaryTree, _ rules: String, _ files: [String]) {
+        TestFile.write(tree.path("rules/rules.yaml"), rules)
+        TestFile.makeFolder(tree.path("in"))
+        for name in files { TestFile.write(tree.path(name), "text of \(name)") }
+    }
+
+    private static let sort = """
+        rules:
+          - name: sort
+            path: ../in/*.txt
+            settle: 100ms
+            existing: process
+            action: { use: move, with: { to: "../out/${name}" } }
+
+        """
+
+    /// Handles what is there; the lines of what was done.
+    private static func once(_ tree: borrowing TemporaryTree) -> [Substring] {
+        let (status, output, error) = JournalCommand.run(tree, ["run", "--once"])
+        #expect(status == 0 || status == 4, "\(error)")
+        return output.split(separator: "\n")
+    }
+
+    private static func undo(_ tree: borrowing TemporaryTree, _ arguments: [String]) -> (
+        status: Int32?, output: String, error: String
+    ) { JournalCommand.run(tree, ["undo"] + arguments) }
+
+    private static func ids(_ tree: borrowing TemporaryTree) -> [String] {
+        JournalCommand.run(tree, ["jobs", "--limit", "0"]).output.split(separator: "\n").map { String($0.prefix(26)) }
+    }
+
+    private static func text(_ tree: borrowing TemporaryTree, _ name: String) -> String? {
+        TestFile.read(tree.path(name)).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    @Test func `files go back, no rule is told of it, and a second undo says so`() {
+        withTempTree { tree in
+            Self.make(tree, Self.sort, ["in/a.txt", "in/b.txt"])
+            #expect(Self.once(tree).count == 2)
+            let dry = Self.undo(tree, ["--since", "10m", "--dry-run"])
+            #expect(dry.status == 0 && dry.output.contains("would move '\(tree.path("out/a.txt"))' back"), "\(dry)")
+            #expect(Self.text(tree, "out/a.txt") != nil)
+            let (status, output, error) = Self.undo(tree, ["--since", "10m"])
+            #expect(status == 0, "\(error)")
+            #expect(output.split(separator: "\n").count == 3, "two files, and the folder that was made: \(output)")
+            #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt")
+            #expect(!TestFile.exists(tree.path("out")))
+            let id = Self.ids(tree)[0]
+            let again = Self.undo(tree, [id])
+            #expect(again.status == 1 && again.error.contains("was undone at "), "\(again)")
+            #expect(Self.undo(tree, ["--since", "10m"]).status == 4)
+            #expect(JournalCommand.run(tree, ["show", id]).output.contains("    undone: "))
+            #expect(JournalCommand.run(tree, ["show", id, "--json"]).output.contains("\"undone\":true"))
+            #expect(Self.once(tree) == [], "what came back is no news")
+            TestFile.write(tree.path("in/a.txt"), "newer and longer text")
+            #expect(Self.once(tree).count == 1)
+        }
+    }
+
+    @Test func `a running Alight does it, and tells no rule of it`() {
+        withTempTree { tree in
+            Self.make(
+                tree,
+                Self.sort + "  - { name: see, path: ../in/*, settle: 100ms, existing: process, action: log }\n"
+                    + "  - { name: end, path: ../end/*, settle: 100ms, events: [deleted, created], action: log }\n",
+                ["in/a.txt", "end/x"])
+            let program = RunningProgram(
+                Places.alight, ["run", "--journal", "journal.db"], in: tree.root, output: tree.path("alight"))
+            let moved = tree.path("out/a.txt")
+            #expect(Deadline.wait { TestFile.exists(moved) }, "\(program.error)")
+            #expect(JournalCommand.awaitSucceeded(2, in: tree.path("journal.db")))
+            let (status, output, error) = Self.undo(tree, ["--rule", "sort"])
+            #expect(status == 0 && output.contains("undone: moved "), "\(error)")
+            #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt")
+            // What happens after it is told, and what it did isn't.
+            TestFile.write(tree.path("end/y"), "y")
+            #expect(Deadline.wait { program.output.contains("end: created") }, "\(program.output)")
+            #expect(program.output.lines(of: "in/a.txt") == 2, "\(program.output)")
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+            #expect(Self.once(tree).filter { !$0.contains("end:") } == [])
+        }
+    }
+
+    @Test func `what isn't as it was left stays with the reason, and can be undone later`() {
+        withTempTree { tree in
+            Self.make(tree, Self.sort, ["in/a.txt", "in/b.txt", "in/c.txt"])
+            #expect(Self.once(tree).count == 3)
+            TestFile.write(tree.path("in/a.txt"), "another")
+            TestFile.write(tree.path("out/b.txt"), "changed by somebody")
+            let (status, output, error) = Self.undo(tree, ["--since", "10m"])
+            #expect(status == 5)
+            #expect(output.contains("in/c.txt") && Self.text(tree, "in/c.txt") != nil, "\(output)")
+            #expect(error.contains("there is something at '\(tree.path("in/a.txt"))' again"), "\(error)")
+            #expect(error.contains("'\(tree.path("out/b.txt"))' was changed since"), "\(error)")
+            #expect(Self.text(tree, "in/a.txt") == "another" && Self.text(tree, "in/b.txt") == nil)
+            _ = tree.path("in/a.txt").withCString { unlink($0) }
+            let again = Self.undo(tree, ["--since", "10m"])
+            #expect(again.status == 5 && again.output.contains("in/a.txt"), "\(again)")
+            #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt")
+        }
+    }
+
+    @Test func `steps, conflicts, links and the trash are taken back, the last first`() {
+        withTempTree { tree in
+            Self.make(
+                tree,
+                """
+                rules:
+                  - name: steps
+                    path: ../in/*.txt
+                    settle: 100ms
+                    existing: process
+                    action:
+                      - { use: copy, with: { to: "../out/copy-${name}" } }
+                      - { use: link, with: { to: "../out/link-${name}", kind: symbolic } }
+                      - { use: move, with: { to: "../out/${name}", on_conflict: rename_existing } }
+                  - name: old
+                    path: ../in/*.old
+                    settle: 100ms
+                    existing: process
+                    action: trash
+
+                """, ["in/a.txt", "in/b.old", "out/a.txt"])
+            #expect(Self.once(tree).count == 2)
+            #expect(Self.text(tree, "out/a.txt") == "text of in/a.txt" && Self.text(tree, "in/b.old") == nil)
+            let (status, output, error) = Self.undo(tree, ["--since", "10m"])
+            #expect(status == 0, "\(error)")
+            #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt", "\(output)")
+            #expect(Self.text(tree, "out/a.txt") == "text of out/a.txt")
+            #expect(Self.text(tree, "in/b.old") == "text of in/b.old")
+            #expect(TestFile.names(in: tree.path("out")) == [Array("a.txt".utf8)])
+            #expect(Self.once(tree) == [])
+        }
+    }
+
+    @Test func `jobs that can't be undone are refused with what to do`() {
+        withTempTree { tree in
+            Self.make(
+                tree, "rules:\n  - { path: ../in/*, settle: 100ms, existing: process, action: log }\n", ["in/a"])
+            #expect(Self.once(tree).count == 1)
+            #expect(Self.undo(tree, []).status == 2)
+            #expect(Self.undo(tree, ["abcd", "--since", "1h"]).status == 2)
+            #expect(Self.undo(tree, ["--since", "soon"]).status == 2)
+            let none = Self.undo(tree, [Self.ids(tree)[0]])
+            #expect(none.status == 1 && none.error.contains("has done nothing that can be undone"), "\(none)")
+            #expect(Self.undo(tree, ["ZZZZZ"]).status == 1)
+        }
+    }
+
+    /// The fenced blocks of docs/undo.md.
+    private static func block(_ language: String) -> String {
+        let page = String(decoding: TestFile.read(Places.checkout.appending("docs/undo.md")) ?? [], as: UTF8.self)
+        let lines = page.split(separator: "\n", omittingEmptySubsequences: false)
+        let start = lines.firstIndex(of: "```\(language)").map { $0 + 1 } ?? lines.endIndex
+        return lines[start...].prefix { $0 != "```" }.map { "\($0)\n" }.joined()
+    }
+
+    @Test func `the page's example happens as it says`() {
+        withTempTree { tree in
+            let rules = Self.block("yaml").replacing("~/", with: "\(tree.root)/")
+            #expect(rules.contains("use: move"))
+            Self.make(tree, rules.replacing("    settle:", with: "    existing: process\n    settle:"), [])
+            for name in ["Inbox/offer.pdf", "Inbox/bill.pdf"] { TestFile.write(tree.path(name), name) }
+            #expect(Self.once(tree).count == 2)
+            TestFile.write(tree.path("Sorted/2026/bill.pdf"), "paid")
+            let (status, output, error) = Self.undo(tree, ["--since", "10m"])
+            #expect(status == 5)
+            let root = "\(tree.root)"
+            func plain(_ text: String) -> [String] {
+                text.replacing(root, with: "~").split(separator: "\n").map(String.init)
+                    .filter { !$0.hasPrefix("$") }
+                    .map { $0.replacing(/01[0-9A-Z]{24}/, with: "ID") }.sorted()
+            }
+            let year = Self.text(tree, "Sorted/2026/bill.pdf") == "paid"
+            #expect(year && plain(output + error) == plain(Self.block("console")), "\(output)\(error)")
+        }
+    }
+}
+
+extension String {
+    /// How many lines have a text.
+    fileprivate func lines(of part: String) -> Int { split(separator: "\n").count { $0.contains(part) } }
+}
