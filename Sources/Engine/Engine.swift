@@ -347,7 +347,8 @@ package final class Engine: Sendable {
                 report(.refused(rule: request.rule, path: request.path))
             }
         }
-        ruleset.takeBack(journal.takeUndos(), journal)
+        let undos = journal.takeUndos()
+        if !options.isDry { ruleset.takeBack(undos, journal) }
         if !jobs.isEmpty { journal.accept(jobs, [], now: now) }
         // A job that takes one in may wait for something that a person need not wait for.
         for job in jobs { journal.wake(rule: job.rule, path: job.event.path, now: now) }

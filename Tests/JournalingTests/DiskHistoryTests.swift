@@ -30,8 +30,8 @@ struct DiskHistoryTests {
         #expect(try bench.rows("SELECT due, ended FROM jobs") == ["|1000000003000000000"])
         #expect(
             try bench.rows("SELECT * FROM attempts ORDER BY number") == [
-                "1|1000000000000000000|1|5000000|retry|not now|||||",
-                "1|1000000003000000000|2|5000000|failed|no such bucket|s3.404|1||line 1\nline 2\n|{\"protocol\":1}",
+                "1|1000000000000000000|1|5000000|retry|not now|||||||",
+                "1|1000000003000000000|2|5000000|failed|no such bucket|s3.404|1||line 1\nline 2\n|{\"protocol\":1}||",
             ])
     }
 

@@ -173,13 +173,13 @@ struct JobQueue<Files: KnownFiles> {
         changes?.noteOpen(id, hasFacts: false)
     }
 
-    /// Sets what an action itself has left, and keeps of what is known that which a look at the path does not give.
     /// Notes what is none of a job's writes, and still Alight's own.
     mutating func noteOwn(_ entries: [LedgerEntry]) {
         for entry in entries { setOwn(entry) }
         for entry in entries { _ = dropPending(entry) }
     }
 
+    /// Sets what an action itself has left, and keeps of what is known that which a look at the path does not give.
     private mutating func setOwn(_ entry: LedgerEntry) {
         var snapshot = entry.snapshot
         if let known = files.known(entry.view, entry.path) {
