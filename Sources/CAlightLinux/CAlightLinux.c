@@ -146,7 +146,12 @@ int cal_open_folder(int directory, const char *path) {
 
 int cal_pipe(int fds[2]) { return pipe2(fds, O_CLOEXEC) == 0 ? 0 : errno; }
 
-int cal_socket_pair(int fds[2]) { return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0 ? 0 : errno; }
+int cal_socket_pair(int fds[2], int seconds) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) return errno;
+    struct timeval limit = {.tv_sec = seconds};
+    setsockopt(fds[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    return 0;
+}
 
 int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const int *descriptors, size_t count) {
     enum { MOST = 8 };
@@ -180,6 +185,10 @@ int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const 
     return 0;
 }
 
+int cal_send_byte(int socket, uint8_t byte) {
+    return send(socket, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : errno;
+}
+
 int64_t cal_receive(int socket, void *buffer, size_t size) {
     ssize_t count = recv(socket, buffer, size, MSG_DONTWAIT);
     return count >= 0 ? count : -errno;
@@ -194,13 +203,13 @@ int cal_pidfd_signal(int pidfd, int signal) {
     return syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0 ? 0 : errno;
 }
 
-int cal_kill_child(int pid) {
+int cal_signal_child(int pid, int signal) {
     int pidfd = cal_pidfd_open(pid);
     if (pidfd < 0) return -pidfd;
     // Another process of that id would be nobody's child of ours.
     siginfo_t end;
     int error = waitid(P_PIDFD, (id_t)pidfd, &end, WEXITED | WNOHANG | WNOWAIT) == 0
-        ? cal_pidfd_signal(pidfd, SIGKILL) : errno;
+        ? cal_pidfd_signal(pidfd, signal) : errno;
     close(pidfd);
     return error;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -103,6 +104,14 @@ void give_back_signals(void) {
     }
 }
 
+void drop_signals(void) {
+    sigset_t pending;
+    sigemptyset(&pending);
+    for (int index = 0; index < ORDER_SIGNALS; index++) sigaddset(&pending, orders[index]);
+    while (sigtimedwait(&pending, NULL, &(struct timespec){0}) > 0) continue;
+    has_child = is_asked_by_signal = is_killed_by_signal = 0;
+}
+
 int64_t milliseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -173,6 +182,12 @@ int wait_for_all(pid_t program, const struct plan *plan) {
             if (process < 0 && errno == EINTR) continue;
             if (process < 0) return status;  // ECHILD: nobody is left.
             if (process == 0) break;
+            if (WIFSTOPPED(one)) {
+                // It asked to be traced by its parent, who does not want to.
+                int number = WSTOPSIG(one) == SIGTRAP ? 0 : WSTOPSIG(one);
+                ptrace(PTRACE_DETACH, process, NULL, (void *)(intptr_t)number);
+                continue;
+            }
             if (process != program) continue;
             status = is_out_of_time ? SIGXCPU : one;
             has_ended = true;

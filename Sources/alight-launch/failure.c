@@ -94,9 +94,9 @@ void tell_failure(const struct plan *plan) {
     case EMFILE:
     case ENFILE:
     case EIO:
-        tell(NO_RESOURCES, 0, words);
+        tell(NO_RESOURCES, STAYS, words);
         break;
     default:
-        tell(CANNOT_START, 0, words);
+        tell(CANNOT_START, STAYS, words);
     }
 }

@@ -6,8 +6,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/// How a run ended, as Alight is told: the program did, by its wait status; it can't be started; not now.
-enum ending { ENDED, CANNOT_START, NO_RESOURCES };
+/// What Alight is told of a run: the program has ended, with its wait status; it can't be started; not now; it runs.
+enum news { ENDED, CANNOT_START, NO_RESOURCES, STARTED };
+/// Instead of a wait status: whether the launcher takes another plan.
+enum { STAYS, LEAVES };
 
 enum {
     FLAG_NO_NEW_PRIVILEGES = 1,
@@ -80,8 +82,8 @@ struct plan next_plan(void);
 void close_streams(struct plan *plan);
 void free_plan(struct plan *plan);
 
-/// Tells Alight how the run ended, with a wait status or in words; ends the launcher when Alight has gone.
-void tell(enum ending ending, int status, const char *words);
+/// Tells Alight of the run; ends the launcher when Alight has gone.
+void tell(enum news news, int status, const char *words);
 
 /// Gets ready what confine() will need, as long as that may open files and take memory.
 void prepare_confinement(const struct plan *plan);
@@ -122,6 +124,9 @@ enum order {
 void take_signals(void);
 /// Gives the calling child the default dispositions of those.
 void give_back_signals(void);
+
+/// Forgets orders by signal that were for a run before.
+void drop_signals(void);
 
 /// Waits for what comes next, until `deadline` (as milliseconds() counts, -1 for none).
 enum order next_order(int64_t deadline);

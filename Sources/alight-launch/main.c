@@ -13,8 +13,9 @@
 //   at once the second time;  'K', which kills at once; both are nothing when the
 //   program has ended.
 // SIGTERM, SIGINT and SIGHUP do the same. The end of the socket is the end of Alight: it kills at once.
-// Back goes for each plan, as numbers of 32 bits: how it ended (enum ending), the wait status,
-// the length of the words that say why the program could not be started, and the words.
+// Back goes for each plan that the program runs, and how that ended, or why it could not be started: as numbers of
+// 32 bits which of these (enum news), the wait status or else whether the launcher stays, and the length of the
+// words that follow.
 //
 // A plan, all numbers 32 bits in the machine's order unless said otherwise:
 //   "ALIGHTL3", size of what follows; flags (launch.h), grace in ms,
@@ -48,13 +49,13 @@
 
 volatile struct failure failure;
 
-void tell(enum ending ending, int status, const char *words) {
+void tell(enum news news, int status, const char *words) {
     struct {
-        uint32_t ending;
+        uint32_t news;
         int32_t status;
         uint32_t length;
         char words[16384];
-    } message = {.ending = ending, .status = status};
+    } message = {.news = news, .status = status};
     size_t length = strlen(words);
     if (length > sizeof message.words) length = sizeof message.words;
     message.length = (uint32_t)length;
@@ -66,7 +67,7 @@ void tell(enum ending ending, int status, const char *words) {
 void fail(const char *message) {
     // Who has started it by hand reads standard error.
     dprintf(STDERR_FILENO, "alight-launch: %s\n", message);
-    tell(NO_RESOURCES, 0, message);
+    tell(NO_RESOURCES, LEAVES, message);
     _exit(1);
 }
 
@@ -76,7 +77,7 @@ void refuse(const char *format, ...) {
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);
     va_end(values);
-    tell(CANNOT_START, 0, text);
+    tell(CANNOT_START, LEAVES, text);
     _exit(1);
 }
 
@@ -135,12 +136,16 @@ int main(void) {
     if (chdir("/") != 0) fail("cannot enter '/'");
     for (;;) {
         struct plan plan = next_plan();
+        drop_signals();
         umask((mode_t)plan.umask);
         prepare_confinement(&plan);
         pid_t program = start_patiently(&plan);
         // The pipes are the program's now: who reads them sees the end when the last writer is gone.
         close_streams(&plan);
-        if (program > 0) tell(ENDED, wait_for_all(program, &plan), "");
+        if (program > 0) {
+            tell(STARTED, 0, "");
+            tell(ENDED, wait_for_all(program, &plan), "");
+        }
         free_plan(&plan);
     }
 }

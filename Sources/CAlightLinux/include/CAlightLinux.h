@@ -64,12 +64,15 @@ int cal_open_folder(int directory, const char *path);
 /// pipe2 with O_CLOEXEC; 0, or the errno.
 int cal_pipe(int fds[2]);
 
-/// Two connected stream sockets (CLOEXEC); 0, or the errno.
-int cal_socket_pair(int fds[2]);
+/// Two connected stream sockets (CLOEXEC); 0, or the errno. A send to the first one blocks for so many seconds at most.
+int cal_socket_pair(int fds[2], int seconds);
 
 /// Sends all of the bytes, at least one, and with the first of them descriptors (SCM_RIGHTS), at most 8; blocks. 0, or
-/// the errno, EPIPE when nobody receives; no SIGPIPE.
+/// the errno: EPIPE when there is nobody who could receive (no SIGPIPE), EAGAIN when nobody does in time.
 int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const int *descriptors, size_t count);
+
+/// Sends one byte without blocking; 0, or the errno.
+int cal_send_byte(int socket, uint8_t byte);
 
 /// recv(2) without blocking: bytes received, 0 at the end, or a negative errno, -EAGAIN when nothing is there.
 int64_t cal_receive(int socket, void *buffer, size_t size);
@@ -80,8 +83,8 @@ int cal_pidfd_open(int pid);
 /// Sends a signal to the process behind a pidfd, which can't be another one by then; 0, or the errno.
 int cal_pidfd_signal(int pidfd, int signal);
 
-/// Kills the process of that id if it is a child of this one; 0, or the errno.
-int cal_kill_child(int pid);
+/// Sends a signal to the process of that id if it is a child of this one; 0, or the errno.
+int cal_signal_child(int pid, int signal);
 
 /// A counter descriptor (CLOEXEC, non-blocking) to wake a poll; negative errno on failure.
 int cal_eventfd(void);

@@ -29,7 +29,7 @@ extension PluginConformance {
             // Most are done at once, which is as good; with others it is long enough to be at work.
             guard conversation.end(within: waits ? .zero : .milliseconds(300)) == nil else { continue }
             let start = ContinuousClock.now
-            conversation.terminate()
+            conversation.terminate(grace: options.grace)
             let end = conversation.end(within: options.grace + .seconds(10))
             let took = ContinuousClock.now - start
             if end == nil || end == .signalled(SIGKILL) || took >= options.grace {

@@ -66,7 +66,7 @@ final class PluginConversation {
 
     func closeInput() { process.input.close() }
 
-    func terminate() { process.terminate() }
+    func terminate(grace: Duration) { process.terminate(grace: grace) }
 
     /// The next line of standard output.
     func next(within limit: Duration) -> Heard {

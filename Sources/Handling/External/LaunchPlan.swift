@@ -15,6 +15,8 @@ struct LaunchPlan {
     }
 
     let bytes: [UInt8]
+    /// More bytes the launcher doesn't take; the kernel takes less of arguments and environment.
+    static let most = 16 << 20
 
     /// Writes the plan; nil when a string holds a NUL, which no program can be given.
     init?(_ command: Command, descriptorLimit: UInt64) {

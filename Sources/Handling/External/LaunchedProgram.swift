@@ -13,6 +13,12 @@ final class LaunchedProgram {
     private var message: [UInt8] = []
     /// How the program ended, once that is known.
     private(set) var end: Ended.Way?
+    /// Whether it is known to run, or to have run.
+    private(set) var hasStarted = false
+    /// When a launcher that says nothing is given up, and then killed.
+    private var deadline: ContinuousClock.Instant?
+    private var isGivenUp = false
+    private var isAsked = false
 
     init(
         _ launcher: LauncherProcess, of pool: LauncherPool, input: OwnedDescriptor, output: OwnedDescriptor,
@@ -23,19 +29,44 @@ final class LaunchedProgram {
         self.input = input
         self.output = output
         self.error = error
+        deadline = .now + Self.startPatience
         for descriptor in [input, output, error] { _ = fcntl(descriptor.raw, F_SETFL, O_NONBLOCK) }
     }
 
     /// Readable when there is something for ``lookForEnd()``.
     var descriptor: Int32 { launcher.control }
 
-    func terminate() { if end == nil { launcher.tell(.terminate) } }
+    /// Asks it to end; it is killed after its grace.
+    ///
+    /// - Parameter grace: When that is over and five seconds more, the launcher is to have done so.
+    func terminate(grace: Duration) { tell(.terminate, within: grace + Self.patience) }
 
     /// Kills it, and all that descends from it.
-    func kill() { if end == nil { launcher.tell(.kill) } }
+    func kill() { tell(.kill, within: Self.patience) }
 
-    /// Kills the launcher, which should have killed the program long ago.
-    func killLauncher() { if end == nil { launcher.kill() } }
+    private func tell(_ order: LauncherProcess.Order, within limit: Duration) {
+        guard end == nil else { return }
+        isAsked = true
+        isGivenUp = isGivenUp || !launcher.tell(order)
+        deadline = .now + (isGivenUp ? .zero : limit)
+    }
+
+    /// For how long a launcher may do nothing that should do something.
+    private static let patience = Duration.seconds(5)
+    /// For how long a program may take to start, be it on a slow file system.
+    private static let startPatience = Duration.seconds(60)
+
+    /// When ``lookAfterLauncher(at:)`` wants to be called; nil for never.
+    var nextLook: ContinuousClock.Instant? { end == nil ? deadline : nil }
+
+    /// Ends a launcher that does not do what it should: wakes it, if somebody has stopped it, and kills it later.
+    func lookAfterLauncher(at now: ContinuousClock.Instant) {
+        guard end == nil, let moment = deadline, now >= moment else { return }
+        launcher.resume()
+        deadline = isGivenUp ? nil : now + Self.patience
+        if isGivenUp { launcher.kill() }
+        isGivenUp = true
+    }
 
     /// Whether the program has ended, and with it all that descends from it; doesn't block.
     func lookForEnd() -> Bool {
@@ -51,33 +82,41 @@ final class LaunchedProgram {
                 return true
             }
             message += bytes
-            readMessage()
+            while end == nil, readMessage() {}
         }
         return true
     }
 
-    /// Reads how the program ended, when all of that is there; the launcher is free for another one then.
-    private func readMessage() {
-        guard message.count >= 12 else { return }
-        let (ending, status, length) = message.withUnsafeBytes { bytes in
+    /// Reads what the launcher tells, when all of that is there; when it is the end, the launcher is free for another one.
+    private func readMessage() -> Bool {
+        guard message.count >= 12 else { return false }
+        let (news, status, length) = message.withUnsafeBytes { bytes in
             (
-                bytes.load(as: UInt32.self), bytes.load(fromByteOffset: 4, as: Int32.self),
-                bytes.load(fromByteOffset: 8, as: UInt32.self)
+                bytes.loadUnaligned(as: UInt32.self), bytes.loadUnaligned(fromByteOffset: 4, as: Int32.self),
+                bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self)
             )
         }
-        guard message.count >= 12 + Int(length) else { return }
-        let words = String(decoding: message.dropFirst(12), as: UTF8.self)
-        end =
-            switch ending {
-            case 0: status & 0x7F == 0 ? .exited(status: status >> 8 & 0xFF) : .signalled(status & 0x7F)
-            case 1: .couldNotStart(words)
-            default: .notLaunched(words)
-            }
-        pool.give(launcher)
+        guard message.count >= 12 + Int(length) else { return false }
+        let words = String(decoding: message[12..<12 + Int(length)], as: UTF8.self)
+        message.removeFirst(12 + Int(length))
+        switch news {
+        case 0: end = status & 0x7F == 0 ? .exited(status: status >> 8 & 0xFF) : .signalled(status & 0x7F)
+        case 1: end = .couldNotStart(words)
+        case 3:
+            hasStarted = true
+            // An order may have set another one meanwhile.
+            if !isAsked { deadline = nil }
+            return true
+        default: end = .notLaunched(words)
+        }
+        // One that could not even read its plan, or prepare for it, ends.
+        if news == 0 || status == 0 { pool.give(launcher) }
+        return true
     }
 
     /// What the end of the launcher says, when it has said nothing before.
     private func endOfLauncher() -> Ended.Way {
+        guard hasStarted else { return .notLaunched("alight-launch has ended before the program began") }
         // Should another part of the process have reaped the child, its status is lost, and it counts as killed.
         let (status, isSignal) = launcher.end.wait(10) ?? (SIGKILL, true)
         return isSignal ? .signalled(status) : .notLaunched("alight-launch has ended")

@@ -28,7 +28,7 @@ final class LauncherProcess: Sendable {
         Self.opening.lock()
         defer { Self.opening.unlock() }
         var sockets: [Int32] = [-1, -1]
-        let error = cal_socket_pair(&sockets)
+        let error = cal_socket_pair(&sockets, 10)
         guard error == 0 else { throw LaunchFailure("no socket: \(String(cString: strerror(error)))") }
         let ours = OwnedDescriptor(sockets[0])
         let theirs = OwnedDescriptor(sockets[1])
@@ -74,12 +74,23 @@ final class LauncherProcess: Sendable {
     }
 
     /// Tells it what to do with the program that it runs; nothing happens when that has ended.
-    func tell(_ order: Order) {
-        withUnsafeBytes(of: order.rawValue) { _ = cal_send_with_descriptors(control, $0.baseAddress, 1, nil, 0) }
-    }
+    ///
+    /// - Returns: False when it takes no orders.
+    func tell(_ order: Order) -> Bool { cal_send_byte(control, order.rawValue) == 0 }
 
-    /// Kills the launcher itself, and by that at least the program.
-    func kill() { _ = cal_kill_child(process.processIdentifier) }
+    /// Lets it go on when somebody has stopped it.
+    func resume() { _ = cal_signal_child(process.processIdentifier, SIGCONT) }
+
+    /// Kills the launcher itself, and what descends from it.
+    func kill() {
+        // Orphans become its children as long as it lives. Who forks faster than this is at least no more its child.
+        for _ in 0..<8 {
+            let processes = Descendants.of(process.processIdentifier)
+            for process in processes { Glibc.kill(process, SIGKILL) }
+            if processes.isEmpty { break }
+        }
+        _ = cal_signal_child(process.processIdentifier, SIGKILL)
+    }
 
     /// Makes sure that Foundation finds descriptors for its own use.
     ///
@@ -93,6 +104,31 @@ final class LauncherProcess: Sendable {
             guard eventfd >= 0 else { throw LaunchFailure("too few descriptors are left to start a process") }
             taken.append(OwnedDescriptor(eventfd))
         }
+    }
+}
+
+/// What descends from a process, as /proc tells it.
+enum Descendants {
+    /// Without dead ones; empty where the kernel doesn't tell.
+    static func of(_ process: pid_t) -> [pid_t] {
+        var found: [pid_t] = []
+        var parents = [process]
+        while let parent = parents.popLast() {
+            let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(parent)/task")) ?? []
+            for thread in threads {
+                let path = "/proc/\(parent)/task/\(thread)/children"
+                let list = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+                let children = list.split(separator: " ").compactMap { pid_t($0) }
+                found += children.filter { !isDead($0) }
+                parents += children
+            }
+        }
+        return found
+    }
+
+    private static func isDead(_ process: pid_t) -> Bool {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return true }
+        return text[(text.lastIndex(of: ")") ?? text.startIndex)...].hasPrefix(") Z")
     }
 }
 

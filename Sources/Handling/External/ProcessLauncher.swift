@@ -67,6 +67,7 @@ package final class ProcessLauncher: Sendable {
     /// - Throws: Why it could not be started. What the launcher finds is the end of the program instead.
     func start(_ command: Command) throws(LaunchFailure) -> LaunchedProgram {
         guard let plan = LaunchPlan(command, descriptorLimit: Self.descriptorLimit) else { throw .holdsNUL }
+        guard plan.bytes.count <= LaunchPlan.most else { throw .tooLong }
         // Before the pipes: many threads may wait here for their launcher, and pipes are six descriptors.
         let idle = pool.take()
         var launcher = if let idle { idle } else { try StarterThread.start(self.launcher) }
@@ -86,7 +87,9 @@ package final class ProcessLauncher: Sendable {
         let streams = [input.reading.raw, output.writing.raw, error.writing.raw]
         var problem = launcher.run(plan.bytes, streams: streams)
         if problem != 0, idle != nil {
-            // One that waited may have been killed meanwhile. It has not read the whole plan, so nothing was run.
+            // One that waited may have been killed meanwhile, or stopped. It has not read the whole plan, so nothing
+            // was run.
+            launcher.kill()
             launcher = try StarterThread.start(self.launcher)
             problem = launcher.run(plan.bytes, streams: streams)
         }
@@ -140,6 +143,8 @@ struct LaunchFailure: Error {
 
     static let holdsNUL = LaunchFailure(
         "an argument or a variable of the environment holds a NUL byte", isForGood: true)
+
+    static let tooLong = LaunchFailure("its arguments and its environment are too long", isForGood: true)
 
     init(_ reason: String, isForGood: Bool = false) {
         self.reason = reason

@@ -15,8 +15,6 @@ final class RunningProgram {
     private var lastErrorLine: String?
     /// Why we have asked the program to end.
     private var cause: Ended.Way?
-    /// When the launcher should have killed the program long ago, and is killed itself.
-    private var lastResort: ContinuousClock.Instant?
 
     init(_ command: Command, _ program: LaunchedProgram, since start: ContinuousClock.Instant) {
         self.command = command
@@ -37,7 +35,7 @@ final class RunningProgram {
                 pollfd(fd: program.output.raw, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: program.error.raw, events: Int16(POLLIN), revents: 0),
             ]
-            var left = (cause == nil ? deadline : lastResort).pollLimit
+            var left = [cause == nil ? deadline : nil, program.nextLook].compactMap(\.self).min().pollLimit
             if stop.descriptor < 0 { left = left < 0 ? Self.tick : min(left, Self.tick) }
             _ = cal_poll(&descriptors, UInt(descriptors.count), left)
             if descriptors[0].revents != 0, program.lookForEnd() { break }
@@ -49,10 +47,8 @@ final class RunningProgram {
                     command.whenOverdue()
                     terminate(.timedOut)
                 }
-            } else if let moment = lastResort, now >= moment {
-                program.killLauncher()
-                lastResort = nil
             }
+            program.lookAfterLauncher(at: now)
             if descriptors[2].revents != 0 { write() }
             if descriptors[3].revents != 0 { _ = readOutput(report) }
             if descriptors[4].revents != 0 { _ = readError(report) }
@@ -65,8 +61,7 @@ final class RunningProgram {
 
     private func terminate(_ cause: Ended.Way) {
         self.cause = cause
-        lastResort = .now + command.grace + .seconds(5)
-        program.terminate()
+        program.terminate(grace: command.grace)
     }
 
     /// Takes what is still in the pipes, and settles how the program ended.
@@ -81,7 +76,9 @@ final class RunningProgram {
         outputLines.finish { take($0, report, &lastOutputLine) }
         errorLines.finish { take($0, report, &lastErrorLine) }
         ended.lastLine = lastErrorLine ?? lastOutputLine
-        ended.way = cause ?? program.end ?? .signalled(SIGKILL)
+        let way = program.end ?? .signalled(SIGKILL)
+        // What never ran was not ended by us.
+        ended.way = program.hasStarted ? cause ?? way : way
         ended.duration = .now - start
     }
 

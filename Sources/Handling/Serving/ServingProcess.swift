@@ -19,8 +19,6 @@ final class ServingProcess {
     private var isClosing = false
     private var lines = ServeLines()
     private var log = ServeLog()
-    /// When the launcher should have killed the program long ago, and is killed itself.
-    private var lastResort: ContinuousClock.Instant?
 
     /// Starts a process, stays with it to its end, and tells the pool of that.
     static func run(_ number: Int, of pool: ServingPool, waker: Waker) {
@@ -71,7 +69,7 @@ final class ServingProcess {
                 pollfd(fd: process.output.raw, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: process.error.raw, events: Int16(POLLIN), revents: 0),
             ]
-            let left = [deadline, lastResort].compactMap(\.self).min().pollLimit
+            let left = [deadline, process.nextLook].compactMap(\.self).min().pollLimit
             _ = cal_poll(&descriptors, UInt(descriptors.count), left)
             if descriptors[0].revents != 0, process.lookForEnd() { break }
             if descriptors[1].revents != 0 { waker.clear() }
@@ -79,10 +77,7 @@ final class ServingProcess {
             // What was logged before an answer belongs to its request.
             if descriptors[4].revents != 0 || descriptors[3].revents != 0 { _ = readError() }
             if descriptors[3].revents != 0 { _ = readOutput() }
-            if let moment = lastResort, ContinuousClock.now >= moment {
-                process.killLauncher()
-                lastResort = nil
-            }
+            process.lookAfterLauncher(at: .now)
         }
         return finish()
     }
@@ -104,16 +99,10 @@ final class ServingProcess {
         switch order {
         case .write(let line): if process.input.raw >= 0 { outbox += line }
         case .endOfFile: isClosing = true
-        case .terminate:
-            process.terminate()
-            setLastResort()
-        case .kill:
-            process.kill()
-            setLastResort()
+        case .terminate: process.terminate(grace: grace)
+        case .kill: process.kill()
         }
     }
-
-    private func setLastResort() { lastResort = .now + grace + .seconds(5) }
 
     // MARK: - The streams
 
