@@ -70,6 +70,7 @@ struct FileKillTests {
             }
             let found = TestFile.names(in: out).map { PathBytes($0).description }
             #expect(isDone, "after \(lives) lives: \(found) \(program.output)\(program.error)")
+            #expect(Deadline.wait { program.error.contains("ready: watching") })
             program.signal(SIGTERM)
             #expect(program.wait() == 0)
             check()
