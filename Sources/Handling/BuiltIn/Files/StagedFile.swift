@@ -59,6 +59,12 @@ package final class StagedFile {
     /// Open for reading and writing until it is placed.
     package var descriptor: Int32 { file?.descriptor ?? -1 }
 
+    /// The number of its file system.
+    var device: UInt64 {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? UInt64(status.st_dev) : 0
+    }
+
     /// Puts its content on the disk.
     package func flush() throws(FileFault) {
         guard fsync(descriptor) == 0 else {
@@ -84,9 +90,10 @@ package final class StagedFile {
         throw FileFault(error, "cannot create '\(folder.path(of: final))'")
     }
 
-    /// Removes what has not been placed.
-    private func discard() {
+    /// Removes what has not been placed; to be deferred, so that it does not come too early.
+    package func discard() {
         file = nil
         if let temporary { folder.unlink(temporary) }
+        temporary = nil
     }
 }
