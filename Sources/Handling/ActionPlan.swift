@@ -60,14 +60,17 @@ extension ActionRunner {
         for index in invocations.indices { invocations[index].facts.nameUnknownOutputs(in: action) }
         switch action.work {
         case .use(let reference, let with):
+            let handler = registry.handler(for: reference)
+            let schema = (try? handler.get())?.summary.parameters
             for index in invocations.indices {
-                invocations[index].parameters = with.expanded(with: invocations[index].facts)
+                invocations[index].parameters = with.expanded(with: invocations[index].facts, schema: schema)
             }
-            switch registry.handler(for: reference) {
+            switch handler {
             case .success(let handler as PluginHandler): return handler.plan(action, invocations)
             case .success:
                 return invocations.map { invocation in
-                    var plan = ActionPlan(.builtIn(reference.name, invocation.parameters), action, [invocation])
+                    let parameters = invocation.parameters.hidingSecrets(schema)
+                    var plan = ActionPlan(.builtIn(reference.name, parameters), action, [invocation])
                     if ["copy", "move"].contains(reference.name), let output = Self.output(of: invocation) {
                         plan.outputs = [output]
                     }

@@ -25,10 +25,12 @@ package struct ActionRunner: Sendable {
         var invocations = invocations
         switch action.work {
         case .use(let reference, let with):
+            let handler = registry.handler(for: reference)
+            let schema = (try? handler.get())?.summary.parameters
             for index in invocations.indices {
-                invocations[index].parameters = with.expanded(with: invocations[index].facts)
+                invocations[index].parameters = with.expanded(with: invocations[index].facts, schema: schema)
             }
-            switch registry.handler(for: reference) {
+            switch handler {
             case .success(let handler): return handler.run(invocations)
             case .failure(let problem):
                 return invocations.map { _ in Outcome(.failed, problem.message, code: "cannot-start") }

@@ -27,6 +27,8 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
 
     /// The role of a parameter that says where output goes; rules that could start each other are found by it.
     public static let destination = "destination"
+    /// The role of a URL: what placeholders bring into it is percent-encoded. For built-in handlers alone.
+    package static let url = "url"
 
     private enum CodingKeys: String, CodingKey {
         case type, properties, required, additionalProperties, `enum`, const, `default`, minimum, maximum, minLength
