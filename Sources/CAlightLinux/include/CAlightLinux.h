@@ -57,6 +57,18 @@ int64_t cal_list_attributes(const char *path, char *names, size_t capacity);
 /// The value of one: its length in bytes, or a negative errno.
 int64_t cal_read_attribute(const char *path, const char *name, void *value, size_t capacity);
 
+/// Puts all that was written to the file system of the open file on the disk; 0, or the errno.
+int cal_sync_file_system(int fd);
+
+/// The value of one of an open file: its length in bytes, or a negative errno. No capacity asks for the length.
+int64_t cal_get_attribute(int fd, const char *name, void *value, size_t capacity);
+
+/// Sets one of an open file; 0, or the errno.
+int cal_set_attribute(int fd, const char *name, const void *value, size_t size);
+
+/// Removes one of an open file; 0, or the errno.
+int cal_remove_attribute(int fd, const char *name);
+
 /// Opens the folder, its path relative to the open one, without following any
 /// symbolic link on the way: the descriptor (CLOEXEC), or a negative errno.
 int cal_open_folder(int directory, const char *path);
