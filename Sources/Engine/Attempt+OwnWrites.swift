@@ -129,7 +129,11 @@ extension Snapshot {
 
 extension Action {
     /// Whether the file may be gone afterwards because of it.
-    var mayRemoveInput: Bool { isProgram || !["log", "copy", "index"].contains(name) }
+    var mayRemoveInput: Bool { isProgram || !Self.keepingHandlers.contains(name) }
+
+    private static let keepingHandlers: Set = [
+        "log", "copy", "index", "archive", "checksum", "extract", "notify", "tag", "webhook",
+    ]
 
     /// Whether a program outside Alight does the work.
     fileprivate var isProgram: Bool {

@@ -54,7 +54,11 @@ struct ProgramSurroundings {
             parse: { YAMLReader.json(from: $0) })
         self.discovery = discovery
         registry = HandlerRegistry(
-            builtIn: [LogHandler(), CopyHandler(), MoveHandler(), IndexHandler()], discovery: discovery, host: host)
+            builtIn: [
+                LogHandler(), CopyHandler(), MoveHandler(), IndexHandler(), ArchiveHandler(), ExtractHandler(),
+                ChecksumHandler(), TagHandler(), WebhookHandler(),
+                NotifyHandler(launcher: launcher, environment: environment, bus: Self.sessionBus(variables)),
+            ], discovery: discovery, host: host)
         runner = ActionRunner(registry: registry, host: host)
         var loading = RuleLoader.Surroundings(
             home: home, environment: { variables[$0] }, currentFolder: Self.currentFolder)
@@ -74,6 +78,13 @@ struct ProgramSurroundings {
                     + "its parameters, are not checked",
                 help: "put a plugin.yaml into a folder with it")
         }
+    }
+
+    /// The address of the bus of the user's session; nil when there is none.
+    private static func sessionBus(_ variables: [String: String]) -> String? {
+        if let address = variables["DBUS_SESSION_BUS_ADDRESS"], !address.isEmpty { return address }
+        guard let folder = variables["XDG_RUNTIME_DIR"], access("\(folder)/bus", F_OK) == 0 else { return nil }
+        return "unix:path=\(folder)/bus"
     }
 
     /// The folders of actions, for commands that run none.
