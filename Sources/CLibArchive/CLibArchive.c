@@ -35,7 +35,6 @@
     X(archive_filter_bytes)                                                                                            \
     X(archive_read_data_block)                                                                                         \
     X(archive_read_free)                                                                                               \
-    X(archive_read_has_encrypted_entries)                                                                              \
     X(archive_read_new)                                                                                                \
     X(archive_read_next_header)                                                                                        \
     X(archive_read_open1)                                                                                              \
@@ -294,10 +293,6 @@ int cla_reader_data(struct cla_reader *reader, const void **bytes, size_t *count
 }
 
 int64_t cla_reader_unpacked(struct cla_reader *reader) { return calls.archive_filter_bytes(reader->archive, 0); }
-
-int cla_reader_has_encrypted(struct cla_reader *reader) {
-    return calls.archive_read_has_encrypted_entries(reader->archive) > 0;
-}
 
 const char *cla_reader_error(struct cla_reader *reader) {
     const char *text = calls.archive_error_string(reader->archive);

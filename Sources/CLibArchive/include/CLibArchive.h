@@ -58,8 +58,6 @@ int cla_reader_next(struct cla_reader *reader, struct cla_entry *out);
 int cla_reader_data(struct cla_reader *reader, const void **bytes, size_t *count, int64_t *offset);
 /// How many bytes have been unpacked, headers too.
 int64_t cla_reader_unpacked(struct cla_reader *reader);
-/// Whether there is content that needs a password, as far as is known.
-int cla_reader_has_encrypted(struct cla_reader *reader);
 /// The last error, and its errno or 0.
 const char *cla_reader_error(struct cla_reader *reader);
 int cla_reader_errno(struct cla_reader *reader);
