@@ -133,18 +133,7 @@ int64_t cal_read_attribute(const char *path, const char *name, void *value, size
     return length >= 0 ? length : -errno;
 }
 
-int cal_sync_file_system(int fd) { return syncfs(fd) == 0 ? 0 : errno; }
-
-int64_t cal_get_attribute(int fd, const char *name, void *value, size_t capacity) {
-    ssize_t length = fgetxattr(fd, name, value, capacity);
-    return length < 0 ? -errno : length;
-}
-
-int cal_set_attribute(int fd, const char *name, const void *value, size_t size) {
-    return fsetxattr(fd, name, value, size, 0) == 0 ? 0 : errno;
-}
-
-int cal_remove_attribute(int fd, const char *name) { return fremovexattr(fd, name) == 0 ? 0 : errno; }
+int cal_remove_open_attribute(int fd, const char *name) { return fremovexattr(fd, name) == 0 ? 0 : errno; }
 
 int cal_open_folder(int directory, const char *path) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;

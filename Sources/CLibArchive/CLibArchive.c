@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #define CALLS(X)                                                                                                       \
     X(archive_entry_clear)                                                                                             \
@@ -101,9 +102,17 @@ static void leave(locale_t former) {
     if (utf8) uselocale(former);
 }
 
+/// Whether a name is text in the present locale.
+static int is_text(const char *name) {
+    mbstate_t state;
+    memset(&state, 0, sizeof state);
+    return mbsrtowcs(NULL, &name, 0, &state) != (size_t)-1;
+}
+
 // Writing
 
 struct cla_writer {
+    enum cla_format format;
     struct archive *archive;
     struct archive_entry *entry;
 };
@@ -111,6 +120,7 @@ struct cla_writer {
 struct cla_writer *cla_writer_open(int fd, enum cla_format format, enum cla_filter filter) {
     struct cla_writer *writer = calloc(1, sizeof *writer);
     if (!writer) return NULL;
+    writer->format = format;
     locale_t former = enter();
     writer->archive = calls.archive_write_new();
     writer->entry = calls.archive_entry_new();
@@ -145,6 +155,8 @@ struct cla_writer *cla_writer_open(int fd, enum cla_format format, enum cla_filt
 
 int cla_writer_add(struct cla_writer *writer, const struct cla_entry *entry) {
     locale_t former = enter();
+    // A zip says of each name whether it is UTF-8, and libarchive asks the locale for that, not the name.
+    if (writer->format == CLA_ZIP && !is_text(entry->name)) leave(former);
     struct archive_entry *out = calls.archive_entry_clear(writer->entry);
     calls.archive_entry_set_pathname(out, entry->name);
     calls.archive_entry_set_mode(out, entry->mode);

@@ -132,7 +132,8 @@ extension Action {
     var mayRemoveInput: Bool { isProgram || !Self.keepingHandlers.contains(name) }
 
     private static let keepingHandlers: Set = [
-        "log", "copy", "index", "archive", "checksum", "extract", "notify", "tag", "webhook",
+        "log", "copy", "index", "link", "touch", "set-permissions", "archive", "checksum", "extract", "notify", "tag",
+        "webhook",
     ]
 
     /// Whether a program outside Alight does the work.

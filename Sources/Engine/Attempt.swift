@@ -177,7 +177,15 @@ struct Attempt: Sendable {
                 continue
             }
             let timeout = jobs.count == 1 ? deadline - ContinuousClock.now : rule.timeout
-            let outcomes = perform(action, due.map { invocation(parts[$0].job, now: now, timeout: timeout) })
+            let invocations = due.map { index in
+                var invocation = invocation(parts[index].job, now: now, timeout: timeout)
+                // What came before may have changed it, and a job that stands for itself takes it as it is.
+                let kind = parts[index].job.event.kind
+                invocation.expectsSettled =
+                    step == 0 && !parts[index].job.isAlone && (kind == .created || kind == .modified)
+                return invocation
+            }
+            let outcomes = perform(action, invocations)
             precondition(outcomes.count == due.count, "an action has one outcome for each of its events")
             for (index, outcome) in zip(due, outcomes) {
                 if outcome.ending == .succeeded {
@@ -254,6 +262,7 @@ extension Attempt.Part {
         let said = outcome.message.isEmpty ? "" : ": \(outcome.message)"
         whole.message += "; on_failure: '\(action.name)' \(outcome.ending.word)\(said)"
         whole.outputs += outcome.outputs
+        whole.changes += outcome.changes
         whole.log += outcome.log
         ending = .outcome(whole)
     }

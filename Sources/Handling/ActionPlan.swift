@@ -62,16 +62,14 @@ extension ActionRunner {
         case .use(let reference, let with):
             let handler = registry.handler(for: reference)
             let schema = (try? handler.get())?.summary.parameters
-            for index in invocations.indices {
-                invocations[index].parameters = with.expanded(with: invocations[index].facts, schema: schema)
-            }
+            for index in invocations.indices { invocations[index].fillIn(with, schema: schema) }
             switch handler {
             case .success(let handler as PluginHandler): return handler.plan(action, invocations)
             case .success:
                 return invocations.map { invocation in
                     let parameters = invocation.parameters.hidingSecrets(schema)
                     var plan = ActionPlan(.builtIn(reference.name, parameters), action, [invocation])
-                    if ["copy", "move"].contains(reference.name), let output = Self.output(of: invocation) {
+                    if ["copy", "move", "link"].contains(reference.name), let output = Self.output(of: invocation) {
                         plan.outputs = [output]
                     }
                     return plan
@@ -86,7 +84,7 @@ extension ActionRunner {
 }
 
 extension ActionRunner {
-    /// The path that `copy` or `move` would give a file; nil if what is there already decides that.
+    /// The path that `copy`, `move` or `link` would give a file; nil if what is there already decides that.
     private static func output(of invocation: Invocation) -> PathBytes? {
         guard let destination = try? Destination(invocation), case .absent = DiskProbe.look(at: destination.path)
         else { return nil }

@@ -27,9 +27,7 @@ package struct ActionRunner: Sendable {
         case .use(let reference, let with):
             let handler = registry.handler(for: reference)
             let schema = (try? handler.get())?.summary.parameters
-            for index in invocations.indices {
-                invocations[index].parameters = with.expanded(with: invocations[index].facts, schema: schema)
-            }
+            for index in invocations.indices { invocations[index].fillIn(with, schema: schema) }
             switch handler {
             case .success(let handler): return handler.run(invocations)
             case .failure(let problem):

@@ -1,5 +1,6 @@
 package import FileEvents
 package import Logging
+package import PluginProtocol
 package import Rules
 
 /// Does the work of one action for one settled file.
@@ -45,6 +46,10 @@ package struct Invocation: Sendable {
     package var maximumAttempts: Int
     /// The rule's `with:`, expanded by ``ActionRunner``; an empty object for `exec` and `shell`.
     package var parameters: Parameter
+    /// Of each parameter with text the folder that it names before its first placeholder: what the rule's author wrote.
+    package var literalHeads: [String: PathBytes] = [:]
+    /// Whether the file has to be the one that was looked at just before: nothing has been done to it yet.
+    package var expectsSettled = false
     /// The files that the rule takes.
     package var selection: FileSelection
     /// Where placeholders take their values from; for `exec`.
@@ -91,5 +96,21 @@ package struct Invocation: Sendable {
         self.stop = stop
         self.log = log
         self.progress = progress
+    }
+}
+
+extension Invocation {
+    /// Fills in the parameters as the rule has them, with the facts of this invocation.
+    ///
+    /// - Parameters:
+    ///   - with: The parameters.
+    ///   - schema: What they are, if that is known.
+    package mutating func fillIn(_ with: ParameterTemplate, schema: ParameterSchema? = nil) {
+        parameters = with.expanded(with: facts, schema: schema)
+        literalHeads = [:]
+        guard case .object(let members) = with else { return }
+        for (name, member) in members {
+            if case .text(let template) = member { literalHeads[name] = template.literalHead(in: folder) }
+        }
     }
 }

@@ -22,13 +22,17 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
     public let description: String?
     /// The value is a secret: never in logs, journal, explain or dashboard.
     public let writeOnly: Bool?
-    /// What the value means to Alight: ``destination`` for a path that the action writes to.
+    /// What the value means to Alight: ``destination`` for a path that the action writes to, ``literal`` for a text that
+    /// is written out.
     public let role: String?
 
     /// The role of a parameter that says where output goes; rules that could start each other are found by it.
     public static let destination = "destination"
     /// The role of a URL: what placeholders bring into it is percent-encoded. For built-in handlers alone.
     package static let url = "url"
+
+    /// The role of a text that holds no placeholder, since no name of a file may decide it.
+    public static let literal = "literal"
 
     private enum CodingKeys: String, CodingKey {
         case type, properties, required, additionalProperties, `enum`, const, `default`, minimum, maximum, minLength

@@ -17,6 +17,8 @@ package struct Outcome: Sendable, Hashable {
     package var retryAfter: Duration?
     /// Absolute paths that the action wrote: their present state is known, and does not come back as an event.
     package var outputs: [PathBytes]
+    /// What the action did that can be taken back, in the order in which it was done.
+    package var changes: [FileChange] = []
     package var values: [String: JSONValue]
     /// What a program wrote to its log: the first and the last 64 KiB.
     package var log = ""

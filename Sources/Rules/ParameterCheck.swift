@@ -84,7 +84,10 @@ package enum ParameterCheck {
         case .value(let constant):
             return constant.double.map { numberProblems($0, schema: schema, path: path) } ?? []
         case .text(let template):
-            guard let text = template.literal.map({ String(decoding: $0, as: UTF8.self) }) else { return [] }
+            guard let text = template.literal.map({ String(decoding: $0, as: UTF8.self) }) else {
+                guard schema.role == ParameterSchema.literal else { return [] }
+                return problem("\(name) can't hold a placeholder", help: "write it out, without '${…}'")
+            }
             return textProblems(text, schema: schema, path: path)
         case .array(let elements):
             return arrayProblems(elements, schema: schema, path: path)

@@ -1,4 +1,4 @@
-import CAlightLinux
+package import CAlightLinux
 package import FileEvents
 import Glibc
 
@@ -143,7 +143,8 @@ package enum DiskProbe {
 }
 
 extension Snapshot {
-    init(_ status: cal_stat) {
+    /// The facts as statx(2) gave them.
+    package init(_ status: cal_stat) {
         let type: FileType =
             switch status.mode & UInt32(S_IFMT) {
             case UInt32(S_IFREG): .file

@@ -53,9 +53,14 @@ struct ProgramSurroundings {
             searchFolders: searchFolders, launcher: launcher, environment: environment, startsPlugins: startsPlugins,
             parse: { YAMLReader.json(from: $0) })
         self.discovery = discovery
+        let data =
+            variables["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home.map { "\($0)/.local/share" }
+        let trash = Trash(home: data.map { PathBytes("\($0)/Trash") })
         registry = HandlerRegistry(
             builtIn: [
-                LogHandler(), CopyHandler(), MoveHandler(), IndexHandler(), ArchiveHandler(), ExtractHandler(),
+                LogHandler(), CopyHandler(trash: trash), MoveHandler(trash: trash), RenameHandler(trash: trash),
+                LinkHandler(trash: trash), TrashHandler(trash: trash), DeleteHandler(), TouchHandler(),
+                SetPermissionsHandler(), IndexHandler(), ArchiveHandler(trash: trash), ExtractHandler(trash: trash),
                 ChecksumHandler(), TagHandler(), WebhookHandler(),
                 NotifyHandler(launcher: launcher, environment: environment, bus: Self.sessionBus(variables)),
             ], discovery: discovery, host: host)

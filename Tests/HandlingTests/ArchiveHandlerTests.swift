@@ -23,7 +23,7 @@ struct ArchiveHandlerTests {
     @Test(arguments: endings)
     func `a file and a folder are packed as the name says`(ending: String) {
         withTempTree { tree in
-            let rule = ContentRule(tree.root, ArchiveHandler())
+            let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("sub/b.txt"), "bb")
             TestFile.write(rule.path("sub/deep/a.txt"), "a")
             TestFile.makeFolder(rule.path("sub/empty"))
@@ -45,7 +45,7 @@ struct ArchiveHandlerTests {
 
     @Test func `the format can be given, and has to be known`() {
         withTempTree { tree in
-            let rule = ContentRule(tree.root, ArchiveHandler())
+            let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("a"), "text")
             #expect(rule.run("a", ["to": "out/x", "format": "tar.zst"]).ending == .succeeded)
             #expect((TestFile.read(tree.path("out/x")) ?? []).starts(with: [0x28, 0xB5, 0x2F, 0xFD]))
@@ -58,7 +58,7 @@ struct ArchiveHandlerTests {
     @Test(arguments: ["zip", "tar", "tar.gz", "tar.xz", "tar.zst", "tar.bz2"])
     func `the same files make the same archive, in the order of their names`(ending: String) {
         withTempTree { tree in
-            let rule = ContentRule(tree.root, ArchiveHandler())
+            let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             // Made in another order than that of their names.
             for name in ["c", "a", "b/z", "b/y", "ä"] { TestFile.write(rule.path("set/\(name)"), name) }
             #expect(rule.run("set", ["to": .string("out/1.\(ending)")]).ending == .succeeded)
@@ -81,7 +81,7 @@ struct ArchiveHandlerTests {
 
     @Test func `all of a batch get into one archive, what is gone is left out`() {
         withTempTree { tree in
-            let rule = ContentRule(tree.root, ArchiveHandler())
+            let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             for name in ["c.txt", "a.txt", "sub/a.txt"] { TestFile.write(rule.path(name), name) }
             let outcomes = rule.run(["c.txt", "gone.txt", "a.txt", "sub/a.txt"], ["to": "out/all.zip"])
             #expect(outcomes.map(\.ending) == [.succeeded, .skipped, .succeeded, .succeeded])
@@ -102,7 +102,7 @@ struct ArchiveHandlerTests {
     @Test(arguments: ["zip", "tar.gz"])
     func `odd names and modes come back as they were, but for set-user-id`(ending: String) throws {
         try withTempTree { tree in
-            let rule = ContentRule(tree.root, ArchiveHandler())
+            let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             let names: [[UInt8]] = [
                 Array("new\nline".utf8), Array("-dash".utf8), Array("back\\slash".utf8), Array("ünï".utf8),
                 [0x66, 0xFF, 0xFE], Array(repeating: UInt8(ascii: "x"), count: 255),
@@ -114,7 +114,7 @@ struct ArchiveHandlerTests {
             var times = [timespec(tv_sec: 5, tv_nsec: 0), timespec(tv_sec: 1_234_567_890, tv_nsec: 0)]
             _ = program.withCString { utimensat(AT_FDCWD, $0, &times, 0) }
             #expect(rule.run("set", ["to": .string("in/set.\(ending)")]).ending == .succeeded)
-            let back = ContentRule(tree.root, ExtractHandler())
+            let back = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
             let outcome = back.run("set.\(ending)", ["to": "back"])
             #expect(outcome.ending == .succeeded, "\(outcome.message)")
             #expect(TestFile.names(in: tree.path("back/set")) == TestFile.names(in: rule.path("set")))
@@ -126,7 +126,7 @@ struct ArchiveHandlerTests {
 
     @Test func `what is no file is left out with a warning`() {
         withTempTree { tree in
-            let rule = ContentRule(tree.root, ArchiveHandler())
+            let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("set/a"), "text")
             _ = rule.path("set/pipe").withCString { mkfifo($0, 0o600) }
             #expect(rule.run("set", ["to": "out/a.tar"]).ending == .succeeded)
@@ -137,7 +137,7 @@ struct ArchiveHandlerTests {
 
     @Test func `an archive in the folder that it packs is not in itself`() {
         withTempTree { tree in
-            let rule = ContentRule(tree.root, ArchiveHandler())
+            let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("set/a"), "text")
             let with: JSONValue = ["to": "in/set/a.tar", "on_conflict": "overwrite"]
             #expect(rule.run("set", with).ending == .succeeded)
@@ -148,7 +148,7 @@ struct ArchiveHandlerTests {
     @Test(arguments: ["../x", "a/../../x", "/"])
     func `a name in the archive that leads out is refused`(name: String) {
         withTempTree { tree in
-            let rule = ContentRule(tree.root, ArchiveHandler())
+            let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("a"), "text")
             let outcome = rule.run("a", ["to": "out/a.zip", "name": .string(name)])
             #expect(outcome.ending == .failed)
@@ -161,11 +161,11 @@ struct ArchiveHandlerTests {
         ContentRow(
             "rename", before: ["in/a.txt": "text", "out/a.zip": "old"], with: ["to": "out/a.zip"],
             message: "1 file packed into @/out/a (1).zip",
-            after: ["in/a.txt: text", "out/a (1).zip: 160 bytes", "out/a.zip: old"]),
+            after: ["in/a.txt: text", "out/a (1).zip: 178 bytes", "out/a.zip: old"]),
         ContentRow(
             "overwrite", before: ["in/a.txt": "text", "out/a.zip": "old"],
             with: ["to": "out/a.zip", "on_conflict": "overwrite"],
-            after: ["in/a.txt: text", "out/a.zip: 160 bytes"]),
+            after: ["in/a.txt: text", "out/a.zip: 178 bytes"]),
         ContentRow(
             "skip", before: ["in/a.txt": "text", "out/a.zip": "old"],
             with: ["to": "out/a.zip", "on_conflict": "skip"], outcome: .skipped,
@@ -177,11 +177,11 @@ struct ArchiveHandlerTests {
     ]
 
     @Test(arguments: conflicts)
-    func `files before, archive, files after`(row: ContentRow) { row.play(ArchiveHandler()) }
+    func `files before, archive, files after`(row: ContentRow) { row.play(ArchiveHandler(trash: Trash(home: nil))) }
 
     @Test func `a second attempt finds what the first one made`() {
         withTempTree { tree in
-            var rule = ContentRule(tree.root, ArchiveHandler())
+            var rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("a"), "text")
             TestFile.write(tree.path("out/a.zip"), "another")
             #expect(rule.run("a", ["to": "out/a.zip"]).outputs == [tree.path("out/a (1).zip")])
@@ -195,7 +195,7 @@ struct ArchiveHandlerTests {
 
     @Test func `a stop and the time-out leave nothing`() {
         withTempTree { tree in
-            var rule = ContentRule(tree.root, ArchiveHandler())
+            var rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
             TestFile.write(rule.path("a"), "text")
             rule.timeout = .zero
             #expect(rule.run("a", ["to": "out/a.zip"]).code == "timed-out")

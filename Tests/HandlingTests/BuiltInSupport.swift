@@ -18,22 +18,36 @@ struct BuiltInRun {
     var folder: PathBytes = "/nowhere"
     var selection = FileSelection(filter: PathFilter(globs: []), types: [.file])
     var log = LogLines()
+    var isInterrupted = false
+    var timeout = Duration.seconds(60)
+    /// The root that the rule watches; nil for the file's folder.
+    var root: PathBytes?
+    /// Whether the file has to be as `snapshot` tells.
+    var expectsSettled = false
+    /// Parameters that are no texts.
+    var further: [String: Parameter] = [:]
 
     init(_ handler: any Handler) { self.handler = handler }
 
     func callAsFunction(_ path: PathBytes, _ parameters: [String: PathBytes]) -> Outcome {
         var snapshot = snapshot
         if snapshot == nil, case .present(let seen) = DiskProbe.look(at: path) { snapshot = seen }
-        let event = FileEvent.sample(.created, path, root: path.parent, snapshot ?? .sample())
+        let event = FileEvent.sample(.created, path, root: root ?? path.parent, snapshot ?? .sample())
         var job = Job(id: JobID("01J"), rule: "r", event: event)
         job.attempt = attempt
+        job.isInterrupted = isInterrupted
         let facts = PlaceholderFacts(event: event, rule: "r", job: "01J", attempt: attempt, now: event.time)
-        return handler.run(
-            Invocation(
-                job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: folder,
-                maximumAttempts: 5, parameters: .object(parameters.mapValues { .text($0.bytes) }),
-                selection: selection, facts: facts,
-                timeout: .seconds(60), stop: stop, log: log.logger))
+        var invocation = Invocation(
+            job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: folder,
+            maximumAttempts: 5, parameters: .object([:]), selection: selection, facts: facts,
+            timeout: timeout, stop: stop, log: log.logger)
+        invocation.fillIn(.object(parameters.mapValues { .text(Template(parts: [.literal($0.bytes)])) }))
+        if case .object(var members) = invocation.parameters {
+            members.merge(further) { _, new in new }
+            invocation.parameters = .object(members)
+        }
+        invocation.expectsSettled = expectsSettled
+        return handler.run(invocation)
     }
 }
 

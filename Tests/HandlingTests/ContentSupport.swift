@@ -41,11 +41,13 @@ struct ContentRule {
             #expect(problems.isEmpty, "\(problems)")
         }
         let filled = schema.map { ParameterCheck.fillingDefaults(template, schema: $0) } ?? template
-        return Invocation(
+        var invocation = Invocation(
             job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: root, maximumAttempts: 5,
-            parameters: filled.expanded(with: facts, schema: schema),
+            parameters: .object([:]),
             selection: FileSelection(filter: PathFilter(globs: []), types: [.file]), facts: facts, timeout: timeout,
             stop: stop, log: log.logger)
+        invocation.fillIn(filled, schema: schema)
+        return invocation
     }
 
     func run(_ name: String, _ with: JSONValue, kind: EventKind = .created, from: String? = nil) -> Outcome {

@@ -57,17 +57,8 @@ int64_t cal_list_attributes(const char *path, char *names, size_t capacity);
 /// The value of one: its length in bytes, or a negative errno.
 int64_t cal_read_attribute(const char *path, const char *name, void *value, size_t capacity);
 
-/// Puts all that was written to the file system of the open file on the disk; 0, or the errno.
-int cal_sync_file_system(int fd);
-
-/// The value of one of an open file: its length in bytes, or a negative errno. No capacity asks for the length.
-int64_t cal_get_attribute(int fd, const char *name, void *value, size_t capacity);
-
-/// Sets one of an open file; 0, or the errno.
-int cal_set_attribute(int fd, const char *name, const void *value, size_t size);
-
 /// Removes one of an open file; 0, or the errno.
-int cal_remove_attribute(int fd, const char *name);
+int cal_remove_open_attribute(int fd, const char *name);
 
 /// Opens the folder, its path relative to the open one, without following any
 /// symbolic link on the way: the descriptor (CLOEXEC), or a negative errno.
@@ -122,6 +113,70 @@ int cal_can_filter_calls(void);
 
 /// The soft and hard limit of open descriptors; 0, or the errno.
 int cal_limit_descriptors(uint64_t soft);
+
+// Work in open folders: by their descriptors and single names, so that nobody can put another folder in between.
+
+/// What is opened: a folder to work in (O_PATH), an entry to be looked at (O_PATH, a link itself), or one to be read.
+enum cal_opening { CAL_OPEN_FOLDER, CAL_OPEN_ENTRY, CAL_OPEN_READING };
+
+/// Opens the relative path beneath the open folder: the descriptor (CLOEXEC), or a negative errno.
+///
+/// Links on the way are followed if asked to and as long as they stay beneath; EXDEV when one leads out, ELOOP for one
+/// that is not followed. A kernel without openat2(2) follows none.
+int cal_open_beneath(int folder, const char *path, enum cal_opening what, int follows);
+
+/// The same name by name, as it is done without openat2(2).
+int cal_open_beneath_by_names(int folder, const char *path, enum cal_opening what);
+
+/// Opens a folder by its path, links followed: the descriptor, or a negative errno.
+int cal_open_root(const char *path);
+
+/// Opens a name of the folder, a link itself or an error: the descriptor, or a negative errno.
+int cal_open_entry(int folder, const char *name, enum cal_opening what);
+
+/// How a name is taken that something has.
+enum cal_renaming { CAL_RENAME_REPLACING, CAL_RENAME_NEW, CAL_RENAME_EXCHANGING };
+
+/// renameat2(2); 0, or the errno.
+int cal_rename(int from_folder, const char *from, int to_folder, const char *to, enum cal_renaming how);
+
+/// Opens a file without a name in the folder for reading and writing: a descriptor, or a negative errno.
+int cal_open_unnamed_in(int folder, unsigned int mode);
+
+/// Gives what is behind the descriptor a name in the folder that nothing has; 0, or the errno.
+int cal_link_descriptor_in(int descriptor, int folder, const char *name);
+
+/// The path by which /proc knows the open file: its length, or a negative errno.
+int64_t cal_descriptor_path(int descriptor, char *path, size_t capacity);
+
+/// Changes the mode of what is behind the descriptor, also one for looking only; 0, or the errno.
+int cal_change_mode(int descriptor, unsigned int mode);
+
+/// Changes the owner likewise; all bits set for one that stays.
+int cal_change_owner(int descriptor, unsigned int user, unsigned int group);
+
+/// Sets the times likewise, each in seconds and nanoseconds, or left alone; 0, or the errno.
+struct cal_time {
+    int64_t seconds;
+    uint32_t nanoseconds;
+    int is_left;
+};
+int cal_change_times(int descriptor, struct cal_time accessed, struct cal_time modified);
+
+/// copy_file_range(2) at these offsets: bytes copied, 0 at the end, or a negative errno.
+int64_t cal_copy_range_at(int source, int destination, int64_t offset, size_t count);
+
+/// Where data begins at or after the offset, or where the next hole does: a negative errno, ENXIO behind the last data.
+int64_t cal_seek_data(int descriptor, int64_t offset);
+int64_t cal_seek_hole(int descriptor, int64_t offset);
+
+/// The names of the open file's extended attributes, each with its NUL: their length, or a negative errno.
+int64_t cal_list_open_attributes(int descriptor, char *names, size_t capacity);
+int64_t cal_read_open_attribute(int descriptor, const char *name, void *value, size_t capacity);
+int cal_set_open_attribute(int descriptor, const char *name, const void *value, size_t size);
+
+/// Flushes the file system of the open file; 0, or the errno.
+int cal_sync_file_system(int descriptor);
 
 // Who does what to files: fanotify(7). A folder is told by its key, its file system's id and its handle.
 

@@ -3,10 +3,14 @@ import Glibc
 import Logging
 import PluginProtocol
 package import Rules
+import Settling
 
 /// `archive`: packs a file, a folder, or all files of a batch into one archive.
 package struct ArchiveHandler: Handler {
-    package init() {}
+    private let trash: Trash
+
+    /// - Parameter trash: Where `on_conflict: trash` puts what was there.
+    package init(trash: Trash) { self.trash = trash }
 
     package let summary = HandlerDescription(
         reference: HandlerReference(name: "archive"),
@@ -24,7 +28,7 @@ package struct ArchiveHandler: Handler {
                 "name": ParameterSchema(
                     type: "string", minLength: 1,
                     description: "The file's path in the archive; that below the watched folder if it isn't given."),
-                "on_conflict": Conflict.schema,
+                "on_conflict": Conflict.schema, "allow": Jail.schema,
             ], required: ["to"], additionalProperties: false),
         events: [.created, .modified, .moved, .attributes], types: [.file, .directory])
 
@@ -83,38 +87,36 @@ package struct ArchiveHandler: Handler {
         func all(_ outcome: Outcome) {
             for member in group.members where outcomes[member.number] == nil { outcomes[member.number] = outcome }
         }
-        let destination = group.destination
-        let word = first.parameters.text("format")
-        guard let format = word.flatMap(ArchiveFormat.init(rawValue:)) ?? ArchiveFormat(of: destination.path) else {
+        let path = group.destination.path
+        guard let format = first.text("format").flatMap(ArchiveFormat.init(rawValue:)) ?? ArchiveFormat(of: path) else {
             let known = ArchiveFormat.allCases.map { ".\($0.rawValue)" }.joined(separator: ", ")
-            let message =
-                "'\(destination.path)' doesn't say which kind of archive it is; end it with \(known), or give 'format'"
+            let message = "'\(path)' doesn't say which kind of archive it is; end it with \(known), or give 'format'"
             return all(Outcome(.failed, message, code: "bad-parameters"))
         }
-        try destination.makeFolder()
-        let temporary = FileCopy.temporaryName(beside: destination.path)
-        let descriptor = temporary.withCString { open($0, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666) }
-        guard descriptor >= 0 else { throw FileFault(errno, "cannot create '\(temporary)'") }
-        defer {
-            close(descriptor)
-            temporary.withCString { _ = unlink($0) }
-        }
-        let stop = first.stop
-        let deadline = ContinuousClock.now + first.timeout
-        let writing = try ArchiveWriting(to: descriptor, destination.path, format) { stop.isRaised || .now > deadline }
-        var packed: [Int] = []
-        var former: PathBytes?
+        var sources: [(number: Int, name: PathBytes, file: SourceFile)] = []
         for member in group.members {
-            guard member.name != former else {
-                let message = "two files would be '\(member.name)' in '\(destination.path)'; give each a 'name'"
+            guard member.name != sources.last?.name else {
+                let message = "two files would be '\(member.name)' in '\(path)'; give each a 'name'"
                 outcomes[member.number] = Outcome(.failed, message, code: "same-name")
                 continue
             }
-            switch try writing.add(invocations[member.number].job.event.path, as: member.name) {
-            case .done:
-                packed.append(member.number)
-                former = member.name
-            case .gone: outcomes[member.number] = Outcome(.skipped, "it is gone", code: "gone")
+            do throws(FileFault) {
+                sources.append((member.number, member.name, try SourceFile(invocations[member.number])))
+            } catch {
+                outcomes[member.number] = error.outcome
+            }
+        }
+        guard !sources.isEmpty else { return }
+        var place = try FilePlace(first, trash: trash)
+        let staged = try StagedFile(in: place.folder, for: place.name, mode: 0o666)
+        let stop = first.stop
+        let deadline = ContinuousClock.now + first.timeout
+        let writing = try ArchiveWriting(
+            to: staged.descriptor, path, format, without: place.folder.look(at: place.name)?.identity
+        ) { stop.isRaised || .now > deadline }
+        for source in sources {
+            switch try writing.add(source.file, as: source.name) {
+            case .done: continue
             case .changed: return all(Outcome(.notReady, "it changed while it was packed", code: "changed"))
             case .over:
                 return all(
@@ -122,42 +124,35 @@ package struct ArchiveHandler: Handler {
                         ? .interrupted("stopped while packing") : .timedOut("the time-out ended the packing"))
             }
         }
-        guard !packed.isEmpty else { return }
         try writing.finish()
         for path in writing.leftOut {
             first.log.warning("'\(path)' is no file, folder or link, and not in the archive")
         }
-        let counted = writing.files == 1 ? "1 file" : "\(writing.files) files"
-        let values: [String: JSONValue] = [
-            "files": .integer(Int64(writing.files)), "bytes": .integer(Int64(clamping: writing.bytes)),
-        ]
-        func succeed(_ message: String, _ path: PathBytes) {
-            let outcome = Outcome(.succeeded, message, outputs: [path], values: values)
-            for number in packed { outcomes[number] = outcome }
+        try staged.flush()
+        let content = try OpenFile.reading(staged)
+        if let earlier = try place.earlierResult(content, hasTimes: false) {
+            let path = place.folder.path(of: earlier)
+            return all(writing.outcome("an earlier attempt left it at \(path)", path))
         }
-        if let done = earlierResult(destination, temporary, first) {
-            return succeed("an earlier attempt left it at \(done)", done)
-        }
-        guard fsync(descriptor) == 0 else { throw FileFault(errno, "cannot flush '\(temporary)'") }
-        switch try destination.publish(temporary) {
-        case .skipped: all(Outcome(.skipped, "'\(destination.path)' exists", code: "exists"))
-        case .done(let path):
-            destination.syncFolder()
-            succeed("\(counted) packed into \(path)", path)
+        let ending = try place.placing.place(place.folder, staged.name(), content: content, noting: &place.changes)
+        switch ending {
+        case .skipped: all(place.skipped)
+        case .duplicate(let name):
+            let path = place.folder.path(of: name)
+            all(place.outcome(writing.outcome("'\(path)' has the same content", path)))
+        case .placed(let name):
+            place.folder.flush()
+            let path = place.folder.path(of: name)
+            let counted = writing.files == 1 ? "1 file" : "\(writing.files) files"
+            all(place.outcome(writing.outcome("\(counted) packed into \(path)", path)))
         }
     }
+}
 
-    /// What an attempt made that could not say so any more: the same files make the same archive.
-    private func earlierResult(
-        _ destination: Destination, _ temporary: PathBytes, _ invocation: Invocation
-    ) -> PathBytes? {
-        let job = invocation.job
-        guard job.attempt > 1 || job.isInterrupted, destination.conflict == .rename else { return nil }
-        for number in 0..<Destination.mostNumbers {
-            let name = destination.numbered(number)
-            guard OpenFile.facts(name, in: AT_FDCWD) != nil else { return nil }
-            if OpenFile.haveSameContent(name, temporary) { return name }
-        }
-        return nil
+extension ArchiveWriting {
+    fileprivate func outcome(_ message: String, _ path: PathBytes) -> Outcome {
+        Outcome(
+            .succeeded, message, outputs: [path],
+            values: ["files": .integer(Int64(files)), "bytes": .integer(Int64(clamping: bytes))])
     }
 }

@@ -1,6 +1,8 @@
+import CAlightLinux
 import CLibArchive
 import FileEvents
 import Glibc
+import Settling
 
 /// Writes files and folders into one archive, in the order of their names.
 ///
@@ -9,8 +11,8 @@ import Glibc
 final class ArchiveWriting {
     private let writer: OpaquePointer
     private let isOver: () -> Bool
-    /// The archive itself, which is never put into it.
-    private let own: OpenFile.Facts?
+    /// What stands where the archive is to be, which is never put into it.
+    private let own: FileIdentity?
     private let path: PathBytes
     private var buffer = [UInt8](repeating: 0, count: 1 << 17)
     private(set) var files = 0
@@ -21,16 +23,19 @@ final class ArchiveWriting {
     enum Ending {
         case done
         case changed
-        case gone
         /// The time-out, or a stop.
         case over
     }
 
     /// - Parameters:
     ///   - descriptor: Where it is written.
-    ///   - path: The same, for messages.
+    ///   - path: Where the archive will be.
+    ///   - own: What is there now.
     ///   - isOver: Asked at each block.
-    init(to descriptor: Int32, _ path: PathBytes, _ format: ArchiveFormat, isOver: @escaping () -> Bool)
+    init(
+        to descriptor: Int32, _ path: PathBytes, _ format: ArchiveFormat, without own: FileIdentity?,
+        isOver: @escaping () -> Bool
+    )
         throws(FileFault)
     {
         guard let writer = cla_writer_open(descriptor, format.container, format.filter) else {
@@ -39,7 +44,7 @@ final class ArchiveWriting {
         self.writer = writer
         self.isOver = isOver
         self.path = path
-        own = OpenFile.facts(descriptor)
+        self.own = own
     }
 
     deinit { cla_writer_free(writer) }
@@ -48,84 +53,71 @@ final class ArchiveWriting {
     func finish() throws(FileFault) { try check(cla_writer_finish(writer)) }
 
     /// Adds a file, or a folder with all that is in it.
-    func add(_ path: PathBytes, as name: PathBytes) throws(FileFault) -> Ending {
-        let parent = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard parent >= 0 else {
-            if errno == ENOENT || errno == ENOTDIR { return .gone }
-            throw FileFault(errno, "cannot open '\(path.parent)'")
-        }
-        defer { close(parent) }
-        return try add(PathBytes(path.lastComponent), in: parent, path, as: name, isTop: true)
+    func add(_ source: SourceFile, as name: PathBytes) throws(FileFault) -> Ending {
+        try add(source.name, in: source.folder, as: name)
     }
 
-    private func add(
-        _ entry: PathBytes, in folder: Int32, _ path: PathBytes, as name: PathBytes, isTop: Bool
-    ) throws(FileFault) -> Ending {
+    private func add(_ entry: PathBytes, in folder: OpenFolder, as name: PathBytes) throws(FileFault) -> Ending {
         if isOver() { return .over }
-        guard let seen = OpenFile.facts(entry, in: folder) else {
-            // A folder may lose something while it is read.
-            if errno == ENOENT { return isTop ? .gone : .changed }
-            throw FileFault(errno, "cannot look at '\(path)'")
-        }
-        if seen.device == own?.device, seen.inode == own?.inode { return .done }
-        if seen.isLink { return try addLink(entry, in: folder, path, seen, as: name) }
-        guard seen.isRegular || seen.isFolder else {
+        let path = folder.path(of: entry)
+        guard let seen = try folder.look(at: entry) else { return .changed }
+        if seen.identity == own { return .done }
+        switch seen.type {
+        case .symlink: return try addLink(entry, in: folder, seen, as: name)
+        case .other:
             leftOut.append(path)
             return .done
+        case .file, .directory: break
         }
-        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-        let descriptor = entry.withCString { openat(folder, $0, flags) }
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return isTop ? .gone : .changed }
-            if errno == ELOOP { return .changed }
-            throw FileFault(errno, "cannot open '\(path)'")
+        let file: OpenFile
+        switch folder.open(entry, CAL_OPEN_READING) {
+        case .success(let opened): file = opened
+        case .failure(let error):
+            if error.number == ENOENT || error.number == ELOOP { return .changed }
+            throw FileFault(error.number, "cannot open '\(path)'")
         }
-        defer { close(descriptor) }
-        guard let facts = OpenFile.facts(descriptor) else { throw FileFault(errno, "cannot look at '\(path)'") }
-        guard facts.inode == seen.inode, facts.isFolder || facts.isRegular else { return .changed }
-        if facts.isFolder {
-            try header(PathBytes(name.bytes + [.slash]), facts, size: 0)
-            for child in try OpenFile.names(in: descriptor) {
-                // Alight's own files in the making, the archive's among them.
-                if child.bytes.first == .dot, child.bytes.suffix(11).elementsEqual(".alight-tmp".utf8) { continue }
-                let ending = try add(
-                    child, in: descriptor, path.appending(child.bytes), as: name.appending(child.bytes), isTop: false)
-                guard case .done = ending else { return ending }
-            }
-            return .done
+        let facts = try file.facts()
+        guard facts.identity == seen.identity else { return .changed }
+        guard facts.type == .directory else { return try addContent(of: file, path, facts, as: name) }
+        try header(PathBytes(name.bytes + [.slash]), facts, size: 0)
+        let inner = OpenFolder(dup(file.descriptor), path)
+        // What Alight itself has in the making is not a part of the folder.
+        for child in try inner.names().sorted() where TemporaryName.kind(of: child) == nil {
+            let ending = try add(child, in: inner, as: name.appending(child.bytes))
+            guard case .done = ending else { return ending }
         }
-        return try addContent(of: descriptor, path, facts, as: name)
+        return .done
     }
 
     private func addContent(
-        of descriptor: Int32, _ path: PathBytes, _ facts: OpenFile.Facts, as name: PathBytes
+        of file: OpenFile, _ path: PathBytes, _ facts: Snapshot, as name: PathBytes
     ) throws(FileFault) -> Ending {
         try header(name, facts, size: Int64(clamping: facts.size))
         var left = facts.size
         while left > 0 {
             if isOver() { return .over }
             let most = min(Int(clamping: left), buffer.count)
-            let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, most) }
+            let count = buffer.withUnsafeMutableBytes { read(file.descriptor, $0.baseAddress, most) }
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw FileFault(errno, "cannot read '\(path)'") }
             if count == 0 { return .changed }
             try check(cla_writer_data(writer, buffer, count))
             left -= UInt64(count)
         }
-        guard OpenFile.facts(descriptor) == facts else { return .changed }
+        guard try file.facts().hasSameContent(as: facts) else { return .changed }
         files += 1
         bytes += facts.size
         return .done
     }
 
     private func addLink(
-        _ entry: PathBytes, in folder: Int32, _ path: PathBytes, _ facts: OpenFile.Facts, as name: PathBytes
+        _ entry: PathBytes, in folder: OpenFolder, _ facts: Snapshot, as name: PathBytes
     ) throws(FileFault) -> Ending {
         var target = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-        let length = entry.withCString { readlinkat(folder, $0, &target, Int(PATH_MAX)) }
+        let length = entry.withCString { readlinkat(folder.descriptor, $0, &target, Int(PATH_MAX)) }
         guard length >= 0 else {
             if errno == ENOENT || errno == EINVAL { return .changed }
-            throw FileFault(errno, "cannot read the link '\(path)'")
+            throw FileFault(errno, "cannot read the link '\(folder.path(of: entry))'")
         }
         target[length] = 0
         try target.withUnsafeBufferPointer { (buffer) throws(FileFault) in
@@ -137,20 +129,28 @@ final class ArchiveWriting {
 
     /// Set-user-id and its like stay out: whoever unpacks it must not get them by accident.
     private func header(
-        _ name: PathBytes, _ facts: OpenFile.Facts, size: Int64, link: UnsafePointer<CChar>? = nil
+        _ name: PathBytes, _ facts: Snapshot, size: Int64, link: UnsafePointer<CChar>? = nil
     ) throws(FileFault) {
         let result = name.withCString { name in
             var entry = cla_entry()
             entry.name = name
             entry.symlink = link
-            entry.mode = facts.mode & (UInt32(S_IFMT) | 0o777)
+            entry.mode = Self.type(of: facts) | UInt32(facts.mode & 0o777)
             entry.size = size
             entry.has_mtime = 1
-            entry.mtime_seconds = facts.modifiedSeconds
-            entry.mtime_nanoseconds = facts.modifiedNanoseconds
+            entry.mtime_seconds = facts.modified.seconds
+            entry.mtime_nanoseconds = facts.modified.nanoseconds
             return cla_writer_add(writer, &entry)
         }
         try check(result)
+    }
+
+    private static func type(of facts: Snapshot) -> UInt32 {
+        switch facts.type {
+        case .directory: UInt32(S_IFDIR)
+        case .symlink: UInt32(S_IFLNK)
+        case .file, .other: UInt32(S_IFREG)
+        }
     }
 
     private func check(_ result: Int32) throws(FileFault) {

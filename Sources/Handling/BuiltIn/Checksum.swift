@@ -38,41 +38,30 @@ enum Checksum: String, CaseIterable {
     enum Reading {
         /// In hexadecimal digits.
         case sum(String)
-        case gone
-        case notRegular
-        /// It was written to while it was read.
-        case changed
         case interrupted
         case timedOut
     }
 
     private static let blockSize = 1 << 18
 
-    /// Reads a file from its beginning to its end.
-    func reading(of path: PathBytes, stop: StopSignal, deadline: ContinuousClock.Instant) throws(FileFault) -> Reading {
-        let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return .gone }
-            if errno == ELOOP || errno == ENXIO { return .notRegular }
-            throw FileFault(errno, "cannot open '\(path)'")
+    /// Reads an open file from its beginning to its end.
+    func reading(
+        of file: OpenFile, _ path: PathBytes, stop: StopSignal, deadline: ContinuousClock.Instant
+    ) throws(FileFault) -> Reading {
+        guard let state = DigestState(self) else {
+            throw FileFault(ENOTSUP, "this system's libcrypto makes no \(rawValue)")
         }
-        defer { close(descriptor) }
-        guard let before = OpenFile.facts(descriptor) else { throw FileFault(errno, "cannot look at '\(path)'") }
-        guard before.isRegular else { return .notRegular }
-        guard let state = DigestState(self) else { throw FileFault(ENOMEM, "cannot make a checksum") }
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.blockSize, alignment: 16)
         defer { block.deallocate() }
         while true {
             if stop.isRaised { return .interrupted }
             if ContinuousClock.now > deadline { return .timedOut }
-            let count = read(descriptor, block.baseAddress, block.count)
+            let count = read(file.descriptor, block.baseAddress, block.count)
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw FileFault(errno, "cannot read '\(path)'") }
-            if count == 0 { break }
+            if count == 0 { return .sum(Hexadecimal.text(state.finish())) }
             state.add(UnsafeRawBufferPointer(rebasing: block[..<count]))
         }
-        guard let after = OpenFile.facts(descriptor), after == before else { return .changed }
-        return .sum(Hexadecimal.text(state.finish()))
     }
 }
 

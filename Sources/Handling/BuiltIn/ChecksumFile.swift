@@ -3,15 +3,18 @@ import Glibc
 
 /// A file with the checksums of others, a sidecar or the list of a folder.
 struct ChecksumFile {
-    let path: PathBytes
+    let folder: OpenFolder
+    let name: PathBytes
     let kind: Checksum
 
     /// A longer one is none.
     private static let most = 64 << 20
 
+    var path: PathBytes { folder.path(of: name) }
+
     /// Nil when there is none.
     func lines() throws(FileFault) -> ChecksumLines? {
-        try OpenFile.content(of: path, most: Self.most).map { ChecksumLines($0, kind) }
+        try WholeFile.content(of: name, in: folder, most: Self.most).map { ChecksumLines($0, kind) }
     }
 
     enum Update {
@@ -30,23 +33,23 @@ struct ChecksumFile {
     func update(
         _ sums: [(name: PathBytes, digits: String?)], isAlone: Bool = false, isOver: () -> Bool
     ) throws(FileFault) -> Update {
-        let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard folder >= 0 else { throw FileFault(errno, "cannot open '\(path.parent)'") }
-        defer { close(folder) }
         // The lock is the open folder's, so it holds between threads as well as between processes.
-        while flock(folder, LOCK_EX | LOCK_NB) != 0 {
+        let lock = openat(folder.descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard lock >= 0 else { throw FileFault(errno, "cannot open '\(folder.path)'") }
+        defer { close(lock) }
+        while flock(lock, LOCK_EX | LOCK_NB) != 0 {
             // A file system without locks: its folder is not shared with others, as far as we know.
             guard errno == EWOULDBLOCK || errno == EINTR else { break }
             if isOver() { return .waited }
             var pause = timespec(tv_sec: 0, tv_nsec: 2_000_000)
             nanosleep(&pause, nil)
         }
-        let before = try OpenFile.content(of: path, most: Self.most)
+        let before = try WholeFile.content(of: name, in: folder, most: Self.most)
         var lines = ChecksumLines(isAlone ? [] : before ?? [], kind)
-        for sum in sums { _ = lines.set(sum.digits, for: sum.name) }
+        for sum in sums { lines.set(sum.digits, for: sum.name) }
         let text = lines.text
         if text == before ?? [] { return .same }
-        try WholeFile.replace(path, with: text)
+        try WholeFile.replace(name, in: folder, with: text)
         return .written
     }
 }

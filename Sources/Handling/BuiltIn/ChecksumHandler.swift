@@ -100,42 +100,35 @@ package struct ChecksumHandler: Handler {
     private func result(of invocation: Invocation) throws(FileFault) -> Result {
         let event = invocation.job.event
         let path = event.path
-        let kind = invocation.parameters.text("algorithm").flatMap(Checksum.init(rawValue:)) ?? .sha256
-        let write = invocation.parameters.text("write")
-        let verify = invocation.parameters.text("verify")
+        let kind = invocation.text("algorithm").flatMap(Checksum.init(rawValue:)) ?? .sha256
+        let write = invocation.text("write")
+        let verify = invocation.text("verify")
         guard write == nil || verify == nil else {
             return .outcome(
                 Outcome(.failed, "'write' and 'verify' can't stand together; use two actions", code: "bad-parameters"))
         }
         if Checksum.isList(path) { return .outcome(Outcome(.skipped, "it holds checksums itself", code: "checksums")) }
-        let list = ChecksumFile(path: path.parent.appending(kind.listName), kind: kind)
-        if event.kind == .deleted {
-            guard write == "sums" else { return .outcome(Outcome(.skipped, "it is gone", code: "gone")) }
-            guard try list.lines()?.sums[Self.name(path)] != nil else {
-                return .outcome(Outcome(.skipped, "it is gone, and not in \(list.path)", code: "gone"))
-            }
-            return .change(list, [(Self.name(path), nil)], Outcome(.succeeded, "removed from \(list.path)"))
-        }
+        if event.kind == .deleted { return try removal(of: path, root: event.root, kind, isListed: write == "sums") }
+        let source = try SourceFile(invocation)
+        let list = ChecksumFile(folder: source.folder, name: PathBytes(kind.listName), kind: kind)
+        let sidecar = ChecksumFile(
+            folder: source.folder, name: PathBytes(source.name.bytes + Array(kind.suffix.utf8)), kind: kind)
         let sum: String
-        let reading = try kind.reading(of: path, stop: invocation.stop, deadline: .now + invocation.timeout)
-        switch reading {
+        let deadline = ContinuousClock.now + invocation.timeout
+        let stop = invocation.stop
+        switch try kind.reading(of: source.openForReading(), path, stop: stop, deadline: deadline) {
         case .sum(let digits): sum = digits
-        case .gone: return .outcome(Outcome(.skipped, "it is gone", code: "gone"))
-        case .notRegular: return .outcome(Outcome(.failed, "'\(path)' is not a regular file", code: "not-a-file"))
-        case .changed: return .outcome(Outcome(.notReady, "it changed while it was read", code: "changed"))
         case .interrupted: return .outcome(.interrupted("stopped while reading"))
         case .timedOut: return .outcome(.timedOut("the time-out ended the reading"))
         }
+        guard try source.isUnchanged() else { throw .changed }
         let values: [String: JSONValue] = [kind.rawValue: .string(sum)]
-        if let verify { return .outcome(try self.verify(path, sum, kind, with: verify, list, values)) }
+        if let verify { return .outcome(try self.verify(source.name, sum, kind, with: verify, list, sidecar, values)) }
         switch write {
         case "sidecar":
-            let sidecar = ChecksumFile(path: PathBytes(path.bytes + Array(kind.suffix.utf8)), kind: kind)
-            let deadline = ContinuousClock.now + invocation.timeout
-            let stop = invocation.stop
             var outcome = Outcome(.succeeded, "\(kind.rawValue) \(sum) in \(sidecar.path)", values: values)
             switch try sidecar.update(
-                [(Self.name(path), sum)], isAlone: true, isOver: { stop.isRaised || .now > deadline })
+                [(source.name, sum)], isAlone: true, isOver: { stop.isRaised || .now > deadline })
             {
             case .written: outcome.outputs = [sidecar.path]
             case .same: outcome.message += ", as before"
@@ -143,20 +136,36 @@ package struct ChecksumHandler: Handler {
             }
             return .outcome(outcome)
         case "sums":
-            try forget(invocation, in: kind, list)
-            var sums: [(name: PathBytes, digits: String?)] = [(Self.name(path), sum)]
+            try forget(invocation, in: kind)
+            var sums: [(name: PathBytes, digits: String?)] = [(source.name, sum)]
             if let from = event.from, from.parent == path.parent, from != path { sums.append((Self.name(from), nil)) }
             return .change(list, sums, Outcome(.succeeded, "\(kind.rawValue) \(sum) in \(list.path)", values: values))
         default: return .outcome(Outcome(.succeeded, "\(kind.rawValue) \(sum)", values: values))
         }
     }
 
+    /// Takes a file that is gone out of the list of its folder.
+    private func removal(
+        of path: PathBytes, root: PathBytes, _ kind: Checksum, isListed: Bool
+    ) throws(FileFault) -> Result {
+        guard isListed else { throw .gone }
+        let folder = try SourceFile.openFolder(of: path, root: root)
+        let list = ChecksumFile(folder: folder, name: PathBytes(kind.listName), kind: kind)
+        guard try list.lines()?.sums[Self.name(path)] != nil else {
+            return .outcome(Outcome(.skipped, "it is gone, and not in \(list.path)", code: "gone"))
+        }
+        return .change(list, [(Self.name(path), nil)], Outcome(.succeeded, "removed from \(list.path)"))
+    }
+
     /// Takes a file that was moved here out of the list of the folder where it was.
-    private func forget(_ invocation: Invocation, in kind: Checksum, _ list: ChecksumFile) throws(FileFault) {
+    private func forget(_ invocation: Invocation, in kind: Checksum) throws(FileFault) {
         let event = invocation.job.event
-        guard let from = event.from, from.parent != event.path.parent else { return }
-        let former = ChecksumFile(path: from.parent.appending(kind.listName), kind: kind)
-        guard case .absent = DiskProbe.look(at: from), try former.lines()?.sums[Self.name(from)] != nil else { return }
+        guard let from = event.from, from.parent != event.path.parent,
+            let folder = try? SourceFile.openFolder(of: from, root: event.root),
+            case .absent = DiskProbe.look(at: from)
+        else { return }
+        let former = ChecksumFile(folder: folder, name: PathBytes(kind.listName), kind: kind)
+        guard try former.lines()?.sums[Self.name(from)] != nil else { return }
         let stop = invocation.stop
         _ = try former.update([(Self.name(from), nil)], isOver: { stop.isRaised })
     }
@@ -166,24 +175,23 @@ package struct ChecksumHandler: Handler {
     // MARK: Comparing
 
     private func verify(
-        _ path: PathBytes, _ sum: String, _ kind: Checksum, with word: String, _ list: ChecksumFile,
-        _ values: [String: JSONValue]
+        _ name: PathBytes, _ sum: String, _ kind: Checksum, with word: String, _ list: ChecksumFile,
+        _ sidecar: ChecksumFile, _ values: [String: JSONValue]
     ) throws(FileFault) -> Outcome {
         let expected: String
         let place: String
         switch word {
         case "sidecar", "sums":
             let isList = word == "sums"
-            let file =
-                isList ? list : ChecksumFile(path: PathBytes(path.bytes + Array(kind.suffix.utf8)), kind: kind)
+            let file = isList ? list : sidecar
             place = " in '\(file.path)'"
             guard let lines = try file.lines() else {
                 // It may come after the file.
                 return Outcome(.retry, "there is no '\(file.path)' to compare with", code: "no-checksum")
             }
             let only = lines.sums.count == 1 ? lines.sums.values.first : nil
-            guard let found = lines.sums[Self.name(path)] ?? (isList ? nil : lines.bare ?? only) else {
-                let message = "'\(file.path)' has no \(kind.rawValue) of '\(Self.name(path))'"
+            guard let found = lines.sums[name] ?? (isList ? nil : lines.bare ?? only) else {
+                let message = "'\(file.path)' has no \(kind.rawValue) of '\(name)'"
                 return Outcome(.retry, message, code: "no-checksum")
             }
             expected = found

@@ -21,12 +21,8 @@ struct ChecksumLines {
         }
     }
 
-    /// Sets the sum of a file, or takes it out; whether that changes anything.
-    mutating func set(_ digits: String?, for name: PathBytes) -> Bool {
-        let isNew = sums[name] != digits
-        sums[name] = digits
-        return isNew
-    }
+    /// Sets the sum of a file, or takes it out.
+    mutating func set(_ digits: String?, for name: PathBytes) { sums[name] = digits }
 
     /// The whole file, its names in order.
     var text: [UInt8] {

@@ -3,10 +3,14 @@ import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
+import Settling
 
 /// `extract`: unpacks an archive into a folder, which appears as a whole.
 package struct ExtractHandler: Handler {
-    package init() {}
+    private let trash: Trash
+
+    /// - Parameter trash: Where `on_conflict: trash` puts what was there.
+    package init(trash: Trash) { self.trash = trash }
 
     package let summary = HandlerDescription(
         reference: HandlerReference(name: "extract"),
@@ -19,7 +23,7 @@ package struct ExtractHandler: Handler {
                         "The folder to make, or with a slash at its end the folder in which one is made that is called like the archive. A relative path is meant from the folder of the rules file.",
                     role: ParameterSchema.destination),
                 "on_conflict": Conflict.schema,
-                "limits": ExtractLimits.schema,
+                "limits": ExtractLimits.schema, "allow": Jail.schema,
             ], required: ["to"], additionalProperties: false),
         events: [.created, .modified, .moved, .attributes], types: [.file])
 
@@ -39,74 +43,68 @@ package struct ExtractHandler: Handler {
         } catch {
             return Outcome(.failed, "'limits.size': \(error.message); \(error.help)", code: "bad-parameters")
         }
-        let source = invocation.job.event.path
-        var destination = try Destination(invocation)
-        if invocation.parameters["to"]?.bytes?.last == .slash {
-            let name = ArchiveFormat.stem(of: source.lastComponent)
-            destination.path = destination.path.parent.appending(name)
-        }
-        let archive = source.withCString { open($0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
-        guard archive >= 0 else {
-            if errno == ENOENT { return Outcome(.skipped, "it is gone", code: "gone") }
-            throw FileFault(errno, "cannot open '\(source)'")
-        }
-        defer { close(archive) }
-        guard let before = OpenFile.facts(archive), before.isRegular else {
-            return Outcome(.failed, "'\(source)' is not a regular file", code: "not-a-file")
-        }
-        if destination.conflict == .skip, OpenFile.facts(destination.path, in: AT_FDCWD) != nil {
-            return Outcome(.skipped, "'\(destination.path)' exists", code: "exists")
-        }
-        try destination.makeFolder()
-        let staging = try StagingFolder(beside: destination.path)
+        let source = try SourceFile(invocation)
+        let archive = try source.openForReading()
+        var changes: [FileChange] = []
+        let destination = try Destination(invocation)
+        let folder = try Jail(invocation).open(destination.path.parent, making: true, noting: &changes)
+        let isInto = invocation.parameters["to"]?.bytes?.last == .slash
+        let name = isInto ? PathBytes(ArchiveFormat.stem(of: source.name.bytes[...])) : destination.name
+        var place = FilePlace(invocation, folder, name, destination.conflict, trash: trash)
+        if place.conflict == .skip, try folder.look(at: name) != nil { return place.skipped }
+        let staging = try StagedFolder(in: folder, for: name)
         let stop = invocation.stop
         let deadline = ContinuousClock.now + invocation.timeout
-        let extraction = Extraction(into: staging.descriptor, limits, packed: before.size, mask: staging.mask) {
+        let extraction = Extraction(into: staging.descriptor, limits, packed: source.facts.size, mask: staging.mask) {
             stop.isRaised || .now > deadline
         }
         do throws(Extraction.Refusal) {
-            guard try extraction.run(archive) else {
+            guard try extraction.run(archive.descriptor) else {
                 return stop.isRaised
                     ? .interrupted("stopped while unpacking") : .timedOut("the time-out ended the unpacking")
             }
         } catch {
             // What it then holds is no fault of the archive.
-            if OpenFile.facts(archive) != before { return Self.changed }
-            if let number = error.errno { throw FileFault(number, "\(error.message) of '\(source)'") }
+            guard try source.isUnchanged() else { throw .changed }
+            if let number = error.errno { throw FileFault(number, "\(error.message) of '\(source.path)'") }
             return Outcome(.failed, error.message, code: error.code)
         }
-        guard OpenFile.facts(archive) == before else { return Self.changed }
-        let values: [String: JSONValue] = [
-            "entries": .integer(Int64(extraction.count)), "bytes": .integer(Int64(clamping: extraction.bytes)),
-        ]
-        if let done = earlierResult(destination, staging, invocation) {
-            return Outcome(.succeeded, "an earlier attempt left it at \(done)", outputs: [done], values: values)
+        guard try source.isUnchanged() else { throw .changed }
+        func succeed(_ message: String, _ path: PathBytes) -> Outcome {
+            Outcome(
+                .succeeded, message, outputs: [path],
+                values: [
+                    "entries": .integer(Int64(extraction.count)), "bytes": .integer(Int64(clamping: extraction.bytes)),
+                ])
+        }
+        if let earlier = try earlierResult(place, staging) {
+            let path = folder.path(of: earlier)
+            return succeed("'\(path)' holds the same already", path)
         }
         let error = cal_sync_file_system(staging.descriptor)
-        guard error == 0 else { throw FileFault(error, "cannot flush '\(staging.path)'") }
-        guard let path = try staging.publish(destination) else {
-            return Outcome(.skipped, "'\(destination.path)' exists", code: "exists")
-        }
-        destination.syncFolder()
+        guard error == 0 else { throw FileFault(error, "cannot flush '\(place.path)'") }
+        guard let published = try staging.publish(place.placing, noting: &place.changes) else { return place.skipped }
+        folder.flush()
+        let path = folder.path(of: published)
         let counted = extraction.count == 1 ? "1 entry" : "\(extraction.count) entries"
-        return Outcome(.succeeded, "\(counted) unpacked into \(path)", outputs: [path], values: values)
+        return place.outcome(succeed("\(counted) unpacked into \(path)", path))
     }
 
-    private static let changed = Outcome(.notReady, "it changed while it was unpacked", code: "changed")
-
-    /// Where an attempt has put the same files that could not say so any more.
-    private func earlierResult(
-        _ destination: Destination, _ staging: StagingFolder, _ invocation: Invocation
-    ) -> PathBytes? {
-        let job = invocation.job
-        guard job.attempt > 1 || job.isInterrupted, destination.conflict == .rename else { return nil }
-        for number in 0..<Destination.mostNumbers {
-            let name = destination.numbered(number)
-            guard OpenFile.facts(name, in: AT_FDCWD) != nil else { return nil }
-            let folder = name.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-            guard folder >= 0 else { continue }
-            defer { close(folder) }
-            if FolderTree.areSame(folder, staging.descriptor) { return name }
+    /// The name under which the same files are there: as an attempt left them that could not say so any more, or as
+    /// `deduplicate` asks for.
+    private func earlierResult(_ place: FilePlace, _ staging: StagedFolder) throws(FileFault) -> PathBytes? {
+        let job = place.invocation.job
+        let isAgain = job.attempt > 1 || job.isInterrupted
+        guard isAgain && place.conflict != .overwrite || place.conflict == .deduplicate else { return nil }
+        let isNumbered = place.conflict == .rename || place.conflict == .deduplicate
+        for number in 0..<(isNumbered ? Destination.mostNumbers : 1) {
+            let name = Destination.numbered(place.name, number)
+            guard let there = try place.folder.look(at: name) else { return nil }
+            guard there.type == .directory, case .success(let file) = place.folder.open(name, CAL_OPEN_READING) else {
+                continue
+            }
+            let folder = OpenFolder(dup(file.descriptor), place.folder.path(of: name))
+            if FolderTree.areSame(folder, staging.content) { return name }
         }
         return nil
     }

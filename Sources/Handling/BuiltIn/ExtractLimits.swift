@@ -30,7 +30,9 @@ struct ExtractLimits {
 
     /// - Throws: When a size is none.
     init(_ parameter: Parameter?) throws(SizeProblem) {
-        if let text = parameter?.text("size") { size = UInt64(try SizeText.parse(text)) }
+        if let text = parameter?["size"]?.bytes {
+            size = UInt64(try SizeText.parse(String(decoding: text, as: UTF8.self)))
+        }
         if case .value(let number)? = parameter?["files"], let count = number.double { files = Int(count) }
         if case .value(let number)? = parameter?["ratio"], let times = number.double { ratio = UInt64(times) }
     }

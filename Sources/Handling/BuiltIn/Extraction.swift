@@ -1,3 +1,4 @@
+import CAlightLinux
 import CLibArchive
 import FileEvents
 import Glibc
@@ -122,7 +123,8 @@ final class Extraction {
         let time =
             entry.has_mtime != 0
             ? timespec(tv_sec: Int(entry.mtime_seconds), tv_nsec: Int(entry.mtime_nanoseconds)) : nil
-        try add(1)
+        // A folder that was made for what lies in it comes with its facts later on.
+        if type != UInt32(S_IFDIR) || folders[path] == nil { try add(1) }
         let parent = try openFolder(parts.dropLast(), refuse)
         defer { close(parent) }
         let name = PathBytes(last)
@@ -156,6 +158,13 @@ final class Extraction {
             throw refuse("has a name that is too long")
         }
         return parts
+    }
+
+    /// What kind of thing has the name; nil when nothing does.
+    private static func type(of name: PathBytes, in folder: Int32) -> UInt32? {
+        var status = cal_stat()
+        guard name.withCString({ cal_stat_entry(folder, $0, 0, &status) }) == 0 else { return nil }
+        return status.mode & UInt32(S_IFMT)
     }
 
     private func add(_ entries: Int) throws(Refusal) {
@@ -213,7 +222,7 @@ final class Extraction {
     private func makeFolder(_ name: PathBytes, in parent: Int32, _ refuse: (String) -> Refusal) throws(Refusal) {
         if name.withCString({ mkdirat(parent, $0, 0o700) }) == 0 { return }
         guard errno == EEXIST else { throw Self.fault("cannot make the folder '\(name)'") }
-        guard OpenFile.facts(name, in: parent)?.isFolder == true else { throw refuse("is a folder and a file") }
+        guard Self.type(of: name, in: parent) == UInt32(S_IFDIR) else { throw refuse("is a folder and a file") }
     }
 
     /// Makes room for an entry: of two with the same name the later one counts.
@@ -255,7 +264,7 @@ final class Extraction {
             current = next
         }
         let from = PathBytes(last)
-        guard OpenFile.facts(from, in: current)?.isRegular == true else { throw isMissing() }
+        guard Self.type(of: from, in: current) == UInt32(S_IFREG) else { throw isMissing() }
         try clear(path, name, parent, refuse)
         guard from.withCString({ from in name.withCString { linkat(current, from, parent, $0, 0) } }) == 0 else {
             throw Self.fault("cannot link '\(path)'")

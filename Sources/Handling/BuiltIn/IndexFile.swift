@@ -75,7 +75,7 @@ final class IndexFile: Sendable {
         let count = index.count == 1 ? "1 file" : "\(index.count) files"
         if hasChanged {
             state = nil
-            let written = try write(index.json)
+            let written = try write(index.json, first)
             state = State(index: index, selection: first.selection, written: written)
         }
         return Outcome(
@@ -160,9 +160,10 @@ final class IndexFile: Sendable {
     /// Puts the new list in the place of the old one; its facts.
     ///
     /// It is not flushed: after a loss of power the list is made anew anyway.
-    private func write(_ json: [UInt8]) throws(FileFault) -> Snapshot {
-        try Destination(path: path, conflict: .overwrite).makeFolder()
-        return try WholeFile.replace(path, with: json, isFlushed: false)
+    private func write(_ json: [UInt8], _ invocation: Invocation) throws(FileFault) -> Snapshot {
+        var changes: [FileChange] = []
+        let folder = try Jail(invocation).open(path.parent, making: true, noting: &changes)
+        return try WholeFile.replace(PathBytes(path.lastComponent), in: folder, with: json, isFlushed: false)
     }
 }
 

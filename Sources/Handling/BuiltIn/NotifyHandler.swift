@@ -57,10 +57,10 @@ package struct NotifyHandler: Handler {
             return Outcome(.failed, problem.message, code: "cannot-start")
         }
         let event = invocation.job.event
-        let title = invocation.parameters.text("title") ?? invocation.job.rule
-        let body = invocation.parameters.text("body") ?? "\(event.kind.rawValue) \(event.path)"
+        let title = invocation.text("title") ?? invocation.job.rule
+        let body = invocation.text("body") ?? "\(event.kind.rawValue) \(event.path)"
         var arguments = [
-            "--app-name=Alight", "--urgency=\(invocation.parameters.text("urgency") ?? "normal")",
+            "--app-name=Alight", "--urgency=\(invocation.text("urgency") ?? "normal")",
         ].map { Array($0.utf8) }
         if let icon = invocation.parameters["icon"]?.bytes { arguments.append(Array("--icon=".utf8) + icon) }
         arguments += [Array("--".utf8), Self.shown(title), Self.plain(body)]

@@ -35,7 +35,7 @@ package struct TagHandler: Handler {
 
     package func run(_ invocation: Invocation) -> Outcome {
         do throws(FileFault) {
-            return try apply(changes(invocation), to: invocation.job.event.path)
+            return try apply(changes(invocation), to: SourceFile(invocation))
         } catch {
             return error.outcome
         }
@@ -62,23 +62,26 @@ package struct TagHandler: Handler {
         return changes
     }
 
-    private func apply(_ changes: [(name: String, change: Change)], to path: PathBytes) throws(FileFault) -> Outcome {
-        let descriptor = path.withCString { open($0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
-        guard descriptor >= 0 else {
-            if errno == ENOENT { return Outcome(.skipped, "it is gone", code: "gone") }
-            throw FileFault(errno, "cannot open '\(path)'")
+    private func apply(_ changes: [(name: String, change: Change)], to source: SourceFile) throws(FileFault) -> Outcome
+    {
+        let path = source.path
+        let file: OpenFile
+        switch source.folder.open(source.name, CAL_OPEN_READING) {
+        case .success(let opened): file = opened
+        case .failure(let error): throw FileFault(error.number, "cannot open '\(path)'")
         }
-        defer { close(descriptor) }
+        guard try file.facts().identity == source.facts.identity else { throw .changed }
+        let descriptor = file.descriptor
         var done: [String] = []
         for (name, change) in changes {
             let error: Int32
             switch change {
             case .set(let value):
                 if Self.value(of: name, descriptor, expecting: value.count) == value { continue }
-                error = name.withCString { cal_set_attribute(descriptor, $0, value, value.count) }
+                error = name.withCString { cal_set_open_attribute(descriptor, $0, value, value.count) }
                 done.append("set \(name)")
             case .remove:
-                error = name.withCString { cal_remove_attribute(descriptor, $0) }
+                error = name.withCString { cal_remove_open_attribute(descriptor, $0) }
                 if error == ENODATA { continue }
                 done.append("removed \(name)")
             }
@@ -100,7 +103,7 @@ package struct TagHandler: Handler {
     /// The value, if it has that length.
     private static func value(of name: String, _ descriptor: Int32, expecting count: Int) -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: count + 1)
-        let length = name.withCString { cal_get_attribute(descriptor, $0, &buffer, buffer.count) }
+        let length = name.withCString { cal_read_open_attribute(descriptor, $0, &buffer, buffer.count) }
         return length == count ? Array(buffer[..<count]) : nil
     }
 }

@@ -93,7 +93,7 @@ package struct WebhookHandler: Handler {
 
     private func call(for invocation: Invocation) throws(WebhookProblem) -> HTTPCall {
         let parameters = invocation.parameters
-        guard let url = parameters.text("url") else { throw WebhookProblem(message: "'url' is missing") }
+        guard let url = invocation.text("url") else { throw WebhookProblem(message: "'url' is missing") }
         let (body, usualType) = try content(for: invocation)
         var type: String? = usualType
         var headers: [(name: String, value: [UInt8])] = []
@@ -105,14 +105,14 @@ package struct WebhookHandler: Handler {
         if headers.contains(where: { $0.name.lowercased() == "content-type" }) { type = nil }
         if let type { headers.append(("Content-Type", Array(type.utf8))) }
         if let secret = parameters["secret"]?.bytes {
-            let signature = parameters.text("signature").flatMap(WebhookSignature.init(rawValue:)) ?? .standard
+            let signature = invocation.text("signature").flatMap(WebhookSignature.init(rawValue:)) ?? .standard
             headers += signature.headers(
                 body: body, id: invocation.job.id.description, seconds: DiskProbe.now().seconds, secret: secret)
         }
         return HTTPCall(
-            url: url, method: parameters.text("method") ?? "POST", headers: headers, body: body,
+            url: url, method: invocation.text("method") ?? "POST", headers: headers, body: body,
             authorities: parameters["ca_file"]?.bytes.map { "\(invocation.folder.resolving($0).normalized)" },
-            proxy: parameters.text("proxy"), stop: invocation.stop, deadline: .now + invocation.timeout)
+            proxy: invocation.text("proxy"), stop: invocation.stop, deadline: .now + invocation.timeout)
     }
 
     /// What is sent, and its type.
@@ -128,7 +128,7 @@ package struct WebhookHandler: Handler {
             }
             return (Array(data), "application/json")
         case nil:
-            let source = invocation.parameters.text("source") ?? CloudEvent.source(of: invocation.job.rule)
+            let source = invocation.text("source") ?? CloudEvent.source(of: invocation.job.rule)
             guard let body = try? CloudEvent.body(of: invocation.job, source: source) else {
                 throw WebhookProblem(message: "the event can't be written as JSON")
             }
@@ -206,9 +206,11 @@ package struct WebhookHandler: Handler {
             }
         }
         let isCut = !rest.isEmpty
-        // Not in the middle of a character.
-        while isCut, let last = shown.last, last & 0xC0 == 0x80 { shown.removeLast() }
-        if isCut, let last = shown.last, last >= 0xC0 { shown.removeLast() }
+        // Not in the middle of a character: bytes that go on with one, then the one that began it.
+        if let next = rest.first, next & 0xC0 == 0x80 {
+            while let last = shown.last, last & 0xC0 == 0x80 { shown.removeLast() }
+            if let last = shown.last, last >= 0xC0 { shown.removeLast() }
+        }
         let words = String(decoding: shown, as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard !words.isEmpty else { return "" }
         let line = ProgramReport.cleaned(Array(words.joined(separator: " ").utf8)[...])
@@ -230,9 +232,6 @@ extension HTTPCall.Place: CustomStringConvertible {
 }
 
 extension Parameter {
-    /// The text of a member, repaired.
-    func text(_ name: String) -> String? { self[name]?.bytes.map { String(decoding: $0, as: UTF8.self) } }
-
     /// As JSON, texts repaired.
     fileprivate var repaired: JSONValue {
         switch self {

@@ -33,6 +33,10 @@ extension Outcome {
                     }
                 }
             }
+            if !changes.isEmpty {
+                json.key("changes")
+                changes.write(to: &json)
+            }
             if !values.isEmpty {
                 json.key("values")
                 json.value(.object(values))
@@ -60,6 +64,7 @@ extension Outcome {
         {
             retryAfter = Duration(secondsComponent: seconds, attosecondsComponent: attoseconds)
         }
+        changes = json["changes"].flatMap { [FileChange]($0) } ?? []
         log = json.text("log") ?? ""
         process = json["process"].flatMap(ProcessFacts.init)
         isInterrupted = json.isSet("interrupted")

@@ -1,0 +1,64 @@
+import FileEvents
+import Glibc
+import PluginProtocol
+package import Rules
+import Settling
+
+/// `delete`: removes the file for good.
+package struct DeleteHandler: Handler {
+    package init() {}
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "delete"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "recursive": ParameterSchema(
+                    type: "boolean", default: false,
+                    description: "Whether a folder goes with all that is in it; without it only an empty one goes.")
+            ],
+            additionalProperties: false),
+        events: [.created, .modified, .moved, .attributes], types: [.file, .directory, .symlink])
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        Outcome.of { () throws(FileFault) in try delete(invocation) }
+    }
+
+    private func delete(_ invocation: Invocation) throws(FileFault) -> Outcome {
+        let source = try SourceFile(invocation)
+        if invocation.job.isInterrupted { Leftovers.clear(source.folder, now: DiskProbe.now()) }
+        let folder = source.folder
+        let stop = invocation.stop
+        let deadline = ContinuousClock.now + invocation.timeout
+        var remove: ((PathBytes) -> Int32)?
+        switch source.facts.type {
+        case .file, .symlink: break
+        case .other:
+            return Outcome(
+                .failed, "'\(source.path)' is no file, folder or link, and only these are removed", code: "not-a-file")
+        case .directory where invocation.flag("recursive", default: false):
+            remove = { name in
+                Removal.removeTree(name, in: folder) { stop.isRaised || .now > deadline }
+            }
+        case .directory:
+            let inner = OpenFolder(dup(source.file.descriptor), source.path)
+            guard try inner.names().isEmpty else {
+                return Outcome(
+                    .failed, "'\(source.path)' is a folder that is not empty; 'recursive: true' removes what is in it",
+                    code: "not-empty")
+            }
+            remove = { name in name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 ? 0 : errno }
+        }
+        do throws(FileFault) {
+            switch try Removal.remove(source.name, in: folder, if: source.facts, remove: remove) {
+            case .removed: return Outcome(.succeeded, "deleted")
+            case .gone: throw .gone
+            case .changed: throw .changed
+            }
+        } catch {
+            guard error.errno == EINTR else { throw error }
+            return stop.isRaised
+                ? .interrupted("stopped while deleting") : .timedOut("the time-out ended the deletion")
+        }
+    }
+}

@@ -1,0 +1,100 @@
+package import FileEvents
+import Glibc
+package import PluginProtocol
+import Rules
+
+/// What to do when the destination exists.
+package enum Conflict: String, CaseIterable, Sendable {
+    case rename, overwrite, skip, fail
+    case renameExisting = "rename_existing"
+    case trash, deduplicate
+
+    package static let schema = ParameterSchema(
+        type: "string", enum: allCases.map { .string($0.rawValue) }, default: "rename",
+        description:
+            "What to do when there is something of that name: give the new one a number, replace it, skip, fail, give the old one a number, put the old one into the trash; 'deduplicate' leaves a file of the same content and is else 'rename'."
+    )
+
+    /// What the parameter `on_conflict` says.
+    package init(_ invocation: Invocation) {
+        self = invocation.text("on_conflict").flatMap(Conflict.init(rawValue:)) ?? .rename
+    }
+}
+
+/// The place that `to:` names.
+package struct Destination: Sendable {
+    package var path: PathBytes
+    package var conflict: Conflict
+
+    package static let toSchema = ParameterSchema(
+        type: "string", minLength: 1,
+        description:
+            "The new path, or with a slash at its end the folder to put the file into. Folders are made. A relative path is meant from the folder of the rules file.",
+        role: ParameterSchema.destination
+    )
+
+    package init(path: PathBytes, conflict: Conflict) {
+        self.path = path
+        self.conflict = conflict
+    }
+
+    /// Reads `to` and `on_conflict`.
+    ///
+    /// - Throws: When the expanded path can't be one.
+    package init(_ invocation: Invocation) throws(FileFault) {
+        let to = invocation.parameters["to"]?.bytes ?? []
+        guard !to.isEmpty, !to.contains(0) else { throw FileFault(EINVAL, "'to' is empty") }
+        var path = invocation.folder.resolving(to)
+        if to.last == .slash { path = path.appending(invocation.job.event.path.lastComponent) }
+        self.path = path.normalized
+        conflict = Conflict(invocation)
+    }
+
+    /// The name in its folder.
+    package var name: PathBytes { PathBytes(path.lastComponent) }
+
+    /// Makes the folder of the destination and those above it, with the umask's mode, outside of any jail.
+    func makeFolder() throws(FileFault) {
+        var changes: [FileChange] = []
+        _ = try Jail([path.parent]).open(path.parent, making: true, noting: &changes)
+    }
+
+    /// The most bytes of one name, on nearly every file system.
+    private static let longestName = 255
+    /// How many names are tried: the plain one, and those with a number.
+    package static let mostNumbers = 10_000
+
+    /// The name with a number before its extension: `a (1).txt`; 0 is the plain name.
+    ///
+    /// A name that would get too long loses the end of its stem, or when that is
+    /// not enough its own end.
+    package static func numbered(_ name: PathBytes, _ number: Int) -> PathBytes {
+        guard number > 0 else { return name }
+        let name = name.bytes[...]
+        let mark = Array(" (\(number))".utf8)
+        var dot = name.lastIndex(of: .dot).flatMap { $0 > name.startIndex ? $0 : nil } ?? name.endIndex
+        let excess = name.count + mark.count - Self.longestName
+        if excess >= dot - name.startIndex { dot = name.endIndex }
+        var stem = name[..<dot]
+        if excess > 0 {
+            stem = stem.dropLast(excess)
+            // Not in the middle of a character: bytes that go on with one, then the one that began it.
+            if let next = name[stem.endIndex...].first, next & 0xC0 == 0x80 {
+                while let last = stem.last, last & 0xC0 == 0x80 { stem.removeLast() }
+                if let last = stem.last, last >= 0xC0 { stem.removeLast() }
+            }
+        }
+        return PathBytes(Array(stem) + mark + Array(name[dot...]))
+    }
+}
+
+extension Invocation {
+    /// The parameter as text; nil when it is missing or none.
+    func text(_ name: String) -> String? { parameters[name]?.bytes.map { String(decoding: $0, as: UTF8.self) } }
+
+    /// The parameter as a boolean.
+    func flag(_ name: String, default value: Bool) -> Bool {
+        guard case .value(let given)? = parameters[name] else { return value }
+        return given.bool ?? value
+    }
+}

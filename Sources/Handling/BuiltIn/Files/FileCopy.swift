@@ -1,0 +1,143 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import PluginProtocol
+import Rules
+import Settling
+
+/// Copies the content of one open file into a staged one, which can be given a name then.
+struct FileCopy {
+    let source: SourceFile
+    /// Opened for reading.
+    let content: OpenFile
+    let options: CopyOptions
+    let stop: StopSignal
+    /// When the rule's time-out ends the copy.
+    let deadline: ContinuousClock.Instant
+
+    init(_ source: SourceFile, _ content: OpenFile, _ options: CopyOptions, _ invocation: Invocation) {
+        self.source = source
+        self.content = content
+        self.options = options
+        stop = invocation.stop
+        deadline = .now + invocation.timeout
+    }
+
+    /// Copies, compares, and puts the copy on the disk; nothing is left of it when that fails.
+    ///
+    /// - Throws: An outcome too, such as when the source changes meanwhile.
+    func run(in folder: OpenFolder, for name: PathBytes) throws(FileFault) -> StagedFile {
+        let staged = try StagedFile(in: folder, for: name, mode: options.firstMode)
+        try transfer(to: staged)
+        guard try content.facts().hasSameContent(as: source.facts) else { throw .changed }
+        try options.keep(of: content, source.facts, on: staged.descriptor)
+        var status = cal_stat()
+        guard cal_stat_descriptor(staged.descriptor, &status) == 0, status.size == source.facts.size else {
+            throw .changed
+        }
+        if options.isDurable { try staged.flush() }
+        if options.verifies { try verify(staged) }
+        return staged
+    }
+
+    /// Reads both again, the copy from the disk as far as the kernel lets it go.
+    private func verify(_ staged: StagedFile) throws(FileFault) {
+        if !options.isDurable { try staged.flush() }
+        posix_fadvise(staged.descriptor, 0, 0, POSIX_FADV_DONTNEED)
+        let copy = OpenFile(dup(staged.descriptor))
+        let isSame = SameContent.holds(content, copy) { isOver }
+        guard !isSame else { return }
+        try checkTime()
+        guard try content.facts().hasSameContent(as: source.facts) else { throw .changed }
+        throw FileFault(
+            Outcome(.retry, "the copy of '\(source.path)' differs from it when read again", code: "verify"))
+    }
+
+    private var isOver: Bool { stop.isRaised || ContinuousClock.now > deadline }
+
+    private func checkTime() throws(FileFault) {
+        if stop.isRaised { throw FileFault(.interrupted("stopped while copying")) }
+        if ContinuousClock.now > deadline { throw FileFault(.timedOut("the time-out ended the copy")) }
+    }
+
+    // MARK: - The bytes
+
+    /// Shares the blocks, or copies what is data and leaves holes.
+    private func transfer(to staged: StagedFile) throws(FileFault) {
+        try checkTime()
+        if cal_clone(content.descriptor, staged.descriptor) == 0 { return }
+        let size = Int64(clamping: source.facts.size)
+        var buffer: [UInt8] = []
+        var offset: Int64 = 0
+        while offset < size {
+            var start = cal_seek_data(content.descriptor, offset)
+            // Behind the last data, or on a file system that knows of no holes.
+            if start == -Int64(ENXIO) { break }
+            if start < 0 { start = offset }
+            var end = cal_seek_hole(content.descriptor, start)
+            if end < 0 || end > size { end = size }
+            try transfer(start..<max(start, end), to: staged, &buffer)
+            offset = max(end, start + 1)
+        }
+        guard size > 0 else {
+            // Some files (of procfs) say that they are empty, and are not.
+            try transfer(0..<Int64.max, to: staged, &buffer)
+            return
+        }
+        guard ftruncate(staged.descriptor, off_t(size)) == 0 else { throw writeFault(errno, staged) }
+    }
+
+    /// Copies a range in the kernel, else through a buffer; a file that ends before is found out later.
+    private func transfer(
+        _ range: Range<Int64>, to staged: StagedFile, _ buffer: inout [UInt8]
+    ) throws(FileFault) {
+        var offset = range.lowerBound
+        while buffer.isEmpty, offset < range.upperBound {
+            try checkTime()
+            let count = Int(min(range.upperBound - offset, Self.step))
+            let copied = cal_copy_range_at(content.descriptor, staged.descriptor, offset, count)
+            if copied > 0 {
+                offset += copied
+                continue
+            }
+            switch Int32(-copied) {
+            case EINTR: continue
+            // What copy_file_range(2) can't see, or not between these two, read(2) can.
+            case 0, EXDEV, EINVAL, ENOSYS, EOPNOTSUPP, EBADF:
+                buffer = [UInt8](repeating: 0, count: 1 << 20)
+            case let error: throw writeFault(error, staged)
+            }
+        }
+        while offset < range.upperBound {
+            try checkTime()
+            let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
+            let count = buffer.withUnsafeMutableBytes {
+                pread(content.descriptor, $0.baseAddress, wanted, off_t(offset))
+            }
+            if count == 0 { return }
+            guard count > 0 else {
+                if errno == EINTR { continue }
+                throw FileFault(errno, "cannot read '\(source.path)'")
+            }
+            var written = 0
+            while written < count {
+                let step = buffer.withUnsafeBytes {
+                    pwrite(
+                        staged.descriptor, $0.baseAddress.map { $0 + written }, count - written,
+                        off_t(offset) + off_t(written))
+                }
+                if step < 0, errno == EINTR { continue }
+                guard step > 0 else { throw writeFault(errno, staged) }
+                written += step
+            }
+            offset += Int64(count)
+        }
+    }
+
+    /// Bytes in one call, so that a stop is seen soon.
+    private static let step: Int64 = 16 << 20
+
+    private func writeFault(_ error: Int32, _ staged: StagedFile) -> FileFault {
+        FileFault(error, "cannot copy to '\(staged.folder.path)'")
+    }
+}

@@ -1,0 +1,190 @@
+import CAlightLinux
+package import FileEvents
+import Glibc
+import Globbing
+package import PluginProtocol
+package import Rules
+import Settling
+
+/// The folders that a handler may write in.
+///
+/// A path is taken by name first: outside of all roots it is refused. Then the
+/// folder is opened beneath its root, so that no link leads out, and all work goes
+/// by that descriptor.
+///
+/// Folders that `allow` names, and else the roots of the rule and the literal
+/// heads of its destinations, are the word of the rule's author: links on the way *to* them are
+/// followed. Below them only links that stay there are, and none on kernels before 5.6.
+package struct Jail: Sendable {
+    /// The folders of `allow`; empty when the rule has none.
+    private var named: [PathBytes]
+    /// The rule's roots and the literal heads, when nothing is named.
+    private var natural: [PathBytes]
+
+    /// The parameter `allow`, for handlers that write.
+    package static let schema = ParameterSchema(
+        type: "array",
+        items: ParameterSchema(type: "string", minLength: 1, role: ParameterSchema.literal), minItems: 1,
+        description:
+            "The folders in which files may be made, replaced and removed; without it those that the rule watches, and the part of the path before its first placeholder."
+    )
+
+    /// The jail of an action.
+    ///
+    /// - Parameters:
+    ///   - invocation: Its `allow`, and its rule's roots.
+    ///   - parameters: Those that say where it writes: their literal heads are allowed.
+    package init(_ invocation: Invocation, parameters: [String] = ["to"]) {
+        named = []
+        natural = []
+        if case .array(let folders)? = invocation.parameters["allow"], !folders.isEmpty {
+            named = folders.compactMap(\.bytes).map { invocation.folder.resolving($0).normalized }
+        } else {
+            natural = invocation.selection.filter.roots.map { PathBytes($0).normalized }
+            natural.append(invocation.job.event.root.normalized)
+            natural += parameters.compactMap { invocation.literalHeads[$0]?.normalized }
+        }
+    }
+
+    /// The jail of these folders alone.
+    package init(_ roots: [PathBytes]) {
+        named = roots.map(\.normalized)
+        natural = []
+    }
+
+    /// The root by which a path is opened: of `allow` the nearest, of the others the outermost.
+    ///
+    /// A destination inside of a watched folder is inside of what others may write to, so
+    /// a link there is no word of the author's.
+    private func root(of folder: PathBytes) -> PathBytes? {
+        named.filter { folder.isInside($0) }.max { $0.bytes.count < $1.bytes.count }
+            ?? natural.filter { folder.isInside($0) }.min { $0.bytes.count < $1.bytes.count }
+    }
+
+    /// Opens a folder, and makes it first with those above it if asked to.
+    ///
+    /// - Parameters:
+    ///   - folder: An absolute path.
+    ///   - making: Whether what is missing is made, with the umask's mode.
+    ///   - changes: Takes the folders that were made.
+    /// - Returns: The open folder.
+    /// - Throws: That it is outside of all roots, or what failed.
+    package func open(
+        _ folder: PathBytes, making: Bool, noting changes: inout [FileChange]
+    ) throws(FileFault) -> OpenFolder {
+        let folder = folder.normalized
+        guard let root = root(of: folder) else { throw refusal(folder) }
+        var opened = root.withCString { cal_open_root($0) }
+        if opened == -ENOENT, making {
+            try Self.makeRoot(root, &changes)
+            opened = root.withCString { cal_open_root($0) }
+        }
+        guard opened >= 0 else { throw fault(-opened, root) }
+        let base = OpenFolder(opened, root)
+        let relative = PathBytes(folder.relative(to: root) ?? [])
+        guard !relative.bytes.isEmpty else { return base }
+        return try open(relative, in: base, making: making, &changes)
+    }
+
+    private func open(
+        _ relative: PathBytes, in base: OpenFolder, making: Bool, _ changes: inout [FileChange]
+    ) throws(FileFault) -> OpenFolder {
+        let path = base.path.appending(relative.bytes)
+        for _ in 0..<Self.mostTries {
+            let opened = relative.withCString { cal_open_beneath(base.descriptor, $0, CAL_OPEN_FOLDER, 1) }
+            if opened >= 0 { return OpenFolder(opened, path) }
+            guard opened == -ENOENT, making else { throw fault(-opened, path) }
+            let isDeep = relative.bytes.contains(.slash)
+            let parent = isDeep ? try open(relative.parent, in: base, making: true, &changes) : base
+            let name = PathBytes(relative.lastComponent)
+            let made = name.withCString { mkdirat(parent.descriptor, $0, 0o777) }
+            guard made == 0 || errno == EEXIST else { throw fault(errno, path) }
+            if made == 0, let facts = try parent.look(at: name) {
+                changes.append(FileChange(.madeFolder(path), left: FileMark(facts)))
+            }
+            // A link to nothing is there, and is no folder.
+            if made != 0, try parent.look(at: name)?.type == .symlink { throw fault(ENOTDIR, path) }
+        }
+        throw fault(ENOENT, path)
+    }
+
+    /// How often a folder is made that somebody removes at once.
+    private static let mostTries = 8
+
+    /// Makes a folder of the author's, through whatever links lead there.
+    private static func makeRoot(_ folder: PathBytes, _ changes: inout [FileChange]) throws(FileFault) {
+        var error = folder.withCString { mkdir($0, 0o777) } == 0 ? 0 : errno
+        if error == ENOENT, folder.parent != folder {
+            try makeRoot(folder.parent, &changes)
+            error = folder.withCString { mkdir($0, 0o777) } == 0 ? 0 : errno
+        }
+        if error == 0 {
+            if case .present(let facts) = DiskProbe.look(at: folder) {
+                changes.append(FileChange(.madeFolder(folder), left: FileMark(facts)))
+            }
+            return
+        }
+        var status = stat()
+        if folder.withCString({ stat($0, &status) }) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else {
+                throw FileFault(ENOTDIR, "cannot make the folder '\(folder)'")
+            }
+            return
+        }
+        throw FileFault(error == EEXIST ? ENOTDIR : error, "cannot make the folder '\(folder)'")
+    }
+
+    private func fault(_ error: Int32, _ folder: PathBytes) -> FileFault {
+        switch error {
+        case EXDEV, ELOOP:
+            FileFault(
+                Outcome(
+                    .failed,
+                    "'\(folder)' leads out of '\(root(of: folder) ?? folder)' by a symbolic link; "
+                        + "name the folder that it leads to in 'to' or 'allow'", code: "outside"))
+        case ENOENT: FileFault(error, "cannot open the folder '\(folder)'")
+        default: FileFault(error, "cannot make or open the folder '\(folder)'")
+        }
+    }
+
+    private func refusal(_ folder: PathBytes) -> FileFault {
+        let roots = (named.isEmpty ? natural : named).reduce(into: [PathBytes]()) { known, root in
+            if !known.contains(root) { known.append(root) }
+        }
+        let list = roots.sorted().map { "'\($0)'" }.joined(separator: ", ")
+        return FileFault(
+            Outcome(
+                .failed, "'\(folder)' is outside of \(list); if it is meant, add it to 'allow'", code: "outside"))
+    }
+}
+
+extension Template {
+    /// The folder that the text names before its first placeholder; nil when it begins with a path that only the event knows.
+    package func literalHead(in folder: PathBytes) -> PathBytes? {
+        var head: [UInt8] = []
+        for (index, part) in parts.enumerated() {
+            switch part {
+            case .literal(let bytes): head += bytes
+            case .placeholder(let placeholder):
+                if index == 0 { return placeholder.isWholePath ? nil : folder }
+                return Self.folder(head, in: folder)
+            }
+        }
+        return Self.folder(head, in: folder)
+    }
+
+    private static func folder(_ head: [UInt8], in folder: PathBytes) -> PathBytes {
+        guard let slash = head.lastIndex(of: .slash) else { return folder }
+        return folder.resolving(slash == 0 ? head[...0] : head[..<slash]).normalized
+    }
+}
+
+extension Placeholder {
+    /// Whether it stands for an absolute path.
+    fileprivate var isWholePath: Bool {
+        switch self {
+        case .path, .directory, .root, .from, .stepOutput: true
+        default: false
+        }
+    }
+}

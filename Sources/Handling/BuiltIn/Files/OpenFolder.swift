@@ -1,0 +1,123 @@
+package import CAlightLinux
+package import FileEvents
+import Glibc
+import Settling
+
+/// A descriptor that is closed when nobody holds it any more.
+package final class OpenFile: Sendable {
+    package let descriptor: Int32
+
+    package init(_ descriptor: Int32) { self.descriptor = descriptor }
+
+    deinit { close(descriptor) }
+
+    /// What is known of it now.
+    package func facts() throws(FileFault) -> Snapshot {
+        var status = cal_stat()
+        let error = cal_stat_descriptor(descriptor, &status)
+        guard error == 0 else { throw FileFault(error, "cannot look at an open file") }
+        return Snapshot(status)
+    }
+}
+
+/// An open folder, in which all work goes by single names.
+///
+/// So it stays the folder that was looked at, whatever anyone puts in its place.
+package final class OpenFolder: Sendable {
+    package let descriptor: Int32
+    /// The path by which it was opened, for messages and outputs.
+    package let path: PathBytes
+
+    package init(_ descriptor: Int32, _ path: PathBytes) {
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    deinit { close(descriptor) }
+
+    /// The path of a name in it.
+    package func path(of name: PathBytes) -> PathBytes { path.appending(name.bytes) }
+
+    /// What has the name, a link itself; nil when nothing does.
+    package func look(at name: PathBytes) throws(FileFault) -> Snapshot? {
+        var status = cal_stat()
+        let error = name.withCString { cal_stat_entry(descriptor, $0, 0, &status) }
+        switch error {
+        case 0: return Snapshot(status)
+        case ENOENT, ENAMETOOLONG: return nil
+        default: throw FileFault(error, "cannot look at '\(path(of: name))'")
+        }
+    }
+
+    /// Opens what has the name, a link itself; the errno when it can't be done.
+    package func open(_ name: PathBytes, _ what: cal_opening) -> Result<OpenFile, Errno> {
+        let opened = name.withCString { cal_open_entry(descriptor, $0, what) }
+        return opened >= 0 ? .success(OpenFile(opened)) : .failure(Errno(-opened))
+    }
+
+    /// Whether both are the same folder.
+    package func isSame(as other: OpenFolder) -> Bool {
+        var here = cal_stat()
+        var there = cal_stat()
+        guard cal_stat_descriptor(descriptor, &here) == 0, cal_stat_descriptor(other.descriptor, &there) == 0 else {
+            return false
+        }
+        return here.inode == there.inode && here.device_major == there.device_major
+            && here.device_minor == there.device_minor
+    }
+
+    /// Renames a name of this folder; 0, or the errno, which is EEXIST when nothing is to be replaced and something is there.
+    package func rename(_ name: PathBytes, to folder: OpenFolder, _ new: PathBytes, _ how: cal_renaming) -> Int32 {
+        let error = name.withCString { from in
+            new.withCString { cal_rename(descriptor, from, folder.descriptor, $0, how) }
+        }
+        guard error == EINVAL || error == ENOSYS, how == CAL_RENAME_NEW else { return error }
+        // A file system without RENAME_NOREPLACE: a hard link refuses an existing name just as surely.
+        let linked = name.withCString { from in
+            new.withCString { linkat(descriptor, from, folder.descriptor, $0, 0) }
+        }
+        guard linked == 0 else { return errno }
+        return unlink(name)
+    }
+
+    /// Removes a name that is no folder's; 0, or the errno.
+    @discardableResult
+    package func unlink(_ name: PathBytes) -> Int32 {
+        name.withCString { unlinkat(descriptor, $0, 0) } == 0 ? 0 : errno
+    }
+
+    /// Puts the folder's entries on the disk; a folder that may not be read is left to the file system.
+    package func flush() {
+        let readable = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard readable >= 0 else { return }
+        fsync(readable)
+        close(readable)
+    }
+
+    /// The names in it, but for `.` and `..`.
+    package func names() throws(FileFault) -> [PathBytes] {
+        let readable = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard readable >= 0, let stream = fdopendir(readable) else {
+            let error = errno
+            if readable >= 0 { close(readable) }
+            throw FileFault(error, "cannot list '\(path)'")
+        }
+        defer { closedir(stream) }
+        var names: [PathBytes] = []
+        while let entry = readdir(stream) {
+            // Not through Swift's tuple of d_name, which would copy bytes beyond the entry.
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { break }
+            let start = UnsafeRawPointer(entry) + offset
+            let count = strlen(start.assumingMemoryBound(to: CChar.self))
+            let name = PathBytes(UnsafeRawBufferPointer(start: start, count: count))
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names
+    }
+}
+
+/// The number of an error, as a failure.
+package struct Errno: Error {
+    package var number: Int32
+    package init(_ number: Int32) { self.number = number }
+}

@@ -1,0 +1,128 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import Settling
+
+/// Takes a name away if it is still the file's that it was.
+///
+/// Even between a look and a removal somebody could put a new file there. So the
+/// name is taken away first, looked at then, and given back to what is another one.
+enum Removal {
+    /// What becomes of what has the name.
+    enum Ending: Equatable {
+        case removed
+        /// Somebody else took it away.
+        case gone
+        /// Another file or another content stood there; it stands there again.
+        case changed
+    }
+
+    /// Removes a file that is known to stand elsewhere, or that is to go.
+    ///
+    /// - Parameters:
+    ///   - name: Its name.
+    ///   - folder: The folder that it is in.
+    ///   - facts: What it was when it was copied.
+    ///   - remove: Removes what has the given name; 0, or the errno.
+    /// - Returns: What became of it.
+    /// - Throws: What failed; the name is there again then.
+    static func remove(
+        _ name: PathBytes, in folder: OpenFolder, if facts: Snapshot, remove: ((PathBytes) -> Int32)? = nil
+    ) throws(FileFault) -> Ending {
+        let remove = remove ?? { folder.unlink($0) }
+        let taken = TemporaryName.taken(name)
+        // The lock keeps a cleaner from what is taken away: a folder can be locked, too.
+        let locked = try? folder.open(name, CAL_OPEN_READING).get()
+        if let locked { TemporaryName.lock(locked.descriptor) }
+        switch folder.rename(name, to: folder, taken, CAL_RENAME_NEW) {
+        case 0: break
+        case ENOENT: return .gone
+        case let error: throw FileFault(error, "cannot remove '\(folder.path(of: name))'")
+        }
+        guard let there = try folder.look(at: taken) else { return .gone }
+        // The rename has changed nothing but the time of the change of the attributes.
+        let isSame = there.type == .directory ? there.identity == facts.identity : there.hasSameContent(as: facts)
+        if isSame {
+            let error = remove(taken)
+            if error == 0 || error == ENOENT { return .removed }
+            try giveBack(taken, name, in: folder)
+            throw FileFault(error, "cannot remove '\(folder.path(of: name))'")
+        }
+        try giveBack(taken, name, in: folder)
+        return .changed
+    }
+
+    /// Gives a taken name back, or one beside it if there is yet another file.
+    static func giveBack(_ taken: PathBytes, _ name: PathBytes, in folder: OpenFolder) throws(FileFault) {
+        try giveBack(taken, name, from: folder, to: folder)
+    }
+
+    /// The same for what has come into another folder.
+    static func giveBack(
+        _ taken: PathBytes, _ name: PathBytes, from: OpenFolder, to folder: OpenFolder
+    ) throws(FileFault) {
+        for number in 0..<Destination.mostNumbers {
+            switch from.rename(taken, to: folder, Destination.numbered(name, number), CAL_RENAME_NEW) {
+            case 0, ENOENT: return
+            case EEXIST: continue
+            case let error:
+                throw FileFault(error, "cannot give '\(from.path(of: taken))' its name '\(name)' back")
+            }
+        }
+    }
+
+    /// Removes a folder with all that is in it, by descriptors; links are removed, not followed, and mounts are left.
+    ///
+    /// - Returns: 0, or the errno of the first thing that could not be removed.
+    static func removeTree(_ name: PathBytes, in folder: OpenFolder, isStopped: () -> Bool) -> Int32 {
+        guard case .success(let file) = folder.open(name, CAL_OPEN_FOLDER), let facts = try? file.facts() else {
+            return folder.unlink(name)
+        }
+        let root = OpenFolder(dup(file.descriptor), folder.path(of: name))
+        var moved = 0
+        var error: Int32 = 0
+        // Folders that lie deep are brought up and emptied in the next round, so that few descriptors are needed.
+        repeat {
+            moved = 0
+            error = empty(root, root, facts, depth: 0, &moved, isStopped)
+        } while moved > 0 && error == 0
+        guard error == 0 else { return error }
+        return name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 ? 0 : errno
+    }
+
+    private static let mostLevels = 64
+
+    private static func empty(
+        _ folder: OpenFolder, _ root: OpenFolder, _ facts: Snapshot, depth: Int, _ moved: inout Int,
+        _ isStopped: () -> Bool
+    ) -> Int32 {
+        guard let names = try? folder.names() else { return EACCES }
+        for name in names {
+            if isStopped() { return EINTR }
+            var error = folder.unlink(name)
+            guard error == EISDIR || error == EPERM else {
+                if error != 0, error != ENOENT { return error }
+                continue
+            }
+            guard case .success(let file) = folder.open(name, CAL_OPEN_FOLDER), let inner = try? file.facts() else {
+                return error
+            }
+            // What is mounted there is another file system's, and not meant.
+            guard inner.mount == facts.mount else { return EBUSY }
+            if depth >= mostLevels {
+                let place = TemporaryName.staged("deep")
+                error = folder.rename(name, to: root, place, CAL_RENAME_NEW)
+                if error != 0 { return error }
+                moved += 1
+                continue
+            }
+            let path = folder.path(of: name)
+            error = empty(OpenFolder(dup(file.descriptor), path), root, facts, depth: depth + 1, &moved, isStopped)
+            if error != 0 { return error }
+            if name.withCString({ unlinkat(folder.descriptor, $0, AT_REMOVEDIR) }) != 0, errno != ENOENT {
+                return errno
+            }
+        }
+        return 0
+    }
+}

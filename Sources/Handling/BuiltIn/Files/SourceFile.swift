@@ -1,0 +1,86 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import PluginProtocol
+import Rules
+import Settling
+
+/// The file that an event is about, held open beneath its root.
+///
+/// Its folder was opened without following a link, so it is the one that was
+/// watched. The descriptor keeps the file, so that no other one can get its
+/// identity, and what has its name at the end can be compared with it.
+struct SourceFile {
+    let folder: OpenFolder
+    let name: PathBytes
+    let path: PathBytes
+    /// Opened for looking only.
+    let file: OpenFile
+    let facts: Snapshot
+
+    /// Opens it.
+    ///
+    /// - Throws: An outcome when it is gone, or another one than had settled.
+    init(_ invocation: Invocation) throws(FileFault) {
+        let event = invocation.job.event
+        path = event.path
+        name = PathBytes(path.lastComponent)
+        folder = try Self.openFolder(of: path, root: event.root)
+        switch folder.open(name, CAL_OPEN_ENTRY) {
+        case .success(let opened): file = opened
+        case .failure(let error):
+            guard error.number != ENOENT else { throw .gone }
+            throw FileFault(error.number, "cannot open '\(path)'")
+        }
+        facts = try file.facts()
+        guard invocation.expectsSettled else { return }
+        let isSettled =
+            facts.type == .file
+            ? facts.hasSameContent(as: event.snapshot) : facts.identity == event.snapshot.identity
+        guard isSettled else { throw .changed }
+    }
+
+    /// The folder of a path beneath its root; a path that is a root itself is found by its own folder.
+    static func openFolder(of path: PathBytes, root: PathBytes) throws(FileFault) -> OpenFolder {
+        let relative = path.relative(to: root).map { PathBytes($0) }
+        let base = relative.map(\.bytes.isEmpty) == false ? root : path.parent
+        let opened = base.withCString { cal_open_root($0) }
+        guard opened >= 0 else {
+            if opened == -ENOENT || opened == -ENOTDIR { throw .gone }
+            throw FileFault(-opened, "cannot open the folder '\(base)'")
+        }
+        let folder = OpenFolder(opened, base)
+        guard let relative, relative.bytes.contains(.slash) else { return folder }
+        let inner = relative.parent.withCString { cal_open_beneath(folder.descriptor, $0, CAL_OPEN_FOLDER, 0) }
+        switch inner {
+        case 0...: return OpenFolder(inner, path.parent)
+        case -ENOENT, -ENOTDIR: throw .gone
+        // Where a folder was watched there is a link now: what it leads to is none of the rule's.
+        case -ELOOP, -EXDEV: throw .changed
+        default: throw FileFault(-inner, "cannot open the folder '\(path.parent)'")
+        }
+    }
+
+    /// Whether it is still the same file with the same content.
+    func isUnchanged() throws(FileFault) -> Bool { try file.facts().hasSameContent(as: facts) }
+
+    /// Opens it for reading.
+    ///
+    /// - Throws: An outcome when the name is another file's by now.
+    func openForReading() throws(FileFault) -> OpenFile {
+        guard facts.type == .file else {
+            throw FileFault(Outcome(.failed, "'\(path)' is not a regular file", code: "not-a-file"))
+        }
+        switch folder.open(name, CAL_OPEN_READING) {
+        case .success(let opened):
+            guard try opened.facts().hasSameContent(as: facts) else { throw .changed }
+            return opened
+        case .failure(let error):
+            switch error.number {
+            case ENOENT: throw .gone
+            case ELOOP, ENXIO: throw .changed
+            default: throw FileFault(error.number, "cannot open '\(path)'")
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+import CAlightLinux
+package import FileEvents
+import Glibc
+package import Rules
+import Settling
+
+/// The trash of the desktop, as the Trash specification 1.0 of freedesktop.org has it.
+///
+/// A file goes to the trash of its own file system, so nothing is copied: to the
+/// home trash when that is on the same one, else to `.Trash/UID` at its top where an administrator has made
+/// `.Trash`, else to `.Trash-UID`. First the file that says where it was is made, with
+/// a name that no other has, and then the file itself is renamed.
+package struct Trash: Sendable {
+    /// `$XDG_DATA_HOME/Trash`; nil when there is no home.
+    private let home: PathBytes?
+    private let clock: LocalClock
+
+    package init(home: PathBytes?, clock: LocalClock = .system) {
+        self.home = home
+        self.clock = clock
+    }
+
+    /// A trash folder, by the two folders in it.
+    private struct Can {
+        var files: OpenFolder
+        var info: OpenFolder
+        /// The path that the file is told to have had.
+        var told: [UInt8]
+    }
+
+    /// The most bytes of a name, with room for a number and `.trashinfo`.
+    private static let longestName = 230
+    private static let mostNumbers = 10_000
+
+    /// Puts what has the name into the trash.
+    ///
+    /// - Parameters:
+    ///   - name: A name in the folder.
+    ///   - folder: The folder.
+    ///   - expected: What it has to be; nil for whatever it is.
+    /// - Returns: What was done; nil when there is nothing of that name.
+    /// - Throws: What failed, or that it is another file by now.
+    package func put(
+        _ name: PathBytes, in folder: OpenFolder, expecting expected: Snapshot? = nil
+    ) throws(FileFault) -> FileChange? {
+        guard let facts = try folder.look(at: name) else { return nil }
+        if let expected, facts.identity != expected.identity { throw .changed }
+        let real = try Self.realPath(of: folder).appending(name.bytes)
+        var problem = FileFault(EXDEV, "there is no trash for '\(folder.path(of: name))'")
+        for find in [homeCan, topCan] {
+            do throws(FileFault) {
+                guard let can = try find(folder, facts, real) else { continue }
+                return try put(name, in: folder, facts, can)
+            } catch {
+                // A mount within one file system: the next trash may do.
+                guard error.errno == EXDEV || error.errno == EACCES || error.errno == EROFS else { throw error }
+                problem = error
+            }
+        }
+        throw problem
+    }
+
+    private func put(
+        _ name: PathBytes, in folder: OpenFolder, _ facts: Snapshot, _ can: Can
+    ) throws(FileFault) -> FileChange? {
+        let text = "[Trash Info]\nPath=\(Self.encoded(can.told))\nDeletionDate=\(date(DiskProbe.now()))\n"
+        for number in 1..<Self.mostNumbers {
+            let place = Self.numbered(name, number)
+            let note = PathBytes(place.bytes + Array(".trashinfo".utf8))
+            let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+            let descriptor = note.withCString { openat(can.info.descriptor, $0, flags, 0o600) }
+            guard descriptor >= 0 else {
+                if errno == EEXIST { continue }
+                throw FileFault(errno, "cannot create '\(can.info.path(of: note))'")
+            }
+            let written = text.utf8.withContiguousStorageIfAvailable { write(descriptor, $0.baseAddress, $0.count) }
+            let writeError = written == text.utf8.count ? 0 : (errno == 0 ? ENOSPC : errno)
+            close(descriptor)
+            let error = writeError != 0 ? writeError : folder.rename(name, to: can.files, place, CAL_RENAME_NEW)
+            guard error == 0 else {
+                can.info.unlink(note)
+                switch error {
+                case EEXIST: continue
+                case ENOENT: return nil
+                default: throw FileFault(error, "cannot put '\(folder.path(of: name))' into '\(can.files.path)'")
+                }
+            }
+            guard let there = try can.files.look(at: place), there.identity == facts.identity else {
+                // Somebody put another one there in this moment.
+                try Removal.giveBack(place, name, from: can.files, to: folder)
+                can.info.unlink(note)
+                throw .changed
+            }
+            return FileChange(
+                .trashed(
+                    from: folder.path(of: name), to: can.files.path(of: place), info: can.info.path(of: note)),
+                left: FileMark(there))
+        }
+        throw FileFault(EEXIST, "there are \(Self.mostNumbers) files like '\(name)' in '\(can.files.path)'")
+    }
+
+    // MARK: - Which trash
+
+    private func homeCan(_ folder: OpenFolder, _ facts: Snapshot, _ real: PathBytes) throws(FileFault) -> Can? {
+        guard let home else { return nil }
+        var changes: [FileChange] = []
+        // Nobody else is to look into a folder that is made for this.
+        guard case .present(let parent) = DiskProbe.look(at: Self.existing(home)),
+            parent.identity.isOnDevice(of: facts.identity)
+        else { return nil }
+        let data = try Jail([home.parent]).open(home.parent, making: true, noting: &changes)
+        return try can(in: data, PathBytes(home.lastComponent), told: real.bytes)
+    }
+
+    private func topCan(_ folder: OpenFolder, _ facts: Snapshot, _ real: PathBytes) throws(FileFault) -> Can? {
+        let (top, depth) = try Self.top(of: folder)
+        let names = real.bytes.split(separator: .slash)
+        guard names.count > depth else { return nil }
+        let told = Array(names.suffix(depth + 1).joined(separator: [.slash]))
+        let user = "\(geteuid())"
+        if let shared = try? sharedCan(in: top, user, told: told) { return shared }
+        return try can(in: top, PathBytes(".Trash-\(user)"), told: told)
+    }
+
+    /// The user's folder in a `.Trash` that an administrator has made for all: no link, and sticky.
+    private func sharedCan(in top: OpenFolder, _ user: String, told: [UInt8]) throws(FileFault) -> Can? {
+        let name: PathBytes = ".Trash"
+        guard let facts = try top.look(at: name), facts.type == .directory, UInt32(facts.mode) & UInt32(S_ISVTX) != 0,
+            case .success(let opened) = top.open(name, CAL_OPEN_FOLDER), try opened.facts().identity == facts.identity
+        else { return nil }
+        return try can(in: OpenFolder(dup(opened.descriptor), top.path(of: name)), PathBytes(user), told: told)
+    }
+
+    /// A trash folder in a folder, made if need be; it has to be the user's own and no link.
+    private func can(in folder: OpenFolder, _ name: PathBytes, told: [UInt8]) throws(FileFault) -> Can {
+        let trash = try Self.own(name, in: folder)
+        return Can(files: try Self.own("files", in: trash), info: try Self.own("info", in: trash), told: told)
+    }
+
+    private static func own(_ name: PathBytes, in folder: OpenFolder) throws(FileFault) -> OpenFolder {
+        let path = folder.path(of: name)
+        if name.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) != 0, errno != EEXIST {
+            throw FileFault(errno, "cannot make the folder '\(path)'")
+        }
+        switch folder.open(name, CAL_OPEN_FOLDER) {
+        case .success(let opened):
+            guard try opened.facts().uid == geteuid() else {
+                throw FileFault(EACCES, "'\(path)' is another user's")
+            }
+            return OpenFolder(dup(opened.descriptor), path)
+        case .failure(let error): throw FileFault(error.number, "cannot open the folder '\(path)'")
+        }
+    }
+
+    /// The topmost folder of the same mount, and how many levels the folder is below it.
+    private static func top(of folder: OpenFolder) throws(FileFault) -> (OpenFolder, depth: Int) {
+        var path = try realPath(of: folder)
+        var here = OpenFolder(dup(folder.descriptor), path)
+        var depth = 0
+        while path.parent != path {
+            let above = openat(here.descriptor, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard above >= 0 else { break }
+            let next = OpenFolder(above, path.parent)
+            var inner = cal_stat()
+            var outer = cal_stat()
+            guard cal_stat_descriptor(here.descriptor, &inner) == 0, cal_stat_descriptor(above, &outer) == 0,
+                inner.mount == outer.mount, inner.device_major == outer.device_major,
+                inner.device_minor == outer.device_minor
+            else { break }
+            here = next
+            path = path.parent
+            depth += 1
+        }
+        return (here, depth)
+    }
+
+    /// The nearest folder above that exists, or the path itself.
+    private static func existing(_ path: PathBytes) -> PathBytes {
+        path.andParents.first { DiskProbe.resolve($0) != nil }.flatMap(DiskProbe.resolve) ?? "/"
+    }
+
+    private static func realPath(of folder: OpenFolder) throws(FileFault) -> PathBytes {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        let length = cal_descriptor_path(folder.descriptor, &buffer, buffer.count)
+        guard length > 0 else { throw FileFault(Int32(-length), "cannot tell where '\(folder.path)' is") }
+        return PathBytes(buffer[..<Int(length)].map { UInt8(bitPattern: $0) })
+    }
+
+    // MARK: - Texts
+
+    /// `name`, `name.2`, `name.3`, …, cut where it would get too long.
+    private static func numbered(_ name: PathBytes, _ number: Int) -> PathBytes {
+        let kept = name.bytes.prefix(longestName)
+        return number == 1 ? PathBytes(kept) : PathBytes(kept + Array(".\(number)".utf8))
+    }
+
+    /// The path as in a URL: all bytes but plain letters, digits, `-._~` and slashes as `%XX`.
+    static func encoded(_ path: [UInt8]) -> String {
+        var text = ""
+        for byte in path {
+            let isPlain =
+                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                || Array("-._~/".utf8).contains(byte)
+            if isPlain {
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                let digits = String(byte, radix: 16, uppercase: true)
+                text += byte < 16 ? "%0\(digits)" : "%\(digits)"
+            }
+        }
+        return text
+    }
+
+    /// Local time, as the specification has it: `2026-11-21T14:02:11`.
+    private func date(_ now: Timestamp) -> String {
+        let local = Timestamp(seconds: now.seconds + clock.offset(now.seconds), nanoseconds: 0)
+        return String(local.description.dropLast())
+    }
+}
+
+extension FileIdentity {
+    /// Whether both are on one device.
+    fileprivate func isOnDevice(of other: FileIdentity) -> Bool {
+        deviceMajor == other.deviceMajor && deviceMinor == other.deviceMinor
+    }
+}

@@ -1,0 +1,112 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import PluginProtocol
+package import Rules
+import Settling
+
+/// `link`: puts a link to the file somewhere.
+package struct LinkHandler: Handler {
+    private enum Kind: String { case symbolic, hard }
+
+    private let trash: Trash
+
+    package init(trash: Trash = Trash(home: nil)) { self.trash = trash }
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "link"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "to": Destination.toSchema, "on_conflict": Conflict.schema, "allow": Jail.schema,
+                "kind": ParameterSchema(
+                    type: "string", enum: ["symbolic", "hard"], default: "symbolic",
+                    description: "A symbolic link, or with 'hard' another name of the file itself."),
+                "relative": ParameterSchema(
+                    type: "boolean", default: false,
+                    description: "Whether a symbolic link leads to the file from its own folder, as '../in/a' does."),
+            ],
+            required: ["to"], additionalProperties: false),
+        events: [.created, .modified, .moved, .attributes])
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        Outcome.of { () throws(FileFault) in try link(invocation) }
+    }
+
+    private func link(_ invocation: Invocation) throws(FileFault) -> Outcome {
+        let source = try SourceFile(invocation)
+        var place = try FilePlace(invocation, trash: trash)
+        guard !place.isSame(as: source) else {
+            return Outcome(.failed, "the file would be linked to itself", code: "same-path")
+        }
+        let kind = invocation.text("kind").flatMap(Kind.init(rawValue:)) ?? .symbolic
+        if kind == .hard, source.facts.type == .directory {
+            return Outcome(.failed, "'\(source.path)' is a folder, which has one name only", code: "not-a-file")
+        }
+        let target = invocation.flag("relative", default: false) ? relative(source.path, place) : source.path
+        if isThere(source, target, kind, place) {
+            let outcome = Outcome(.skipped, "'\(place.path)' leads to it already", code: "exists")
+            return place.outcome(outcome)
+        }
+        let folder = place.folder
+        let make: (PathBytes) -> Int32 = { name in
+            switch kind {
+            case .symbolic:
+                target.withCString { to in name.withCString { symlinkat(to, folder.descriptor, $0) } } == 0 ? 0 : errno
+            // By the descriptor, so that it is the file that had settled.
+            case .hard: name.withCString { cal_link_descriptor_in(source.file.descriptor, folder.descriptor, $0) }
+            }
+        }
+        let final = place.name
+        let candidate = Placing.Candidate(
+            put: make,
+            replace: { name in
+                let temporary = TemporaryName.staged(final)
+                let error = make(temporary)
+                guard error == 0 else { return error }
+                let result = folder.rename(temporary, to: folder, name, CAL_RENAME_REPLACING)
+                // Nothing happens between two names of one file, and the temporary one stays.
+                folder.unlink(temporary)
+                return result
+            })
+        do throws(FileFault) {
+            guard case .placed(let name) = try place.placing.place(candidate, noting: &place.changes) else {
+                return place.outcome(place.skipped)
+            }
+            try place.note(name) { .made($0, source: source.path) }
+            let path = folder.path(of: name)
+            return place.outcome(Outcome(.succeeded, "linked at \(path)", outputs: [path]))
+        } catch {
+            guard error.errno == EXDEV else { throw error }
+            throw FileFault(
+                Outcome(
+                    .failed,
+                    "'\(place.path)' is on another file system, where a file can't have another name; "
+                        + "use 'kind: symbolic'", code: "cross-device"))
+        }
+    }
+
+    /// Whether exactly this link is there, as a second run finds it.
+    private func isThere(_ source: SourceFile, _ target: PathBytes, _ kind: Kind, _ place: FilePlace) -> Bool {
+        guard let there = try? place.folder.look(at: place.name) else { return false }
+        switch kind {
+        case .hard: return there.identity == source.facts.identity
+        case .symbolic:
+            guard there.type == .symlink else { return false }
+            var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+            let length = place.name.withCString { readlinkat(place.folder.descriptor, $0, &buffer, buffer.count) }
+            return length == target.bytes.count
+                && buffer[..<length].elementsEqual(target.bytes.map { CChar(bitPattern: $0) })
+        }
+    }
+
+    /// The way from the link's folder to the file, both by the folders that they really are in.
+    private func relative(_ path: PathBytes, _ place: FilePlace) -> PathBytes {
+        let from = (DiskProbe.resolve(place.folder.path) ?? place.folder.path).bytes.split(separator: .slash)
+        let folder = DiskProbe.resolve(path.parent) ?? path.parent
+        let to = folder.appending(path.lastComponent).bytes.split(separator: .slash)
+        let shared = zip(from, to.dropLast()).prefix { $0.elementsEqual($1) }.count
+        let up = [ArraySlice<UInt8>](repeating: [.dot, .dot], count: from.count - shared)
+        return PathBytes((up + to[shared...]).joined(separator: [.slash]))
+    }
+}

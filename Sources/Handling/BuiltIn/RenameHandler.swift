@@ -1,0 +1,48 @@
+import FileEvents
+import Glibc
+import PluginProtocol
+package import Rules
+
+/// `rename`: gives the file another name in its folder.
+package struct RenameHandler: Handler {
+    private let trash: Trash
+
+    package init(trash: Trash = Trash(home: nil)) { self.trash = trash }
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "rename"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "name": ParameterSchema(
+                    type: "string", minLength: 1, description: "The new name, without a folder."),
+                "on_conflict": Conflict.schema,
+            ],
+            required: ["name"], additionalProperties: false),
+        events: [.created, .modified, .moved, .attributes])
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        Outcome.of { () throws(FileFault) in
+            let name = PathBytes(invocation.parameters["name"]?.bytes ?? [])
+            let bytes = name.bytes
+            guard !bytes.isEmpty, !bytes.contains(.slash), !bytes.contains(0), name != ".", name != ".." else {
+                throw FileFault(
+                    Outcome(
+                        .failed, "'\(name)' is no name of a file; to put it into another folder use 'move'",
+                        code: "bad-name"))
+            }
+            let move = FileMove(invocation, done: "renamed")
+            let event = invocation.job.event
+            let conflict = Conflict(invocation)
+            let source: SourceFile
+            do throws(FileFault) {
+                source = try SourceFile(invocation)
+            } catch {
+                guard error.outcome.code == "gone", invocation.hasBegunBefore else { throw error }
+                let folder = try SourceFile.openFolder(of: event.path, root: event.root)
+                return try move.afterwards(FilePlace(invocation, folder, name, conflict, trash: trash), error)
+            }
+            return try move.run(source, to: FilePlace(invocation, source.folder, name, conflict, trash: trash))
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import PluginProtocol
+package import Rules
+import Settling
+
+/// `set-permissions`: changes a file's mode, and as root its owner.
+package struct SetPermissionsHandler: Handler {
+    package init() {}
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "set-permissions"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "mode": ParameterSchema(
+                    type: "string", pattern: FileMode.pattern,
+                    description: "The permissions, as \"0640\" or as a change, 'u+rw,go-w'."),
+                "owner": ParameterSchema(
+                    type: "string", minLength: 1,
+                    description: "The new owner, by name or number; only root gives files away."),
+                "group": ParameterSchema(
+                    type: "string", minLength: 1,
+                    description: "The new group, by name or number; without being root, one of one's own."),
+            ],
+            additionalProperties: false),
+        events: [.created, .modified, .moved, .attributes], types: [.file, .directory])
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        Outcome.of { () throws(FileFault) in try set(invocation) }
+    }
+
+    private func set(_ invocation: Invocation) throws(FileFault) -> Outcome {
+        let source = try SourceFile(invocation)
+        guard source.facts.type == .file || source.facts.type == .directory else {
+            return Outcome(.failed, "'\(source.path)' is neither a file nor a folder", code: "not-a-file")
+        }
+        let descriptor = source.file.descriptor
+        let owner = try Self.number(invocation.text("owner"), "user", Self.user)
+        let group = try Self.number(invocation.text("group"), "group", Self.group)
+        var said: [String] = []
+        // First the owner, since a change of it takes the set-user-id bit away.
+        if owner != nil || group != nil {
+            let error = cal_change_owner(descriptor, owner ?? .max, group ?? .max)
+            guard error == 0 else { throw FileFault(error, "cannot give '\(source.path)' to another owner") }
+            said.append("owner \(owner ?? source.facts.uid):\(group ?? source.facts.gid)")
+        }
+        if let text = invocation.text("mode") {
+            guard let change = FileMode(text) else {
+                return Outcome(.failed, "'\(text)' is no mode; write \"0640\" or 'u+rw,go-w'", code: "bad-mode")
+            }
+            let mode = change.applied(
+                to: UInt32(try source.file.facts().mode), isFolder: source.facts.type == .directory)
+            let error = cal_change_mode(descriptor, mode)
+            guard error == 0 else { throw FileFault(error, "cannot set the mode of '\(source.path)'") }
+            let digits = String(mode, radix: 8)
+            said.append("mode \(String(repeating: "0", count: max(0, 4 - digits.count)))\(digits)")
+        }
+        guard !said.isEmpty else {
+            return Outcome(.failed, "there is nothing to set; write 'mode', 'owner' or 'group'", code: "bad-mode")
+        }
+        return Outcome(.succeeded, "set \(said.joined(separator: ", "))", outputs: [source.path])
+    }
+
+    private static func number(
+        _ text: String?, _ noun: String, _ find: (String) -> UInt32?
+    ) throws(FileFault) -> UInt32? {
+        guard let text else { return nil }
+        // The highest number means that nothing is to be changed.
+        if let number = find(text) ?? UInt32(text), number != .max { return number }
+        throw FileFault(Outcome(.failed, "there is no \(noun) '\(text)'", code: "no-such-\(noun)"))
+    }
+
+    private static func user(_ name: String) -> UInt32? {
+        var entry = passwd()
+        var found: UnsafeMutablePointer<passwd>?
+        var buffer = [CChar](repeating: 0, count: bufferSize)
+        guard getpwnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
+        return entry.pw_uid
+    }
+
+    private static func group(_ name: String) -> UInt32? {
+        var entry = Glibc.group()
+        var found: UnsafeMutablePointer<Glibc.group>?
+        var buffer = [CChar](repeating: 0, count: bufferSize)
+        guard getgrnam_r(name, &entry, &buffer, buffer.count, &found) == 0, found != nil else { return nil }
+        return entry.gr_gid
+    }
+
+    /// A group's entry has the names of all its members.
+    private static let bufferSize = 1 << 18
+}

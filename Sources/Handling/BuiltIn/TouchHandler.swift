@@ -1,0 +1,98 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import PluginProtocol
+package import Rules
+import Settling
+
+/// `touch`: sets a file's times, or makes an empty file such as a marker.
+package struct TouchHandler: Handler {
+    package init() {}
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "touch"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "path": ParameterSchema(
+                    type: "string", minLength: 1,
+                    description:
+                        "Another path than the file's own. A relative path is meant from the folder of the rules file.",
+                    role: ParameterSchema.destination),
+                "create": ParameterSchema(
+                    type: "boolean", default: false,
+                    description: "Whether an empty file is made when there is none, with the folders above it."),
+                "time": ParameterSchema(
+                    type: "string", default: "now",
+                    description:
+                        "The new time: 'now', '2026-11-21T14:02:11Z', a local '2026-11-21 14:02', or '@' and seconds since 1970."
+                ),
+                "set": ParameterSchema(
+                    type: "string", enum: ["both", "mtime", "atime"], default: "both",
+                    description: "Which times: of the last change ('mtime'), of the last reading ('atime'), or both."),
+                "allow": Jail.schema,
+            ],
+            additionalProperties: false),
+        events: [.created, .modified, .moved, .attributes])
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        Outcome.of { () throws(FileFault) in try touch(invocation) }
+    }
+
+    private func touch(_ invocation: Invocation) throws(FileFault) -> Outcome {
+        let word = invocation.text("time") ?? "now"
+        guard let time = word == "now" ? DiskProbe.now() : MomentText.moment(word) else {
+            return Outcome(
+                .failed, "'\(word)' is no time; write 'now', '2026-11-21T14:02:11Z' or '@1234567890'", code: "bad-time")
+        }
+        let path = try path(invocation)
+        var changes: [FileChange] = []
+        let (file, isNew) = try open(path, invocation, &changes)
+        let set = invocation.text("set") ?? "both"
+        func value(_ isSet: Bool) -> cal_time {
+            cal_time(seconds: time.seconds, nanoseconds: time.nanoseconds, is_left: isSet ? 0 : 1)
+        }
+        let error = cal_change_times(file.descriptor, value(set != "mtime"), value(set != "atime"))
+        guard error == 0 else { throw FileFault(error, "cannot set the times of '\(path)'") }
+        var outcome = Outcome(.succeeded, isNew ? "made \(path)" : "set the times of \(path)", outputs: [path])
+        outcome.changes = changes
+        return outcome
+    }
+
+    private func path(_ invocation: Invocation) throws(FileFault) -> PathBytes {
+        guard let path = invocation.parameters["path"]?.bytes else { return invocation.job.event.path }
+        guard !path.isEmpty, !path.contains(0), path.last != .slash else {
+            throw FileFault(EINVAL, "'path' has to be the path of a file")
+        }
+        return invocation.folder.resolving(path).normalized
+    }
+
+    private func open(
+        _ path: PathBytes, _ invocation: Invocation, _ changes: inout [FileChange]
+    ) throws(FileFault) -> (OpenFile, isNew: Bool) {
+        let creates = invocation.flag("create", default: false)
+        if path == invocation.job.event.path, !creates { return (try SourceFile(invocation).file, false) }
+        let name = PathBytes(path.lastComponent)
+        let folder = try Jail(invocation, parameters: ["path"]).open(path.parent, making: creates, noting: &changes)
+        for _ in 0..<Self.mostTries {
+            switch folder.open(name, CAL_OPEN_ENTRY) {
+            case .success(let file):
+                guard try file.facts().type != .symlink else {
+                    throw FileFault(Outcome(.failed, "'\(path)' is a link", code: "not-a-file"))
+                }
+                return (file, false)
+            case .failure(let error) where error.number != ENOENT:
+                throw FileFault(error.number, "cannot open '\(path)'")
+            case .failure:
+                guard creates else { throw FileFault(Outcome(.skipped, "'\(path)' is not there", code: "gone")) }
+            }
+            let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+            let made = name.withCString { openat(folder.descriptor, $0, flags, 0o666) }
+            if made >= 0 { return (OpenFile(made), true) }
+            guard errno == EEXIST else { throw FileFault(errno, "cannot make '\(path)'") }
+        }
+        throw FileFault(EBUSY, "somebody makes and removes '\(path)' again and again")
+    }
+
+    private static let mostTries = 10
+}

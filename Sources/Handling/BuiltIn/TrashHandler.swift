@@ -1,0 +1,27 @@
+import FileEvents
+import PluginProtocol
+package import Rules
+
+/// `trash`: puts the file into the desktop's trash, from which it can be restored.
+package struct TrashHandler: Handler {
+    private let trash: Trash
+
+    package init(trash: Trash) { self.trash = trash }
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "trash"),
+        parameters: ParameterSchema(type: "object", properties: [:], additionalProperties: false),
+        events: [.created, .modified, .moved, .attributes])
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        Outcome.of { () throws(FileFault) in
+            let source = try SourceFile(invocation)
+            guard let change = try trash.put(source.name, in: source.folder, expecting: source.facts) else {
+                throw .gone
+            }
+            var outcome = Outcome(.succeeded, "put into the trash at \(change.path)", outputs: [change.path])
+            outcome.changes = [change]
+            return outcome
+        }
+    }
+}

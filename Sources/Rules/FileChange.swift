@@ -1,0 +1,78 @@
+package import FileEvents
+
+/// One thing that a handler did to a name in the file system, with what is needed to take it back.
+///
+/// A handler lists its changes in the order in which it made them; they are taken
+/// back from the last to the first. So what a conflict asks for is a change of
+/// its own before the one that it makes room for: with `rename_existing` a
+/// `moved` of the old file, with `trash` a `trashed` one, with `overwrite` an
+/// `overwritten`.
+package struct FileChange: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
+        /// What was at `from` is at `to`: by a rename, or between file systems by a copy after which the source went.
+        case moved(from: PathBytes, to: PathBytes)
+        /// There is a new name: of a copy, or of a link.
+        ///
+        /// `source` is what was copied or linked. A copy is taken back only while
+        /// its source still has the same content, since it may be the last one.
+        case made(PathBytes, source: PathBytes)
+        /// A folder was made, to have something put into it; it goes again if it is empty.
+        case madeFolder(PathBytes)
+        /// What was at `from` lies in a trash at `to`, and the file `info` says so.
+        case trashed(from: PathBytes, to: PathBytes, info: PathBytes)
+        /// What stood at this path before is gone for good, since it was replaced.
+        case overwritten(PathBytes)
+        /// The file at this path was removed, since `twin` has the same content.
+        case removed(PathBytes, twin: PathBytes)
+    }
+
+    package var kind: Kind
+    /// What the change left at ``path``.
+    package var left: FileMark
+
+    /// - Parameters:
+    ///   - kind: What was done.
+    ///   - left: What stands at ``path`` after it, looked at without following links: by the descriptor of the file that
+    ///     was written or moved where there is one, and otherwise at once.
+    package init(_ kind: Kind, left: FileMark) {
+        self.kind = kind
+        self.left = left
+    }
+
+    /// Where the thing is that the change left: the new name, the twin of what was removed.
+    package var path: PathBytes {
+        switch kind {
+        case .moved(_, let to), .trashed(_, let to, _): to
+        case .made(let path, _), .madeFolder(let path), .overwritten(let path): path
+        case .removed(_, let twin): twin
+        }
+    }
+}
+
+/// By what a file is known again, and whether it is still as it was.
+package struct FileMark: Sendable, Hashable {
+    package var identity: FileIdentity
+    package var type: FileType
+    package var size: UInt64
+    package var modified: Timestamp
+
+    package init(identity: FileIdentity, type: FileType, size: UInt64, modified: Timestamp) {
+        self.identity = identity
+        self.type = type
+        self.size = size
+        self.modified = modified
+    }
+
+    package init(_ snapshot: Snapshot) {
+        self.init(
+            identity: snapshot.identity, type: snapshot.type, size: snapshot.size, modified: snapshot.modified)
+    }
+
+    /// Whether this is what was left there: the same file, with the same content as far as size and time can tell.
+    ///
+    /// A folder is the same whatever has been put into it since.
+    package func fits(_ snapshot: Snapshot) -> Bool {
+        guard identity == snapshot.identity, type == snapshot.type else { return false }
+        return type == .directory || (size == snapshot.size && modified == snapshot.modified)
+    }
+}
