@@ -520,6 +520,94 @@ class Bench:
                       statistics.median(served), statistics.median(once), ">= 5 x", least=5,
                       samples=dict(alight=served, reference=once))
 
+    def files(self):
+        """What copies and moves cost beside cp and mv: one large file, and many small ones."""
+        large = self.size(1 << 30, 256 << 20)
+        count = self.size(10_000, 2_000)
+
+        def fill(folder, size, count):
+            os.mkdir(os.path.join(folder, "in"))
+            os.mkdir(os.path.join(folder, "out"))
+            block = os.urandom(1 << 20)
+            for number in range(count):
+                with open(os.path.join(folder, "in", "f%05d" % number), "wb") as file:
+                    for _ in range(max(size >> 20, 1)):
+                        file.write(block[:size])
+
+        def timed(argv):
+            """Seconds and peak MiB."""
+            begin = time.monotonic()
+            done = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            error = done.stderr.read().decode(errors="replace").strip()
+            _, status, usage = os.wait4(done.pid, 0)
+            seconds = time.monotonic() - begin
+            done.returncode = os.waitstatus_to_exitcode(status)
+            if done.returncode != 0:
+                raise Failure("%s: %s" % (argv[0], error))
+            return seconds, usage.ru_maxrss / 1024
+
+        def run(size, count, command, source, target):
+            with self.folder(source) as here, self.folder(target) as there:
+                fill(here, size, count)
+                fill(there, 0, 0)
+                for folder in here, there:
+                    subprocess.run(["sync", "-f", folder], check=True)
+                inner, outer = os.path.join(here, "in"), os.path.join(there, "out")
+                result = timed(command(inner, outer))
+                if command.arrives and len(os.listdir(outer)) != count:
+                    raise Failure("%d of %d files arrived" % (len(os.listdir(outer)), count))
+                return result
+
+        def plain(*words, flushed=False):
+            def command(inner, outer):
+                names = [os.path.join(inner, name) for name in sorted(os.listdir(inner))]
+                argv = [*words, "-t", outer, *names]
+                return ["sh", "-c", '"$@" && sync -f "$0"', outer, *argv] if flushed else argv
+            command.arrives = True
+            return command
+
+        def rule(action, lanes=4):
+            def command(inner, outer):
+                path = os.path.join(self.work, "rules.yaml")
+                with open(path, "w") as file:
+                    file.write("rules:\n  - name: files\n    path: %s/*\n    existing: process\n    settle: 0\n"
+                               "    concurrency: %d\n    action: %s\n" % (inner, lanes, action.replace("OUT", outer)))
+                return [self.options.alight, "run", "--once", "--journal", self.new_journal(), path]
+            command.arrives = action != "log"
+            return command
+
+        def told(name, size, count, source, target, reference, commands):
+            measured = self.turns(
+                *[lambda command=command: run(size, count, command, source, target)
+                  for command in [reference, *commands.values()]])
+            least = statistics.median(seconds for seconds, _ in measured[0])
+            for words, runs in zip(commands, measured[1:]):
+                seconds = statistics.median(seconds for seconds, _ in runs)
+                amount = count if count > 1 else size >> 20
+                bound = None if "lane" in words or "log" in words else 0.7 if count > 1 else 0.95
+                self.tell(name + words, "files/s" if count > 1 else "MiB/s", amount / seconds, amount / least,
+                          ">= %.2f x" % bound if bound else None, least=bound)
+                if count == 1:
+                    self.tell("  peak resident", "MiB", max(peak for _, peak in runs),
+                              max(peak for _, peak in measured[0]))
+
+        os.makedirs(self.options.disk, exist_ok=True)
+        disk, memory = self.options.disk, self.work
+        copy, move = "{ use: copy, with: { to: OUT/ } }", "{ use: move, with: { to: OUT/ } }"
+        loose = "{ use: copy, with: { to: OUT/, durable: false } }"
+        cp = ("cp", "--preserve=mode,timestamps")
+        for size, number, noun in ((large, 1, "one file of %d MiB" % (large >> 20)),
+                                   (4096, count, "%s files of 4 KiB" % grouped(count))):
+            told("copy on disk, %s, cp" % noun, size, number, disk, disk, plain(*cp),
+                 {"": rule(copy), ", `durable: false`": rule(loose)})
+            told("copy on disk, %s, cp and sync" % noun, size, number, disk, disk, plain(*cp, flushed=True),
+                 {"": rule(copy)})
+            told("copy in memory, %s, cp" % noun, size, number, memory, memory, plain(*cp),
+                 {"": rule(copy), ", one lane": rule(copy, lanes=1)})
+            told("move from memory to disk, %s, mv" % noun, size, number, memory, disk, plain("mv"), {"": rule(move)})
+        told("move on disk, %s files, mv" % grouped(count), 4096, count, disk, disk, plain("mv"),
+             {"": rule(move), ", `log` instead": rule("log")})
+
     def once(self, folder, journal, rules=LINES):
         """Runs until all that is in the folder is handled, and gives the seconds."""
         begin = time.monotonic()
@@ -586,7 +674,7 @@ class Bench:
             self.tell("  from SIGTERM in the middle of the listing to the end", "ms", max(stops) * 1000)
 
 
-SCENARIOS = ["setup", "storm", "latency", "memory", "idle", "drop", "rules", "journal", "serve", "million"]
+SCENARIOS = ["setup", "storm", "latency", "memory", "idle", "drop", "rules", "journal", "serve", "files", "million"]
 
 
 def grouped(number):

@@ -39,7 +39,7 @@ struct HandlerText {
     }
 
     init(builtIn handler: HandlerDescription) {
-        title = "\(handler.reference.name): a built-in handler, see docs/actions.md"
+        title = "\(handler.reference.name): a built-in handler, see docs/handlers.md"
         let types = handler.types.map { $0.map(\.rawValue).sorted().joined(separator: ", ") }
         facts = [
             ("events", handler.events.map { EventSpelling.words(of: $0).joined(separator: ", ") } ?? "all"),

@@ -30,6 +30,10 @@ struct BuiltInRun {
     init(_ handler: any Handler) { self.handler = handler }
 
     func callAsFunction(_ path: PathBytes, _ parameters: [String: PathBytes]) -> Outcome {
+        self(path, templates: parameters.mapValues { Template(parts: [.literal($0.bytes)]) })
+    }
+
+    func callAsFunction(_ path: PathBytes, templates: [String: Template]) -> Outcome {
         var snapshot = snapshot
         if snapshot == nil, case .present(let seen) = DiskProbe.look(at: path) { snapshot = seen }
         let event = FileEvent.sample(.created, path, root: root ?? path.parent, snapshot ?? .sample())
@@ -41,7 +45,7 @@ struct BuiltInRun {
             job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: folder,
             maximumAttempts: 5, parameters: .object([:]), selection: selection, facts: facts,
             timeout: timeout, stop: stop, log: log.logger)
-        invocation.fillIn(.object(parameters.mapValues { .text(Template(parts: [.literal($0.bytes)])) }))
+        invocation.fillIn(.object(templates.mapValues { .text($0) }))
         if case .object(var members) = invocation.parameters {
             members.merge(further) { _, new in new }
             invocation.parameters = .object(members)

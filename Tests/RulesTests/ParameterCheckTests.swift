@@ -11,6 +11,7 @@ struct ParameterCheckTests {
             "format": ParameterSchema(type: "string", enum: ["webp", "jpeg"]),
             "token": ParameterSchema(type: "string", maxLength: 4, writeOnly: true),
             "code": ParameterSchema(type: "string", pattern: "^[a-z]+$"),
+            "folder": ParameterSchema(type: "string", role: ParameterSchema.literal),
             "sizes": ParameterSchema(type: "array", items: ParameterSchema(type: "number", minimum: 1), maxItems: 2),
             "meta": ParameterSchema(type: "object", properties: ["deep": ParameterSchema(default: "x")]),
         ], required: ["to"], additionalProperties: false)
@@ -30,7 +31,7 @@ struct ParameterCheckTests {
         Case(
             parameters: ["to": "a", "siez": 1], path: [.key("siez")], isAboutKey: true,
             message: "unknown parameter 'siez'",
-            help: "write 'size'; the parameters are code, format, meta, size, sizes, to, token"),
+            help: "write 'size'; the parameters are code, folder, format, meta, size, sizes, to, token"),
         Case(
             parameters: ["to": 5], path: [.key("to")], message: "'to' must be a string, not 5",
             help: "put it into quotes"),
@@ -89,6 +90,15 @@ struct ParameterCheckTests {
         #expect(ParameterCheck.problems(in: fits, schema: Self.thumbnail).isEmpty)
         let misfit = ParameterTemplate.object(["to": .text(template), "size": .text(template)])
         #expect(ParameterCheck.problems(in: misfit, schema: Self.thumbnail).count == 1)
+    }
+
+    @Test func `a text that is to be written out can't hold a placeholder`() throws {
+        let template = try Template("/srv/${stem}") { _ in nil }
+        let parameters = ParameterTemplate.object(["to": .text(template), "folder": .text(template)])
+        let problem = try #require(ParameterCheck.problems(in: parameters, schema: Self.thumbnail).first)
+        #expect(problem.path == [.key("folder")] && problem.message == "'folder' can't hold a placeholder")
+        let written = ParameterTemplate(["to": "a", "folder": "/srv"])
+        #expect(ParameterCheck.problems(in: written, schema: Self.thumbnail).isEmpty)
     }
 
     @Test func `one and one point nought are the same number`() {

@@ -49,6 +49,7 @@ package struct CopyHandler: Handler {
             return told(earlier, place)
         }
         let staged = try FileCopy(source, content, options, invocation).run(in: place.folder, for: place.name)
+        defer { staged.discard() }
         let copy = try OpenFile.reading(staged)
         switch try place.placing.place(place.folder, try staged.name(), content: copy, noting: &place.changes) {
         case .skipped: return place.outcome(place.skipped)

@@ -44,8 +44,12 @@ package struct LinkHandler: Handler {
             return Outcome(.failed, "'\(source.path)' is a folder, which has one name only", code: "not-a-file")
         }
         let target = invocation.flag("relative", default: false) ? relative(source.path, place) : source.path
-        if isThere(source, target, kind, place) {
-            let outcome = Outcome(.skipped, "'\(place.path)' leads to it already", code: "exists")
+        if let name = earlier(source, target, kind, place) {
+            let path = place.folder.path(of: name)
+            let outcome =
+                invocation.hasBegunBefore
+                ? Outcome(.succeeded, "an earlier attempt left it at \(path)", outputs: [path])
+                : Outcome(.skipped, "'\(path)' leads to it already", code: "exists")
             return place.outcome(outcome)
         }
         let folder = place.folder
@@ -86,15 +90,27 @@ package struct LinkHandler: Handler {
         }
     }
 
-    /// Whether exactly this link is there, as a second run finds it.
-    private func isThere(_ source: SourceFile, _ target: PathBytes, _ kind: Kind, _ place: FilePlace) -> Bool {
-        guard let there = try? place.folder.look(at: place.name) else { return false }
+    /// The name of exactly this link, when it is there, or when an attempt that was cut off has left it with a number.
+    private func earlier(_ source: SourceFile, _ target: PathBytes, _ kind: Kind, _ place: FilePlace) -> PathBytes? {
+        let isNumbered = place.invocation.hasBegunBefore && place.conflict == .rename
+        for number in 0..<(isNumbered ? Destination.mostNumbers : 1) {
+            let name = Destination.numbered(place.name, number)
+            guard let there = try? place.folder.look(at: name) else { return nil }
+            if isIt(name, there, source, target, kind, place) { return name }
+        }
+        return nil
+    }
+
+    private func isIt(
+        _ name: PathBytes, _ there: Snapshot, _ source: SourceFile, _ target: PathBytes, _ kind: Kind,
+        _ place: FilePlace
+    ) -> Bool {
         switch kind {
         case .hard: return there.identity == source.facts.identity
         case .symbolic:
             guard there.type == .symlink else { return false }
             var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-            let length = place.name.withCString { readlinkat(place.folder.descriptor, $0, &buffer, buffer.count) }
+            let length = name.withCString { readlinkat(place.folder.descriptor, $0, &buffer, buffer.count) }
             return length == target.bytes.count
                 && buffer[..<length].elementsEqual(target.bytes.map { CChar(bitPattern: $0) })
         }

@@ -81,6 +81,7 @@ struct RunCommand: ParsableCommand {
             perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
             report: { dry?.report($0) ?? reporter.report($0) })
+        if !dryRun { LeftoverSearch(loaded.ruleset.rules).begin() }
         let stops = StopCount()
         let reloading = try reloading(engine, places, seen, program, kept, reporter, dry)
         let isSteerable = Signals.forEach { number in

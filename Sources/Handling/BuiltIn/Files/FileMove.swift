@@ -117,6 +117,7 @@ struct FileMove {
         }
         let content = try source.openForReading()
         let staged = try FileCopy(source, content, options, invocation).run(in: place.folder, for: place.name)
+        defer { staged.discard() }
         let copy = try OpenFile.reading(staged)
         let made = try copy.facts()
         switch try place.placing.place(place.folder, try staged.name(), content: copy, noting: &place.changes) {

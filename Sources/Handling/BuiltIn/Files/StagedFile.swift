@@ -84,9 +84,10 @@ package final class StagedFile {
         throw FileFault(error, "cannot create '\(folder.path(of: final))'")
     }
 
-    /// Removes what has not been placed.
-    private func discard() {
+    /// Removes what has not been placed; to be deferred, so that it does not come too early.
+    package func discard() {
         file = nil
         if let temporary { folder.unlink(temporary) }
+        temporary = nil
     }
 }

@@ -1,0 +1,62 @@
+import CAlightLinux
+import FileEvents
+import FileWatching
+import Glibc
+package import Rules
+import Settling
+
+/// Looks for what a killed Alight has left, when another one starts.
+///
+/// A job that was cut off clears the folder that it works in when it runs again. This
+/// is for jobs that nobody remembers: the folders that rules name as destinations are
+/// looked through, with a bounded number of those below them.
+package struct LeftoverSearch: Sendable {
+    /// Folders that are looked into at most.
+    private static let mostFolders = 4096
+
+    private let folders: [PathBytes]
+
+    package init(_ rules: [Rule]) {
+        var folders: [PathBytes] = []
+        for rule in rules {
+            for action in rule.actions + rule.onFailure {
+                guard case .use(let handler, let with) = action.work, handler.location == nil,
+                    case .object(let members) = with, case .text(let to)? = members["to"],
+                    let head = to.literalHead(in: rule.folder), !folders.contains(head)
+                else { continue }
+                folders.append(head)
+            }
+        }
+        self.folders = folders
+    }
+
+    /// Looks on a thread of its own, and doesn't wait for it.
+    package func begin() {
+        guard !folders.isEmpty else { return }
+        WorkerThread(name: "alight-clear", body: { clear() })?.detach()
+    }
+
+    /// Looks at once; links below the folders are not followed.
+    package func clear() {
+        var open: [OpenFolder] = folders.compactMap { path in
+            let opened = path.withCString { cal_open_root($0) }
+            return opened >= 0 ? OpenFolder(opened, path) : nil
+        }
+        var count = 0
+        let now = DiskProbe.now()
+        while count < Self.mostFolders, let folder = open.popLast() {
+            count += 1
+            Leftovers.clear(folder, now: now)
+            // Only as many are held open as can be looked into.
+            guard open.count < Self.mostOpen, let names = try? folder.names() else { continue }
+            for name in names where open.count < Self.mostOpen {
+                guard let facts = try? folder.look(at: name), facts.type == .directory,
+                    case .success(let file) = folder.open(name, CAL_OPEN_FOLDER)
+                else { continue }
+                open.append(OpenFolder(dup(file.descriptor), folder.path(of: name)))
+            }
+        }
+    }
+
+    private static let mostOpen = 64
+}

@@ -1,0 +1,226 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import Handling
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+/// That no action writes, or takes away, outside of the folders that are its own.
+struct JailTests {
+    static func allow(_ folders: PathBytes...) -> [String: Parameter] {
+        ["allow": .array(folders.map { .text($0.bytes) })]
+    }
+
+    /// Runs a handler for `in/a.txt` of the tree, whose rule watches `in`.
+    static func run(
+        _ handler: any Handler, _ tree: PathBytes, to template: [Template.Part], allow: [String: Parameter] = [:]
+    ) -> Outcome {
+        var run = BuiltInRun(handler)
+        run.folder = tree
+        run.root = tree.appending("in")
+        run.further = allow
+        return run(tree.appending("in/a.txt"), templates: ["to": Template(parts: template)])
+    }
+
+    @Test(arguments: BuiltInPlaceTests.kinds)
+    func `a placeholder can't lead out of the literal head`(_ kind: BuiltInPlaceTests.Kind) throws {
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.write(tree.path("in/a.txt"), "new")
+            TestFile.makeFolder(tree.path("out"))
+            let outside: [(String, [Template.Part])] = [
+                ("..", [.literal(Array("\(root)/out/".utf8)), .placeholder(.event), .literal(Array("/../../x".utf8))]),
+                ("an absolute value", [.placeholder(.from), .literal(Array("\(root)/x".utf8))]),
+                ("a path of its own", [.placeholder(.root), .literal(Array("/../x".utf8))]),
+            ]
+            for (name, template) in outside {
+                let outcome = Self.run(kind.handler, root, to: template)
+                #expect(outcome.ending == .failed, "\(name): \(outcome.message)")
+                #expect(outcome.code == "outside", "\(name): \(outcome.message)")
+                #expect(outcome.message.contains("add it to 'allow'"))
+                #expect(listing(root) == ["in/a.txt: new", "out/"])
+            }
+            // What is named is allowed, also when it lies elsewhere.
+            let last = try #require(outside.last)
+            let allowed = Self.run(kind.handler, root, to: last.1, allow: Self.allow(root))
+            #expect(allowed.ending == .succeeded, "\(allowed.message)")
+            #expect(TestFile.exists(root.appending("x")))
+        }
+    }
+
+    @Test(arguments: BuiltInPlaceTests.kinds, ["absolute", "relative"])
+    func `a link below a root doesn't lead out of it`(_ kind: BuiltInPlaceTests.Kind, how: String) {
+        withTempTree { tree in
+            let root = tree.root
+            TestFile.write(tree.path("in/a.txt"), "new")
+            TestFile.makeFolder(tree.path("elsewhere/deep"))
+            TestFile.makeFolder(tree.path("out"))
+            let target = how == "absolute" ? tree.path("elsewhere") : "../elsewhere"
+            _ = target.withCString { to in tree.path("out/link").withCString { symlink(to, $0) } }
+            for place in ["link/", "link/deep/", "link/new/"] {
+                let parts: [Template.Part] = [
+                    .literal(Array("\(root)/out/".utf8)), .placeholder(.group(1)), .literal(Array(place.utf8)),
+                ]
+                let outcome = Self.run(kind.handler, root, to: parts)
+                #expect(outcome.ending == .failed, "\(outcome.message)")
+                #expect(outcome.code == "outside")
+                #expect(outcome.message.contains("symbolic link"), "\(outcome.message)")
+            }
+            #expect(listing(tree.path("elsewhere")) == ["deep/"])
+            #expect(listing(tree.path("in")) == ["a.txt: new"])
+        }
+    }
+
+    /// The watched folder may be written to by others, so its links are no word of the rule's author.
+    @Test func `a destination inside the watched folder follows no link out of it`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/a.txt"), "new")
+            TestFile.makeFolder(tree.path("elsewhere"))
+            _ = tree.path("in/done").withCString { symlink("../elsewhere", $0) }
+            let outcome = Self.run(MoveHandler(), tree.root, to: [.literal(Array("in/done/".utf8))])
+            #expect(outcome.code == "outside", "\(outcome.message)")
+            #expect(listing(tree.path("elsewhere")).isEmpty)
+        }
+    }
+
+    @Test func `a link to the literal head is followed, and so is one that stays below it`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/a.txt"), "new")
+            TestFile.makeFolder(tree.path("big/real"))
+            _ = tree.path("out").withCString { symlink("big", $0) }
+            _ = tree.path("big/link").withCString { symlink("real", $0) }
+            let parts: [Template.Part] = [
+                .literal(Array("out/".utf8)), .placeholder(.group(1)), .literal(Array("link/".utf8)),
+            ]
+            let outcome = Self.run(CopyHandler(), tree.root, to: parts)
+            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(listing(tree.path("big/real")) == ["a.txt: new"])
+        }
+    }
+
+    @Test func `a folder on the way to the file that is a link by now is not gone through`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("elsewhere/a.txt"), "precious")
+            TestFile.makeFolder(tree.path("in"))
+            _ = tree.path("in/sub").withCString { symlink("../elsewhere", $0) }
+            let handlers: [any Handler] = [
+                MoveHandler(), CopyHandler(), DeleteHandler(), RenameHandler(), TouchHandler(), SetPermissionsHandler(),
+                LinkHandler(), TrashHandler(trash: Trash(home: tree.path("trash"))),
+            ]
+            for handler in handlers {
+                var run = BuiltInRun(handler)
+                run.root = tree.path("in")
+                let outcome = run(
+                    tree.path("in/sub/a.txt"),
+                    ["to": tree.path("out/"), "name": "b", "mode": "0777", "time": "@1"])
+                #expect(outcome.ending == .notReady, "\(handler.summary.reference.name): \(outcome.message)")
+                #expect(listing(tree.path("elsewhere")) == ["a.txt: precious"])
+            }
+        }
+    }
+
+    @Test func `another file than had settled is left alone`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in/a"), "settled")
+            var run = BuiltInRun(MoveHandler())
+            run.snapshot = try facts(tree.path("in/a"))
+            run.expectsSettled = true
+            TestFile.write(tree.path("in/b"), "another")
+            _ = tree.path("in/b").withCString { from in tree.path("in/a").withCString { rename(from, $0) } }
+            let handlers: [any Handler] = [
+                MoveHandler(), CopyHandler(), DeleteHandler(), RenameHandler(), TouchHandler(), SetPermissionsHandler(),
+                LinkHandler(), TrashHandler(trash: Trash(home: tree.path("trash"))),
+            ]
+            for handler in handlers {
+                run.handler = handler
+                let outcome = run(tree.path("in/a"), ["to": tree.path("out/"), "name": "c", "mode": "0777"])
+                #expect(outcome.ending == .notReady && outcome.code == "changed", "\(outcome.message)")
+                #expect(listing(tree.path("in")) == ["a: another"])
+            }
+        }
+    }
+
+    @Test func `what is opened by names follows no link and no dots either`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("a/b/c"), "x")
+            _ = tree.path("a/link").withCString { symlink("b", $0) }
+            let root = tree.root.withCString { cal_open_root($0) }
+            defer { close(root) }
+            func open(_ path: String, _ what: cal_opening = CAL_OPEN_FOLDER) -> Int32 {
+                let opened = cal_open_beneath_by_names(root, path, what)
+                if opened >= 0 { close(opened) }
+                return min(opened, 0)
+            }
+            #expect(open("a/b") == 0 && open("a//b/") == 0 && open(".") == 0 && open("") == 0)
+            #expect(open("a/b/c", CAL_OPEN_READING) == 0)
+            #expect(open("a/link") == -ELOOP && open("a/link/c", CAL_OPEN_READING) == -ELOOP)
+            #expect(open("a/../a") == -EXDEV && open("..") == -EXDEV)
+            #expect(open("a/x") == -ENOENT && open("a/b/c") == -ENOTDIR)
+            #expect(open(String(repeating: "n", count: 300)) == -ENAMETOOLONG)
+        }
+    }
+
+    // MARK: - Somebody who means it
+
+    /// Swaps folders for links to another one and back, as fast as it can.
+    static let swapper = """
+        import os, sys
+        outside, folders = sys.argv[1], sys.argv[2:]
+        while True:
+            for folder in folders:
+                try:
+                    os.rename(folder, folder + ".real")
+                    os.symlink(outside, folder)
+                except OSError: pass
+                try:
+                    os.unlink(folder)
+                    os.rename(folder + ".real", folder)
+                except OSError: pass
+        """
+
+    @Test(.timeLimit(.minutes(10)), arguments: BuiltInPlaceTests.kinds)
+    func `folders that are swapped for links during the work lead nowhere`(_ kind: BuiltInPlaceTests.Kind) {
+        withTempTree { tree in
+            let count = 300
+            let names = (0..<count).map { "f\($0)" }
+            for name in names {
+                TestFile.write(tree.path("in/sub/\(name)"), "new \(name)")
+                TestFile.write(tree.path("outside/\(name)"), "precious")
+            }
+            TestFile.makeFolder(tree.path("out/x"))
+            let before = listing(tree.path("outside"))
+            let child = RunningProgram(
+                "/usr/bin/python3",
+                ["-c", Self.swapper, "\(tree.path("outside"))", "\(tree.path("in/sub"))", "\(tree.path("out/x"))"],
+                in: tree.root, output: tree.path("swapper"))
+            var run = BuiltInRun(kind.handler)
+            run.root = tree.path("in")
+            run.further = Self.allow(tree.path("out"))
+            var endings: [String: Int] = [:]
+            for name in names {
+                for _ in 0..<20 {
+                    let outcome = run(tree.path("in/sub/\(name)"), ["to": tree.path("out/x/y/")])
+                    endings[outcome.code ?? outcome.ending.rawValue, default: 0] += 1
+                    if outcome.ending == .succeeded { break }
+                }
+            }
+            child.signal(SIGKILL)
+            _ = child.wait()
+            #expect(listing(tree.path("outside")) == before, "\(endings)")
+            #expect(child.error == "")
+            // It did meet the links, and got something done all the same.
+            #expect(endings["succeeded", default: 0] > 0, "\(endings)")
+            #expect(endings.count > 1, "\(endings)")
+            // Each file is whole, here or there, and nothing else is.
+            let all = listing(tree.path("in")) + listing(tree.path("out"))
+            for name in names {
+                let found = all.filter { $0.hasSuffix("/\(name): new \(name)") }
+                #expect(found.count >= 1, "\(name) \(endings)")
+                if kind.takes { #expect(found.count == 1, "\(name) \(found)") }
+            }
+            #expect(!all.contains { $0.contains("alight-tmp") || $0.contains("precious") })
+        }
+    }
+}
