@@ -110,6 +110,7 @@ package struct ChecksumHandler: Handler {
         if Checksum.isList(path) { return .outcome(Outcome(.skipped, "it holds checksums itself", code: "checksums")) }
         if event.kind == .deleted { return try removal(of: path, root: event.root, kind, isListed: write == "sums") }
         let source = try SourceFile(invocation)
+        if invocation.job.isInterrupted { Leftovers.clear(source.folder, now: DiskProbe.now()) }
         let list = ChecksumFile(folder: source.folder, name: PathBytes(kind.listName), kind: kind)
         let sidecar = ChecksumFile(
             folder: source.folder, name: PathBytes(source.name.bytes + Array(kind.suffix.utf8)), kind: kind)
