@@ -7,6 +7,7 @@ import Testing
 struct ContentHandlerTests {
     @Test func `what is secret in a webhook is in no log and no journal`() {
         withTempTree { tree in
+            let root = tree.root
             TestFile.write(
                 tree.path("rules.yaml"),
                 """
@@ -27,7 +28,7 @@ struct ContentHandlerTests {
             let variables = ["SIGNING": "signing-key", "TOKEN": "token-key"]
             func run(_ arguments: [String]) -> String {
                 let program = RunningProgram(
-                    Places.alight, arguments, in: tree.root, environment: variables, output: tree.path("log"))
+                    Places.alight, arguments, in: root, environment: variables, output: root.appending("log"))
                 _ = program.wait()
                 return program.output + program.error
             }
@@ -48,6 +49,7 @@ struct ContentHandlerTests {
 
     @Test(.timeLimit(.minutes(10))) func `kill -9 at any moment leaves whole folders and archives, and nothing else`() {
         withTempTree { tree in
+            let root = tree.root
             let count = 12
             for number in 0..<60 { TestFile.write(tree.path("src/f\(number)"), "content \(number)\n") }
             let list = TestFile.names(in: tree.path("src"))
@@ -72,15 +74,15 @@ struct ContentHandlerTests {
                       - { use: archive, with: { to: "packed/${name}.zip" } }
                 """)
             func check() {
-                for name in TestFile.names(in: tree.path("out")) {
+                for name in TestFile.names(in: root.appending("out")) {
                     if PathBytes(name).description.hasSuffix(".alight-tmp") { continue }
-                    #expect(TestFile.names(in: tree.path("out").appending(name)) == list)
+                    #expect(TestFile.names(in: root.appending("out").appending(name)) == list)
                 }
             }
             func start(_ output: String) -> RunningProgram {
                 let program = RunningProgram(
-                    Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: tree.root,
-                    output: tree.path(output))
+                    Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: root,
+                    output: root.appending(output))
                 #expect(Deadline.wait { program.error.contains("ready: watching") || program.exitStatus() != nil })
                 return program
             }
