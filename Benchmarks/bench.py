@@ -566,12 +566,13 @@ class Bench:
             command.arrives = True
             return command
 
-        def rule(action, lanes=4):
+        def rule(action, lanes=4, further=""):
             def command(inner, outer):
                 path = os.path.join(self.work, "rules.yaml")
                 with open(path, "w") as file:
                     file.write("rules:\n  - name: files\n    path: %s/*\n    existing: process\n    settle: 0\n"
-                               "    concurrency: %d\n    action: %s\n" % (inner, lanes, action.replace("OUT", outer)))
+                               "    concurrency: %d\n    action: %s\n%s" % (
+                                   inner, lanes, action.replace("OUT", outer), further))
                 return [self.options.alight, "run", "--once", "--journal", self.new_journal(), path]
             command.arrives = action != "log"
             return command
@@ -599,7 +600,8 @@ class Bench:
         for size, number, noun in ((large, 1, "one file of %d MiB" % (large >> 20)),
                                    (4096, count, "%s files of 4 KiB" % grouped(count))):
             told("copy on disk, %s, cp" % noun, size, number, disk, disk, plain(*cp),
-                 {"": rule(copy), ", `durable: false`": rule(loose)})
+                 {"": rule(copy), ", `durable: false`": rule(loose),
+                  ", `batch`": rule(copy, further="    batch: { files: 500 }\n")})
             told("copy on disk, %s, cp and sync" % noun, size, number, disk, disk, plain(*cp, flushed=True),
                  {"": rule(copy)})
             told("copy in memory, %s, cp" % noun, size, number, memory, memory, plain(*cp),

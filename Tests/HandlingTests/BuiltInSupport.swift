@@ -34,6 +34,11 @@ struct BuiltInRun {
     }
 
     func callAsFunction(_ path: PathBytes, templates: [String: Template]) -> Outcome {
+        handler.run(invocation(path, templates: templates))
+    }
+
+    /// What the handler receives for the file.
+    func invocation(_ path: PathBytes, templates: [String: Template]) -> Invocation {
         var snapshot = snapshot
         if snapshot == nil, case .present(let seen) = DiskProbe.look(at: path) { snapshot = seen }
         let event = FileEvent.sample(.created, path, root: root ?? path.parent, snapshot ?? .sample())
@@ -51,7 +56,7 @@ struct BuiltInRun {
             invocation.parameters = .object(members)
         }
         invocation.expectsSettled = expectsSettled
-        return handler.run(invocation)
+        return invocation
     }
 }
 

@@ -339,3 +339,34 @@ private func attribute(_ path: PathBytes, _ name: PathBytes) -> [UInt8]? {
     }
     return length >= 0 ? Array(value[..<Int(length)]) : nil
 }
+
+/// Several files in one call, as a rule with `batch` has it.
+struct CopyBatchTests {
+    @Test func `a batch is copied with an outcome for each file`() {
+        withTempTree { tree in
+            let count = 150
+            for number in 0..<count where number != 7 { TestFile.write(tree.path("in/\(number)"), "new \(number)") }
+            TestFile.write(tree.path("out/9"), "old")
+            TestFile.makeFolder(tree.path("in/11x"))
+            let run = BuiltInRun(CopyHandler())
+            let invocations = (0..<count).map { number in
+                run.invocation(tree.path("in/\(number)"), templates: ["to": Template(literal: "\(tree.path("out"))/")])
+            }
+            let outcomes = run.handler.run(invocations)
+            #expect(outcomes.count == count)
+            for (number, outcome) in outcomes.enumerated() {
+                if number == 7 {
+                    #expect(outcome.code == "gone")
+                } else {
+                    let name = number == 9 ? "9 (1)" : "\(number)"
+                    #expect(outcome.outputs == [tree.path("out/\(name)")], "\(outcome.message)")
+                    #expect(TestFile.read(tree.path("out/\(name)")) == Array("new \(number)".utf8))
+                }
+            }
+            #expect(TestFile.names(in: tree.path("out")).count == count)
+            run.stop.raise()
+            let stopped = run.handler.run(invocations)
+            #expect(stopped.count == count && stopped.allSatisfy(\.isInterrupted))
+        }
+    }
+}

@@ -1,3 +1,4 @@
+import CAlightLinux
 import FileEvents
 import Glibc
 import PluginProtocol
@@ -30,38 +31,122 @@ package struct CopyHandler: Handler {
         Outcome.of { () throws(FileFault) in try copy(invocation) }
     }
 
+    /// Copies those of a batch in groups, each of which is put on the disk by one call for the whole file system.
+    package func run(_ invocations: [Invocation]) -> [Outcome] {
+        guard invocations.count >= Self.fewest else {
+            return invocations.map { $0.stop.isRaised ? .interrupted("Alight stops") : run($0) }
+        }
+        var outcomes: [Outcome] = []
+        while outcomes.count < invocations.count {
+            outcomes += copy(together: invocations[outcomes.count...].prefix(Self.most))
+        }
+        return outcomes
+    }
+
+    /// With fewer it is better to flush each of them, since others' files are flushed too.
+    private static let fewest = 4
+    /// Each holds two descriptors.
+    private static let most = 64
+
+    /// A copy that has no name yet.
+    private struct Prepared {
+        var place: FilePlace
+        var staged: StagedFile
+        var source: PathBytes
+        var isDurable: Bool
+    }
+
+    private enum Preparation {
+        case staged(Prepared)
+        case over(Outcome)
+    }
+
     private func copy(_ invocation: Invocation) throws(FileFault) -> Outcome {
-        var place = try FilePlace(invocation, trash: trash)
+        switch try prepare(invocation, isFlushed: true) {
+        case .over(let outcome): return outcome
+        case .staged(let prepared):
+            let (outcome, folder) = try publish(prepared)
+            folder?.flush()
+            return outcome
+        }
+    }
+
+    private func copy(together invocations: ArraySlice<Invocation>) -> [Outcome] {
+        let preparations = invocations.map { invocation in
+            do throws(FileFault) {
+                if invocation.stop.isRaised { return Preparation.over(.interrupted("Alight stops")) }
+                return try prepare(invocation, isFlushed: false)
+            } catch {
+                return .over(error.outcome)
+            }
+        }
+        // One call for each file system, however many files.
+        var flushed: [UInt64: Int32] = [:]
+        for case .staged(let prepared) in preparations where prepared.isDurable {
+            let device = prepared.staged.device
+            if flushed[device] == nil { flushed[device] = cal_sync_file_system(prepared.staged.descriptor) }
+        }
+        var folders: [PathBytes: OpenFolder] = [:]
+        let outcomes = preparations.map { preparation in
+            switch preparation {
+            case .over(let outcome): return outcome
+            case .staged(let prepared):
+                return Outcome.of { () throws(FileFault) in
+                    let error = prepared.isDurable ? flushed[prepared.staged.device] ?? 0 : 0
+                    guard error == 0 else {
+                        throw FileFault(error, "cannot flush the file system of '\(prepared.place.path)'")
+                    }
+                    let (outcome, folder) = try publish(prepared)
+                    if let folder { folders[folder.path] = folder }
+                    return outcome
+                }
+            }
+        }
+        for folder in folders.values { folder.flush() }
+        return outcomes
+    }
+
+    private func prepare(_ invocation: Invocation, isFlushed: Bool) throws(FileFault) -> Preparation {
+        let place = try FilePlace(invocation, trash: trash)
         var options = CopyOptions(invocation, default: Self.kept)
-        options.isDurable = invocation.flag("durable", default: true)
+        let isDurable = invocation.flag("durable", default: true)
+        options.isDurable = isDurable && isFlushed
         let source: SourceFile
         do throws(FileFault) {
             source = try SourceFile(invocation)
         } catch {
             guard error.outcome.code == "gone", let earlier = try place.earlierResult(nil) else { throw error }
-            return told(earlier, place)
+            return .over(told(earlier, place))
         }
         guard !place.isSame(as: source) else {
-            return Outcome(.failed, "the file would be copied onto itself", code: "same-path")
+            throw FileFault(Outcome(.failed, "the file would be copied onto itself", code: "same-path"))
         }
         let content = try source.openForReading()
         if let earlier = try place.earlierResult(content, hasTimes: options.kept.contains(.times)) {
-            return told(earlier, place)
+            return .over(told(earlier, place))
         }
         let staged = try FileCopy(source, content, options, invocation).run(in: place.folder, for: place.name)
-        defer { staged.discard() }
-        let copy = try OpenFile.reading(staged)
-        switch try place.placing.place(place.folder, try staged.name(), content: copy, noting: &place.changes) {
-        case .skipped: return place.outcome(place.skipped)
+        return .staged(Prepared(place: place, staged: staged, source: source.path, isDurable: isDurable))
+    }
+
+    /// Gives the copy its name: how that ended, and the folder if it is still to be flushed.
+    private func publish(_ prepared: Prepared) throws(FileFault) -> (Outcome, OpenFolder?) {
+        defer { prepared.staged.discard() }
+        var place = prepared.place
+        let copy = place.conflict == .deduplicate ? try OpenFile.reading(prepared.staged) : nil
+        let temporary = try prepared.staged.name()
+        switch try place.placing.place(place.folder, temporary, content: copy, noting: &place.changes) {
+        case .skipped: return (place.outcome(place.skipped), nil)
         case .duplicate(let name):
             let path = place.folder.path(of: name)
-            return place.outcome(
-                Outcome(.succeeded, "'\(path)' has the same content", code: "same-content", outputs: [path]))
+            let outcome = Outcome(
+                .succeeded, "'\(path)' has the same content", code: "same-content", outputs: [path])
+            return (place.outcome(outcome), nil)
         case .placed(let name):
-            if options.isDurable { place.folder.flush() }
-            try place.note(name) { .made($0, source: source.path) }
+            try place.note(name) { .made($0, source: prepared.source) }
             let path = place.folder.path(of: name)
-            return place.outcome(Outcome(.succeeded, "copied to \(path)", outputs: [path]))
+            let outcome = place.outcome(Outcome(.succeeded, "copied to \(path)", outputs: [path]))
+            return (outcome, prepared.isDurable ? place.folder : nil)
         }
     }
 

@@ -59,6 +59,12 @@ package final class StagedFile {
     /// Open for reading and writing until it is placed.
     package var descriptor: Int32 { file?.descriptor ?? -1 }
 
+    /// The number of its file system.
+    var device: UInt64 {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? UInt64(status.st_dev) : 0
+    }
+
     /// Puts its content on the disk.
     package func flush() throws(FileFault) {
         guard fsync(descriptor) == 0 else {
