@@ -28,7 +28,7 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
 
     /// The role of a parameter that says where output goes; rules that could start each other are found by it.
     public static let destination = "destination"
-    /// The role of a URL: what placeholders bring into it is percent-encoded. For built-in handlers alone.
+    /// The role of a URL, into which placeholders bring their values percent-encoded; for built-in handlers alone.
     package static let url = "url"
 
     /// The role of a text that holds no placeholder, since no name of a file may decide it.

@@ -13,6 +13,7 @@ package indirect enum ParameterTemplate: Sendable, Hashable {
     /// - Parameters:
     ///   - facts: The values of the placeholders.
     ///   - schema: Which texts are URLs, where values are percent-encoded.
+    /// - Returns: The parameters of one attempt.
     package func expanded(with facts: PlaceholderFacts, schema: ParameterSchema? = nil) -> Parameter {
         switch self {
         case .value(let value): .value(value)

@@ -93,6 +93,7 @@ package struct Template: Sendable, Hashable {
     /// - Parameters:
     ///   - facts: The values of the placeholders.
     ///   - encoding: What is done to each value first.
+    /// - Returns: The bytes.
     package func expanded(
         with facts: PlaceholderFacts, encoding: ([UInt8]) -> [UInt8] = { $0 }
     ) -> [UInt8] {

@@ -24,6 +24,7 @@ final class WebhookServer {
     }
 
     /// - Parameter isSecure: Whether it speaks TLS, with a certificate of an authority of its own, `ca.pem`.
+    /// - Throws: When it does not start.
     init(isSecure: Bool = false) throws {
         folder = try TemporaryFolder()
         scheme = isSecure ? "https" : "http"

@@ -30,8 +30,10 @@ final class ArchiveWriting {
     /// - Parameters:
     ///   - descriptor: Where it is written.
     ///   - path: Where the archive will be.
+    ///   - format: What it will be.
     ///   - own: What is there now.
     ///   - isOver: Asked at each block.
+    /// - Throws: When there is no memory.
     init(
         to descriptor: Int32, _ path: PathBytes, _ format: ArchiveFormat, without own: FileIdentity?,
         isOver: @escaping () -> Bool

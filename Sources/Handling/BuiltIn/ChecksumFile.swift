@@ -30,6 +30,8 @@ struct ChecksumFile {
     ///   - sums: The names of files, and their sums; nil takes one out.
     ///   - isAlone: Whether nothing else may be in it.
     ///   - isOver: Asked while it waits for others.
+    /// - Returns: Whether it was written.
+    /// - Throws: What failed.
     func update(
         _ sums: [(name: PathBytes, digits: String?)], isAlone: Bool = false, isOver: () -> Bool
     ) throws(FileFault) -> Update {

@@ -13,6 +13,8 @@ enum CloudEvent {
     /// - Parameters:
     ///   - job: Whose event it is.
     ///   - source: Who sends it, as a URI reference.
+    /// - Returns: The JSON.
+    /// - Throws: When it can't be written.
     static func body(of job: Job, source: String) throws -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

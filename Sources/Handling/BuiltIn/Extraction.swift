@@ -8,16 +8,16 @@ import Glibc
 /// All is reached from the folder's descriptor, a name at a time and through no
 /// link, so nothing can be written elsewhere. Bounds are looked at while it writes.
 final class Extraction {
-    private let folder: Int32
+    let folder: Int32
     private let limits: ExtractLimits
     private let packed: UInt64
-    private let isOver: () -> Bool
-    private var links = LinkPlan()
+    let isOver: () -> Bool
+    var links = LinkPlan()
     /// Folders with the mode and time that they get in the end.
     private var folders: [PathBytes: (mode: UInt32, time: timespec?)] = [:]
     private(set) var count = 0
-    private(set) var bytes: UInt64 = 0
-    private var wasStopped = false
+    var bytes: UInt64 = 0
+    var wasStopped = false
     private var excess: String?
     /// The mode bits that new files don't get.
     private let mask: UInt32
@@ -31,6 +31,7 @@ final class Extraction {
 
     /// - Parameters:
     ///   - folder: Open, and empty.
+    ///   - limits: How much may be unpacked.
     ///   - packed: The size of the archive.
     ///   - mask: The umask.
     ///   - isOver: Asked at each block.
@@ -85,7 +86,7 @@ final class Extraction {
         return excess == nil
     }
 
-    private func problem(of reader: OpaquePointer) -> Refusal {
+    func problem(of reader: OpaquePointer) -> Refusal {
         if let excess { return Refusal(message: "refused: the archive holds \(excess)", code: "too-large") }
         let text = String(cString: cla_reader_error(reader))
         // archive_read_has_encrypted_entries(3) reads beyond its memory where no format was recognized.
@@ -147,8 +148,7 @@ final class Extraction {
     }
 
     /// The names of a path, which has to lie below the folder.
-    private static func parts(of path: PathBytes, _ refuse: (String) -> Refusal) throws(Refusal) -> [ArraySlice<UInt8>]
-    {
+    static func parts(of path: PathBytes, _ refuse: (String) -> Refusal) throws(Refusal) -> [ArraySlice<UInt8>] {
         if path.bytes.first == .slash { throw refuse("has an absolute name") }
         let parts = path.bytes.split(separator: .slash).filter { !$0.elementsEqual([.dot]) }
         if parts.contains(where: { $0.elementsEqual([.dot, .dot]) }) {
@@ -161,7 +161,7 @@ final class Extraction {
     }
 
     /// What kind of thing has the name; nil when nothing does.
-    private static func type(of name: PathBytes, in folder: Int32) -> UInt32? {
+    static func type(of name: PathBytes, in folder: Int32) -> UInt32? {
         var status = cal_stat()
         guard name.withCString({ cal_stat_entry(folder, $0, 0, &status) }) == 0 else { return nil }
         return status.mode & UInt32(S_IFMT)
@@ -172,7 +172,7 @@ final class Extraction {
         try checkBounds()
     }
 
-    private func checkBounds() throws(Refusal) {
+    func checkBounds() throws(Refusal) {
         guard let excess = limits.excess(bytes: bytes, files: count, packed: packed) else { return }
         throw Refusal(message: "refused: the archive holds \(excess)", code: "too-large")
     }
@@ -225,107 +225,6 @@ final class Extraction {
         guard Self.type(of: name, in: parent) == UInt32(S_IFDIR) else { throw refuse("is a folder and a file") }
     }
 
-    /// Makes room for an entry: of two with the same name the later one counts.
-    private func clear(
-        _ path: PathBytes, _ name: PathBytes, _ parent: Int32, _ refuse: (String) -> Refusal
-    ) throws(Refusal) {
-        links[path] = nil
-        if name.withCString({ unlinkat(parent, $0, 0) }) == 0 || errno == ENOENT { return }
-        if errno == EISDIR || errno == EPERM { throw refuse("is a folder and something else") }
-        throw Self.fault("cannot remove '\(path)'")
-    }
-
-    private func link(
-        _ path: PathBytes, _ name: PathBytes, _ parent: Int32, to target: PathBytes, _ refuse: (String) -> Refusal
-    ) throws(Refusal) {
-        let parts = try Self.parts(of: target, refuse)
-        let source = PathBytes(parts.joined(separator: [.slash]))
-        if source == path { return }
-        if let further = links[source], parts.count == path.bytes.split(separator: .slash).count,
-            source.parent == path.parent
-        {
-            // A second name of a link, in one folder, leads to the same place.
-            try clear(path, name, parent, refuse)
-            links[path] = further
-            return
-        }
-        func isMissing() -> Refusal {
-            refuse("is a link to '\(ProgramReport.cleaned(target.bytes[...]))', which is no file before it")
-        }
-        guard let last = parts.last, links[source] == nil else { throw isMissing() }
-        var current = dup(folder)
-        defer { close(current) }
-        for part in parts.dropLast() {
-            let next = PathBytes(part).withCString {
-                openat(current, $0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-            }
-            guard next >= 0 else { throw isMissing() }
-            close(current)
-            current = next
-        }
-        let from = PathBytes(last)
-        guard Self.type(of: from, in: current) == UInt32(S_IFREG) else { throw isMissing() }
-        try clear(path, name, parent, refuse)
-        guard from.withCString({ from in name.withCString { linkat(current, from, parent, $0, 0) } }) == 0 else {
-            throw Self.fault("cannot link '\(path)'")
-        }
-    }
-
-    private func write(
-        _ name: PathBytes, in parent: Int32, _ entry: cla_entry, _ reader: OpaquePointer, _ time: timespec?,
-        _ refuse: (String) -> Refusal
-    ) throws(Refusal) {
-        // No bit that gives rights, and always its owner's to read and write.
-        let mode = entry.mode & 0o777 | 0o600
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-        let descriptor = name.withCString { openat(parent, $0, flags, mode_t(mode)) }
-        guard descriptor >= 0 else { throw Self.fault("cannot create '\(name)'") }
-        defer { close(descriptor) }
-        let start = bytes
-        func reach(_ size: UInt64) throws(Refusal) {
-            let (sum, isOver) = start.addingReportingOverflow(size)
-            bytes = max(bytes, isOver ? .max : sum)
-            try checkBounds()
-        }
-        // What is announced is refused before it is written.
-        if entry.size > 0 { try reach(UInt64(entry.size)) }
-        var end: UInt64 = 0
-        while true {
-            var block: UnsafeRawPointer?
-            var size = 0
-            var offset: Int64 = 0
-            let result = cla_reader_data(reader, &block, &size, &offset)
-            if result == 0 { break }
-            guard result > 0, offset >= 0 else { throw problem(of: reader) }
-            if isOver() {
-                wasStopped = true
-                throw Refusal(message: "stopped", code: "stopped")
-            }
-            let (reached, isBeyond) = UInt64(offset).addingReportingOverflow(UInt64(size))
-            try reach(isBeyond ? .max : reached)
-            try put(UnsafeRawBufferPointer(start: block, count: size), descriptor, at: offset, name)
-            end = max(end, reached)
-        }
-        // A file may end in a hole.
-        if entry.size > Int64(clamping: end), ftruncate(descriptor, off_t(entry.size)) != 0 {
-            throw Self.fault("cannot write '\(name)'")
-        }
-        if let time { Self.setTime(time, of: descriptor) }
-    }
-
-    private func put(
-        _ bytes: UnsafeRawBufferPointer, _ descriptor: Int32, at offset: Int64, _ name: PathBytes
-    ) throws(Refusal) {
-        var written = 0
-        while written < bytes.count {
-            let step = pwrite(
-                descriptor, bytes.baseAddress.map { $0 + written }, bytes.count - written, off_t(offset) + written)
-            if step < 0, errno == EINTR { continue }
-            guard step > 0 else { throw Self.fault("cannot write '\(name)'") }
-            written += step
-        }
-    }
-
     // MARK: The end
 
     private func makeLinks() throws(Refusal) {
@@ -361,12 +260,12 @@ final class Extraction {
     /// UTIME_OMIT of utimensat(2), a macro that Swift does not see: leave this time alone.
     private static let omit = (1 << 30) - 2
 
-    private static func setTime(_ time: timespec, of descriptor: Int32) {
+    static func setTime(_ time: timespec, of descriptor: Int32) {
         var times = [timespec(tv_sec: 0, tv_nsec: omit), time]
         futimens(descriptor, &times)
     }
 
-    private static func fault(_ what: String) -> Refusal {
+    static func fault(_ what: String) -> Refusal {
         Refusal(message: what, code: "file-error", errno: errno)
     }
 }

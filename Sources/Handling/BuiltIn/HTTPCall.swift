@@ -80,7 +80,9 @@ struct HTTPCall {
         var count = 0
     }
 
-    /// Sends it and waits for the answer; blocks. The library has to be there.
+    /// Sends it and waits for the answer; blocks.
+    ///
+    /// The library has to be there.
     func run() -> Ending {
         let content = Content()
         guard let transfer = start(content) else { return .failed(.wrong, "no memory for a request") }

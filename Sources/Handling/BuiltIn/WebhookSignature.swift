@@ -22,6 +22,7 @@ enum WebhookSignature: String, CaseIterable {
     ///   - id: The same at each attempt.
     ///   - seconds: Now, since 1970.
     ///   - secret: With `whsec_` in front, the key is what follows in base64; else its own bytes.
+    /// - Returns: Names and values.
     func headers(body: [UInt8], id: String, seconds: Int64, secret: [UInt8]) -> [(name: String, value: [UInt8])] {
         switch self {
         case .github:

@@ -12,6 +12,8 @@ enum WholeFile {
     ///   - folder: Where it stands.
     ///   - bytes: The content.
     ///   - isFlushed: Whether it has to outlast a loss of power.
+    /// - Returns: The facts of the new file.
+    /// - Throws: What failed; the old file is there then.
     @discardableResult
     static func replace(
         _ name: PathBytes, in folder: OpenFolder, with bytes: [UInt8], isFlushed: Bool = true
