@@ -140,7 +140,7 @@ class Bench:
         return quick if self.options.quick else whole
 
     def runs(self):
-        return self.size(5, 3)
+        return self.options.runs or self.size(5, 3)
 
     @contextlib.contextmanager
     def folder(self, root=None):
@@ -718,6 +718,7 @@ def main():
     size.add_argument("--quick", action="store_true", help="smaller trees, fewer runs")
     size.add_argument("--full", action="store_true", help="also a tree of a million files")
     parser.add_argument("--only", help="scenarios, of: " + ", ".join(SCENARIOS))
+    parser.add_argument("--runs", type=int, metavar="N", help="how often each is measured (5, or 3)")
     parser.add_argument("--json", metavar="FILE", help="where to write the figures")
     parser.add_argument("--root", default="/dev/shm", help="where the trees are made (%(default)s)")
     parser.add_argument("--disk", default=os.path.join(HERE, ".build"), help="where journals are made (%(default)s)")

@@ -76,7 +76,13 @@ struct LoopCheck {
 
     /// What is at a destination: what was moved, or a file that was made.
     private func types(_ destination: Destination, of rule: Rule) -> Set<FileType> {
-        destination.handler == "move" && destination.isBuiltIn ? rule.types : [.file]
+        guard destination.isBuiltIn else { return [.file] }
+        return switch destination.handler {
+        case "move": rule.types
+        // A hard link is a file, too, but mostly it is the other kind.
+        case "link": [.symlink]
+        default: [.file]
+        }
     }
 
     private func mayTake(_ rule: Rule, _ destination: Destination, of source: Rule) -> Bool {

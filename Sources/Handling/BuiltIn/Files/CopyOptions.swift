@@ -16,12 +16,15 @@ struct CopyOptions {
     /// Whether it is on the disk before it gets its name.
     var isDurable = true
 
+    // Without defaults in the schema, which would be in each line that a dry run has of an action.
+
     static func keepSchema(default facts: [Fact]) -> ParameterSchema {
-        ParameterSchema(
-            type: "array", default: .array(facts.map { .string($0.rawValue) }),
+        let words = facts.map(\.rawValue).joined(separator: ", ")
+        return ParameterSchema(
+            type: "array",
             items: ParameterSchema(type: "string", enum: Fact.allCases.map { .string($0.rawValue) }),
             description:
-                "What a copy has of the original besides its content: 'mode'; 'times', of the last change and the last reading; 'xattrs', the attributes 'user.*' and the access lists; 'owner', user and group as far as they may be granted."
+                "What a copy has of the original besides its content: 'mode'; 'times', of the last change and the last reading; 'xattrs', the attributes 'user.*' and the access lists; 'owner', user and group as far as they may be granted. Without it: \(words)."
         )
     }
 
@@ -29,10 +32,13 @@ struct CopyOptions {
     var firstMode: UInt32 { kept.contains(.mode) ? 0o600 : 0o666 }
 
     static let verifySchema = ParameterSchema(
-        type: "boolean", default: false, description: "Whether a copy is read again and compared with the original.")
+        type: "boolean",
+        description: "Whether a copy is read again and compared with the original; else only its size is.")
     static let durableSchema = ParameterSchema(
-        type: "boolean", default: true,
-        description: "Whether a copy is on the disk before it gets its name, so that a loss of power can't empty it.")
+        type: "boolean",
+        description:
+            "Whether a copy is on the disk before it gets its name, so that a loss of power can't empty it; 'false' doesn't wait for that."
+    )
 
     init(_ invocation: Invocation, default facts: [Fact]) {
         if case .array(let words)? = invocation.parameters["keep"] {
