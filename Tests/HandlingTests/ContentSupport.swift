@@ -41,10 +41,11 @@ struct ContentRule {
             #expect(problems.isEmpty, "\(problems)")
         }
         let filled = schema.map { ParameterCheck.fillingDefaults(template, schema: $0) } ?? template
+        let globs = (try? Glob(root.appending("in/**").bytes)).map { [$0] } ?? []
         var invocation = Invocation(
             job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: root, maximumAttempts: 5,
             parameters: .object([:]),
-            selection: FileSelection(filter: PathFilter(globs: []), types: [.file]), facts: facts, timeout: timeout,
+            selection: FileSelection(filter: PathFilter(globs: globs), types: [.file]), facts: facts, timeout: timeout,
             stop: stop, log: log.logger)
         invocation.fillIn(filled, schema: schema)
         return invocation
