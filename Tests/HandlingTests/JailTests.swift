@@ -206,13 +206,19 @@ struct JailTests {
                     if outcome.ending == .succeeded { break }
                 }
             }
+            // On a busy machine the other one may have slept all the time.
+            let hasMet = eventually {
+                if endings["changed", default: 0] + endings["outside", default: 0] > 0 { return true }
+                let outcome = run(tree.path("in/sub/f0"), ["to": tree.path("out/x/y/"), "on_conflict": "overwrite"])
+                endings[outcome.code ?? outcome.ending.rawValue, default: 0] += 1
+                return false
+            }
+            #expect(hasMet, "\(endings)")
             child.signal(SIGKILL)
             _ = child.wait()
             #expect(listing(tree.path("outside")) == before, "\(endings)")
             #expect(child.error == "")
-            // It did meet the links, and got something done all the same.
             #expect(endings["succeeded", default: 0] > 0, "\(endings)")
-            #expect(endings.count > 1, "\(endings)")
             // Each file is whole, here or there, and nothing else is.
             let all = listing(tree.path("in")) + listing(tree.path("out"))
             for name in names {
