@@ -2,10 +2,13 @@
 
 SWIFT ?= swift
 # What each goal needs from Debian; installed by packaging/require when it is missing.
-BUILD_NEEDS = libmagic-dev libpcre2-dev libsqlite3-dev libssl-dev libyaml-dev
+BUILD_NEEDS = libarchive-dev libcurl4-openssl-dev libmagic-dev libpcre2-dev libsqlite3-dev libssl-dev libxxhash-dev \
+	libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
-# The protocol's bash example reads its answer with jq; python3-jsonschema gives a second opinion on rules files.
-TEST_NEEDS = $(RUN_NEEDS) bindfs jq python3-jsonschema python3-yaml
+# The protocol's bash example reads its answer with jq; python3-jsonschema gives a second opinion on rules files;
+# D-Bus with Python is the desktop that shows notifications.
+TEST_NEEDS = $(RUN_NEEDS) bindfs dbus jq libarchive-tools libnotify-bin openssl python3-dbus python3-gi \
+	python3-jsonschema python3-yaml xxhash
 # The programs that the shipped plugins call. Their tests need them; Alight itself doesn't.
 PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd ocrmypdf \
 	libarchive-tools rsync openssh-client clamav

@@ -45,7 +45,11 @@ let package = Package(
         .systemLibrary(name: "CLibYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .systemLibrary(name: "CLibMagic", pkgConfig: "libmagic", providers: [.apt(["libmagic-dev"])]),
         .systemLibrary(name: "CLibPCRE2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
+        .systemLibrary(name: "CLibXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .target(name: "CAlightLinux"),
+        // These load the library of their name when it is first used; only its headers are needed here.
+        .target(name: "CLibArchive"),
+        .target(name: "CLibCurl"),
         .target(name: "CRawInotify"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
         .executableTarget(name: "alight-launch", linkerSettings: [.unsafeFlags(["-static-executable"])]),
@@ -85,8 +89,8 @@ let package = Package(
         layer(
             "Handling",
             [
-                "CAlightLinux", "CLibCrypto", "ContentTypes", "FileEvents", "FileWatching", "Globbing",
-                "PluginProtocol", "Rules", "Settling", logging,
+                "CAlightLinux", "CLibArchive", "CLibCrypto", "CLibCurl", "CLibXXHash", "ContentTypes", "FileEvents",
+                "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", logging,
             ]),
 
         // Layer 5: the pipeline.

@@ -135,6 +135,8 @@ int64_t cal_read_attribute(const char *path, const char *name, void *value, size
     return length >= 0 ? length : -errno;
 }
 
+int cal_remove_open_attribute(int fd, const char *name) { return fremovexattr(fd, name) == 0 ? 0 : errno; }
+
 int cal_open_folder(int directory, const char *path) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
     struct open_how how = {.flags = flags, .resolve = RESOLVE_NO_SYMLINKS};

@@ -129,9 +129,12 @@ extension Snapshot {
 
 extension Action {
     /// Whether the file may be gone afterwards because of it.
-    var mayRemoveInput: Bool {
-        isProgram || !["log", "copy", "index", "link", "touch", "set-permissions"].contains(name)
-    }
+    var mayRemoveInput: Bool { isProgram || !Self.keepingHandlers.contains(name) }
+
+    private static let keepingHandlers: Set = [
+        "log", "copy", "index", "link", "touch", "set-permissions", "archive", "checksum", "extract", "notify", "tag",
+        "webhook",
+    ]
 
     /// Whether a program outside Alight does the work.
     fileprivate var isProgram: Bool {

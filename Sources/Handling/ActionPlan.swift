@@ -60,12 +60,15 @@ extension ActionRunner {
         for index in invocations.indices { invocations[index].facts.nameUnknownOutputs(in: action) }
         switch action.work {
         case .use(let reference, let with):
-            for index in invocations.indices { invocations[index].fillIn(with) }
-            switch registry.handler(for: reference) {
+            let handler = registry.handler(for: reference)
+            let schema = (try? handler.get())?.summary.parameters
+            for index in invocations.indices { invocations[index].fillIn(with, schema: schema) }
+            switch handler {
             case .success(let handler as PluginHandler): return handler.plan(action, invocations)
             case .success:
                 return invocations.map { invocation in
-                    var plan = ActionPlan(.builtIn(reference.name, invocation.parameters), action, [invocation])
+                    let parameters = invocation.parameters.hidingSecrets(schema)
+                    var plan = ActionPlan(.builtIn(reference.name, parameters), action, [invocation])
                     if ["copy", "move", "link"].contains(reference.name), let output = Self.output(of: invocation) {
                         plan.outputs = [output]
                     }

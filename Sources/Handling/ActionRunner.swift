@@ -25,8 +25,10 @@ package struct ActionRunner: Sendable {
         var invocations = invocations
         switch action.work {
         case .use(let reference, let with):
-            for index in invocations.indices { invocations[index].fillIn(with) }
-            switch registry.handler(for: reference) {
+            let handler = registry.handler(for: reference)
+            let schema = (try? handler.get())?.summary.parameters
+            for index in invocations.indices { invocations[index].fillIn(with, schema: schema) }
+            switch handler {
             case .success(let handler): return handler.run(invocations)
             case .failure(let problem):
                 // It was found when the rules were loaded, so it may be about to be replaced.

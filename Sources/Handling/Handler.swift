@@ -1,5 +1,6 @@
 package import FileEvents
 package import Logging
+package import PluginProtocol
 package import Rules
 
 /// Does the work of one action for one settled file.
@@ -100,8 +101,12 @@ package struct Invocation: Sendable {
 
 extension Invocation {
     /// Fills in the parameters as the rule has them, with the facts of this invocation.
-    package mutating func fillIn(_ with: ParameterTemplate) {
-        parameters = with.expanded(with: facts)
+    ///
+    /// - Parameters:
+    ///   - with: The parameters.
+    ///   - schema: What they are, if that is known.
+    package mutating func fillIn(_ with: ParameterTemplate, schema: ParameterSchema? = nil) {
+        parameters = with.expanded(with: facts, schema: schema)
         literalHeads = [:]
         guard case .object(let members) = with else { return }
         for (name, member) in members {

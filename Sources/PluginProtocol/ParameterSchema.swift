@@ -28,6 +28,8 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
 
     /// The role of a parameter that says where output goes; rules that could start each other are found by it.
     public static let destination = "destination"
+    /// The role of a URL, into which placeholders bring their values percent-encoded; for built-in handlers alone.
+    package static let url = "url"
 
     /// The role of a text that holds no placeholder, since no name of a file may decide it.
     public static let literal = "literal"

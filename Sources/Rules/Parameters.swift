@@ -9,12 +9,26 @@ package indirect enum ParameterTemplate: Sendable, Hashable {
     case object([String: ParameterTemplate])
 
     /// The parameters with each placeholder replaced.
-    package func expanded(with facts: PlaceholderFacts) -> Parameter {
+    ///
+    /// - Parameters:
+    ///   - facts: The values of the placeholders.
+    ///   - schema: Which texts are URLs, where values are percent-encoded.
+    /// - Returns: The parameters of one attempt.
+    package func expanded(with facts: PlaceholderFacts, schema: ParameterSchema? = nil) -> Parameter {
         switch self {
         case .value(let value): .value(value)
-        case .text(let template): .text(template.expanded(with: facts))
-        case .array(let elements): .array(elements.map { $0.expanded(with: facts) })
-        case .object(let members): .object(members.mapValues { $0.expanded(with: facts) })
+        case .text(let template):
+            .text(
+                schema?.role == ParameterSchema.url
+                    ? template.expanded(with: facts, encoding: Template.percentEncoded) : template.expanded(with: facts)
+            )
+        case .array(let elements): .array(elements.map { $0.expanded(with: facts, schema: schema?.items) })
+        case .object(let members):
+            .object(
+                Dictionary(
+                    uniqueKeysWithValues: members.map { name, member in
+                        (name, member.expanded(with: facts, schema: schema?.properties?[name]))
+                    }))
         }
     }
 }

@@ -89,7 +89,14 @@ package struct Template: Sendable, Hashable {
     /// What a group of a regular expression took never makes a `.` or `..` of a
     /// component: it would lead a path into another folder, which no name of a file may.
     /// Such a component becomes `_` or `__`.
-    package func expanded(with facts: PlaceholderFacts) -> [UInt8] {
+    ///
+    /// - Parameters:
+    ///   - facts: The values of the placeholders.
+    ///   - encoding: What is done to each value first.
+    /// - Returns: The bytes.
+    package func expanded(
+        with facts: PlaceholderFacts, encoding: ([UInt8]) -> [UInt8] = { $0 }
+    ) -> [UInt8] {
         var bytes: [UInt8] = []
         var captures: [Range<Int>] = []
         for part in parts {
@@ -97,7 +104,7 @@ package struct Template: Sendable, Hashable {
             case .literal(let literal): bytes += literal
             case .placeholder(let placeholder):
                 let start = bytes.count
-                bytes += facts.value(of: placeholder)
+                bytes += encoding(facts.value(of: placeholder))
                 if placeholder.isCapture { captures.append(start..<bytes.count) }
             }
         }
@@ -108,6 +115,20 @@ package struct Template: Sendable, Hashable {
             for index in start..<end { bytes[index] = UInt8(ascii: "_") }
         }
         return bytes
+    }
+}
+
+extension Template {
+    /// The bytes as a part of a URL: all but letters, digits, `-`, `.`, `_`, `~` and slashes is percent-encoded.
+    package static func percentEncoded(_ bytes: [UInt8]) -> [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        let plain = Set("-._~/".utf8)
+        return bytes.flatMap { byte -> [UInt8] in
+            let isPlain =
+                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+                || plain.contains(byte)
+            return isPlain ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
     }
 }
 

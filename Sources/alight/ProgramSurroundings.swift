@@ -19,15 +19,6 @@ struct ProgramSurroundings {
     /// Where rules are when none are named, in order.
     let defaultRules: [String]
 
-    /// The built-in handlers.
-    static func builtIn(trash: Trash) -> [any Handler] {
-        [
-            LogHandler(), CopyHandler(trash: trash), MoveHandler(trash: trash), RenameHandler(trash: trash),
-            LinkHandler(trash: trash), TrashHandler(trash: trash), DeleteHandler(), TouchHandler(),
-            SetPermissionsHandler(), IndexHandler(),
-        ]
-    }
-
     /// Looks around.
     ///
     /// - Parameter startsPlugins: Whether plugins without a `plugin.yaml` are asked to describe themselves.
@@ -66,7 +57,13 @@ struct ProgramSurroundings {
             variables["XDG_DATA_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home.map { "\($0)/.local/share" }
         let trash = Trash(home: data.map { PathBytes("\($0)/Trash") })
         registry = HandlerRegistry(
-            builtIn: Self.builtIn(trash: trash), discovery: discovery, host: host)
+            builtIn: [
+                LogHandler(), CopyHandler(trash: trash), MoveHandler(trash: trash), RenameHandler(trash: trash),
+                LinkHandler(trash: trash), TrashHandler(trash: trash), DeleteHandler(), TouchHandler(),
+                SetPermissionsHandler(), IndexHandler(), ArchiveHandler(trash: trash), ExtractHandler(trash: trash),
+                ChecksumHandler(), TagHandler(), WebhookHandler(),
+                NotifyHandler(launcher: launcher, environment: environment, bus: Self.sessionBus(variables)),
+            ], discovery: discovery, host: host)
         runner = ActionRunner(registry: registry, host: host)
         var loading = RuleLoader.Surroundings(
             home: home, environment: { variables[$0] }, currentFolder: Self.currentFolder)
@@ -86,6 +83,13 @@ struct ProgramSurroundings {
                     + "its parameters, are not checked",
                 help: "put a plugin.yaml into a folder with it")
         }
+    }
+
+    /// The address of the bus of the user's session; nil when there is none.
+    private static func sessionBus(_ variables: [String: String]) -> String? {
+        if let address = variables["DBUS_SESSION_BUS_ADDRESS"], !address.isEmpty { return address }
+        guard let folder = variables["XDG_RUNTIME_DIR"], access("\(folder)/bus", F_OK) == 0 else { return nil }
+        return "unix:path=\(folder)/bus"
     }
 
     /// The folders of actions, for commands that run none.

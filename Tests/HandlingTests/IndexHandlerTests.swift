@@ -34,12 +34,14 @@ struct IndexHandlerTests {
         func invocation(_ kind: EventKind, _ path: PathBytes, from: PathBytes? = nil) -> Invocation {
             let event = FileEvent.sample(kind, path, root: root.appending("in"), from: from)
             let job = Job(id: JobID("01J"), rule: "r", event: event)
-            return Invocation(
+            var invocation = Invocation(
                 job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: root, maximumAttempts: 5,
                 parameters: .object(["to": .text(to.bytes), "sort": .text(Array(sort.utf8))]),
                 selection: FileSelection(filter: filter, types: types),
                 facts: PlaceholderFacts(event: event, rule: "r", job: "01J", attempt: 1, now: event.time),
                 timeout: .seconds(60), stop: stop, log: log.logger)
+            invocation.literalHeads = ["to": to.parent]
+            return invocation
         }
 
         @discardableResult

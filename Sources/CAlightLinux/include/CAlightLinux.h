@@ -57,6 +57,9 @@ int64_t cal_list_attributes(const char *path, char *names, size_t capacity);
 /// The value of one: its length in bytes, or a negative errno.
 int64_t cal_read_attribute(const char *path, const char *name, void *value, size_t capacity);
 
+/// Removes one of an open file; 0, or the errno.
+int cal_remove_open_attribute(int fd, const char *name);
+
 /// Opens the folder, its path relative to the open one, without following any
 /// symbolic link on the way: the descriptor (CLOEXEC), or a negative errno.
 int cal_open_folder(int directory, const char *path);

@@ -75,7 +75,7 @@ final class IndexFile: Sendable {
         let count = index.count == 1 ? "1 file" : "\(index.count) files"
         if hasChanged {
             state = nil
-            let written = try write(index.json)
+            let written = try write(index.json, first)
             state = State(index: index, selection: first.selection, written: written)
         }
         return Outcome(
@@ -160,42 +160,10 @@ final class IndexFile: Sendable {
     /// Puts the new list in the place of the old one; its facts.
     ///
     /// It is not flushed: after a loss of power the list is made anew anyway.
-    private func write(_ json: [UInt8]) throws(FileFault) -> Snapshot {
-        try Destination(path: path, conflict: .overwrite).makeFolder()
-        let temporary = path.parent.appending(TemporaryName.staged(PathBytes(path.lastComponent)).bytes)
-        let descriptor = temporary.withCString { open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666) }
-        guard descriptor >= 0 else { throw FileFault(errno, "cannot create '\(temporary)'") }
-        defer { close(descriptor) }
-        TemporaryName.lock(descriptor)
-        do throws(FileFault) {
-            // Who could read the old list can read the new one.
-            if case .present(let old) = DiskProbe.look(at: path), old.type == .file {
-                fchmod(descriptor, mode_t(old.mode & 0o777))
-            }
-            try Self.write(json, descriptor, temporary)
-            guard case .present(let snapshot) = DiskProbe.look(at: temporary) else {
-                throw FileFault(ENOENT, "cannot rename to '\(path)': '\(temporary)' was taken away")
-            }
-            guard temporary.withCString({ from in path.withCString { rename(from, $0) } }) == 0 else {
-                throw FileFault(errno, "cannot rename to '\(path)'")
-            }
-            return snapshot
-        } catch {
-            temporary.withCString { _ = unlink($0) }
-            throw error
-        }
-    }
-
-    private static func write(_ bytes: [UInt8], _ descriptor: Int32, _ path: PathBytes) throws(FileFault) {
-        var written = 0
-        while written < bytes.count {
-            let step = bytes.withUnsafeBytes {
-                Glibc.write(descriptor, $0.baseAddress.map { $0 + written }, bytes.count - written)
-            }
-            if step < 0, errno == EINTR { continue }
-            guard step > 0 else { throw FileFault(errno, "cannot write to '\(path)'") }
-            written += step
-        }
+    private func write(_ json: [UInt8], _ invocation: Invocation) throws(FileFault) -> Snapshot {
+        var changes: [FileChange] = []
+        let folder = try Jail(invocation).open(path.parent, making: true, noting: &changes)
+        return try WholeFile.replace(PathBytes(path.lastComponent), in: folder, with: json, isFlushed: false)
     }
 }
 

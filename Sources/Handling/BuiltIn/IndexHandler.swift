@@ -29,6 +29,7 @@ package struct IndexHandler: Handler {
                     type: "string",
                     enum: FileIndex.Order.allCases.flatMap { [.string($0.rawValue), .string("-\($0.rawValue)")] },
                     default: "name", description: "What the list is sorted by; with a '-' in front descending."),
+                "allow": Jail.schema,
             ], required: ["to"], additionalProperties: false),
         neededEvents: [.created, .modified, .deleted])
 

@@ -53,9 +53,8 @@ struct NewPluginCommand: ParsableCommand {
                 .usage, "'\(name)' can't be the name of a plugin",
                 help: "begin with a letter, and use small letters, digits, '-' and '_'")
         }
-        guard
-            !ProgramSurroundings.builtIn(trash: Trash(home: nil)).contains(where: { $0.summary.reference.name == name })
-        else {
+        let builtIn = try ProgramSurroundings(startsPlugins: false).registry.builtInHandlers
+        guard !builtIn.contains(where: { $0.reference.name == name }) else {
             throw said(
                 .usage, "'\(name)' is the name of a built-in handler, which 'use: \(name)' would take instead",
                 help: "choose another name, such as 'my-\(name)'")

@@ -1,0 +1,321 @@
+#define _GNU_SOURCE
+#include "CLibArchive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <locale.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#define CALLS(X)                                                                                                       \
+    X(archive_entry_clear)                                                                                             \
+    X(archive_entry_free)                                                                                              \
+    X(archive_entry_hardlink)                                                                                          \
+    X(archive_entry_is_encrypted)                                                                                      \
+    X(archive_entry_mode)                                                                                              \
+    X(archive_entry_mtime)                                                                                             \
+    X(archive_entry_mtime_is_set)                                                                                      \
+    X(archive_entry_mtime_nsec)                                                                                        \
+    X(archive_entry_new)                                                                                               \
+    X(archive_entry_pathname)                                                                                          \
+    X(archive_entry_set_mode)                                                                                          \
+    X(archive_entry_set_mtime)                                                                                         \
+    X(archive_entry_set_pathname)                                                                                      \
+    X(archive_entry_set_size)                                                                                          \
+    X(archive_entry_set_symlink)                                                                                       \
+    X(archive_entry_size)                                                                                              \
+    X(archive_entry_size_is_set)                                                                                       \
+    X(archive_entry_symlink)                                                                                           \
+    X(archive_errno)                                                                                                   \
+    X(archive_error_string)                                                                                            \
+    X(archive_filter_bytes)                                                                                            \
+    X(archive_read_data_block)                                                                                         \
+    X(archive_read_free)                                                                                               \
+    X(archive_read_new)                                                                                                \
+    X(archive_read_next_header)                                                                                        \
+    X(archive_read_open1)                                                                                              \
+    X(archive_read_set_callback_data)                                                                                  \
+    X(archive_read_set_read_callback)                                                                                  \
+    X(archive_read_set_seek_callback)                                                                                  \
+    X(archive_read_set_skip_callback)                                                                                  \
+    X(archive_read_support_filter_bzip2)                                                                               \
+    X(archive_read_support_filter_gzip)                                                                                \
+    X(archive_read_support_filter_xz)                                                                                  \
+    X(archive_read_support_filter_zstd)                                                                                \
+    X(archive_read_support_format_7zip)                                                                                \
+    X(archive_read_support_format_cpio)                                                                                \
+    X(archive_read_support_format_tar)                                                                                 \
+    X(archive_read_support_format_zip)                                                                                 \
+    X(archive_write_add_filter_bzip2)                                                                                  \
+    X(archive_write_add_filter_gzip)                                                                                   \
+    X(archive_write_add_filter_xz)                                                                                     \
+    X(archive_write_add_filter_zstd)                                                                                   \
+    X(archive_write_close)                                                                                             \
+    X(archive_write_data)                                                                                              \
+    X(archive_write_free)                                                                                              \
+    X(archive_write_header)                                                                                            \
+    X(archive_write_new)                                                                                               \
+    X(archive_write_open_fd)                                                                                           \
+    X(archive_write_set_bytes_in_last_block)                                                                           \
+    X(archive_write_set_filter_option)                                                                                 \
+    X(archive_write_set_format_pax_restricted)                                                                         \
+    X(archive_write_set_format_zip)
+
+#define POINTER(name) __typeof__(&name) name;
+static struct { CALLS(POINTER) } calls;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char problem[256];
+/// Names are bytes of UTF-8 whatever the program's own locale is.
+static locale_t utf8;
+
+static void load(void) {
+    void *library = dlopen("libarchive.so.13", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        const char *said = dlerror();
+        strncpy(problem, said ? said : "it can't be loaded", sizeof problem - 1);
+        return;
+    }
+#define FIND(name)                                                                                                     \
+    calls.name = (__typeof__(&name))dlsym(library, #name);                                                             \
+    if (!calls.name) {                                                                                                 \
+        strncpy(problem, "libarchive.so.13 has no '" #name "'", sizeof problem - 1);                                   \
+        return;                                                                                                        \
+    }
+    CALLS(FIND)
+    utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+}
+
+const char *cla_load(void) {
+    pthread_once(&once, load);
+    return problem[0] ? problem : NULL;
+}
+
+/// The calling thread's locale, to be given back; the library reads it to know what names are.
+static locale_t enter(void) { return utf8 ? uselocale(utf8) : (locale_t)0; }
+static void leave(locale_t former) {
+    if (utf8) uselocale(former);
+}
+
+/// Whether a name is text in the present locale.
+static int is_text(const char *name) {
+    mbstate_t state;
+    memset(&state, 0, sizeof state);
+    return mbsrtowcs(NULL, &name, 0, &state) != (size_t)-1;
+}
+
+// Writing
+
+struct cla_writer {
+    enum cla_format format;
+    struct archive *archive;
+    struct archive_entry *entry;
+};
+
+struct cla_writer *cla_writer_open(int fd, enum cla_format format, enum cla_filter filter) {
+    struct cla_writer *writer = calloc(1, sizeof *writer);
+    if (!writer) return NULL;
+    writer->format = format;
+    locale_t former = enter();
+    writer->archive = calls.archive_write_new();
+    writer->entry = calls.archive_entry_new();
+    int result = writer->archive && writer->entry ? ARCHIVE_OK : ARCHIVE_FATAL;
+    if (result == ARCHIVE_OK) {
+        switch (filter) {
+        case CLA_PLAIN: break;
+        case CLA_GZIP:
+            result = calls.archive_write_add_filter_gzip(writer->archive);
+            // The same files make the same archive at any time.
+            calls.archive_write_set_filter_option(writer->archive, "gzip", "timestamp", NULL);
+            break;
+        case CLA_XZ: result = calls.archive_write_add_filter_xz(writer->archive); break;
+        case CLA_ZSTD: result = calls.archive_write_add_filter_zstd(writer->archive); break;
+        case CLA_BZIP2: result = calls.archive_write_add_filter_bzip2(writer->archive); break;
+        }
+    }
+    if (result >= ARCHIVE_WARN)
+        result = format == CLA_ZIP ? calls.archive_write_set_format_zip(writer->archive)
+                                   : calls.archive_write_set_format_pax_restricted(writer->archive);
+    if (result >= ARCHIVE_WARN) {
+        calls.archive_write_set_bytes_in_last_block(writer->archive, 1);
+        result = calls.archive_write_open_fd(writer->archive, fd);
+    }
+    leave(former);
+    if (result < ARCHIVE_WARN) {
+        cla_writer_free(writer);
+        return NULL;
+    }
+    return writer;
+}
+
+int cla_writer_add(struct cla_writer *writer, const struct cla_entry *entry) {
+    locale_t former = enter();
+    // A zip says of each name whether it is UTF-8, and libarchive asks the locale for that, not the name.
+    if (writer->format == CLA_ZIP && !is_text(entry->name)) leave(former);
+    struct archive_entry *out = calls.archive_entry_clear(writer->entry);
+    calls.archive_entry_set_pathname(out, entry->name);
+    calls.archive_entry_set_mode(out, entry->mode);
+    calls.archive_entry_set_mtime(out, entry->mtime_seconds, entry->mtime_nanoseconds);
+    if (entry->symlink) calls.archive_entry_set_symlink(out, entry->symlink);
+    calls.archive_entry_set_size(out, entry->size);
+    int result = calls.archive_write_header(writer->archive, out);
+    leave(former);
+    // A warning says that a name is not UTF-8: it is kept as it is.
+    return result >= ARCHIVE_WARN ? 0 : -1;
+}
+
+int cla_writer_data(struct cla_writer *writer, const void *bytes, size_t count) {
+    const char *next = bytes;
+    while (count > 0) {
+        la_ssize_t written = calls.archive_write_data(writer->archive, next, count);
+        if (written <= 0) return -1;
+        next += written;
+        count -= (size_t)written;
+    }
+    return 0;
+}
+
+int cla_writer_finish(struct cla_writer *writer) {
+    locale_t former = enter();
+    int result = calls.archive_write_close(writer->archive);
+    leave(former);
+    return result >= ARCHIVE_WARN ? 0 : -1;
+}
+
+const char *cla_writer_error(struct cla_writer *writer) {
+    const char *text = calls.archive_error_string(writer->archive);
+    return text ? text : "it can't be written";
+}
+
+int cla_writer_errno(struct cla_writer *writer) { return calls.archive_errno(writer->archive); }
+
+void cla_writer_free(struct cla_writer *writer) {
+    locale_t former = enter();
+    if (writer->archive) calls.archive_write_free(writer->archive);
+    if (writer->entry) calls.archive_entry_free(writer->entry);
+    leave(former);
+    free(writer);
+}
+
+// Reading
+
+struct cla_reader {
+    struct archive *archive;
+    int fd;
+    cla_goes_on goes_on;
+    void *context;
+    char block[64 << 10];
+};
+
+static la_ssize_t take(struct archive *archive, void *data, const void **block) {
+    struct cla_reader *reader = data;
+    if (!reader->goes_on(reader->context, calls.archive_filter_bytes(archive, 0))) return ARCHIVE_FATAL;
+    ssize_t count;
+    do count = read(reader->fd, reader->block, sizeof reader->block);
+    while (count < 0 && errno == EINTR);
+    *block = reader->block;
+    return count < 0 ? ARCHIVE_FATAL : count;
+}
+
+static la_int64_t skip(struct archive *archive, void *data, la_int64_t request) {
+    (void)archive;
+    struct cla_reader *reader = data;
+    off_t before = lseek(reader->fd, 0, SEEK_CUR);
+    off_t end = lseek(reader->fd, 0, SEEK_END);
+    if (before < 0 || end < 0) return 0;
+    // Not beyond the end: the file would seem to be longer than it is.
+    off_t after = request > end - before ? end : before + request;
+    if (lseek(reader->fd, after, SEEK_SET) < 0) return 0;
+    return after - before;
+}
+
+static la_int64_t seek(struct archive *archive, void *data, la_int64_t offset, int whence) {
+    (void)archive;
+    struct cla_reader *reader = data;
+    off_t place = lseek(reader->fd, offset, whence);
+    return place < 0 ? ARCHIVE_FATAL : place;
+}
+
+struct cla_reader *cla_reader_open(int fd, cla_goes_on goes_on, void *context) {
+    struct cla_reader *reader = calloc(1, sizeof *reader);
+    if (!reader) return NULL;
+    reader->fd = fd;
+    reader->goes_on = goes_on;
+    reader->context = context;
+    locale_t former = enter();
+    struct archive *archive = reader->archive = calls.archive_read_new();
+    if (archive) {
+        // Nothing that starts a program, and no mtree, which names files of this machine.
+        calls.archive_read_support_filter_gzip(archive);
+        calls.archive_read_support_filter_bzip2(archive);
+        calls.archive_read_support_filter_xz(archive);
+        calls.archive_read_support_filter_zstd(archive);
+        calls.archive_read_support_format_tar(archive);
+        calls.archive_read_support_format_zip(archive);
+        calls.archive_read_support_format_7zip(archive);
+        calls.archive_read_support_format_cpio(archive);
+        calls.archive_read_set_callback_data(archive, reader);
+        calls.archive_read_set_read_callback(archive, take);
+        calls.archive_read_set_skip_callback(archive, skip);
+        calls.archive_read_set_seek_callback(archive, seek);
+        // What goes wrong here is told by the first entry, too.
+        calls.archive_read_open1(archive);
+    }
+    leave(former);
+    if (!archive) {
+        free(reader);
+        return NULL;
+    }
+    return reader;
+}
+
+int cla_reader_next(struct cla_reader *reader, struct cla_entry *out) {
+    struct archive_entry *entry;
+    locale_t former = enter();
+    int result = calls.archive_read_next_header(reader->archive, &entry);
+    if (result == ARCHIVE_OK || result == ARCHIVE_WARN) {
+        memset(out, 0, sizeof *out);
+        out->name = calls.archive_entry_pathname(entry);
+        out->symlink = calls.archive_entry_symlink(entry);
+        out->hardlink = calls.archive_entry_hardlink(entry);
+        out->mode = calls.archive_entry_mode(entry);
+        out->size = calls.archive_entry_size_is_set(entry) ? calls.archive_entry_size(entry) : -1;
+        out->has_mtime = calls.archive_entry_mtime_is_set(entry);
+        out->mtime_seconds = calls.archive_entry_mtime(entry);
+        out->mtime_nanoseconds = (uint32_t)calls.archive_entry_mtime_nsec(entry);
+        out->is_encrypted = calls.archive_entry_is_encrypted(entry);
+    }
+    leave(former);
+    if (result == ARCHIVE_EOF) return 0;
+    return result == ARCHIVE_OK || result == ARCHIVE_WARN ? 1 : -1;
+}
+
+int cla_reader_data(struct cla_reader *reader, const void **bytes, size_t *count, int64_t *offset) {
+    la_int64_t place = 0;
+    int result = calls.archive_read_data_block(reader->archive, bytes, count, &place);
+    *offset = place;
+    if (result == ARCHIVE_EOF) return 0;
+    // A warning here is a sum that does not fit.
+    return result == ARCHIVE_OK ? 1 : -1;
+}
+
+int64_t cla_reader_unpacked(struct cla_reader *reader) { return calls.archive_filter_bytes(reader->archive, 0); }
+
+const char *cla_reader_error(struct cla_reader *reader) {
+    const char *text = calls.archive_error_string(reader->archive);
+    return text ? text : "it can't be read";
+}
+
+int cla_reader_errno(struct cla_reader *reader) { return calls.archive_errno(reader->archive); }
+
+void cla_reader_free(struct cla_reader *reader) {
+    locale_t former = enter();
+    calls.archive_read_free(reader->archive);
+    leave(former);
+    free(reader);
+}

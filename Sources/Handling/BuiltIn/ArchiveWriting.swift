@@ -1,0 +1,164 @@
+import CAlightLinux
+import CLibArchive
+import FileEvents
+import Glibc
+import Settling
+
+/// Writes files and folders into one archive, in the order of their names.
+///
+/// The same files make the same archive: no owners, no other times than those of the content, and no order but that of
+/// the names.
+final class ArchiveWriting {
+    private let writer: OpaquePointer
+    private let isOver: () -> Bool
+    /// What stands where the archive is to be, which is never put into it.
+    private let own: FileIdentity?
+    private let path: PathBytes
+    private var buffer = [UInt8](repeating: 0, count: 1 << 17)
+    private(set) var files = 0
+    private(set) var bytes: UInt64 = 0
+    /// What was left out, being neither a file nor a folder nor a link.
+    private(set) var leftOut: [PathBytes] = []
+
+    enum Ending {
+        case done
+        case changed
+        /// The time-out, or a stop.
+        case over
+    }
+
+    /// - Parameters:
+    ///   - descriptor: Where it is written.
+    ///   - path: Where the archive will be.
+    ///   - format: What it will be.
+    ///   - own: What is there now.
+    ///   - isOver: Asked at each block.
+    /// - Throws: When there is no memory.
+    init(
+        to descriptor: Int32, _ path: PathBytes, _ format: ArchiveFormat, without own: FileIdentity?,
+        isOver: @escaping () -> Bool
+    )
+        throws(FileFault)
+    {
+        guard let writer = cla_writer_open(descriptor, format.container, format.filter) else {
+            throw FileFault(ENOMEM, "cannot begin an archive at '\(path)'")
+        }
+        self.writer = writer
+        self.isOver = isOver
+        self.path = path
+        self.own = own
+    }
+
+    deinit { cla_writer_free(writer) }
+
+    /// Writes what is still to be written.
+    func finish() throws(FileFault) { try check(cla_writer_finish(writer)) }
+
+    /// Adds a file, or a folder with all that is in it.
+    func add(_ source: SourceFile, as name: PathBytes) throws(FileFault) -> Ending {
+        try add(source.name, in: source.folder, as: name)
+    }
+
+    private func add(_ entry: PathBytes, in folder: OpenFolder, as name: PathBytes) throws(FileFault) -> Ending {
+        if isOver() { return .over }
+        let path = folder.path(of: entry)
+        guard let seen = try folder.look(at: entry) else { return .changed }
+        if seen.identity == own { return .done }
+        switch seen.type {
+        case .symlink: return try addLink(entry, in: folder, seen, as: name)
+        case .other:
+            leftOut.append(path)
+            return .done
+        case .file, .directory: break
+        }
+        let file: OpenFile
+        switch folder.open(entry, CAL_OPEN_READING) {
+        case .success(let opened): file = opened
+        case .failure(let error):
+            if error.number == ENOENT || error.number == ELOOP { return .changed }
+            throw FileFault(error.number, "cannot open '\(path)'")
+        }
+        let facts = try file.facts()
+        guard facts.identity == seen.identity else { return .changed }
+        guard facts.type == .directory else { return try addContent(of: file, path, facts, as: name) }
+        try header(PathBytes(name.bytes + [.slash]), facts, size: 0)
+        let inner = OpenFolder(dup(file.descriptor), path)
+        // What Alight itself has in the making is not a part of the folder.
+        for child in try inner.names().sorted() where TemporaryName.kind(of: child) == nil {
+            let ending = try add(child, in: inner, as: name.appending(child.bytes))
+            guard case .done = ending else { return ending }
+        }
+        return .done
+    }
+
+    private func addContent(
+        of file: OpenFile, _ path: PathBytes, _ facts: Snapshot, as name: PathBytes
+    ) throws(FileFault) -> Ending {
+        try header(name, facts, size: Int64(clamping: facts.size))
+        var left = facts.size
+        while left > 0 {
+            if isOver() { return .over }
+            let most = min(Int(clamping: left), buffer.count)
+            let count = buffer.withUnsafeMutableBytes { read(file.descriptor, $0.baseAddress, most) }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw FileFault(errno, "cannot read '\(path)'") }
+            if count == 0 { return .changed }
+            try check(cla_writer_data(writer, buffer, count))
+            left -= UInt64(count)
+        }
+        guard try file.facts().hasSameContent(as: facts) else { return .changed }
+        files += 1
+        bytes += facts.size
+        return .done
+    }
+
+    private func addLink(
+        _ entry: PathBytes, in folder: OpenFolder, _ facts: Snapshot, as name: PathBytes
+    ) throws(FileFault) -> Ending {
+        var target = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+        let length = entry.withCString { readlinkat(folder.descriptor, $0, &target, Int(PATH_MAX)) }
+        guard length >= 0 else {
+            if errno == ENOENT || errno == EINVAL { return .changed }
+            throw FileFault(errno, "cannot read the link '\(folder.path(of: entry))'")
+        }
+        target[length] = 0
+        try target.withUnsafeBufferPointer { (buffer) throws(FileFault) in
+            try header(name, facts, size: 0, link: buffer.baseAddress)
+        }
+        files += 1
+        return .done
+    }
+
+    /// Set-user-id and its like stay out: whoever unpacks it must not get them by accident.
+    private func header(
+        _ name: PathBytes, _ facts: Snapshot, size: Int64, link: UnsafePointer<CChar>? = nil
+    ) throws(FileFault) {
+        let result = name.withCString { name in
+            var entry = cla_entry()
+            entry.name = name
+            entry.symlink = link
+            entry.mode = Self.type(of: facts) | UInt32(facts.mode & 0o777)
+            entry.size = size
+            entry.has_mtime = 1
+            entry.mtime_seconds = facts.modified.seconds
+            entry.mtime_nanoseconds = facts.modified.nanoseconds
+            return cla_writer_add(writer, &entry)
+        }
+        try check(result)
+    }
+
+    private static func type(of facts: Snapshot) -> UInt32 {
+        switch facts.type {
+        case .directory: UInt32(S_IFDIR)
+        case .symlink: UInt32(S_IFLNK)
+        case .file, .other: UInt32(S_IFREG)
+        }
+    }
+
+    private func check(_ result: Int32) throws(FileFault) {
+        guard result != 0 else { return }
+        let error = cla_writer_errno(writer)
+        let text = String(cString: cla_writer_error(writer))
+        throw FileFault(error > 0 ? error : EIO, "cannot write the archive '\(path)' (\(text))")
+    }
+}

@@ -1,0 +1,132 @@
+import CLibCrypto
+import CLibXXHash
+import FileEvents
+import Glibc
+
+/// A checksum that `checksum` can make, named as its files are.
+enum Checksum: String, CaseIterable {
+    case sha256, sha512, sha1, md5
+    /// BLAKE2b with 512 bits, as `b2sum` makes it.
+    case b2
+    /// XXH3 with 128 bits: very fast, and no protection against anybody.
+    case xxh128
+
+    /// What stands behind a file's name in that of its sidecar.
+    var suffix: String { ".\(rawValue)" }
+    /// The file that has the sums of a folder.
+    var listName: String { "\(rawValue.uppercased())SUMS" }
+    /// How many hexadecimal digits it has.
+    var digits: Int {
+        switch self {
+        case .md5, .xxh128: 32
+        case .sha1: 40
+        case .sha256: 64
+        case .sha512, .b2: 128
+        }
+    }
+
+    /// Whether a file is one that holds checksums, of whatever kind.
+    static func isList(_ path: PathBytes) -> Bool {
+        let name = path.lastComponent
+        return allCases.contains { sum in
+            name.elementsEqual(sum.listName.utf8)
+                || name.count > sum.suffix.utf8.count
+                    && name.suffix(sum.suffix.utf8.count).elementsEqual(sum.suffix.utf8)
+        }
+    }
+
+    enum Reading {
+        /// In hexadecimal digits.
+        case sum(String)
+        case interrupted
+        case timedOut
+    }
+
+    private static let blockSize = 1 << 18
+
+    /// Reads an open file from its beginning to its end.
+    func reading(
+        of file: OpenFile, _ path: PathBytes, stop: StopSignal, deadline: ContinuousClock.Instant
+    ) throws(FileFault) -> Reading {
+        guard let state = DigestState(self) else {
+            throw FileFault(ENOTSUP, "this system's libcrypto makes no \(rawValue)")
+        }
+        let block = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.blockSize, alignment: 16)
+        defer { block.deallocate() }
+        while true {
+            if stop.isRaised { return .interrupted }
+            if ContinuousClock.now > deadline { return .timedOut }
+            let count = read(file.descriptor, block.baseAddress, block.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw FileFault(errno, "cannot read '\(path)'") }
+            if count == 0 { return .sum(Hexadecimal.text(state.finish())) }
+            state.add(UnsafeRawBufferPointer(rebasing: block[..<count]))
+        }
+    }
+}
+
+/// A checksum in the making.
+private final class DigestState {
+    private enum Kind {
+        case crypto(OpaquePointer)
+        case xxh(OpaquePointer)
+    }
+
+    private let kind: Kind
+
+    init?(_ sum: Checksum) {
+        let algorithm: OpaquePointer?
+        switch sum {
+        case .xxh128:
+            guard let state = XXH3_createState() else { return nil }
+            _ = XXH3_128bits_reset(state)
+            kind = .xxh(state)
+            return
+        case .sha256: algorithm = EVP_sha256()
+        case .sha512: algorithm = EVP_sha512()
+        case .sha1: algorithm = EVP_sha1()
+        case .md5: algorithm = EVP_md5()
+        case .b2: algorithm = EVP_blake2b512()
+        }
+        guard let context = EVP_MD_CTX_new() else { return nil }
+        kind = .crypto(context)
+        // A system that allows only some algorithms may refuse others.
+        guard EVP_DigestInit_ex(context, algorithm, nil) == 1 else { return nil }
+    }
+
+    deinit {
+        switch kind {
+        case .crypto(let context): EVP_MD_CTX_free(context)
+        case .xxh(let state): XXH3_freeState(state)
+        }
+    }
+
+    func add(_ bytes: UnsafeRawBufferPointer) {
+        switch kind {
+        case .crypto(let context): EVP_DigestUpdate(context, bytes.baseAddress, bytes.count)
+        case .xxh(let state): _ = XXH3_128bits_update(state, bytes.baseAddress, bytes.count)
+        }
+    }
+
+    func finish() -> [UInt8] {
+        switch kind {
+        case .crypto(let context):
+            var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+            var length: UInt32 = 0
+            EVP_DigestFinal_ex(context, &digest, &length)
+            return Array(digest.prefix(Int(length)))
+        case .xxh(let state):
+            let hash = XXH3_128bits_digest(state)
+            return [hash.high64, hash.low64].flatMap { half in
+                (0..<8).map { UInt8(truncatingIfNeeded: half >> (56 - 8 * $0)) }
+            }
+        }
+    }
+}
+
+enum Hexadecimal {
+    static func text(_ bytes: [UInt8]) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,100 @@
+import FileEvents
+
+/// The lines of a file with checksums, as sha256sum and its like write and read them.
+struct ChecksumLines {
+    private(set) var sums: [PathBytes: String] = [:]
+    /// A sum without a name, as some sidecars have it.
+    private(set) var bare: String?
+    /// Remarks and whatever else is no sum; they stay in front.
+    private var others: [[UInt8]] = []
+    private let kind: Checksum
+
+    init(_ bytes: [UInt8], _ kind: Checksum) {
+        self.kind = kind
+        for line in bytes.split(separator: UInt8(ascii: "\n")) {
+            let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+            guard let (digits, name) = Self.sum(in: line, kind) else {
+                if !line.isEmpty { others.append(Array(line)) }
+                continue
+            }
+            if let name { sums[name] = digits } else { bare = digits }
+        }
+    }
+
+    /// Sets the sum of a file, or takes it out.
+    mutating func set(_ digits: String?, for name: PathBytes) { sums[name] = digits }
+
+    /// The whole file, its names in order.
+    var text: [UInt8] {
+        others.flatMap { $0 + [UInt8(ascii: "\n")] }
+            + sums.sorted { $0.key < $1.key }.flatMap { Self.line(of: $0.value, for: $0.key) }
+    }
+
+    // MARK: One line
+
+    /// A name with a backslash or a line break is written with escapes, and a backslash in front of the line says so.
+    static func line(of digits: String, for name: PathBytes) -> [UInt8] {
+        let escaped = name.bytes.flatMap { byte -> [UInt8] in
+            switch byte {
+            case UInt8(ascii: "\\"): Array("\\\\".utf8)
+            case UInt8(ascii: "\n"): Array("\\n".utf8)
+            case UInt8(ascii: "\r"): Array("\\r".utf8)
+            default: [byte]
+            }
+        }
+        let mark = escaped.count == name.bytes.count ? "" : "\\"
+        return Array("\(mark)\(digits)  ".utf8) + escaped + [UInt8(ascii: "\n")]
+    }
+
+    /// The sum, with the name if there is one: `SUM  NAME`, `SUM *NAME`, `SHA256 (NAME) = SUM` or `SUM`.
+    private static func sum(in line: ArraySlice<UInt8>, _ kind: Checksum) -> (String, PathBytes?)? {
+        let isEscaped = line.first == UInt8(ascii: "\\")
+        let line = isEscaped ? line.dropFirst() : line
+        if let digits = digits(line.prefix(kind.digits), kind) {
+            let rest = line.dropFirst(kind.digits)
+            if rest.allSatisfy({ $0 == UInt8(ascii: " ") }) { return (digits, nil) }
+            guard rest.first == UInt8(ascii: " "), let mark = rest.dropFirst().first,
+                mark == UInt8(ascii: " ") || mark == UInt8(ascii: "*"), rest.count > 2
+            else { return nil }
+            let name = rest.dropFirst(2)
+            return (digits, isEscaped ? unescaped(name) : PathBytes(name))
+        }
+        let words = kind == .b2 ? "BLAKE2b (" : "\(kind.rawValue.uppercased()) ("
+        let middle = Array(") = ".utf8)
+        guard line.starts(with: words.utf8), line.count > words.utf8.count + middle.count + kind.digits,
+            let digits = digits(line.suffix(kind.digits), kind)
+        else { return nil }
+        let name = line.dropFirst(words.utf8.count).dropLast(kind.digits)
+        guard name.suffix(middle.count).elementsEqual(middle) else { return nil }
+        let plain = name.dropLast(middle.count)
+        return (digits, isEscaped ? unescaped(plain) : PathBytes(plain))
+    }
+
+    /// The digits in lower case, if it is a sum of that kind.
+    static func digits(_ text: some Collection<UInt8>, _ kind: Checksum) -> String? {
+        guard text.count == kind.digits else { return nil }
+        let lower = text.map { (0x41...0x46).contains($0) ? $0 + 0x20 : $0 }
+        let isSum = lower.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        return isSum ? String(decoding: lower, as: UTF8.self) : nil
+    }
+
+    private static func unescaped(_ name: ArraySlice<UInt8>) -> PathBytes {
+        var bytes: [UInt8] = []
+        var isEscape = false
+        for byte in name {
+            if isEscape {
+                switch byte {
+                case UInt8(ascii: "n"): bytes.append(UInt8(ascii: "\n"))
+                case UInt8(ascii: "r"): bytes.append(UInt8(ascii: "\r"))
+                default: bytes.append(byte)
+                }
+                isEscape = false
+            } else if byte == UInt8(ascii: "\\") {
+                isEscape = true
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return PathBytes(bytes)
+    }
+}

@@ -1,0 +1,46 @@
+import FileEvents
+import Foundation
+import Glibc
+import PluginProtocol
+import Rules
+
+/// What `webhook` posts: a CloudEvent 1.0 in the structured mode, as JSON.
+///
+/// It is the same at each attempt, so whoever receives it twice can tell by its id.
+enum CloudEvent {
+    static let contentType = "application/cloudevents+json; charset=utf-8"
+
+    /// - Parameters:
+    ///   - job: Whose event it is.
+    ///   - source: Who sends it, as a URI reference.
+    /// - Returns: The JSON.
+    /// - Throws: When it can't be written.
+    static func body(of job: Job, source: String) throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        let event = job.event
+        let data = try JSONDecoder().decode(JSONValue.self, from: encoder.encode(PluginEvent(event)))
+        let relative = PathBytes(event.path.relative(to: event.root) ?? event.path.lastComponent)
+        return Array(
+            try encoder.encode(
+                JSONValue.object([
+                    "specversion": "1.0", "id": .string(job.id.description), "source": .string(source),
+                    "type": .string("alight.\(event.kind.rawValue)"), "time": .string(event.time.description),
+                    "subject": .string(relative.bytes.isEmpty ? "." : relative.description), "rule": .string(job.rule),
+                    "datacontenttype": "application/json", "data": data,
+                ])))
+    }
+
+    /// `alight://HOST/RULE`.
+    static func source(of rule: String) -> String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        let isKnown = gethostname(&buffer, buffer.count - 1) == 0
+        let host =
+            isKnown ? String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) : ""
+        return "alight://\(encoded(host))/\(encoded(rule))"
+    }
+
+    private static func encoded(_ text: String) -> String {
+        String(decoding: Template.percentEncoded(Array(text.utf8)), as: UTF8.self)
+    }
+}

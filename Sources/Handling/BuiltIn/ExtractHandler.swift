@@ -1,0 +1,111 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import PluginProtocol
+package import Rules
+import Settling
+
+/// `extract`: unpacks an archive into a folder, which appears as a whole.
+package struct ExtractHandler: Handler {
+    private let trash: Trash
+
+    /// - Parameter trash: Where `on_conflict: trash` puts what was there.
+    package init(trash: Trash) { self.trash = trash }
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "extract"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "to": ParameterSchema(
+                    type: "string", minLength: 1,
+                    description:
+                        "The folder to make, or with a slash at its end the folder in which one is made that is called like the archive. A relative path is meant from the folder of the rules file.",
+                    role: ParameterSchema.destination),
+                "on_conflict": Conflict.schema,
+                "limits": ExtractLimits.schema, "allow": Jail.schema,
+            ], required: ["to"], additionalProperties: false),
+        events: [.created, .modified, .moved, .attributes], types: [.file])
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        if let problem = ArchiveFormat.problem { return Outcome(.failed, problem, code: "no-library") }
+        do throws(FileFault) {
+            return try extract(invocation)
+        } catch {
+            return error.outcome
+        }
+    }
+
+    private func extract(_ invocation: Invocation) throws(FileFault) -> Outcome {
+        let limits: ExtractLimits
+        do throws(SizeProblem) {
+            limits = try ExtractLimits(invocation.parameters["limits"])
+        } catch {
+            return Outcome(.failed, "'limits.size': \(error.message); \(error.help)", code: "bad-parameters")
+        }
+        let source = try SourceFile(invocation)
+        let archive = try source.openForReading()
+        var changes: [FileChange] = []
+        let destination = try Destination(invocation)
+        let folder = try Jail(invocation).open(destination.path.parent, making: true, noting: &changes)
+        let isInto = invocation.parameters["to"]?.bytes?.last == .slash
+        let name = isInto ? PathBytes(ArchiveFormat.stem(of: source.name.bytes[...])) : destination.name
+        var place = FilePlace(invocation, folder, name, destination.conflict, trash: trash)
+        if place.conflict == .skip, try folder.look(at: name) != nil { return place.skipped }
+        let staging = try StagedFolder(in: folder, for: name)
+        let stop = invocation.stop
+        let deadline = ContinuousClock.now + invocation.timeout
+        let extraction = Extraction(into: staging.descriptor, limits, packed: source.facts.size, mask: staging.mask) {
+            stop.isRaised || .now > deadline
+        }
+        do throws(Extraction.Refusal) {
+            guard try extraction.run(archive.descriptor) else {
+                return stop.isRaised
+                    ? .interrupted("stopped while unpacking") : .timedOut("the time-out ended the unpacking")
+            }
+        } catch {
+            // What it then holds is no fault of the archive.
+            guard try source.isUnchanged() else { throw .changed }
+            if let number = error.errno { throw FileFault(number, "\(error.message) of '\(source.path)'") }
+            return Outcome(.failed, error.message, code: error.code)
+        }
+        guard try source.isUnchanged() else { throw .changed }
+        func succeed(_ message: String, _ path: PathBytes) -> Outcome {
+            Outcome(
+                .succeeded, message, outputs: [path],
+                values: [
+                    "entries": .integer(Int64(extraction.count)), "bytes": .integer(Int64(clamping: extraction.bytes)),
+                ])
+        }
+        if let earlier = try earlierResult(place, staging) {
+            let path = folder.path(of: earlier)
+            return succeed("'\(path)' holds the same already", path)
+        }
+        let error = cal_sync_file_system(staging.descriptor)
+        guard error == 0 else { throw FileFault(error, "cannot flush '\(place.path)'") }
+        guard let published = try staging.publish(place.placing, noting: &place.changes) else { return place.skipped }
+        folder.flush()
+        let path = folder.path(of: published)
+        let counted = extraction.count == 1 ? "1 entry" : "\(extraction.count) entries"
+        return place.outcome(succeed("\(counted) unpacked into \(path)", path))
+    }
+
+    /// The name under which the same files are there: as an attempt left them that could not say so any more, or as
+    /// `deduplicate` asks for.
+    private func earlierResult(_ place: FilePlace, _ staging: StagedFolder) throws(FileFault) -> PathBytes? {
+        let job = place.invocation.job
+        let isAgain = job.attempt > 1 || job.isInterrupted
+        guard isAgain && place.conflict != .overwrite || place.conflict == .deduplicate else { return nil }
+        let isNumbered = place.conflict == .rename || place.conflict == .deduplicate
+        for number in 0..<(isNumbered ? Destination.mostNumbers : 1) {
+            let name = Destination.numbered(place.name, number)
+            guard let there = try place.folder.look(at: name) else { return nil }
+            guard there.type == .directory, case .success(let file) = place.folder.open(name, CAL_OPEN_READING) else {
+                continue
+            }
+            let folder = OpenFolder(dup(file.descriptor), place.folder.path(of: name))
+            if FolderTree.areSame(folder, staging.content) { return name }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,109 @@
+package import FileEvents
+import Glibc
+import Logging
+import PluginProtocol
+package import Rules
+
+/// `notify`: shows a message on the desktop, by `notify-send`.
+package struct NotifyHandler: Handler {
+    private let launcher: ProcessLauncher
+    private let environment: ProgramEnvironment
+    private let bus: String?
+    private let find: @Sendable (String) -> PathBytes?
+
+    /// - Parameters:
+    ///   - launcher: Runs it.
+    ///   - environment: What it gets to know of the machine.
+    ///   - bus: The address of the session's bus; nil when there is no session.
+    ///   - find: Where a program is.
+    package init(
+        launcher: ProcessLauncher, environment: ProgramEnvironment, bus: String?,
+        find: @escaping @Sendable (String) -> PathBytes? = { ExecutableCheck.find($0) }
+    ) {
+        self.launcher = launcher
+        self.environment = environment
+        self.bus = bus
+        self.find = find
+    }
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "notify"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "title": ParameterSchema(
+                    type: "string", minLength: 1, description: "The title; the name of the rule if it isn't given."),
+                "body": ParameterSchema(
+                    type: "string", description: "The text; the event and the path if it isn't given."),
+                "urgency": ParameterSchema(
+                    type: "string", enum: ["low", "normal", "critical"], default: "normal",
+                    description: "How urgent it is."),
+                "icon": ParameterSchema(
+                    type: "string", minLength: 1, description: "The name of an icon, or the path of a picture."),
+            ], additionalProperties: false))
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        guard let bus else {
+            return Outcome(
+                .failed,
+                "there is no desktop to show it on: neither DBUS_SESSION_BUS_ADDRESS nor XDG_RUNTIME_DIR leads to a session; run Alight as a service of the user's session, or use 'webhook'",
+                code: "no-desktop")
+        }
+        guard let program = find("notify-send") else {
+            let message = "'notify-send' is missing; install the package libnotify-bin"
+            return Outcome(.failed, message, code: "no-program")
+        }
+        if environment.isRoot, let problem = ExecutableCheck.ownershipProblem(with: program) {
+            return Outcome(.failed, problem.message, code: "cannot-start")
+        }
+        let event = invocation.job.event
+        let title = invocation.text("title") ?? invocation.job.rule
+        let body = invocation.text("body") ?? "\(event.kind.rawValue) \(event.path)"
+        var arguments = [
+            "--app-name=Alight", "--urgency=\(invocation.text("urgency") ?? "normal")",
+        ].map { Array($0.utf8) }
+        if let icon = invocation.parameters["icon"]?.bytes { arguments.append(Array("--icon=".utf8) + icon) }
+        arguments += [Array("--".utf8), Self.shown(title), Self.plain(body)]
+        let command = Command(
+            executable: program, arguments: arguments,
+            environment: environment.variables + [("DBUS_SESSION_BUS_ADDRESS", Array(bus.utf8))], output: .reported,
+            timeout: min(invocation.timeout, .seconds(30)))
+        let log = invocation.log
+        let ended = launcher.run(command, stop: invocation.stop) { report in
+            if case .line(_, let text) = report { log.debug("notify-send: \(text)") }
+        }
+        switch ended.way {
+        case .exited(0): return Outcome(.succeeded, "shown: \(title)")
+        case .exited(let status):
+            let reason = ended.lastLine ?? "it ended with status \(status)"
+            return Outcome(.retry, "'notify-send' could not show it: \(reason)", code: "not-shown")
+        case .signalled(let number): return Outcome(.retry, "'notify-send' died of signal \(number)", code: "not-shown")
+        case .timedOut: return .timedOut("'notify-send' has not come to an end; does the desktop show notifications?")
+        case .stopped: return .interrupted("stopped while showing it")
+        case .outputTooLarge: return Outcome(.retry, "'notify-send' said too much", code: "not-shown")
+        case .couldNotStart(let reason):
+            return Outcome(.failed, "'notify-send' can't be run: \(reason)", code: "cannot-start")
+        case .notLaunched(let reason):
+            return Outcome(.retry, "'notify-send' was not started: \(reason)", code: "not-launched")
+        }
+    }
+
+    /// One line without control characters.
+    private static func shown(_ text: String) -> [UInt8] { Array(ProgramReport.cleaned(Array(text.utf8)[...]).utf8) }
+
+    /// The text as the desktop takes it: not as markup, which a file's name may look like.
+    private static func plain(_ text: String) -> [UInt8] {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        let cleaned = lines.map { ProgramReport.cleaned(Array($0.utf8)[...]) }.joined(separator: "\n")
+        return cleaned.utf8.flatMap { byte -> [UInt8] in
+            switch byte {
+            case UInt8(ascii: "&"): Array("&amp;".utf8)
+            case UInt8(ascii: "<"): Array("&lt;".utf8)
+            case UInt8(ascii: ">"): Array("&gt;".utf8)
+            // notify-send itself reads these as C does.
+            case UInt8(ascii: "\\"): Array("\\\\".utf8)
+            default: [byte]
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import Rules
+import Settling
+
+/// A hidden folder where one is to be, which gets its name when it is complete, or is removed.
+///
+/// As long as it is open it is locked, which tells that it is somebody's; see ``Leftovers``.
+final class StagedFolder {
+    private let folder: OpenFolder
+    private let name: PathBytes
+    private let file: OpenFile
+    /// The umask, which can be asked for only by making something.
+    let mask: UInt32
+
+    /// - Parameters:
+    ///   - folder: Where it is to stand.
+    ///   - final: The name that it is to have.
+    /// - Throws: Why there can be none.
+    init(in folder: OpenFolder, for final: PathBytes) throws(FileFault) {
+        let name = TemporaryName.staged(final)
+        guard name.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) == 0 else {
+            throw FileFault(errno, "cannot make '\(folder.path(of: name))'")
+        }
+        let file: OpenFile
+        switch folder.open(name, CAL_OPEN_READING) {
+        case .success(let opened): file = opened
+        case .failure(let error): throw FileFault(error.number, "cannot open '\(folder.path(of: name))'")
+        }
+        guard TemporaryName.lock(file.descriptor) else {
+            throw FileFault(EAGAIN, "cannot lock '\(folder.path(of: name))'")
+        }
+        self.folder = folder
+        self.name = name
+        self.file = file
+        var status = cal_stat()
+        var mask: UInt32 = 0o022
+        if mkdirat(file.descriptor, "mask", 0o777) == 0 {
+            if cal_stat_entry(file.descriptor, "mask", 0, &status) == 0 { mask = ~status.mode & 0o777 }
+            unlinkat(file.descriptor, "mask", AT_REMOVEDIR)
+        }
+        self.mask = mask
+    }
+
+    deinit {
+        // What has its final name is not there any more, and what was exchanged for it is.
+        if (try? folder.look(at: name)) ?? nil != nil { _ = Removal.removeTree(name, in: folder) { false } }
+    }
+
+    var descriptor: Int32 { file.descriptor }
+
+    /// The same, to look at what is in it.
+    var content: OpenFolder { OpenFolder(dup(file.descriptor), folder.path(of: name)) }
+
+    /// Gives it its final name, as `on_conflict` says; nil when it is skipped.
+    func publish(_ placing: Placing, noting changes: inout [FileChange]) throws(FileFault) -> PathBytes? {
+        if placing.conflict == .overwrite {
+            let error = folder.rename(name, to: folder, placing.name, CAL_RENAME_EXCHANGING)
+            if error == 0 {
+                // What was there has the hidden name now, and is removed with it.
+                if let facts = try folder.look(at: placing.name) {
+                    changes.append(FileChange(.overwritten(folder.path(of: placing.name)), left: FileMark(facts)))
+                }
+                return placing.name
+            }
+            guard error == ENOENT else {
+                throw FileFault(error, "cannot exchange '\(folder.path(of: placing.name))'")
+            }
+        }
+        switch try placing.place(folder, name, noting: &changes) {
+        case .placed(let name), .duplicate(let name): return name
+        case .skipped: return nil
+        }
+    }
+}
+
+/// Folders with all that is in them.
+enum FolderTree {
+    /// Whether two folders hold the same: names, types, contents, targets of links.
+    static func areSame(_ one: OpenFolder, _ other: OpenFolder) -> Bool {
+        guard let names = try? one.names(), let others = try? other.names(), names.sorted() == others.sorted() else {
+            return false
+        }
+        return names.allSatisfy { name in
+            guard let here = try? one.look(at: name), let there = try? other.look(at: name), here.type == there.type
+            else { return false }
+            if here.type == .symlink { return target(name, in: one) == target(name, in: other) }
+            guard case .success(let left) = one.open(name, CAL_OPEN_READING) else { return false }
+            guard here.type == .directory else { return SameContent.holds(left, name, in: other) }
+            guard case .success(let right) = other.open(name, CAL_OPEN_READING) else { return false }
+            return areSame(
+                OpenFolder(dup(left.descriptor), one.path(of: name)),
+                OpenFolder(dup(right.descriptor), other.path(of: name)))
+        }
+    }
+
+    private static func target(_ name: PathBytes, in folder: OpenFolder) -> [CChar]? {
+        var target = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let length = name.withCString { readlinkat(folder.descriptor, $0, &target, target.count) }
+        return length < 0 ? nil : Array(target[..<length])
+    }
+}

@@ -1,0 +1,109 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import PluginProtocol
+package import Rules
+
+/// `tag`: sets and removes extended attributes of the file.
+///
+/// What has the wanted value is left alone, so a rule for changes of attributes
+/// does not set itself off.
+package struct TagHandler: Handler {
+    package init() {}
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "tag"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "set": ParameterSchema(
+                    type: "object",
+                    description: "Attributes and their values, as user.xdg.tags: \"a,b\". Names begin with 'user.'."),
+                "remove": ParameterSchema(
+                    type: "array",
+                    items: ParameterSchema(
+                        type: "string", minLength: 6, pattern: "^user\\..",
+                        description: "The name of an attribute, which begins with 'user.'."),
+                    description: "Attributes to be removed, where they are."),
+            ], additionalProperties: false),
+        events: [.created, .modified, .moved, .attributes], types: [.file, .directory])
+
+    private enum Change {
+        case set([UInt8])
+        case remove
+    }
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        do throws(FileFault) {
+            return try apply(changes(invocation), to: SourceFile(invocation))
+        } catch {
+            return error.outcome
+        }
+    }
+
+    /// What is to be done, by name.
+    private func changes(_ invocation: Invocation) throws(FileFault) -> [(name: String, change: Change)] {
+        var changes: [(name: String, change: Change)] = []
+        if case .object(let members)? = invocation.parameters["set"] {
+            for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+                switch value {
+                case .text(let bytes): changes.append((name, .set(bytes)))
+                case .value(let constant): changes.append((name, .set(Array(constant.shown.utf8))))
+                case .array, .object: throw FileFault(EINVAL, "the value of '\(name)' is a list or a mapping")
+                }
+            }
+        }
+        if case .array(let names)? = invocation.parameters["remove"] {
+            changes += names.compactMap(\.bytes).map { (String(decoding: $0, as: UTF8.self), .remove) }
+        }
+        for (name, _) in changes where !name.hasPrefix("user.") || name.utf8.count < 6 || name.utf8.contains(0) {
+            throw FileFault(EINVAL, "'\(name)' can't be set; write a name that begins with 'user.'")
+        }
+        return changes
+    }
+
+    private func apply(_ changes: [(name: String, change: Change)], to source: SourceFile) throws(FileFault) -> Outcome
+    {
+        let path = source.path
+        let file: OpenFile
+        switch source.folder.open(source.name, CAL_OPEN_READING) {
+        case .success(let opened): file = opened
+        case .failure(let error): throw FileFault(error.number, "cannot open '\(path)'")
+        }
+        guard try file.facts().identity == source.facts.identity else { throw .changed }
+        let descriptor = file.descriptor
+        var done: [String] = []
+        for (name, change) in changes {
+            let error: Int32
+            switch change {
+            case .set(let value):
+                if Self.value(of: name, descriptor, expecting: value.count) == value { continue }
+                error = name.withCString { cal_set_open_attribute(descriptor, $0, value, value.count) }
+                done.append("set \(name)")
+            case .remove:
+                error = name.withCString { cal_remove_open_attribute(descriptor, $0) }
+                if error == ENODATA { continue }
+                done.append("removed \(name)")
+            }
+            switch error {
+            case 0: continue
+            case ENOTSUP:
+                return Outcome(
+                    .failed, "the file system of '\(path)' keeps no extended attributes; use one that does, as ext4",
+                    code: "not-supported")
+            case ERANGE, E2BIG, ENOSPC:
+                // Of what is too large for the file system ext4 says that the disk is full.
+                return Outcome(.failed, "there is no room for '\(name)' in '\(path)'", code: "too-large")
+            default: throw FileFault(error, "cannot change '\(name)' of '\(path)'")
+            }
+        }
+        return Outcome(.succeeded, done.isEmpty ? "tagged so before" : done.joined(separator: ", "))
+    }
+
+    /// The value, if it has that length.
+    private static func value(of name: String, _ descriptor: Int32, expecting count: Int) -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: count + 1)
+        let length = name.withCString { cal_read_open_attribute(descriptor, $0, &buffer, buffer.count) }
+        return length == count ? Array(buffer[..<count]) : nil
+    }
+}

@@ -1,0 +1,244 @@
+import FileEvents
+import Foundation
+import Glibc
+import PluginProtocol
+package import Rules
+import Settling
+
+/// `webhook`: tells a server of the event, by a request over HTTP or HTTPS.
+///
+/// The id in it is the job's, so a receiver can tell that an attempt was made
+/// before. Nothing of what the request holds besides its host gets into a message.
+package struct WebhookHandler: Handler {
+    package init() {}
+
+    package let summary = HandlerDescription(
+        reference: HandlerReference(name: "webhook"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "url": ParameterSchema(
+                    type: "string", minLength: 1, pattern: "^https?://[^/]",
+                    description:
+                        "Where to, http:// or https://. What a placeholder brings is percent-encoded, but for its slashes.",
+                    role: ParameterSchema.url),
+                "method": ParameterSchema(
+                    type: "string", enum: ["POST", "PUT", "PATCH"], default: "POST", description: "The method."),
+                "headers": ParameterSchema(
+                    type: "object",
+                    description: "Further headers, each with its value; write secret ones as ${env:NAME}.",
+                    writeOnly: true),
+                "body": ParameterSchema(
+                    description:
+                        "What is sent instead of the CloudEvent: a text as it is, a mapping or a list as JSON."),
+                "source": ParameterSchema(
+                    type: "string", minLength: 1,
+                    description: "The source of the CloudEvent; alight://HOST/RULE if it isn't given."),
+                "secret": ParameterSchema(
+                    type: "string", minLength: 1, description: "Signs the request by HMAC-SHA256.", writeOnly: true),
+                "signature": WebhookSignature.schema,
+                "ca_file": ParameterSchema(
+                    type: "string", minLength: 1,
+                    description:
+                        "A file of certificates (PEM) to be trusted instead of the system's. A relative path is meant from the folder of the rules file."
+                ),
+                "proxy": ParameterSchema(
+                    type: "string", minLength: 1,
+                    description: "The proxy to go through; the environment's is not taken by itself.", writeOnly: true),
+            ], required: ["url"], additionalProperties: false))
+
+    private static let mostRedirects = 5
+
+    package func run(_ invocation: Invocation) -> Outcome {
+        if let problem = HTTPCall.problem {
+            let message = "libcurl can't be loaded (\(problem)); install the package libcurl4"
+            return Outcome(.failed, message, code: "no-library")
+        }
+        do throws(WebhookProblem) {
+            var call = try call(for: invocation)
+            guard var place = HTTPCall.Place(call.url) else {
+                throw WebhookProblem(message: "'url' is no URL that can be asked for")
+            }
+            for _ in 0...Self.mostRedirects {
+                let answer: HTTPCall.Answer
+                switch call.run() {
+                case .stopped: return .interrupted("stopped while waiting for \(place)")
+                case .timedOut: return .timedOut("\(place) has not answered within the time-out")
+                case .failed(.wrong, let reason): return Outcome(.failed, "\(place): \(reason)", code: "bad-request")
+                case .failed(.notVerified, let reason):
+                    let help = "; 'ca_file' can name an authority of your own"
+                    return Outcome(.failed, "\(place) is not trusted: \(reason)\(help)", code: "tls")
+                case .failed(.network, let reason): return Outcome(.retry, "\(place): \(reason)", code: "network")
+                case .answered(let taken): answer = taken
+                }
+                guard [301, 302, 307, 308].contains(answer.status), let next = answer.redirect else {
+                    return outcome(of: answer, from: place, invocation)
+                }
+                guard let target = HTTPCall.Place(next), target.isSafe(insteadOf: place) else {
+                    let other = HTTPCall.Place(next).map { "\($0)" } ?? "what is no URL"
+                    let message =
+                        "\(place) redirects to \(other), which is not followed; write the address itself into 'url'"
+                    return Outcome(.failed, message, code: "redirect")
+                }
+                call.url = next
+                place = target
+            }
+            return Outcome(.failed, "\(place) redirects more than \(Self.mostRedirects) times", code: "redirect")
+        } catch {
+            return Outcome(.failed, error.message, code: "bad-request")
+        }
+    }
+
+    // MARK: The request
+
+    private func call(for invocation: Invocation) throws(WebhookProblem) -> HTTPCall {
+        let parameters = invocation.parameters
+        guard let url = invocation.text("url") else { throw WebhookProblem(message: "'url' is missing") }
+        let (body, usualType) = try content(for: invocation)
+        var type: String? = usualType
+        var headers: [(name: String, value: [UInt8])] = []
+        if case .object(let members)? = parameters["headers"] {
+            for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+                headers.append((name, try Self.checked(value, name)))
+            }
+        }
+        if headers.contains(where: { $0.name.lowercased() == "content-type" }) { type = nil }
+        if let type { headers.append(("Content-Type", Array(type.utf8))) }
+        if let secret = parameters["secret"]?.bytes {
+            let signature = invocation.text("signature").flatMap(WebhookSignature.init(rawValue:)) ?? .standard
+            headers += signature.headers(
+                body: body, id: invocation.job.id.description, seconds: DiskProbe.now().seconds, secret: secret)
+        }
+        return HTTPCall(
+            url: url, method: invocation.text("method") ?? "POST", headers: headers, body: body,
+            authorities: parameters["ca_file"]?.bytes.map { "\(invocation.folder.resolving($0).normalized)" },
+            proxy: invocation.text("proxy"), stop: invocation.stop, deadline: .now + invocation.timeout)
+    }
+
+    /// What is sent, and its type.
+    private func content(for invocation: Invocation) throws(WebhookProblem) -> ([UInt8], type: String) {
+        switch invocation.parameters["body"] {
+        case .text(let bytes)?: return (bytes, "text/plain; charset=utf-8")
+        case let body?:
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            // A name that is not UTF-8 is repaired: whoever wrote the body expects a text there.
+            guard let data = try? encoder.encode(body.repaired) else {
+                throw WebhookProblem(message: "'body' can't be written as JSON")
+            }
+            return (Array(data), "application/json")
+        case nil:
+            let source = invocation.text("source") ?? CloudEvent.source(of: invocation.job.rule)
+            guard let body = try? CloudEvent.body(of: invocation.job, source: source) else {
+                throw WebhookProblem(message: "the event can't be written as JSON")
+            }
+            return (body, CloudEvent.contentType)
+        }
+    }
+
+    /// The value of a header, which must not become two: a name of a file may hold a line break.
+    private static func checked(_ value: Parameter, _ name: String) throws(WebhookProblem) -> [UInt8] {
+        let separators = Set("()<>@,;:\\\"/[]?={} \t".utf8)
+        guard !name.isEmpty, name.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !separators.contains($0) }) else {
+            throw WebhookProblem(message: "'\(ProgramReport.cleaned(Array(name.utf8)[...]))' is no name of a header")
+        }
+        guard !["content-length", "transfer-encoding", "connection"].contains(name.lowercased()) else {
+            throw WebhookProblem(message: "the header '\(name)' is not yours to give; remove it")
+        }
+        let bytes: [UInt8]
+        switch value {
+        case .text(let text): bytes = text
+        case .value(let constant): bytes = Array(constant.shown.utf8)
+        case .array, .object: throw WebhookProblem(message: "the header '\(name)' has a list or a mapping for a value")
+        }
+        guard bytes.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+            throw WebhookProblem(
+                message:
+                    "the header '\(name)' would hold a line break or another control character, as a file's name can; send such a value in the body"
+            )
+        }
+        return bytes
+    }
+
+    // MARK: The answer
+
+    private func outcome(of answer: HTTPCall.Answer, from place: HTTPCall.Place, _ invocation: Invocation) -> Outcome {
+        let values: [String: JSONValue] = ["status": .integer(Int64(answer.status))]
+        let said = "\(place) answered \(answer.status)"
+        if (200..<300).contains(answer.status) { return Outcome(.succeeded, said, values: values) }
+        let message = "\(said)\(Self.excerpt(of: answer.body, without: Self.secrets(of: invocation)))"
+        switch answer.status {
+        case 408, 425, 429, 500...:
+            // Longer than a day nobody remembers why nothing is sent.
+            let pause = answer.retryAfter.map { min($0, .seconds(86_400)) }
+            return Outcome(.retry, message, code: "http-\(answer.status)", retryAfter: pause, values: values)
+        default: return Outcome(.failed, message, code: "http-\(answer.status)", values: values)
+        }
+    }
+
+    /// What must not be told, though a server may send it back.
+    private static func secrets(of invocation: Invocation) -> [[UInt8]] {
+        var secrets = [invocation.parameters["secret"]?.bytes, invocation.parameters["proxy"]?.bytes].compactMap { $0 }
+        if case .object(let members)? = invocation.parameters["headers"] {
+            for bytes in members.values.compactMap(\.bytes) {
+                secrets.append(bytes)
+                // Without `Bearer` in front.
+                secrets += bytes.split(separator: UInt8(ascii: " ")).map { Array($0) }
+            }
+        }
+        return secrets.filter { $0.count >= 4 }.sorted { $0.count > $1.count }
+    }
+
+    /// Up to 200 bytes of the answer on one line, with a colon in front; nothing of an empty one.
+    private static func excerpt(of body: [UInt8], without secrets: [[UInt8]]) -> String {
+        var shown: [UInt8] = []
+        var rest = body[...]
+        // What begins at the end of what is kept may be a half of a secret.
+        let longest = secrets.first?.count ?? 0
+        while !rest.isEmpty, shown.count < 200 {
+            if let secret = secrets.first(where: { rest.starts(with: $0) }) {
+                shown += Array("***".utf8)
+                rest = rest.dropFirst(secret.count)
+            } else if rest.count < longest, body.count >= 4096 {
+                break
+            } else {
+                shown.append(rest.removeFirst())
+            }
+        }
+        let isCut = !rest.isEmpty
+        // Not in the middle of a character: bytes that go on with one, then the one that began it.
+        if let next = rest.first, next & 0xC0 == 0x80 {
+            while let last = shown.last, last & 0xC0 == 0x80 { shown.removeLast() }
+            if let last = shown.last, last >= 0xC0 { shown.removeLast() }
+        }
+        let words = String(decoding: shown, as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        guard !words.isEmpty else { return "" }
+        let line = ProgramReport.cleaned(Array(words.joined(separator: " ").utf8)[...])
+        return ": \(line)\(isCut ? "…" : "")"
+    }
+}
+
+/// What keeps a request from being made.
+private struct WebhookProblem: Error {
+    var message: String
+}
+
+extension HTTPCall.Place: CustomStringConvertible {
+    /// `https://host`, with the port if it isn't the scheme's own.
+    var description: String {
+        let isUsual = port.isEmpty || scheme == "https" && port == "443" || scheme == "http" && port == "80"
+        return ProgramReport.cleaned(Array("\(scheme)://\(host)\(isUsual ? "" : ":\(port)")".utf8)[...])
+    }
+}
+
+extension Parameter {
+    /// As JSON, texts repaired.
+    fileprivate var repaired: JSONValue {
+        switch self {
+        case .value(let value): value
+        case .text(let bytes): .string(String(decoding: bytes, as: UTF8.self))
+        case .array(let elements): .array(elements.map(\.repaired))
+        case .object(let members): .object(members.mapValues(\.repaired))
+        }
+    }
+}

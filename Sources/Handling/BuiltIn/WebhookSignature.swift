@@ -1,0 +1,55 @@
+import CLibCrypto
+import Foundation
+import PluginProtocol
+
+/// How a receiver can tell that a request comes from somebody who knows the secret.
+enum WebhookSignature: String, CaseIterable {
+    /// The three headers of Standard Webhooks 1.0: HMAC-SHA256 over `ID.TIMESTAMP.BODY`, in base64.
+    case standard
+    /// `X-Hub-Signature-256`: HMAC-SHA256 over the body, in hexadecimal digits.
+    case github
+
+    static let schema = ParameterSchema(
+        type: "string", enum: allCases.map { .string($0.rawValue) }, default: .string(standard.rawValue),
+        description:
+            "With 'secret': the headers of Standard Webhooks (webhook-id, webhook-timestamp, webhook-signature), or X-Hub-Signature-256 as GitHub sends it."
+    )
+
+    /// The headers to be added.
+    ///
+    /// - Parameters:
+    ///   - body: What is sent, byte for byte.
+    ///   - id: The same at each attempt.
+    ///   - seconds: Now, since 1970.
+    ///   - secret: With `whsec_` in front, the key is what follows in base64; else its own bytes.
+    /// - Returns: Names and values.
+    func headers(body: [UInt8], id: String, seconds: Int64, secret: [UInt8]) -> [(name: String, value: [UInt8])] {
+        switch self {
+        case .github:
+            let digits = Hexadecimal.text(Self.hmac(body, key: secret))
+            return [("X-Hub-Signature-256", Array("sha256=\(digits)".utf8))]
+        case .standard:
+            let prefix = Array("whsec_".utf8)
+            var key = secret
+            if secret.starts(with: prefix),
+                let decoded = Data(base64Encoded: Data(secret.dropFirst(prefix.count)))
+            {
+                key = Array(decoded)
+            }
+            let signature = Self.hmac(Array("\(id).\(seconds).".utf8) + body, key: key)
+            return [
+                ("webhook-id", Array(id.utf8)), ("webhook-timestamp", Array(String(seconds).utf8)),
+                ("webhook-signature", Array("v1,\(Data(signature).base64EncodedString())".utf8)),
+            ]
+        }
+    }
+
+    private static func hmac(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        var length: UInt32 = 0
+        // An empty key still is one: without an address the library would take the key of its last call.
+        let padded = key.isEmpty ? [0] : key
+        _ = HMAC(EVP_sha256(), padded, Int32(key.count), bytes, bytes.count, &digest, &length)
+        return Array(digest.prefix(Int(length)))
+    }
+}

@@ -1,0 +1,71 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import Settling
+
+/// A file that is read and written as a whole.
+enum WholeFile {
+    /// Puts a new file in the place of the old one, which nobody sees half; its facts.
+    ///
+    /// - Parameters:
+    ///   - name: Its name.
+    ///   - folder: Where it stands.
+    ///   - bytes: The content.
+    ///   - isFlushed: Whether it has to outlast a loss of power.
+    /// - Returns: The facts of the new file.
+    /// - Throws: What failed; the old file is there then.
+    @discardableResult
+    static func replace(
+        _ name: PathBytes, in folder: OpenFolder, with bytes: [UInt8], isFlushed: Bool = true
+    ) throws(FileFault) -> Snapshot {
+        let staged = try StagedFile(in: folder, for: name, mode: 0o666)
+        // Who could read the old one can read the new one.
+        if let old = try folder.look(at: name), old.type == .file {
+            fchmod(staged.descriptor, mode_t(old.mode & 0o777))
+        }
+        var written = 0
+        while written < bytes.count {
+            let step = bytes.withUnsafeBytes {
+                Glibc.write(staged.descriptor, $0.baseAddress.map { $0 + written }, bytes.count - written)
+            }
+            if step < 0, errno == EINTR { continue }
+            guard step > 0 else { throw FileFault(errno, "cannot write to '\(folder.path(of: name))'") }
+            written += step
+        }
+        if isFlushed { try staged.flush() }
+        let temporary = try staged.name()
+        guard let facts = try folder.look(at: temporary) else {
+            throw FileFault(ENOENT, "cannot rename to '\(folder.path(of: name))'")
+        }
+        let error = folder.rename(temporary, to: folder, name, CAL_RENAME_REPLACING)
+        guard error == 0 else { throw FileFault(error, "cannot rename to '\(folder.path(of: name))'") }
+        if isFlushed { folder.flush() }
+        return facts
+    }
+
+    /// The content of a file; nil for what isn't there.
+    ///
+    /// - Throws: That it can't be read, is none, or is larger than `most`.
+    static func content(of name: PathBytes, in folder: OpenFolder, most: Int) throws(FileFault) -> [UInt8]? {
+        let path = folder.path(of: name)
+        let file: OpenFile
+        switch folder.open(name, CAL_OPEN_READING) {
+        case .success(let opened): file = opened
+        case .failure(let error):
+            if error.number == ENOENT { return nil }
+            throw FileFault(error.number, "cannot open '\(path)'")
+        }
+        let facts = try file.facts()
+        guard facts.type == .file else { throw FileFault(EINVAL, "'\(path)' is not a regular file") }
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 1 << 16)
+        while bytes.count <= most {
+            let count = block.withUnsafeMutableBytes { read(file.descriptor, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw FileFault(errno, "cannot read '\(path)'") }
+            if count == 0 { return bytes }
+            bytes += block[..<count]
+        }
+        throw FileFault(EFBIG, "cannot read '\(path)'")
+    }
+}

@@ -1,0 +1,116 @@
+import FileEvents
+import Glibc
+import TestKit
+import Testing
+
+/// Handlers of content in the built program.
+struct ContentHandlerTests {
+    @Test func `what is secret in a webhook is in no log and no journal`() {
+        withTempTree { tree in
+            let root = tree.root
+            TestFile.write(
+                tree.path("rules.yaml"),
+                """
+                rules:
+                  - name: tell
+                    path: in/*
+                    existing: process
+                    settle: 0
+                    retry: { attempts: 1 }
+                    action:
+                      use: webhook
+                      with:
+                        url: http://127.0.0.1:1/hook/url-key?key=url-key
+                        secret: ${env:SIGNING}
+                        headers: { Authorization: "Bearer ${env:TOKEN}" }
+                """)
+            TestFile.write(tree.path("in/a"), "text")
+            let variables = ["SIGNING": "signing-key", "TOKEN": "token-key"]
+            func run(_ arguments: [String]) -> String {
+                let program = RunningProgram(
+                    Places.alight, arguments, in: root, environment: variables, output: root.appending("log"))
+                _ = program.wait()
+                return program.output + program.error
+            }
+            var said = run(["run", "rules.yaml", "--once", "--journal", "journal.db", "--log-format", "json"])
+            #expect(said.contains("http://127.0.0.1:1: "), "\(said)")
+            said += run(["run", "rules.yaml", "--once", "--dry-run", "--journal", ":memory:"])
+            #expect(said.contains("***"), "\(said)")
+            said += run(["explain", "rules.yaml", "in/a"])
+            said += run(["jobs", "--journal", "journal.db"])
+            for name in TestFile.names(in: tree.root) where PathBytes(name).description.hasPrefix("journal.db") {
+                said += String(decoding: TestFile.read(tree.root.appending(name)) ?? [], as: UTF8.self)
+            }
+            #expect(said.contains("tell"))
+            #expect(!said.contains("signing-key"))
+            #expect(!said.contains("token-key"))
+        }
+    }
+
+    @Test(.timeLimit(.minutes(10))) func `kill -9 at any moment leaves whole folders and archives, and nothing else`() {
+        withTempTree { tree in
+            let root = tree.root
+            let count = 12
+            for number in 0..<60 { TestFile.write(tree.path("src/f\(number)"), "content \(number)\n") }
+            let list = TestFile.names(in: tree.path("src"))
+            for number in 0..<count {
+                let arguments = ["--create", "--file", "in/x\(number).tar", "-C", "src", "."]
+                TestFile.makeFolder(tree.path("in"))
+                let made = RunningProgram("/bin/tar", arguments, in: tree.root, output: tree.path("tar"))
+                #expect(made.wait() == 0, "\(made.error)")
+            }
+            TestFile.write(
+                tree.path("rules.yaml"),
+                """
+                rules:
+                  - name: r
+                    path: in/*
+                    existing: process
+                    settle: 0
+                    concurrency: 2
+                    retry: { delay: 10ms }
+                    action:
+                      - { use: extract, with: { to: out/ } }
+                      - { use: archive, with: { to: "packed/${name}.zip" } }
+                """)
+            func check() {
+                for name in TestFile.names(in: root.appending("out")) {
+                    if PathBytes(name).description.hasSuffix(".alight-tmp") { continue }
+                    #expect(TestFile.names(in: root.appending("out").appending(name)) == list)
+                }
+            }
+            func start(_ output: String) -> RunningProgram {
+                let program = RunningProgram(
+                    Places.alight, ["run", "rules.yaml", "--journal", "journal.db"], in: root,
+                    output: root.appending(output))
+                #expect(Deadline.wait { program.error.contains("ready: watching") || program.exitStatus() != nil })
+                return program
+            }
+            for round in 0..<12 {
+                let program = start("run")
+                // The moment is what is tried here; no expectation hangs on it.
+                usleep(useconds_t(round * 2300 % 25_000))
+                program.signal(SIGKILL)
+                _ = program.wait()
+                check()
+            }
+            let program = start("last")
+            let folders = (0..<count).map { Array("x\($0)".utf8) }.sorted { $0.lexicographicallyPrecedes($1) }
+            let archives = (0..<count).map { Array("x\($0).tar.zip".utf8) }
+                .sorted { $0.lexicographicallyPrecedes($1) }
+            let isDone = Deadline.wait {
+                TestFile.names(in: tree.path("out")) == folders && TestFile.names(in: tree.path("packed")) == archives
+            }
+            #expect(isDone, "\(program.error)\(TestFile.names(in: tree.path("out")).map { PathBytes($0) })")
+            check()
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+            for name in archives {
+                let tested = RunningProgram(
+                    "/usr/bin/python3", ["-m", "zipfile", "-t", "packed/\(PathBytes(name))"], in: tree.root,
+                    output: tree.path("zip"))
+                #expect(tested.wait() == 0)
+            }
+        }
+    }
+}

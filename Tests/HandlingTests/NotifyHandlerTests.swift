@@ -1,0 +1,135 @@
+import FileEvents
+import Glibc
+import Handling
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+/// What `notify` shows, and what it says without a desktop.
+struct NotifyHandlerTests {
+    private let environment = ProgramEnvironment(home: "/nowhere", timeZone: nil, isRoot: false)
+
+    /// Writes down its arguments, each with a bar behind it, and what it knows of the bus.
+    private static let standIn = """
+        #!/bin/sh
+        for word in "$@"; do printf '%s|' "$word"; done >"${0%/*}/said"
+        printf '%s' "$DBUS_SESSION_BUS_ADDRESS" >"${0%/*}/bus"
+        """
+
+    private func handler(_ program: PathBytes?, bus: String? = "unix:path=/x") throws -> NotifyHandler {
+        NotifyHandler(launcher: try makeLauncher(), environment: environment, bus: bus) { _ in program }
+    }
+
+    @Test func `title and body are arguments, and never markup`() throws {
+        let folder = try TemporaryFolder()
+        let program = try folder.write("notify-send", Self.standIn)
+        let rule = ContentRule(folder.path, try handler(program))
+        TestFile.write(rule.path("<b>&\\n"), "")
+        let outcome = rule.run(
+            "<b>&\\n",
+            ["title": "--new ${name}", "body": "${relative}\nis there", "urgency": "low", "icon": "folder"])
+        #expect(outcome.ending == .succeeded, "\(outcome.message)")
+        #expect(
+            folder.text(of: "said")
+                == "--app-name=Alight|--urgency=low|--icon=folder|--|--new <b>&\\n|&lt;b&gt;&amp;\\\\n\nis there|")
+        #expect(folder.text(of: "bus") == "unix:path=/x")
+    }
+
+    @Test func `without parameters the rule and the event are said`() throws {
+        let folder = try TemporaryFolder()
+        let program = try folder.write("notify-send", Self.standIn)
+        let rule = ContentRule(folder.path, try handler(program))
+        TestFile.write(rule.path("a"), "")
+        #expect(rule.run("a", [:]).ending == .succeeded)
+        let said = folder.text(of: "said")
+        #expect(said == "--app-name=Alight|--urgency=normal|--|r|created \(folder.path)/in/a|")
+    }
+
+    @Test func `a message says what is missing`() throws {
+        let folder = try TemporaryFolder()
+        func outcome(_ handler: NotifyHandler) -> Outcome { ContentRule(folder.path, handler).run("a", [:]) }
+        let nowhere = outcome(try handler("/bin/true", bus: nil))
+        #expect(nowhere.ending == .failed)
+        #expect(nowhere.message.contains("there is no desktop to show it on"))
+        let missing = outcome(try handler(nil))
+        #expect(missing.ending == .failed)
+        #expect(missing.message == "'notify-send' is missing; install the package libnotify-bin")
+    }
+
+    @Test func `a desktop that refuses is tried again, with its reason`() throws {
+        let folder = try TemporaryFolder()
+        let program = try folder.write("notify-send", "#!/bin/sh\necho 'no such service' >&2\nexit 1\n")
+        let outcome = ContentRule(folder.path, try handler(program)).run("a", [:])
+        #expect(outcome.ending == .retry)
+        #expect(outcome.message == "'notify-send' could not show it: no such service")
+    }
+
+    @Test func `a desktop that hangs is left when Alight stops or the time is over`() throws {
+        let folder = try TemporaryFolder()
+        let program = try folder.write("notify-send", "#!/bin/sh\nexec sleep 1000\n")
+        var rule = ContentRule(folder.path, try handler(program))
+        rule.timeout = .milliseconds(100)
+        #expect(rule.run("a", [:]).code == "timed-out")
+        rule.timeout = .seconds(60)
+        rule.stop.raise()
+        #expect(rule.run("a", [:]).isInterrupted)
+    }
+
+    /// A bus of its own, and on it a service that writes down what it would show.
+    private static let desktop = """
+        import dbus, dbus.service, sys
+        from dbus.mainloop.glib import DBusGMainLoop
+        from gi.repository import GLib
+
+        DBusGMainLoop(set_as_default=True)
+        NAME = "org.freedesktop.Notifications"
+
+        class Desktop(dbus.service.Object):
+            @dbus.service.method(NAME, in_signature="susssasa{sv}i", out_signature="u")
+            def Notify(self, app, replaces, icon, summary, body, actions, hints, timeout):
+                with open(sys.argv[1], "w") as file:
+                    file.write("|".join([app, icon, summary, body, str(int(hints["urgency"]))]))
+                return 1
+
+            @dbus.service.method(NAME, out_signature="ssss")
+            def GetServerInformation(self):
+                return "test", "test", "1", "1.2"
+
+            @dbus.service.method(NAME, out_signature="as")
+            def GetCapabilities(self):
+                return ["body"]
+
+        bus = dbus.SessionBus()
+        name = dbus.service.BusName(NAME, bus)
+        desktop = Desktop(bus, "/org/freedesktop/Notifications")
+        print("ready", bus.get_name_owner(NAME), flush=True)
+        GLib.MainLoop().run()
+        """
+
+    @Test func `a real bus brings it to the desktop's service`() throws {
+        guard let notifySend = ExecutableCheck.find("notify-send"),
+            call("/usr/bin/python3", ["-c", "import dbus, gi"], in: "/").status == 0,
+            ExecutableCheck.find("dbus-daemon") != nil
+        else {
+            print("skipped: needs dbus-daemon, notify-send, python3-dbus and python3-gi")
+            return
+        }
+        let folder = try TemporaryFolder()
+        let address = "unix:path=\(folder.path)/bus"
+        let daemon = RunningProgram(
+            "/usr/bin/dbus-daemon", ["--session", "--nofork", "--address=\(address)"], in: folder.path,
+            output: folder.path.appending("daemon"))
+        #expect(Deadline.wait { TestFile.exists(folder.path.appending("bus")) }, "\(daemon.error)")
+        try folder.write("desktop.py", Self.desktop)
+        let service = RunningProgram(
+            "/usr/bin/python3", ["desktop.py", "\(folder.path)/shown"], in: folder.path,
+            environment: ["DBUS_SESSION_BUS_ADDRESS": address], output: folder.path.appending("service"))
+        #expect(Deadline.wait { service.output.contains("ready") || service.exitStatus() != nil }, "\(service.error)")
+        let rule = ContentRule(folder.path, try handler(notifySend, bus: address))
+        TestFile.write(rule.path("a \\t b"), "")
+        let outcome = rule.run("a \\t b", ["title": "New file", "body": "${name}", "urgency": "critical"])
+        #expect(outcome.ending == .succeeded, "\(outcome.message)")
+        #expect(folder.text(of: "shown") == "Alight||New file|a \\t b|2")
+    }
+}

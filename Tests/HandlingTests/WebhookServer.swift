@@ -1,0 +1,126 @@
+import FileEvents
+import Foundation
+import Glibc
+import PluginProtocol
+import TestKit
+import Testing
+
+/// A server that answers as its path says, and keeps what it was asked.
+final class WebhookServer {
+    let folder: TemporaryFolder
+    private let program: RunningProgram
+    let port: Int
+    let scheme: String
+
+    /// One request as it came.
+    struct Request {
+        var method: String
+        var path: String
+        /// Names in lower case.
+        var headers: [String: String]
+        var body: [UInt8]
+
+        var json: JSONValue? { try? JSONDecoder().decode(JSONValue.self, from: Data(body)) }
+    }
+
+    /// - Parameter isSecure: Whether it speaks TLS, with a certificate of an authority of its own, `ca.pem`.
+    /// - Throws: When it does not start.
+    init(isSecure: Bool = false) throws {
+        folder = try TemporaryFolder()
+        scheme = isSecure ? "https" : "http"
+        try folder.write("server.py", Self.script)
+        if isSecure {
+            let made = call("/bin/sh", ["-e", "-c", Self.certificates], in: folder.path)
+            try #require(made.status == 0, "\(made.error)")
+        }
+        program = RunningProgram(
+            "/usr/bin/python3", ["server.py", isSecure ? "tls" : "plain"], in: folder.path,
+            output: folder.path.appending("server"))
+        let started = Deadline.poll { [program] in program.lines.first ?? (program.exitStatus() != nil ? "" : nil) }
+        let line = try #require(started)
+        port = try #require(Int(line), "\(program.error)")
+    }
+
+    func url(_ path: String) -> JSONValue { .string("\(scheme)://127.0.0.1:\(port)\(path)") }
+
+    /// All that it was asked so far.
+    var requests: [Request] {
+        (folder.text(of: "requests") ?? "").split(separator: "\n").compactMap { line in
+            guard let object = (try? JSONDecoder().decode(JSONValue.self, from: Data(line.utf8)))?.object,
+                let body = object["body"]?.string.flatMap({ Data(base64Encoded: $0) })
+            else { return nil }
+            return Request(
+                method: object["method"]?.string ?? "", path: object["path"]?.string ?? "",
+                headers: object["headers"]?.object?.compactMapValues(\.string) ?? [:], body: Array(body))
+        }
+    }
+
+    private static let certificates = """
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem \
+            -subj /CN=test-authority -days 2 2>log
+        openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.csr \
+            -subj /CN=localhost 2>>log
+        echo 'subjectAltName=IP:127.0.0.1' >names
+        openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 \
+            -extfile names 2>>log
+        """
+
+    private static let script = #"""
+        import base64, email.utils, http.server, json, ssl, sys, time, urllib.parse
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                entry = {"method": self.command, "path": self.path, "body": base64.b64encode(body).decode(),
+                         "headers": {name.lower(): value for name, value in self.headers.items()}}
+                with open("requests", "a") as file:
+                    file.write(json.dumps(entry) + "\n")
+                path, _, query = self.path.partition("?")
+                query = {name: values[0] for name, values in urllib.parse.parse_qs(query).items()}
+                word = path.split("/")[1]
+                if word == "slow":
+                    time.sleep(1000)
+                if word == "drop":
+                    self.close_connection = True
+                    return
+                status = int(query.get("status", 200))
+                content = query.get("content", "").encode()
+                if word == "circle":
+                    status, query["to"] = 308, "/circle"
+                if word == "echo":
+                    content = "".join(f"{name}: {value}\n" for name, value in self.headers.items()).encode()
+                self.send_response(status)
+                if "after" in query:
+                    self.send_header("Retry-After", query["after"])
+                if "date" in query:
+                    self.send_header("Retry-After", email.utils.formatdate(time.time() + int(query["date"]), usegmt=True))
+                if "to" in query:
+                    self.send_header("Location", query["to"])
+                if word == "endless":
+                    self.end_headers()
+                    try:
+                        while True:
+                            self.wfile.write(b"x" * 65536)
+                    except OSError:
+                        return
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_POST = do_PUT = do_PATCH = do_GET = answer
+
+            def log_message(self, *words):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        if sys.argv[1] == "tls":
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain("server.pem", "server.key")
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        print(server.server_port, flush=True)
+        server.serve_forever()
+        """#
+}
