@@ -96,6 +96,91 @@ struct LauncherPoolTests {
         #expect(second.launcher != first.launcher)
     }
 
+    // MARK: - Launchers that do not do their work
+
+    @Test func `a program that its killed launcher had not begun counts as not launched`() throws {
+        let first = try run("echo hi")
+        #expect(kill(first.launcher, SIGSTOP) == 0)
+        let program = try launcher.start(shell("echo hi"))
+        #expect(!program.lookForEnd())
+        #expect(kill(first.launcher, SIGKILL) == 0)
+        #expect(eventually { program.lookForEnd() })
+        #expect(program.end == .notLaunched("alight-launch has ended before the program began"))
+        #expect(!program.hasStarted)
+    }
+
+    @Test func `a launcher that somebody has stopped is woken when the time of its program is over`() throws {
+        let ids = try TemporaryFolder()
+        let first = try run("echo hi")
+        let script = "setsid sleep 600 & echo $! >'\(ids.path)/ids'; kill -STOP $PPID; sleep 600"
+        let ended = try run(script, timeout: .seconds(1))
+        #expect(ended.launcher == first.launcher)
+        #expect(ended.way == .timedOut)
+        let processes = ids.processes(in: "ids")
+        #expect(processes.count == 1)
+        #expect(processes.allSatisfy(isGone))
+        #expect(try run("echo hi").said == "hi\n")
+    }
+
+    @Test func `of a launcher that can't be woken everything is killed with it`() throws {
+        let folder = try TemporaryFolder()
+        // Who is traced doesn't go on by SIGCONT.
+        let script = """
+            import ctypes, os, subprocess, time
+            child = subprocess.Popen(['sleep', '600'], start_new_session=True)
+            trace = ctypes.CDLL(None).ptrace
+            trace.argtypes = [ctypes.c_long] * 4
+            if trace(16, os.getppid(), 0, 0) != 0: raise SystemExit('not traced')
+            open('\(folder.path)/i', 'w').write('%d\\n%d\\n' % (child.pid, os.getpid()))
+            os.rename('\(folder.path)/i', '\(folder.path)/ids')
+            time.sleep(600)
+            """
+        let command = Command(
+            executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(2),
+            grace: .milliseconds(100))
+        let ended = launcher.run(command, stop: stop)
+        #expect(ended.way == .timedOut, "\(ended)")
+        let processes = folder.processes(in: "ids")
+        #expect(processes.count == 2)
+        #expect(eventually { processes.allSatisfy(isGone) })
+    }
+
+    @Test func `a launcher that takes no plan is replaced`() throws {
+        let first = try run("echo hi")
+        #expect(kill(first.launcher, SIGSTOP) == 0)
+        var command = shell("echo hi")
+        // More than the socket holds.
+        for index in 0..<4 { command.environment.append(("LONG\(index)", [UInt8](repeating: 65, count: 120_000))) }
+        #expect(launcher.run(command, stop: stop).text == "hi\n")
+        #expect(eventually { isGone(first.launcher) })
+    }
+
+    @Test func `a launcher that has refused a plan gets no other one`() throws {
+        for _ in 0..<20 {
+            let refused = try? run("true") {
+                $0.grants = [ProgramConfinement.Grant("/nowhere", .read)]
+            }
+            #expect(refused == nil)
+            #expect(try run("echo hi").said == "hi\n")
+        }
+    }
+
+    @Test func `a plan that no launcher takes fails for good`() {
+        let arguments = (0..<200).map { _ in [UInt8](repeating: 65, count: 100_000) }
+        let ended = launcher.run(
+            Command(executable: "/bin/true", arguments: arguments, timeout: .seconds(60)), stop: stop)
+        #expect(ended.way == .couldNotStart("its arguments and its environment are too long"))
+    }
+
+    @Test func `a program that asks to be traced by its parent runs`() {
+        let script = "import ctypes, os; ctypes.CDLL(None).ptrace(0, 0, 0, 0); os.execv('/bin/echo', ['echo', 'hi'])"
+        let command = Command(
+            executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: .seconds(60))
+        let ended = launcher.run(command, stop: stop)
+        #expect(ended.way == .exited(status: 0))
+        #expect(ended.text == "hi\n")
+    }
+
     @Test func `of launchers that wait for long one is left`() throws {
         let pool = LauncherPool(keeps: true, idleTime: .milliseconds(20))
         let path = try #require(ProcessLauncher.find())
