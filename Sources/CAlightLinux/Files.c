@@ -78,6 +78,40 @@ int cal_open_entry(int folder, const char *name, enum cal_opening what) {
     return fd >= 0 ? fd : -errno;
 }
 
+// The id of the mount that an open file is on; -1 when /proc doesn't tell.
+static int mount_of(int descriptor) {
+    char name[64], text[512];
+    snprintf(name, sizeof name, "/proc/self/fdinfo/%d", descriptor);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[length > 0 ? length : 0] = 0;
+    int mount;
+    const char *line = strstr(text, "mnt_id:");
+    return line && sscanf(line, "mnt_id: %d", &mount) == 1 ? mount : -1;
+}
+
+int cal_open_unmounted_by_ids(int folder, const char *name) {
+    int fd = openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return -errno;
+    int mount = mount_of(fd);
+    if (mount >= 0 && mount == mount_of(folder)) return fd;
+    close(fd);
+    return -EXDEV;
+}
+
+int cal_open_unmounted(int folder, const char *name) {
+    struct open_how how = {
+        .flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+        .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS,
+    };
+    int fd = (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
+    if (fd >= 0) return fd;
+    if (errno == ENOSYS || errno == EPERM) return cal_open_unmounted_by_ids(folder, name);
+    return -errno;
+}
+
 int cal_rename(int from_folder, const char *from, int to_folder, const char *to, enum cal_renaming how) {
     unsigned int flags = how == CAL_RENAME_NEW ? RENAME_NOREPLACE : how == CAL_RENAME_EXCHANGING ? RENAME_EXCHANGE : 0;
     return renameat2(from_folder, from, to_folder, to, flags) == 0 ? 0 : errno;

@@ -119,4 +119,27 @@ struct PluginTestCommandTests {
             }
         }
     }
+
+    @Test func `an unknown parameter is to be left out, and a test needs time`() async throws {
+        try await Self.turns.run {
+            withTempTree { tree in
+                let parameters = #""additionalProperties": False, "properties": {"size": {"type": "integer"}}"#
+                Self.writeModel(tree, ConformancePlugin.text.replacing(#""properties": {}"#, with: parameters))
+                let (root, output) = (tree.root, tree.path("said"))
+                func test(_ option: String, _ value: String) -> (status: Int32?, said: String) {
+                    let program = RunningProgram(
+                        Places.alight, ["plugins", "test", "./model", option, value], in: root, output: output)
+                    let status = program.wait()
+                    return (status, program.output + program.error)
+                }
+                let (status, text) = test("--with", "sise=3")
+                #expect(status == 1)
+                #expect(text.contains("write 'size'; the parameters are size"), "\(text)")
+                #expect(!text.contains("--with sise=VALUE"))
+                let (refused, said) = test("--timeout", "0")
+                #expect(refused == 2)
+                #expect(said.contains("'--timeout 0' leaves no time for an answer"), "\(said)")
+            }
+        }
+    }
 }

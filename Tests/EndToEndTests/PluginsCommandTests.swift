@@ -86,6 +86,16 @@ struct PluginsCommandTests {
         }
     }
 
+    @Test func `a plugin that floods when asked to describe itself is said to`() {
+        withTempTree { tree in
+            let script = "#!/bin/sh\nhead -c 50000000 /dev/zero | tr '\\0' x\n"
+            TestFile.write(tree.path("plugins/flood"), Array(script.utf8), mode: 0o755)
+            let program = Self.alight(tree, ["list", "--rules", "."])
+            #expect(
+                program.output.contains("it prints more than 1 MiB for 'describe', and was ended"), "\(program.output)")
+        }
+    }
+
     @Test func `a plugin is described with its parameters as a table`() {
         withTempTree { tree in
             Self.writePlugins(tree)

@@ -1,3 +1,4 @@
+import CAlightLinux
 import FileEvents
 import Foundation
 import Glibc
@@ -64,13 +65,18 @@ struct ScratchFolderTests {
         let first = try scratch.make()
         let second = try scratch.make()
         #expect(first != second)
+        let inode = Self.inode(first)
         try scratch.remove(first)
-        #expect(try scratch.make() == first)
+        let again = try scratch.make()
+        #expect(again != first && again != second)
+        #expect(Self.inode(again) == inode)
+        try scratch.remove(again)
         let changes: [(PathBytes) -> Bool] = [
             { $0.appending("a").withCString { mkdir($0, 0o700) } == 0 },
             { $0.appending("a").withCString { symlink("/etc", $0) } == 0 },
             { $0.withCString { chmod($0, 0o755) } == 0 },
             { $0.withCString { chown($0, .max, getegid()) } == 0 },
+            { geteuid() == 0 ? $0.withCString { chown($0, .max, 4711) } == 0 : true },
             { $0.withCString { rmdir($0) } == 0 },
         ]
         for change in changes {
@@ -82,8 +88,8 @@ struct ScratchFolderTests {
             let next = try scratch.make()
             var status = stat()
             #expect(next.withCString { lstat($0, &status) } == 0 && status.st_mode & 0o7777 == 0o700)
+            #expect(status.st_gid == getegid() && next != folder)
             #expect(try FileManager.default.contentsOfDirectory(atPath: "\(next)") == [])
-            if change(folder) == false { #expect(next != folder) }
             try scratch.remove(next)
         }
         // What is changed after it was given back.
@@ -92,6 +98,105 @@ struct ScratchFolderTests {
         usleep(20_000)
         try Data().write(to: URL(fileURLWithPath: "\(late)/a"))
         #expect(try scratch.make() != late)
+        scratch.giveUp()
+    }
+
+    private static func inode(_ path: PathBytes) -> ino_t? {
+        var status = stat()
+        return path.withCString { lstat($0, &status) } == 0 ? status.st_ino : nil
+    }
+
+    @Test func `who knows a folder from an earlier attempt can't write into a later one`() throws {
+        let first = try scratch.make()
+        try scratch.remove(first)
+        let second = try scratch.make()
+        #expect(throws: (any Error).self) { try Data().write(to: URL(fileURLWithPath: "\(first)/late")) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: "\(second)") == [])
+        scratch.giveUp()
+    }
+
+    @Test func `names that a program has taken are passed over, and removed at the end`() throws {
+        let first = try scratch.make()
+        let own = first.parent
+        for number in 2...5 { try folder.folder("run/alight/\(own.lastComponent.text)/\(number)/deep") }
+        try folder.write("run/alight/\(own.lastComponent.text)/6", "x")
+        let second = try scratch.make()
+        #expect(second == own.appending("7"))
+        try scratch.remove(first)
+        try scratch.remove(second)
+        scratch.giveUp()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == [])
+    }
+
+    @Test(arguments: ["run-", "alight"])
+    func `a folder of this Alight that was removed is made anew, and locked`(what: String) throws {
+        let first = try scratch.make()
+        try scratch.remove(first)
+        let gone = what == "alight" ? scratch.base : first.parent
+        try FileManager.default.removeItem(atPath: "\(gone)")
+        let second = try scratch.make()
+        #expect(FileManager.default.fileExists(atPath: "\(second)"))
+        ScratchFolders(base: scratch.base).removeAbandoned()
+        #expect(FileManager.default.fileExists(atPath: "\(second)"))
+        try scratch.remove(second)
+        scratch.giveUp()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == [])
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can mount"), arguments: ["", "m", "deep/m", "abandoned/m"])
+    func `what is mounted in a folder stays, with the folder`(place: String) throws {
+        let precious = try folder.folder("precious/deep")
+        try folder.write("precious/deep/file", "kept")
+        let isAbandoned = place == "abandoned/m"
+        let made = try isAbandoned ? folder.folder("run/alight/run-4-1") : scratch.make()
+        let mounted = place.isEmpty ? made : made.appending(place)
+        try FileManager.default.createDirectory(atPath: "\(mounted)", withIntermediateDirectories: true)
+        try Data().write(to: URL(fileURLWithPath: "\(made)/own"))
+        let source = precious.parent
+        let error = source.withCString { from in mounted.withCString { mount(from, $0, nil, UInt(MS_BIND), nil) } }
+        try #require(error == 0)
+        defer { _ = mounted.withCString { umount2($0, Int32(MNT_DETACH)) } }
+        if isAbandoned {
+            scratch.removeAbandoned()
+        } else {
+            let failure = #expect(throws: ScratchFailure.self) { try scratch.remove(made) }
+            #expect(failure?.message.contains("mounted at '\(mounted)'; unmount it") == true)
+            scratch.giveUp()
+        }
+        #expect(folder.text(of: "precious/deep/file") == "kept")
+        #expect(FileManager.default.fileExists(atPath: "\(mounted)/deep/file"))
+        try #require(mounted.withCString { umount2($0, Int32(MNT_DETACH)) } == 0)
+        if !place.isEmpty { #expect(!FileManager.default.fileExists(atPath: "\(made)/own")) }
+        try scratch.remove(made)
+        #expect(!FileManager.default.fileExists(atPath: "\(made)"))
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can mount"))
+    func `a file that something is mounted on stays, and a mount is known without openat2 too`() throws {
+        let made = try scratch.make()
+        let precious = try folder.write("precious", "kept")
+        let file = made.appending("file")
+        let inner = made.appending("inner")
+        try Data().write(to: URL(fileURLWithPath: "\(file)"))
+        for name in ["inner", "plain"] { #expect(made.appending(name).withCString { mkdir($0, 0o700) } == 0) }
+        for (from, to) in [(precious, file), (folder.path, inner)] {
+            let error = from.withCString { from in to.withCString { mount(from, $0, nil, UInt(MS_BIND), nil) } }
+            try #require(error == 0)
+        }
+        defer { for place in [file, inner] { _ = place.withCString { umount2($0, Int32(MNT_DETACH)) } } }
+        let parent = made.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        defer { close(parent) }
+        for open in [cal_open_unmounted, cal_open_unmounted_by_ids] {
+            #expect(open(parent, "inner") == -EXDEV)
+            let plain = open(parent, "plain")
+            #expect(plain >= 0)
+            close(plain)
+            #expect(open(parent, "nothing") == -ENOENT)
+        }
+        #expect(throws: ScratchFailure.self) { try scratch.remove(made) }
+        #expect(folder.text(of: "precious") == "kept")
+        for place in [file, inner] { try #require(place.withCString { umount2($0, Int32(MNT_DETACH)) } == 0) }
+        try scratch.remove(made)
         scratch.giveUp()
     }
 
@@ -104,4 +209,12 @@ struct ScratchFolderTests {
         scratch.discard(for: id)
         #expect(try FileManager.default.subpathsOfDirectory(atPath: "\(folder.path)").sorted() == before)
     }
+}
+
+extension [UInt8] {
+    fileprivate var text: String { String(decoding: self, as: UTF8.self) }
+}
+
+extension ArraySlice<UInt8> {
+    fileprivate var text: String { String(decoding: self, as: UTF8.self) }
 }

@@ -153,6 +153,51 @@ struct ServePoolTests {
         #expect(decisions.suffix(2) == [.reply(1, .refused(refusal)), .reply(2, .refused(refusal))])
     }
 
+    @Test func `one that fails at its start is followed by no other before its end and the pause`() {
+        var pool = pool(parallel: 2)
+        submit(&pool, 1, at: 0)
+        #expect(pool.takeDecisions() == [.start(1)])
+        pool.lose(.closedOutput, of: 1, at: at(1))
+        submit(&pool, 2, at: 1)
+        #expect(pool.takeDecisions() == [])
+        #expect(!pool.wantsSeat(at: at(1)))
+        pool.end(1, .exited(status: 1), lastLine: nil, at: at(1.5))
+        let reason = "ended with status 1 before it was ready"
+        #expect(
+            pool.takeDecisions() == [
+                .warn(reason), .reply(1, .refused(.failing(reason))), .reply(2, .refused(.failing(reason))),
+            ])
+    }
+
+    @Test func `after a death one starts alone, and when it is ready the others`() {
+        var pool = pool(parallel: 3)
+        submit(&pool, 1, at: 0)
+        ready(&pool, 1, at: 0)
+        pool.end(1, .exited(status: 1), lastLine: nil, at: at(0))
+        _ = pool.takeDecisions()
+        submit(&pool, 2, 3, 4, at: 0.5)
+        #expect(pool.takeDecisions() == [])
+        pool.dispatch(at: at(1))
+        #expect(pool.takeDecisions() == [.start(2)])
+        pool.dispatch(at: at(2))
+        #expect(pool.takeDecisions() == [])
+        ready(&pool, 2, at: 3)
+        #expect(pool.takeDecisions() == [.start(3), .start(4)])
+    }
+
+    @Test func `a pool can be forgotten when it has nothing, and nothing has died lately`() {
+        var pool = pool()
+        #expect(pool.isForgettable(at: at(0)))
+        submit(&pool, 1, at: 0)
+        #expect(!pool.isForgettable(at: at(0)))
+        ready(&pool, 1, at: 0)
+        answer(&pool, 1, from: 1, at: 0)
+        #expect(!pool.isForgettable(at: at(0)))
+        pool.end(1, .exited(status: 1), lastLine: nil, at: at(0))
+        #expect(!pool.isForgettable(at: at(59)))
+        #expect(pool.isForgettable(at: at(61)))
+    }
+
     @Test func `while another one serves, nobody is refused`() {
         var pool = pool(parallel: 2)
         submit(&pool, 1, 2, 3, at: 0)

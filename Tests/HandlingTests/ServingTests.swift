@@ -1,7 +1,7 @@
 import FileEvents
 import Foundation
 import Glibc
-import Handling
+@testable import Handling
 import PluginProtocol
 import Rules
 import Testing
@@ -121,6 +121,40 @@ struct ServingTests {
             invocation.hasFixedSurroundings = false
         }
         #expect(outcome.message == "run 9")
+        serving.close()
+    }
+
+    @Test func `surroundings that no rule has any more are forgotten, and come again when they are needed`() throws {
+        let serving = try ServingStage(
+            """
+            ready()
+            for request in requests(): result(request, message=os.environ['SIZE'])
+            """, limits: { $0.idle = .zero }, change: { $0.parallel = 2 })
+        func ask(_ size: Int) -> String {
+            serving.ask { $0.environment = [("SIZE", Array("\(size)".utf8))] }.message
+        }
+        for size in 1...4 { #expect(ask(size) == "\(size)") }
+        #expect(
+            eventually {
+                serving.stage.host.retireOutdated()
+                return serving.stage.host.serving.count == 0
+            })
+        #expect(ask(1) == "1")
+        #expect(serving.stage.host.serving.count == 1)
+        serving.close()
+        #expect(serving.started.allSatisfy(isGone))
+    }
+
+    @Test func `a plugin that fails at its start is started once, though several are allowed`() throws {
+        let serving = try ServingStage(
+            """
+            note('started', os.getpid())
+            os.close(1)
+            time.sleep(0.3)
+            sys.exit(1)
+            """, change: { $0.parallel = 3 })
+        #expect(serving.ask().code == "cannot-start")
+        #expect(serving.started.count == 1)
         serving.close()
     }
 

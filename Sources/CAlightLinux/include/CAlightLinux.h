@@ -150,6 +150,13 @@ int cal_open_root(const char *path);
 /// Opens a name of the folder, a link itself or an error: the descriptor, or a negative errno.
 int cal_open_entry(int folder, const char *name, enum cal_opening what);
 
+/// Opens (O_PATH) a folder in the open one, no link, if nothing is mounted there: the descriptor, or a negative errno,
+/// EXDEV when something is.
+int cal_open_unmounted(int folder, const char *name);
+
+/// The same by the ids of mounts, as it is done without openat2(2); EXDEV also when they are not known.
+int cal_open_unmounted_by_ids(int folder, const char *name);
+
 /// How a name is taken that something has.
 enum cal_renaming { CAL_RENAME_REPLACING, CAL_RENAME_NEW, CAL_RENAME_EXCHANGING };
 

@@ -193,15 +193,19 @@ package final class PluginConformance {
             tell("parameters", title, .passed(count == 0 ? "none are needed" : nil))
             return true
         }
-        var key = "NAME"
-        if case .key(let first)? = problem.path.first { key = first }
-        let isMissing = schema.required?.first { parameters.object?[$0] == nil }
-        tell(
-            "parameters", title,
-            .failed(
-                problem.message,
-                help: "give it with --with \(isMissing ?? key)=VALUE, or in 'with' of a request.json beside plugin.yaml"
-            ))
+        tell("parameters", title, .failed(problem.message, help: Self.help(for: problem, parameters, schema)))
         return false
+    }
+
+    private static func help(
+        for problem: ParameterProblem, _ parameters: JSONValue, _ schema: ParameterSchema
+    ) -> String {
+        let place = "or in 'with' of a request.json beside plugin.yaml"
+        if let missing = schema.required?.first(where: { parameters.object?[$0] == nil }) {
+            return "give it with --with \(missing)=VALUE, \(place)"
+        }
+        guard case .key(let key)? = problem.path.first else { return "give it with --with NAME=VALUE, \(place)" }
+        guard schema.properties?[key] == nil else { return "give it with --with \(key)=VALUE, \(place)" }
+        return problem.help ?? "leave '\(key)' out"
     }
 }

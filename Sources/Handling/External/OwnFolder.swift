@@ -37,11 +37,21 @@ final class OwnFolder: Sendable {
     /// The folder, if it has been made.
     var made: PathBytes? { state.withLock { $0.path } }
 
-    /// Removes the folder, if nothing is left in it.
+    /// Has the folder made anew if it is still that one, since it has gone.
+    func forget(_ path: PathBytes) {
+        state.withLock { state in
+            guard state.path == path else { return }
+            close(state.lock)
+            state.path = nil
+            state.lock = -1
+        }
+    }
+
+    /// Removes the folder with all that programs have left in it.
     func giveUp() {
         state.withLock { state in
             guard let path = state.path else { return }
-            _ = path.withCString { rmdir($0) }
+            try? FolderRemoval.remove(path)
             close(state.lock)
             state.path = nil
             state.lock = -1

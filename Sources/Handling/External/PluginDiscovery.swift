@@ -255,6 +255,7 @@ package final class PluginDiscovery: Sendable {
             if let value = try? JSONDecoder().decode(JSONValue.self, from: Data(ended.output)) { return value }
             reason = "what it prints for 'describe' is not JSON"
         case .timedOut: reason = "it does not answer 'describe' within 10s"
+        case .outputTooLarge: reason = "it prints more than 1 MiB for 'describe', and was ended"
         case .couldNotStart(let why): reason = why
         default: reason = "it can't describe itself: \(ended.lastLine ?? "it failed without a word")"
         }

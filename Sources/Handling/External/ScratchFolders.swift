@@ -34,11 +34,9 @@ package struct ScratchFolders: Sendable {
     ///
     /// It belongs to the user, who can then also go through the folder that it is in, but not read that.
     func make(user: ProgramUser? = nil) throws(ScratchFailure) -> PathBytes {
-        if user == nil, let folder = spare.take(remove: { try? destroy($0) }) { return folder }
+        if user == nil, let folder = spare.take(remove: { try? FolderRemoval.remove($0) }) { return folder }
         let mode: mode_t = user == nil ? 0o700 : 0o711
-        try prepareBase(mode: mode)
-        let folder = try own.path(mode: mode).appending(spare.nextName())
-        guard folder.withCString({ mkdir($0, 0o700) }) == 0 else { throw ScratchFailure(errno, "make", folder) }
+        let folder = try makeNew(mode: mode)
         if let user {
             guard folder.withCString({ lchown($0, user.uid, user.gid) }) == 0 else {
                 throw ScratchFailure(errno, "give '\(user.text)'", folder)
@@ -48,6 +46,29 @@ package struct ScratchFolders: Sendable {
         }
         return folder
     }
+
+    private func makeNew(mode: mode_t) throws(ScratchFailure) -> PathBytes {
+        try prepareBase(mode: mode)
+        var renewals = 0
+        while true {
+            let parent = try own.path(mode: mode)
+            let folder = parent.appending(spare.nextName())
+            if folder.withCString({ mkdir($0, 0o700) }) == 0 { return folder }
+            switch errno {
+            // A program may have made folders beside its own.
+            case EEXIST: continue
+            // Somebody has removed the folder of this Alight, as happens to `$XDG_RUNTIME_DIR` at a logout.
+            case ENOENT where renewals < Self.mostRenewals:
+                renewals += 1
+                own.forget(parent)
+                try prepareBase(mode: mode)
+            case let error: throw ScratchFailure(error, "make", folder)
+            }
+        }
+    }
+
+    /// How often the folder of this Alight is made anew for one attempt.
+    private static let mostRenewals = 8
 
     /// Removes what an attempt of an older version that was cut off has left, if there is anything.
     package func discard(for job: String) {
@@ -59,7 +80,7 @@ package struct ScratchFolders: Sendable {
 
     /// Gives the folder of this Alight up, when nothing is run any more.
     func giveUp() {
-        for folder in spare.takeAll() { try? destroy(folder) }
+        spare.clear()
         own.giveUp()
     }
 
@@ -69,12 +90,12 @@ package struct ScratchFolders: Sendable {
         let descriptor = base.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
-        for name in Remover.names(in: descriptor) {
+        for name in FolderRemoval.names(in: descriptor) {
             if OwnFolder.isOne(name) {
                 let folder = base.appending(name.bytes)
                 let lock = OwnFolder.lock(folder)
                 guard lock >= 0 else { continue }
-                try? remove(folder)
+                try? FolderRemoval.remove(folder)
                 close(lock)
                 continue
             }
@@ -87,38 +108,24 @@ package struct ScratchFolders: Sendable {
         }
     }
 
-    /// Removes a folder that was made in ``base``, if it can be removed.
-    package func discard(folder: PathBytes) { try? remove(folder) }
+    /// Removes a folder that was made in ``base``; what prevents that, if anything does.
+    package func discard(folder: PathBytes) -> String? {
+        do throws(ScratchFailure) {
+            try FolderRemoval.remove(folder)
+            return nil
+        } catch {
+            return error.message
+        }
+    }
 
     /// A folder such as an attempt would get.
     var example: PathBytes { (own.made ?? base).appending(Array("1".utf8)) }
 
     /// Takes a folder back: removes it and everything below it, or keeps it for another attempt if it was left as it was.
     ///
-    /// Links are removed, not followed.
+    /// Links are removed, not followed. What is mounted there is left, and with it the folder.
     func remove(_ folder: PathBytes) throws(ScratchFailure) {
-        if !spare.give(folder, isEmpty: Self.isEmpty) { try destroy(folder) }
-    }
-
-    private func destroy(_ folder: PathBytes) throws(ScratchFailure) {
-        let descriptor = folder.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-        if descriptor >= 0 {
-            defer { close(descriptor) }
-            var remover = Remover(root: descriptor)
-            while remover.hasMore {
-                remover.hasMore = false
-                remover.empty(descriptor, depth: 0)
-            }
-        }
-        guard folder.withCString({ unlinkat(AT_FDCWD, $0, descriptor >= 0 ? AT_REMOVEDIR : 0) }) == 0 || errno == ENOENT
-        else { throw ScratchFailure(errno, "remove", folder) }
-    }
-
-    private static func isEmpty(_ folder: PathBytes) -> Bool {
-        let descriptor = folder.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        return Remover.names(in: descriptor).isEmpty
+        if !spare.give(folder) { try FolderRemoval.remove(folder) }
     }
 
     /// Nobody else may own or read the folder: in `/tmp` another user could have made it first.
@@ -135,65 +142,6 @@ package struct ScratchFolders: Sendable {
         let wanted = present == 0o711 ? present : mode
         if present != wanted { _ = base.withCString { chmod($0, wanted) } }
     }
-
-    /// Empties folders, with a descriptor for each level.
-    private struct Remover {
-        /// Levels below the root; a deeper folder is moved up to the root and emptied in another round.
-        private static let depth = 32
-
-        let root: Int32
-        var hasMore = true
-        private var moved = 0
-
-        init(root: Int32) { self.root = root }
-
-        mutating func empty(_ folder: Int32, depth: Int) {
-            // A program may have taken away its own right to write here.
-            fchmod(folder, 0o700)
-            for name in Self.names(in: folder) {
-                if name.withCString({ unlinkat(folder, $0, 0) }) == 0 { continue }
-                guard errno == EISDIR || errno == EPERM else { continue }
-                if depth >= Self.depth {
-                    moved += 1
-                    let place = PathBytes(".moved-\(moved)")
-                    if name.withCString({ from in place.withCString { renameat(folder, from, root, $0) } }) == 0 {
-                        hasMore = true
-                    }
-                    continue
-                }
-                let inner = open(name, in: folder)
-                guard inner >= 0 else { continue }
-                empty(inner, depth: depth + 1)
-                close(inner)
-                _ = name.withCString { unlinkat(folder, $0, AT_REMOVEDIR) }
-            }
-        }
-
-        private func open(_ name: PathBytes, in folder: Int32) -> Int32 {
-            let flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
-            let descriptor = name.withCString { openat(folder, $0, flags) }
-            guard descriptor < 0, errno == EACCES else { return descriptor }
-            _ = name.withCString { fchmodat(folder, $0, 0o700, 0) }
-            return name.withCString { openat(folder, $0, flags) }
-        }
-
-        static func names(in folder: Int32) -> [PathBytes] {
-            // A second descriptor, because closedir closes the one it was given.
-            let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            guard copy >= 0, let stream = fdopendir(copy) else { return [] }
-            defer { closedir(stream) }
-            var names: [PathBytes] = []
-            while let entry = readdir(stream) {
-                // Not through Swift's tuple of d_name, which would copy bytes beyond the entry.
-                let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
-                let start = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: UInt8.self)
-                let count = strlen(UnsafePointer(OpaquePointer(start)))
-                let name = PathBytes(UnsafeBufferPointer(start: start, count: count))
-                if name != "." && name != ".." { names.append(name) }
-            }
-            return names
-        }
-    }
 }
 
 /// A folder that could not be made or removed.
@@ -202,5 +150,12 @@ struct ScratchFailure: Error {
 
     init(_ error: Int32, _ verb: String, _ folder: PathBytes) {
         message = "cannot \(verb) the scratch folder '\(folder)': \(String(cString: strerror(error)))"
+    }
+
+    /// Something is mounted in it, or in its place.
+    init(mounted place: PathBytes, in folder: PathBytes) {
+        message =
+            "the scratch folder '\(folder)' stays, since something is mounted at '\(place)'; "
+            + "unmount it: the folder is removed when Alight ends, or starts again"
     }
 }

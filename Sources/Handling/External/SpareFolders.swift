@@ -1,3 +1,4 @@
+import CAlightLinux
 import FileEvents
 import Glibc
 import Synchronization
@@ -5,7 +6,9 @@ import Synchronization
 /// Scratch folders that nobody has touched, for the next attempts.
 ///
 /// Most programs leave theirs as it was, and on the disk of a container making
-/// and removing one costs as much as all else of a request.
+/// and removing one costs several times as much as looking at it and renaming it.
+/// Each attempt gets another name: who was given the name of an earlier one, and
+/// writes there late, finds nothing.
 final class SpareFolders: Sendable {
     /// What a folder was when it was made.
     ///
@@ -13,15 +16,20 @@ final class SpareFolders: Sendable {
     /// time of change.
     private struct Facts: Sendable, Equatable {
         private let numbers: [Int]
+        private let changed: [Int]
 
         init?(_ folder: PathBytes) {
             var status = stat()
             guard folder.withCString({ lstat($0, &status) }) == 0 else { return nil }
             numbers = [
                 Int(truncatingIfNeeded: status.st_dev), Int(truncatingIfNeeded: status.st_ino), Int(status.st_mode),
-                Int(status.st_uid), status.st_ctim.tv_sec, status.st_ctim.tv_nsec,
+                Int(status.st_uid), Int(status.st_gid),
             ]
+            changed = [status.st_ctim.tv_sec, status.st_ctim.tv_nsec]
         }
+
+        /// Whether it differs in nothing but the time of change, which a rename moves.
+        func isRenamed(from other: Facts) -> Bool { numbers == other.numbers }
     }
 
     private struct State: Sendable {
@@ -37,18 +45,32 @@ final class SpareFolders: Sendable {
     /// The name of the next folder that is made.
     func nextName() -> [UInt8] { Array("\(count.add(1, ordering: .relaxed).newValue)".utf8) }
 
-    /// Takes a folder.
+    /// Takes a folder, and gives it the next name.
     ///
     /// - Parameter remove: Takes those that are not as they were made.
     /// - Returns: One that is; nil when there is none.
     func take(remove: (PathBytes) -> Void) -> PathBytes? {
-        while let (folder, facts) = state.withLock({ state -> (PathBytes, Facts?)? in
-            state.spare.popLast().map { ($0, state.made[$0]) }
+        while let (folder, known) = state.withLock({ state -> (PathBytes, Facts?)? in
+            state.spare.popLast().map { ($0, state.made.removeValue(forKey: $0)) }
         }) {
-            if let facts, Facts(folder) == facts { return folder }
-            // A process that should have ended has changed it meanwhile.
-            forget(folder)
-            remove(folder)
+            // A process that should have ended may have changed it meanwhile.
+            guard let known, Facts(folder) == known else {
+                remove(folder)
+                continue
+            }
+            let new = folder.parent.appending(nextName())
+            let error = folder.withCString { from in new.withCString { cal_rename_noreplace(from, $0) } }
+            guard error == 0 else {
+                remove(folder)
+                continue
+            }
+            // From now on nobody finds it who knows its old name.
+            guard let facts = Facts(new), facts.isRenamed(from: known), FolderRemoval.isEmpty(new) else {
+                remove(new)
+                continue
+            }
+            state.withLock { $0.made[new] = facts }
+            return new
         }
         return nil
     }
@@ -62,10 +84,10 @@ final class SpareFolders: Sendable {
     /// Takes a folder back if it is as it was made.
     ///
     /// - Returns: False when it has to be removed.
-    func give(_ folder: PathBytes, isEmpty: (PathBytes) -> Bool) -> Bool {
+    func give(_ folder: PathBytes) -> Bool {
         guard let facts = state.withLock({ $0.made[folder] }) else { return false }
         // The time of change moves by ticks of some milliseconds on older kernels, within which it says nothing.
-        guard Facts(folder) == facts, isEmpty(folder) else {
+        guard Facts(folder) == facts, FolderRemoval.isEmpty(folder) else {
             forget(folder)
             return false
         }
@@ -79,13 +101,8 @@ final class SpareFolders: Sendable {
         }
     }
 
-    /// Gives up all that are spare.
-    func takeAll() -> [PathBytes] {
-        state.withLock { state in
-            defer { state = State() }
-            return state.spare
-        }
-    }
+    /// Forgets all.
+    func clear() { state.withLock { $0 = State() } }
 
     private func forget(_ folder: PathBytes) { state.withLock { $0.made[folder] = nil } }
 }

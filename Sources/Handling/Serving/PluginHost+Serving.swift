@@ -44,7 +44,7 @@ extension PluginHost {
             let ticket = ServeTicket(
                 id: request.id, attempt: request.attempt, timeout: invocation.timeout, request: Array(input),
                 deadline: request.deadline, logger: invocation.log, progress: invocation.progress)
-            let reply = pool.perform(ticket, stop: invocation.stop, isAgain: isAgain)
+            guard let reply = pool.perform(ticket, stop: invocation.stop, isAgain: isAgain) else { continue }
             let log = ticket.finish()
             // Once to another process, which is told of it: most likely the request has nothing to do with the death.
             if case .lost(let reason, _) = reply, call.isIdempotent, !isAgain, !invocation.stop.isRaised {

@@ -66,6 +66,8 @@ package struct ServePool: Sendable {
     /// Why nothing is taken until the next start; nil while all is well.
     private var trouble: String?
     private var startAt: ContinuousClock.Instant?
+    /// Whether no process has become ready since one died.
+    private var isDoubtful = false
     private var isClosed = false
 
     /// - Parameters:
@@ -104,6 +106,9 @@ package struct ServePool: Sendable {
     /// Whether requests wait that no process could take.
     private func mayStart(at now: ContinuousClock.Instant) -> Bool {
         if let startAt, now < startAt { return false }
+        // One after the other, until one shows that the program can start at all.
+        if sessions.values.contains(where: \.hasFailedToStart) { return false }
+        if isDoubtful, sessions.values.contains(where: \.isStarting) { return false }
         return !isClosed && !waiting.isEmpty
             && waiting.count > sessions.values.filter(\.isStarting).reduce(0, { $0 + $1.window })
     }
@@ -127,6 +132,12 @@ package struct ServePool: Sendable {
 
     /// Whether no process is left.
     package var isEmpty: Bool { sessions.isEmpty }
+
+    /// Whether a new pool would do the same: it has no process and no request, and nothing has died lately.
+    package func isForgettable(at now: ContinuousClock.Instant) -> Bool {
+        sessions.isEmpty && waiting.isEmpty && recentDeaths.allSatisfy { $0 <= now - .seconds(60) }
+            && startAt.map { $0 <= now } ?? true
+    }
 
     // MARK: - Requests
 
@@ -213,7 +224,10 @@ package struct ServePool: Sendable {
 
     /// Takes a line of a process.
     package mutating func receive(_ message: ServeMessage, from process: Int, at now: ContinuousClock.Instant) {
-        switch sessions[process]?.receive(message, at: now) {
+        let wasReady = sessions[process]?.hasBeenReady ?? true
+        let news = sessions[process]?.receive(message, at: now)
+        if !wasReady, sessions[process]?.hasBeenReady == true { isDoubtful = false }
+        switch news {
         case .answered(let number, let line, let cause):
             deaths = 0
             recentDeaths = []
@@ -271,6 +285,7 @@ package struct ServePool: Sendable {
         if !session.mayEnd, session.fault != .ignoredCancel {
             decisions.append(.warn(reason))
             deaths += 1
+            isDoubtful = true
             recentDeaths = recentDeaths.filter { $0 > now - .seconds(60) } + [now]
             startAt = now + Self.pause(after: deaths)
             if recentDeaths.count >= Self.mostDeaths {
@@ -295,6 +310,7 @@ package struct ServePool: Sendable {
         recentDeaths = []
         trouble = nil
         startAt = nil
+        isDoubtful = false
         dispatch(at: now)
     }
 

@@ -96,6 +96,8 @@ package struct ServeSession: Sendable {
     package var isStarting: Bool { phase == .starting && !isRetired }
     /// Whether it counts as one of the plugin's processes.
     package var isLive: Bool { (phase == .starting || phase == .serving) && !isRetired }
+    /// Whether it is about to end without ever having been ready.
+    package var hasFailedToStart: Bool { fault != nil && !hasBeenReady }
     /// Whether its end has been asked for, and is no fault.
     package var mayEnd: Bool { fault == nil && (phase == .closing || phase == .ending) }
     /// How many requests it can take now.

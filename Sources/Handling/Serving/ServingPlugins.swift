@@ -62,6 +62,7 @@ package final class ServingPlugins: Sendable {
             state.places[place] = known
             if state.looked.map({ ContinuousClock.now - $0 >= Self.pause }) ?? true {
                 outdated += Self.outdated(&state, but: place)
+                Self.dropIdle(&state, but: place)
             }
             let pool =
                 state.pools[key]
@@ -76,8 +77,24 @@ package final class ServingPlugins: Sendable {
 
     /// Replaces the processes of all plugins whose files have changed or gone.
     func retireOutdated() {
-        let pools = state.withLock { Self.outdated(&$0, but: nil) }
+        let pools = state.withLock { state in
+            Self.dropIdle(&state, but: nil)
+            return Self.outdated(&state, but: nil)
+        }
         for pool in pools { pool.replace() }
+    }
+
+    /// How many pools there are.
+    var count: Int { state.withLock { $0.pools.count } }
+
+    /// Forgets pools that have nothing to do: rules that have changed may never ask for them again.
+    private static func dropIdle(_ state: inout State, but place: PathBytes?) {
+        for (path, known) in state.places where path != place {
+            let idle = known.keys.filter { state.pools[$0]?.drop() ?? true }
+            for key in idle { state.pools[key] = nil }
+            state.places[path]?.keys.subtract(idle)
+            if idle.count == known.keys.count { state.places[path] = nil }
+        }
     }
 
     /// The pools of plugins whose files are not what they were when somebody looked last.

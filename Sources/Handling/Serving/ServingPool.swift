@@ -36,6 +36,8 @@ final class ServingPool: Sendable {
         var logger: Logger?
         /// The next start that those who wait know of.
         var nextStart: ContinuousClock.Instant?
+        /// Whether another pool takes its place, so that nothing would end its processes.
+        var isDropped = false
     }
 
     let program: ServedProgram
@@ -76,9 +78,10 @@ final class ServingPool: Sendable {
     ///   - ticket: The request.
     ///   - stop: Cancels it when raised.
     ///   - isAgain: Whether a process has died with it.
-    /// - Returns: What became of it.
-    func perform(_ ticket: ServeTicket, stop: StopSignal, isAgain: Bool) -> ServePool.Reply {
-        let number = change { state, now in
+    /// - Returns: What became of it; nil when the pool has been dropped meanwhile, and another one is to be asked.
+    func perform(_ ticket: ServeTicket, stop: StopSignal, isAgain: Bool) -> ServePool.Reply? {
+        let number = change { state, now -> Int? in
+            guard !state.isDropped else { return nil }
             state.count += 1
             let number = state.count
             state.tickets[number] = ticket
@@ -90,6 +93,7 @@ final class ServingPool: Sendable {
                 number, id: ticket.id, attempt: ticket.attempt, timeout: ticket.timeout, isAgain: isAgain, at: now)
             return number
         }
+        guard let number else { return nil }
         let observation = stop.observe { [self] in change { $0.pool.cancel(number, at: $1) } }
         defer { stop.forget(observation) }
         while true {
@@ -110,6 +114,18 @@ final class ServingPool: Sendable {
 
     /// Replaces all processes, since their program has changed.
     func replace() { change { $0.pool.replace(at: $1) } }
+
+    /// Gives it up if it has neither a process nor a request, and nothing has to be remembered of it.
+    ///
+    /// - Returns: Whether it is given up; nothing is taken then.
+    func drop() -> Bool {
+        let isDropped = state.withLock { state in
+            state.isDropped = state.tickets.isEmpty && state.pool.isForgettable(at: .now)
+            return state.isDropped
+        }
+        if isDropped { seats.remove(place) }
+        return isDropped
+    }
 
     /// Ends all processes, and waits for that.
     func close(isAtOnce: Bool) {

@@ -45,6 +45,14 @@ final class SharedSeats: Sendable {
 
     func add(_ pool: ServingPool, at place: Int) { state.withLock { $0.pools[place] = Member(pool: pool) } }
 
+    /// Forgets a pool that has no seat and wants none.
+    func remove(_ place: Int) {
+        state.withLock { state in
+            state.pools[place] = nil
+            state.seats.withdraw(place)
+        }
+    }
+
     /// Gives the pool the seats that it wants and can have, and takes those that it does not need.
     func settle(_ pool: inout ServePool, at place: Int, now: ContinuousClock.Instant) -> News {
         state.withLock { state in

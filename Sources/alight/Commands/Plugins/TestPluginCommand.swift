@@ -67,7 +67,11 @@ struct TestPluginCommand: ParsableCommand {
                 "error: no temporary folder: \(String(cString: strerror(errno)))\n    help: set TMPDIR to a folder")
             throw Exit(.runtimeError)
         }
-        defer { ScratchFolders(base: base.parent).discard(folder: base) }
+        defer {
+            if let problem = ScratchFolders(base: base.parent).discard(folder: base) {
+                Output.error.write("warning: \(Display.text(problem))")
+            }
+        }
         var checks = 0
         let test = PluginConformance(
             of: plugin, options: options, launcher: program.launcher, surroundings: program.environment, in: base
@@ -131,7 +135,12 @@ struct TestPluginCommand: ParsableCommand {
             options.parameters[String(text[..<equals])] = json ?? .string(value)
         }
         if let sample { options.sample = PluginPlace.absolute(sample, program) }
-        if let timeout { options.timeout = try duration(timeout, of: "--timeout") }
+        if let timeout {
+            options.timeout = try duration(timeout, of: "--timeout")
+            if options.timeout == .zero {
+                throw usage("'--timeout \(timeout)' leaves no time for an answer", help: "write '--timeout 10s'")
+            }
+        }
         options.grace = try duration(grace, of: "--grace")
         return options
     }
