@@ -157,10 +157,10 @@ struct LauncherPoolTests {
 
     @Test func `a launcher that has refused a plan gets no other one`() throws {
         for _ in 0..<20 {
-            let refused = try? run("true") {
-                $0.grants = [ProgramConfinement.Grant("/nowhere", .read)]
-            }
-            #expect(refused == nil)
+            var refused = shell("true")
+            refused.confinement.grants = [ProgramConfinement.Grant("/nowhere", .read)]
+            let way = launcher.run(refused, stop: stop).way
+            #expect(way == .couldNotStart("cannot add '/nowhere' to its sandbox: No such file or directory"))
             #expect(try run("echo hi").said == "hi\n")
         }
     }
