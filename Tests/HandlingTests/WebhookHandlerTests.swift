@@ -221,11 +221,24 @@ struct WebhookHandlerTests {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()
         let rule = rule(folder)
-        let short = rule.run("a b.txt", ["url": server.url("/?status=400&content=no%0A%1B%5B1m%20such")])
+        // In base64, for what the URL holds is not told.
+        func content(_ text: String) -> String {
+            Data(text.utf8).base64EncodedString().addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        }
+        let short = rule.run("a b.txt", ["url": server.url("/?status=400&content=\(content("no\n\u{1B}[1m such"))")])
         #expect(short.message == "http://127.0.0.1:\(server.port) answered 400: no \u{FFFD}[1m such")
-        let long = String(repeating: "é", count: 300).addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        let long = content(String(repeating: "é", count: 300))
         let cut = rule.run("a b.txt", ["url": server.url("/?status=400&content=\(long)")])
         #expect(cut.message.hasSuffix("answered 400: \(String(repeating: "é", count: 100))…"))
+    }
+
+    @Test func `a key in the URL is not told, though the server sends the path back`() throws {
+        let server = try WebhookServer()
+        let rule = rule(try TemporaryFolder())
+        let outcome = rule.run("a b.txt", ["url": server.url("/express/key%2012345/a?status=404&token=secret77")])
+        #expect(outcome.message == "http://127.0.0.1:\(server.port) answered 404: Cannot POST ***")
+        let part = rule.run("a b.txt", ["url": server.url("/express/key%2012345?status=404"), "method": "PUT"])
+        #expect(!part.message.contains("12345"))
     }
 
     @Test func `an answer without end is not waited for`() throws {

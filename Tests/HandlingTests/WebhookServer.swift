@@ -86,7 +86,9 @@ final class WebhookServer {
                     self.close_connection = True
                     return
                 status = int(query.get("status", 200))
-                content = query.get("content", "").encode()
+                content = base64.b64decode(query.get("content", ""))
+                if word == "express":
+                    content = ("Cannot POST " + urllib.parse.unquote(self.path)).encode()
                 if word == "circle":
                     status, query["to"] = 308, "/circle"
                 if word == "echo":

@@ -26,7 +26,6 @@ package struct DeleteHandler: Handler {
 
     private func delete(_ invocation: Invocation) throws(FileFault) -> Outcome {
         let source = try SourceFile(invocation)
-        if invocation.job.isInterrupted { Leftovers.clear(source.folder, now: DiskProbe.now()) }
         let folder = source.folder
         let stop = invocation.stop
         let deadline = ContinuousClock.now + invocation.timeout
@@ -53,7 +52,7 @@ package struct DeleteHandler: Handler {
             switch try Removal.remove(source.name, in: folder, if: source.facts, remove: remove) {
             case .removed: return Outcome(.succeeded, "deleted")
             case .gone: throw .gone
-            case .changed: throw .changed
+            case .changed, .isTwin: throw .changed
             }
         } catch {
             guard error.errno == EINTR else { throw error }

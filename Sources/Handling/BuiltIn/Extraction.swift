@@ -103,7 +103,15 @@ final class Extraction {
 
     // MARK: Entries
 
+    /// Each entry is reached through all folders above it.
+    private static let mostLevels = 256
+
     private func take(_ entry: cla_entry, _ reader: OpaquePointer) throws(Refusal) {
+        // A block of the archive can hold thousands of entries.
+        if isOver() {
+            wasStopped = true
+            throw Refusal(message: "stopped", code: "interrupted")
+        }
         guard let raw = entry.name else {
             throw Refusal(message: "refused: the archive has a name that can't be read", code: "refused")
         }
@@ -120,6 +128,7 @@ final class Extraction {
             if type == UInt32(S_IFDIR) { return }
             throw refuse("has no name")
         }
+        guard parts.count <= Self.mostLevels else { throw refuse("lies more than \(Self.mostLevels) folders deep") }
         let path = PathBytes(parts.joined(separator: [.slash]))
         let time =
             entry.has_mtime != 0

@@ -186,6 +186,14 @@ package struct WebhookHandler: Handler {
                 secrets += bytes.split(separator: UInt8(ascii: " ")).map { Array($0) }
             }
         }
+        // A key often is a part of the URL.
+        let url = invocation.text("url") ?? ""
+        let place = url.range(of: "://").map { url[$0.upperBound...] } ?? url[...]
+        for text in [String(place), place.removingPercentEncoding ?? ""] {
+            let path = text.drop { !"/?".contains($0) }
+            secrets.append(Array(path.utf8))
+            secrets += path.split(whereSeparator: { "/?&=".contains($0) }).map { Array($0.utf8) }
+        }
         return secrets.filter { $0.count >= 4 }.sorted { $0.count > $1.count }
     }
 

@@ -55,37 +55,51 @@ struct CopyOptions {
     /// access before the mode, which says again what they say in short.
     func keep(of source: OpenFile, _ facts: Snapshot, on copy: Int32) throws(FileFault) {
         let isOwners = kept.contains(.owner) && fchown(copy, facts.uid, facts.gid) == 0
-        if kept.contains(.xattrs) { Self.copyAttributes(source.descriptor, copy) }
+        let hasAccess = kept.contains(.xattrs) ? try Self.copyAttributes(source.descriptor, copy) : false
+        // With a list of access the bits of the group are what all on the list may have at most.
+        let isListed = cal_read_open_attribute(source.descriptor, "system.posix_acl_access", nil, 0) > 0
+        let group: UInt32 = isListed && !hasAccess ? 0o070 : 0
         // Set-user-id and its like are the owner's to grant: without him they would turn a user's program into ours.
-        if kept.contains(.mode), fchmod(copy, UInt32(facts.mode) & (isOwners ? 0o7777 : 0o777)) != 0 {
+        if kept.contains(.mode), fchmod(copy, UInt32(facts.mode) & (isOwners ? 0o7777 : 0o777) & ~group) != 0 {
             throw FileFault(errno, "cannot set the mode of the copy of a file")
         }
         guard kept.contains(.times) else { return }
         var status = stat()
         guard fstat(source.descriptor, &status) == 0 else { return }
         var times = [status.st_atim, status.st_mtim]
-        futimens(copy, &times)
+        guard futimens(copy, &times) == 0 || errno == EPERM || errno == ENOTSUP else {
+            throw FileFault(errno, "cannot set the times of the copy of a file")
+        }
     }
 
     /// Attributes of users, and the lists of who may do what; those of the system are the system's to give.
     ///
     /// One that the other file system doesn't take is left out, as its size or kind may be.
-    private static func copyAttributes(_ source: Int32, _ copy: Int32) {
+    ///
+    /// - Returns: Whether there was a list of access, and the copy has it.
+    /// - Throws: When the disk is full or fails.
+    private static func copyAttributes(_ source: Int32, _ copy: Int32) throws(FileFault) -> Bool {
         let length = cal_list_open_attributes(source, nil, 0)
-        guard length > 0 else { return }
+        guard length > 0 else { return false }
+        var hasAccess = false
         var names = [CChar](repeating: 0, count: Int(length) + 1)
         let filled = cal_list_open_attributes(source, &names, Int(length))
-        guard filled > 0 else { return }
+        guard filled > 0 else { return false }
         for name in names[..<Int(filled)].split(separator: 0) {
             let name = PathBytes(name.map { UInt8(bitPattern: $0) })
             guard name.bytes.starts(with: "user.".utf8) || name == "system.posix_acl_access" else { continue }
-            name.withCString { name in
+            let error = name.withCString { name -> Int32 in
                 let size = cal_read_open_attribute(source, name, nil, 0)
-                guard size >= 0 else { return }
+                guard size >= 0 else { return ENODATA }
                 var value = [UInt8](repeating: 0, count: Int(size) + 1)
                 let read = cal_read_open_attribute(source, name, &value, Int(size))
-                if read >= 0 { _ = cal_set_open_attribute(copy, name, value, Int(read)) }
+                return read >= 0 ? cal_set_open_attribute(copy, name, value, Int(read)) : ENODATA
             }
+            if [ENOSPC, EDQUOT, EIO].contains(error) {
+                throw FileFault(error, "cannot set an attribute of the copy of a file")
+            }
+            if error == 0, name == "system.posix_acl_access" { hasAccess = true }
         }
+        return hasAccess
     }
 }

@@ -31,7 +31,6 @@ struct FileMove {
         guard !place.isSame(as: source) else {
             return Outcome(.skipped, "it is there already", code: "same-path")
         }
-        if invocation.job.isInterrupted { Leftovers.clear(source.folder, now: DiskProbe.now()) }
         if let outcome = try finishEarlier(source, place) { return outcome }
         var place = place
         do throws(FileFault) {
@@ -52,8 +51,28 @@ struct FileMove {
             try place.folder.look(at: name)?.identity != source.facts.identity
         else { return nil }
         try Self.flush(name, in: place.folder)
-        guard try Removal.remove(source.name, in: source.folder, if: source.facts) != .changed else { throw .changed }
+        try Self.remove(source, besides: name, in: place)
         return told(name, place)
+    }
+
+    /// Removes the source, of which another name holds all.
+    private static func remove(
+        _ source: SourceFile, besides name: PathBytes, in place: FilePlace
+    ) throws(FileFault) {
+        let twin = Removal.Twin(folder: place.folder, name: name)
+        switch try Removal.remove(source.name, in: source.folder, if: source.facts, besides: twin) {
+        case .removed, .gone: return
+        case .changed: throw .changed
+        case .isTwin: throw Self.oneFile(source, name, place)
+        }
+    }
+
+    private static func oneFile(_ source: SourceFile, _ name: PathBytes, _ place: FilePlace) -> FileFault {
+        FileFault(
+            Outcome(
+                .failed,
+                "'\(source.path)' and '\(place.folder.path(of: name))' are one file, by another mount of its folder or "
+                    + "another spelling of its name; nothing was removed", code: "same-path"))
     }
 
     // MARK: - In one file system
@@ -63,9 +82,10 @@ struct FileMove {
         let candidate = Placing.Candidate(
             put: { source.folder.rename(source.name, to: folder, $0, CAL_RENAME_NEW) },
             replace: { name in
-                // rename(2) does nothing at all between two names of one file.
-                if let there = try? folder.look(at: name), there.identity == source.facts.identity {
-                    return source.folder.unlink(source.name)
+                // rename(2) does nothing at all between two names of one file. One that has a single name is that of
+                // another spelling, which it changes.
+                if let there = try? folder.look(at: name), there.identity == source.facts.identity, there.links > 1 {
+                    return Self.removeLink(source, besides: name, in: folder)
                 }
                 return source.folder.rename(source.name, to: folder, name, CAL_RENAME_REPLACING)
             },
@@ -83,12 +103,27 @@ struct FileMove {
         }
     }
 
+    /// Removes one of two links to a file; 0, or the errno.
+    private static func removeLink(_ source: SourceFile, besides name: PathBytes, in folder: OpenFolder) -> Int32 {
+        let twin = Removal.Twin(folder: folder, name: name)
+        do throws(FileFault) {
+            switch try Removal.remove(source.name, in: source.folder, if: source.facts, besides: twin) {
+            case .removed: return 0
+            case .gone: return ENOENT
+            case .changed: return EBUSY
+            case .isTwin: return source.folder.rename(source.name, to: folder, name, CAL_RENAME_REPLACING)
+            }
+        } catch {
+            return error.errno
+        }
+    }
+
     /// The same content stands there: only the source is left to go, once that is on the disk.
     private func removeDuplicate(
         _ source: SourceFile, _ name: PathBytes, _ place: inout FilePlace
     ) throws(FileFault) -> Outcome {
         try Self.flush(name, in: place.folder)
-        guard try Removal.remove(source.name, in: source.folder, if: source.facts) != .changed else { throw .changed }
+        try Self.remove(source, besides: name, in: place)
         try place.note(name) { .removed(source.path, twin: $0) }
         let path = place.folder.path(of: name)
         return place.outcome(
@@ -128,12 +163,21 @@ struct FileMove {
             // The copy is durable under its final name; only now may the source go.
             let ending: Removal.Ending
             do throws(FileFault) {
-                ending = try Removal.remove(source.name, in: source.folder, if: source.facts)
+                ending = try Removal.remove(
+                    source.name, in: source.folder, if: source.facts,
+                    besides: Removal.Twin(folder: place.folder, name: name))
             } catch {
                 throw FileFault(error.errno, "the copy stands at '\(place.folder.path(of: name))', but \(error.what)")
             }
-            guard ending != .changed else {
-                _ = try Removal.remove(name, in: place.folder, if: made)
+            switch ending {
+            case .removed, .gone: break
+            case .isTwin: throw Self.oneFile(source, name, place)
+            case .changed:
+                // What stands there now may be the copy itself, which then must not go.
+                let original = Removal.Twin(folder: source.folder, name: source.name)
+                guard try Removal.remove(name, in: place.folder, if: made, besides: original) != .isTwin else {
+                    throw Self.oneFile(source, name, place)
+                }
                 throw .changed
             }
             source.folder.flush()

@@ -8,26 +8,31 @@ import Settling
 /// Looks for what a killed Alight has left, when another one starts.
 ///
 /// A job that was cut off clears the folder that it works in when it runs again. This
-/// is for jobs that nobody remembers: the folders that rules name as destinations are
-/// looked through, with a bounded number of those below them.
+/// is for jobs that nobody remembers: the folders that rules name as destinations, and
+/// those from which they take files away, are looked through, with a bounded number of
+/// those below them.
 package struct LeftoverSearch: Sendable {
     /// Folders that are looked into at most.
     private static let mostFolders = 4096
 
     private let folders: [PathBytes]
+    /// The handlers that take a file away from its name before it goes.
+    private static let takers: Set<String> = ["move", "rename", "delete"]
 
     package init(_ rules: [Rule]) {
-        var folders: [PathBytes] = []
+        var found: [PathBytes] = []
         for rule in rules {
             for action in rule.actions + rule.onFailure {
-                guard case .use(let handler, let with) = action.work, handler.location == nil,
-                    case .object(let members) = with, case .text(let to)? = members["to"],
-                    let head = to.literalHead(in: rule.folder), !folders.contains(head)
+                guard case .use(let handler, let with) = action.work, handler.location == nil else { continue }
+                if Self.takers.contains(handler.name) { found += rule.roots }
+                guard case .object(let members) = with, case .text(let to)? = members["to"],
+                    let head = to.literalHead(in: rule.folder)
                 else { continue }
-                folders.append(head)
+                found.append(head)
             }
         }
-        self.folders = folders
+        var seen: Set<PathBytes> = []
+        folders = found.filter { seen.insert($0).inserted }
     }
 
     /// Looks on a thread of its own, and doesn't wait for it.

@@ -26,6 +26,8 @@ struct SourceFile {
         path = event.path
         name = PathBytes(path.lastComponent)
         folder = try Self.openFolder(of: path, root: event.root)
+        // An attempt that was cut off may have taken the file away from its name.
+        if invocation.job.isInterrupted { Leftovers.clear(folder, now: DiskProbe.now()) }
         switch folder.open(name, CAL_OPEN_ENTRY) {
         case .success(let opened): file = opened
         case .failure(let error):

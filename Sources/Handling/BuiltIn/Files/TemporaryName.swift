@@ -10,8 +10,8 @@ enum TemporaryName {
     private static let ending = Array(".alight-tmp".utf8)
     private static let takenEnding = Array(".taken.alight-tmp".utf8)
     private static let randomLength = 13
-    /// The most bytes of a file's own name, so that there is room for the rest.
-    static let longestName = 200
+    /// The most bytes of a file's own name, so that there is room for the rest in 255.
+    static let longestName = 255 - 2 - randomLength - takenEnding.count
 
     /// A name for what is to become `name`.
     static func staged(_ name: PathBytes) -> PathBytes { make(name, ending) }

@@ -102,7 +102,7 @@ package struct Undoing {
         switch try Removal.remove(name, in: folder, if: there) {
         case .removed: folder.flush()
         case .gone: throw Self.refusal("'\(path)' is not there any more")
-        case .changed: throw Self.refusal("'\(path)' was exchanged at this moment")
+        case .changed, .isTwin: throw Self.refusal("'\(path)' was exchanged at this moment")
         }
     }
 

@@ -1,0 +1,61 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+import Settling
+import TestKit
+import Testing
+
+@testable import Handling
+
+/// A name goes only while what makes it superfluous stands without it.
+struct RemovalTests {
+    private static func open(_ path: PathBytes) throws -> OpenFolder {
+        let opened = path.withCString { cal_open_root($0) }
+        try #require(opened >= 0)
+        return OpenFolder(opened, path)
+    }
+
+    /// Names that are short, that leave just room for a temporary one, and that leave none.
+    static let names = ["a.txt", String(repeating: "b", count: 220), String(repeating: "c", count: 255)]
+
+    @Test(.enabled(if: geteuid() == 0), arguments: names)
+    func `a file is not removed for being at its own other path`(name: String) throws {
+        try withTempTree { tree in
+            let (here, there) = (tree.path("in"), tree.path("mirror"))
+            TestFile.write(here.appending(name), "precious")
+            TestFile.makeFolder(there)
+            let isMounted = here.withCString { from in
+                there.withCString { mount(from, $0, nil, UInt(MS_BIND), nil) } == 0
+            }
+            try #require(isMounted)
+            defer { _ = there.withCString { umount2($0, Int32(MNT_DETACH)) } }
+            let folder = try Self.open(here)
+            let twin = Removal.Twin(folder: try Self.open(there), name: PathBytes(name))
+            let facts = try #require(try folder.look(at: PathBytes(name)))
+            let ending = try Removal.remove(PathBytes(name), in: folder, if: facts, besides: twin)
+            #expect(ending == .isTwin)
+            #expect(try folder.names() == [PathBytes(name)])
+            #expect(TestFile.read(here.appending(name)) == Array("precious".utf8))
+        }
+    }
+
+    @Test(arguments: names)
+    func `a file whose copy stands is removed, and one that has changed is not`(name: String) throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in").appending(name), "old")
+            TestFile.write(tree.path("out").appending(name), "old")
+            let folder = try Self.open(tree.path("in"))
+            let twin = Removal.Twin(folder: try Self.open(tree.path("out")), name: PathBytes(name))
+            let facts = try #require(try folder.look(at: PathBytes(name)))
+            TestFile.write(tree.path("in").appending(name), "newer")
+            let changed = try Removal.remove(PathBytes(name), in: folder, if: facts, besides: twin)
+            #expect(changed == .changed)
+            #expect(try folder.names() == [PathBytes(name)])
+            let present = try #require(try folder.look(at: PathBytes(name)))
+            let removed = try Removal.remove(PathBytes(name), in: folder, if: present, besides: twin)
+            #expect(removed == .removed)
+            #expect(try folder.names().isEmpty)
+            #expect(try Removal.remove(PathBytes(name), in: folder, if: present, besides: twin) == .gone)
+        }
+    }
+}
