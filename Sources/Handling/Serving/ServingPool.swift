@@ -140,21 +140,24 @@ final class ServingPool: Sendable {
 
     /// What a process is to be told, and when to ask again at the latest.
     func orders(for process: Int) -> (orders: [Order], deadline: ContinuousClock.Instant?) {
-        change(except: process) { state, now in
-            let orders = state.pool.commands(of: process, at: now).compactMap { command -> Order? in
-                switch command {
-                case .run(let number):
-                    return state.tickets[number].map { ticket in
-                        .write(ticket.line(deadline: DiskProbe.now().advanced(by: ticket.timeout).description))
-                    }
-                case .endOfFile: return .endOfFile
-                case .terminate: return .terminate
-                case .kill: return .kill
-                case .hello, .cancel, .ping: return command.line.map { .write($0) }
-                }
+        let (commands, deadline) = change(except: process) { state, now in
+            let commands = state.pool.commands(of: process, at: now).map {
+                command -> (ServeCommand, ServeTicket?) in
+                if case .run(let number) = command { (command, state.tickets[number]) } else { (command, nil) }
             }
-            return (orders, state.pool.deadline(of: process))
+            return (commands, state.pool.deadline(of: process))
         }
+        let orders = commands.compactMap { command, ticket -> Order? in
+            switch command {
+            case .run:
+                ticket.map { .write($0.line(deadline: DiskProbe.now().advanced(by: $0.timeout).description)) }
+            case .endOfFile: .endOfFile
+            case .terminate: .terminate
+            case .kill: .kill
+            case .hello, .cancel, .ping: command.line.map { .write($0) }
+            }
+        }
+        return (orders, deadline)
     }
 
     func receive(_ message: ServeMessage, from process: Int) {
@@ -186,6 +189,15 @@ final class ServingPool: Sendable {
 
     // MARK: - Changes
 
+    /// What a change has others do.
+    private struct Effects {
+        var wakes: [Waker] = []
+        var progress: [(ServeTicket, Double, String?)] = []
+        var replies: [(ServeTicket, ServePool.Reply)] = []
+        var overdue: [ServeTicket] = []
+        var warnings: [String] = []
+    }
+
     /// Changes the state, and does what follows from that.
     ///
     /// - Parameters:
@@ -195,12 +207,10 @@ final class ServingPool: Sendable {
     private func change<Result: Sendable>(
         except process: Int? = nil, _ body: (inout State, ContinuousClock.Instant) -> Result
     ) -> Result {
-        let (result, warnings, progress, overdue, logger, news) = state.withLock { state in
+        let (result, effects, logger, news) = state.withLock { state in
             let now = ContinuousClock.now
             let result = body(&state, now)
-            var warnings: [String] = []
-            var progress: [(ServeTicket, Double, String?)] = []
-            var overdue: [ServeTicket] = []
+            var effects = Effects()
             var news = SharedSeats.News()
             while true {
                 news.add(seats.settle(&state.pool, at: place, now: now))
@@ -209,29 +219,34 @@ final class ServingPool: Sendable {
                 for decision in decisions {
                     switch decision {
                     case .start(let number): start(number, &state)
-                    case .reply(let number, let reply): state.tickets.removeValue(forKey: number)?.deliver(reply)
+                    case .reply(let number, let reply):
+                        if let ticket = state.tickets.removeValue(forKey: number) {
+                            effects.replies.append((ticket, reply))
+                        }
                     case .progress(let number, let fraction, let message):
-                        if let ticket = state.tickets[number] { progress.append((ticket, fraction, message)) }
-                    case .overdue(let number): if let ticket = state.tickets[number] { overdue.append(ticket) }
-                    case .warn(let text): warnings.append(text)
+                        if let ticket = state.tickets[number] { effects.progress.append((ticket, fraction, message)) }
+                    case .overdue(let number): if let ticket = state.tickets[number] { effects.overdue.append(ticket) }
+                    case .warn(let text): effects.warnings.append(text)
                     }
                 }
             }
-            for busy in state.pool.busy where busy != process { state.wakers[busy]?.wake() }
+            effects.wakes = state.pool.busy.compactMap { $0 == process ? nil : state.wakers[$0] }
             let nextStart = state.pool.nextStart
             if nextStart != state.nextStart {
                 state.nextStart = nextStart
                 for number in state.pool.waitingRequests { state.tickets[number]?.poke() }
             }
-            return (result, warnings, progress, overdue, state.logger, news)
+            return (result, effects, state.logger, news)
         }
-        // Not while others wait for the lock: who reads the log may be slow.
-        for (ticket, fraction, message) in progress { ticket.progress(fraction, message) }
-        for ticket in overdue {
+        // Not while others wait for the lock: those who are woken want it, and who reads the log may be slow.
+        for waker in effects.wakes { waker.wake() }
+        for (ticket, fraction, message) in effects.progress { ticket.progress(fraction, message) }
+        for (ticket, reply) in effects.replies { ticket.deliver(reply) }
+        for ticket in effects.overdue {
             let text = OutcomeTable.overdue(program.title, after: ticket.timeout, grace: program.command.grace)
             ticket.logger.warning("\(text)")
         }
-        for text in warnings { logger?.warning("\(program.title) \(text)") }
+        for text in effects.warnings { logger?.warning("\(program.title) \(text)") }
         seats.tell(news)
         return result
     }
