@@ -135,6 +135,32 @@ struct ArchiveHandlerTests {
         }
     }
 
+    @Test(.enabled(if: geteuid() == 0)) func `what is mounted in a folder is left out with a warning`() throws {
+        try withTempTree { tree in
+            let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
+            TestFile.write(rule.path("set/a"), "text")
+            TestFile.makeFolder(rule.path("set/disk"))
+            let disk = rule.path("set/disk")
+            try #require(disk.withCString { mount("alight-test", $0, "tmpfs", 0, "size=1m") } == 0)
+            defer { _ = disk.withCString { umount2($0, Int32(MNT_DETACH)) } }
+            TestFile.write(disk.appending("other"), "text")
+            #expect(rule.run("set", ["to": "out/a.tar"]).ending == .succeeded)
+            #expect(content(of: tree.path("out/a.tar"), in: tree.root) == ["set/a: text"])
+            #expect(rule.log.all.contains { $0.contains("/set/disk' is no file, folder or link, or mounted there") })
+        }
+    }
+
+    @Test func `folders that lie too deep are refused`() {
+        withTempTree { tree in
+            let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))
+            TestFile.makeFolder(rule.path("set/" + Array(repeating: "d", count: 300).joined(separator: "/")))
+            let outcome = rule.run("set", ["to": "out/a.tar"])
+            #expect(outcome.ending == .failed)
+            #expect(outcome.code == "too-deep")
+            #expect(!TestFile.exists(tree.path("out/a.tar")))
+        }
+    }
+
     @Test func `an archive in the folder that it packs is not in itself`() {
         withTempTree { tree in
             let rule = ContentRule(tree.root, ArchiveHandler(trash: Trash(home: nil)))

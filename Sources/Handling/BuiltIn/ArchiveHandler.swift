@@ -126,7 +126,7 @@ package struct ArchiveHandler: Handler {
         }
         try writing.finish()
         for path in writing.leftOut {
-            first.log.warning("'\(path)' is no file, folder or link, and not in the archive")
+            first.log.warning("'\(path)' is no file, folder or link, or mounted there, and not in the archive")
         }
         try staged.flush()
         let content = try OpenFile.reading(staged)

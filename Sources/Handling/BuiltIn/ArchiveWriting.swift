@@ -2,6 +2,8 @@ import CAlightLinux
 import CLibArchive
 import FileEvents
 import Glibc
+import PluginProtocol
+import Rules
 import Settling
 
 /// Writes files and folders into one archive, in the order of their names.
@@ -17,7 +19,7 @@ final class ArchiveWriting {
     private var buffer = [UInt8](repeating: 0, count: 1 << 17)
     private(set) var files = 0
     private(set) var bytes: UInt64 = 0
-    /// What was left out, being neither a file nor a folder nor a link.
+    /// What was left out, being neither a file nor a folder nor a link, or mounted there.
     private(set) var leftOut: [PathBytes] = []
 
     enum Ending {
@@ -56,14 +58,32 @@ final class ArchiveWriting {
 
     /// Adds a file, or a folder with all that is in it.
     func add(_ source: SourceFile, as name: PathBytes) throws(FileFault) -> Ending {
-        try add(source.name, in: source.folder, as: name)
+        // What was put into its place meanwhile has not settled.
+        guard let seen = try source.folder.look(at: source.name), seen.identity == source.facts.identity,
+            seen.type == .directory || seen.hasSameContent(as: source.facts)
+        else { return .changed }
+        return try add(source.name, in: source.folder, as: name, mount: nil, depth: 0)
     }
 
-    private func add(_ entry: PathBytes, in folder: OpenFolder, as name: PathBytes) throws(FileFault) -> Ending {
+    /// Each level holds a descriptor.
+    private static let mostLevels = 256
+
+    /// Adds an entry; what is mounted below the folder that is packed, whose mount is given, is not its own.
+    private func add(
+        _ entry: PathBytes, in folder: OpenFolder, as name: PathBytes, mount: UInt64?, depth: Int
+    ) throws(FileFault) -> Ending {
         if isOver() { return .over }
         let path = folder.path(of: entry)
+        guard depth <= Self.mostLevels else {
+            throw FileFault(
+                Outcome(.failed, "'\(path)' lies more than \(Self.mostLevels) folders deep", code: "too-deep"))
+        }
         guard let seen = try folder.look(at: entry) else { return .changed }
         if seen.identity == own { return .done }
+        if let mount, seen.mount != mount {
+            leftOut.append(path)
+            return .done
+        }
         switch seen.type {
         case .symlink: return try addLink(entry, in: folder, seen, as: name)
         case .other:
@@ -85,7 +105,8 @@ final class ArchiveWriting {
         let inner = OpenFolder(dup(file.descriptor), path)
         // What Alight itself has in the making is not a part of the folder.
         for child in try inner.names().sorted() where TemporaryName.kind(of: child) == nil {
-            let ending = try add(child, in: inner, as: name.appending(child.bytes))
+            let ending = try add(
+                child, in: inner, as: name.appending(child.bytes), mount: facts.mount, depth: depth + 1)
             guard case .done = ending else { return ending }
         }
         return .done
