@@ -58,4 +58,21 @@ struct RemovalTests {
             #expect(try Removal.remove(PathBytes(name), in: folder, if: present, besides: twin) == .gone)
         }
     }
+
+    @Test(.enabled(if: geteuid() == 0), arguments: ["in/top", "in/top/deep/disk"])
+    func `what is mounted in a folder that goes is left`(place: String) throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("precious/a"), "text")
+            TestFile.makeFolder(tree.path("in/top/deep/disk"))
+            let (precious, disk) = (tree.path("precious"), tree.path(place))
+            let isMounted = precious.withCString { from in
+                disk.withCString { mount(from, $0, nil, UInt(MS_BIND), nil) } == 0
+            }
+            try #require(isMounted)
+            defer { _ = disk.withCString { umount2($0, Int32(MNT_DETACH)) } }
+            let error = Removal.removeTree("top", in: try Self.open(tree.path("in"))) { false }
+            #expect(error == EBUSY)
+            #expect(TestFile.read(tree.path("precious/a")) == Array("text".utf8))
+        }
+    }
 }

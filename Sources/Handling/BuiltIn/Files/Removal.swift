@@ -121,16 +121,15 @@ enum Removal {
     ///
     /// - Returns: 0, or the errno of the first thing that could not be removed.
     static func removeTree(_ name: PathBytes, in folder: OpenFolder, isStopped: () -> Bool) -> Int32 {
-        guard case .success(let file) = folder.open(name, CAL_OPEN_FOLDER), let facts = try? file.facts() else {
-            return folder.unlink(name)
-        }
-        let root = OpenFolder(dup(file.descriptor), folder.path(of: name))
+        let opened = name.withCString { cal_open_unmounted(folder.descriptor, $0) }
+        guard opened >= 0 else { return opened == -EXDEV ? EBUSY : folder.unlink(name) }
+        let root = OpenFolder(opened, folder.path(of: name))
         var moved = 0
         var error: Int32 = 0
         // Folders that lie deep are brought up and emptied in the next round, so that few descriptors are needed.
         repeat {
             moved = 0
-            error = empty(root, root, facts, depth: 0, &moved, isStopped)
+            error = empty(root, root, depth: 0, &moved, isStopped)
         } while moved > 0 && error == 0
         guard error == 0 else { return error }
         return name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 ? 0 : errno
@@ -139,8 +138,7 @@ enum Removal {
     private static let mostLevels = 64
 
     private static func empty(
-        _ folder: OpenFolder, _ root: OpenFolder, _ facts: Snapshot, depth: Int, _ moved: inout Int,
-        _ isStopped: () -> Bool
+        _ folder: OpenFolder, _ root: OpenFolder, depth: Int, _ moved: inout Int, _ isStopped: () -> Bool
     ) -> Int32 {
         guard let names = try? folder.names() else { return EACCES }
         for name in names {
@@ -150,11 +148,10 @@ enum Removal {
                 if error != 0, error != ENOENT { return error }
                 continue
             }
-            guard case .success(let file) = folder.open(name, CAL_OPEN_FOLDER), let inner = try? file.facts() else {
-                return error
-            }
+            let opened = name.withCString { cal_open_unmounted(folder.descriptor, $0) }
             // What is mounted there is another file system's, and not meant.
-            guard inner.mount == facts.mount else { return EBUSY }
+            guard opened >= 0 else { return opened == -EXDEV ? EBUSY : error }
+            let inner = OpenFolder(opened, folder.path(of: name))
             if depth >= mostLevels {
                 let place = TemporaryName.staged("deep")
                 error = folder.rename(name, to: root, place, CAL_RENAME_NEW)
@@ -162,8 +159,7 @@ enum Removal {
                 moved += 1
                 continue
             }
-            let path = folder.path(of: name)
-            error = empty(OpenFolder(dup(file.descriptor), path), root, facts, depth: depth + 1, &moved, isStopped)
+            error = empty(inner, root, depth: depth + 1, &moved, isStopped)
             if error != 0 { return error }
             if name.withCString({ unlinkat(folder.descriptor, $0, AT_REMOVEDIR) }) != 0, errno != ENOENT {
                 return errno
