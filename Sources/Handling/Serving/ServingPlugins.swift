@@ -3,9 +3,24 @@ import Synchronization
 
 /// All plugins that serve, by what their processes are started with.
 package final class ServingPlugins: Sendable {
+    /// All by which processes could differ; hashed once, and not while others wait for the lock.
+    private struct Surroundings: Sendable, Hashable {
+        private let bytes: [UInt8]
+        private let digest: Int
+
+        init(_ bytes: [UInt8]) {
+            self.bytes = bytes
+            var hasher = Hasher()
+            bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+            digest = hasher.finalize()
+        }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(digest) }
+    }
+
     private struct State: Sendable {
         /// By the header that their processes get, in which is all by which they could differ, and by how many there are.
-        var pools: [[UInt8]: ServingPool] = [:]
+        var pools: [Surroundings: ServingPool] = [:]
         /// The pools of each plugin, by its place.
         var places: [PathBytes: Place] = [:]
         var isClosed = false
@@ -16,7 +31,7 @@ package final class ServingPlugins: Sendable {
     private struct Place: Sendable {
         var files: [PathBytes]
         var stamps: [FileStamp?]
-        var keys: Set<[UInt8]>
+        var keys: Set<Surroundings>
         let seats: SharedSeats
     }
 
@@ -45,8 +60,8 @@ package final class ServingPlugins: Sendable {
     func pool(
         _ program: ServedProgram, place: PathBytes, files: [PathBytes]
     ) throws(LaunchFailure) -> ServingPool? {
-        guard var key = LaunchPlan(program.command, descriptorLimit: 0)?.bytes else { throw .holdsNUL }
-        key += Array("\(program.parallel) \(program.concurrent)".utf8)
+        guard let plan = LaunchPlan(program.command, descriptorLimit: 0) else { throw .holdsNUL }
+        let key = Surroundings(plan.bytes + Array("\(program.parallel) \(program.concurrent)".utf8))
         let stamps = files.map { FileStamp($0) }
         let (pool, outdated) = state.withLock { state -> (ServingPool?, [ServingPool]) in
             guard !state.isClosed else { return (nil, []) }
