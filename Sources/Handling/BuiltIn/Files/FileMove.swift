@@ -173,12 +173,23 @@ struct FileMove {
             case .removed, .gone: break
             case .isTwin: throw Self.oneFile(source, name, place)
             case .changed:
-                // What stands there now may be the copy itself, which then must not go.
+                // A copy that has replaced another file stays: without it there would be none of that name.
+                if place.conflict == .overwrite {
+                    let present = try source.folder.look(at: source.name)
+                    // By another mount it has replaced the source itself.
+                    if let present, present.identity != source.facts.identity, present.size == made.size,
+                        present.modified == made.modified
+                    {
+                        throw Self.oneFile(source, name, place)
+                    }
+                    return place.outcome(FileFault.changed.outcome)
+                }
+                // What stands at the source's name now may be the copy itself, which then must not go.
                 let original = Removal.Twin(folder: source.folder, name: source.name)
                 guard try Removal.remove(name, in: place.folder, if: made, besides: original) != .isTwin else {
                     throw Self.oneFile(source, name, place)
                 }
-                throw .changed
+                return place.outcome(FileFault.changed.outcome)
             }
             source.folder.flush()
             return try report(source, name, &place)
