@@ -29,7 +29,9 @@ final class LauncherProcess: Sendable {
         defer { Self.opening.unlock() }
         var sockets: [Int32] = [-1, -1]
         let error = cal_socket_pair(&sockets, 10)
-        guard error == 0 else { throw LaunchFailure("no socket: \(String(cString: strerror(error)))") }
+        guard error == 0 else {
+            throw LaunchFailure("no socket: \(String(cString: strerror(error)))", isOfDescriptors: error == EMFILE)
+        }
         let ours = OwnedDescriptor(sockets[0])
         let theirs = OwnedDescriptor(sockets[1])
         // Closed here and not by the last reference, which may go before `run()`.
@@ -101,7 +103,9 @@ final class LauncherProcess: Sendable {
         defer { for descriptor in taken { descriptor.close() } }
         for _ in 0..<24 {
             let eventfd = cal_eventfd()
-            guard eventfd >= 0 else { throw LaunchFailure("too few descriptors are left to start a process") }
+            guard eventfd >= 0 else {
+                throw LaunchFailure("too few descriptors are left to start a process", isOfDescriptors: true)
+            }
             taken.append(OwnedDescriptor(eventfd))
         }
     }

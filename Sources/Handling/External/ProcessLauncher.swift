@@ -70,10 +70,10 @@ package final class ProcessLauncher: Sendable {
         guard plan.bytes.count <= LaunchPlan.most else { throw .tooLong }
         // Before the pipes: many threads may wait here for their launcher, and pipes are six descriptors.
         let idle = pool.take()
-        var launcher = if let idle { idle } else { try StarterThread.start(self.launcher) }
+        var launcher = if let idle { idle } else { try patiently(startLauncher) }
         let input: Pipe, output: Pipe, error: Pipe
         do {
-            (input, output, error) = try Self.pipes()
+            (input, output, error) = try patiently { () throws(LaunchFailure) in try Self.pipes() }
         } catch {
             pool.give(launcher)
             throw error
@@ -90,7 +90,7 @@ package final class ProcessLauncher: Sendable {
             // One that waited may have been killed meanwhile, or stopped. It has not read the whole plan, so nothing
             // was run.
             launcher.kill()
-            launcher = try StarterThread.start(self.launcher)
+            launcher = try patiently(startLauncher)
             problem = launcher.run(plan.bytes, streams: streams)
         }
         guard problem == 0 else {
@@ -98,6 +98,25 @@ package final class ProcessLauncher: Sendable {
         }
         return LaunchedProgram(launcher, of: pool, input: input.writing, output: output.reading, error: error.reading)
     }
+
+    private func startLauncher() throws(LaunchFailure) -> LauncherProcess { try StarterThread.start(launcher) }
+
+    /// Tries a few times what takes descriptors, of which others may give some back in a moment.
+    private func patiently<Value>(_ body: () throws(LaunchFailure) -> Value) throws(LaunchFailure) -> Value {
+        for _ in 0..<Self.mostTries {
+            do throws(LaunchFailure) {
+                return try body()
+            } catch {
+                guard error.isOfDescriptors else { throw error }
+                // Those that wait are the first that can be done without.
+                pool.close()
+                usleep(10_000)
+            }
+        }
+        return try body()
+    }
+
+    private static let mostTries = 20
 
     private static func pipes() throws(LaunchFailure) -> (Pipe, Pipe, Pipe) {
         LauncherProcess.opening.lock()
@@ -128,7 +147,9 @@ package final class ProcessLauncher: Sendable {
         init() throws(LaunchFailure) {
             var ends: [Int32] = [-1, -1]
             let error = cal_pipe(&ends)
-            guard error == 0 else { throw LaunchFailure("no pipe: \(String(cString: strerror(error)))") }
+            guard error == 0 else {
+                throw LaunchFailure("no pipe: \(String(cString: strerror(error)))", isOfDescriptors: error == EMFILE)
+            }
             reading = OwnedDescriptor(ends[0])
             writing = OwnedDescriptor(ends[1])
         }
@@ -140,14 +161,17 @@ struct LaunchFailure: Error {
     var reason: String
     /// Whether it can't be started later either.
     var isForGood: Bool
+    /// Whether it is for want of descriptors.
+    var isOfDescriptors: Bool
 
     static let holdsNUL = LaunchFailure(
         "an argument or a variable of the environment holds a NUL byte", isForGood: true)
 
     static let tooLong = LaunchFailure("its arguments and its environment are too long", isForGood: true)
 
-    init(_ reason: String, isForGood: Bool = false) {
+    init(_ reason: String, isForGood: Bool = false, isOfDescriptors: Bool = false) {
         self.reason = reason
         self.isForGood = isForGood
+        self.isOfDescriptors = isOfDescriptors
     }
 }
