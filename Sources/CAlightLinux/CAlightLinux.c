@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -196,22 +197,14 @@ int64_t cal_receive(int socket, void *buffer, size_t size) {
     return count >= 0 ? count : -errno;
 }
 
-int cal_pidfd_open(int pid) {
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    return fd >= 0 ? fd : -errno;
-}
-
-int cal_pidfd_signal(int pidfd, int signal) {
-    return syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0 ? 0 : errno;
-}
-
 int cal_signal_child(int pid, int signal) {
-    int pidfd = cal_pidfd_open(pid);
-    if (pidfd < 0) return -pidfd;
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0) return errno;
     // Another process of that id would be nobody's child of ours.
     siginfo_t end;
-    int error = waitid(P_PIDFD, (id_t)pidfd, &end, WEXITED | WNOHANG | WNOWAIT) == 0
-        ? cal_pidfd_signal(pidfd, signal) : errno;
+    bool is_sent = waitid(P_PIDFD, (id_t)pidfd, &end, WEXITED | WNOHANG | WNOWAIT) == 0
+        && syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0;
+    int error = is_sent ? 0 : errno;
     close(pidfd);
     return error;
 }
@@ -229,33 +222,7 @@ int cal_rename_exchange(const char *one, const char *other) {
     return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0 ? 0 : errno;
 }
 
-// By /proc, because AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH.
-static const char *descriptor_name(int descriptor, char buffer[static 64]) {
-    snprintf(buffer, 64, "/proc/self/fd/%d", descriptor);
-    return buffer;
-}
-
-int cal_open_unnamed(const char *folder, unsigned int mode) {
-    int descriptor = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
-    if (descriptor < 0) return -errno;
-    char name[64];
-    if (access(descriptor_name(descriptor, name), F_OK) == 0) return descriptor;
-    close(descriptor);
-    return -EOPNOTSUPP;
-}
-
-int cal_link_descriptor(int descriptor, const char *path) {
-    char name[64];
-    int result = linkat(AT_FDCWD, descriptor_name(descriptor, name), AT_FDCWD, path, AT_SYMLINK_FOLLOW);
-    return result == 0 ? 0 : errno;
-}
-
 int cal_clone(int source, int destination) { return ioctl(destination, FICLONE, source) == 0 ? 0 : errno; }
-
-int64_t cal_copy_range(int source, int destination, size_t count) {
-    ssize_t copied = copy_file_range(source, NULL, destination, NULL, count, 0);
-    return copied >= 0 ? copied : -errno;
-}
 
 int cal_poll(struct pollfd *fds, unsigned long count, int64_t nanoseconds) {
     struct timespec limit = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000};

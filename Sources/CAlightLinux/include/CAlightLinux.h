@@ -80,12 +80,6 @@ int cal_send_byte(int socket, uint8_t byte);
 /// recv(2) without blocking: bytes received, 0 at the end, or a negative errno, -EAGAIN when nothing is there.
 int64_t cal_receive(int socket, void *buffer, size_t size);
 
-/// A descriptor that becomes readable when the process ends; negative errno on failure.
-int cal_pidfd_open(int pid);
-
-/// Sends a signal to the process behind a pidfd, which can't be another one by then; 0, or the errno.
-int cal_pidfd_signal(int pidfd, int signal);
-
 /// Sends a signal to the process of that id if it is a child of this one; 0, or the errno.
 int cal_signal_child(int pid, int signal);
 
@@ -98,18 +92,8 @@ int cal_rename_noreplace(const char *from, const char *to);
 /// renameat2 with RENAME_EXCHANGE on absolute paths; 0, or the errno.
 int cal_rename_exchange(const char *one, const char *other);
 
-/// Opens a file without a name in the folder (O_TMPFILE, CLOEXEC) for writing, one that can be given a name: a
-/// descriptor, or a negative errno where there are no such files.
-int cal_open_unnamed(const char *folder, unsigned int mode);
-
-/// Gives the file behind the descriptor a name that no other has; 0, or the errno.
-int cal_link_descriptor(int descriptor, const char *path);
-
 /// Shares the blocks of `source` with `destination` (FICLONE); 0, or the errno.
 int cal_clone(int source, int destination);
-
-/// copy_file_range at the files' own positions: bytes copied, 0 at the end, or a negative errno.
-int64_t cal_copy_range(int source, int destination, size_t count);
 
 /// poll with a time-out in nanoseconds, negative for none; as poll(2), or a negative errno.
 struct pollfd;

@@ -53,12 +53,6 @@ package struct Destination: Sendable {
     /// The name in its folder.
     package var name: PathBytes { PathBytes(path.lastComponent) }
 
-    /// Makes the folder of the destination and those above it, with the umask's mode, outside of any jail.
-    func makeFolder() throws(FileFault) {
-        var changes: [FileChange] = []
-        _ = try Jail([path.parent]).open(path.parent, making: true, noting: &changes)
-    }
-
     /// The most bytes of one name, on nearly every file system.
     private static let longestName = 255
     /// How many names are tried: the plain one, and those with a number.
