@@ -60,14 +60,11 @@ extension ActionRunner {
         for index in invocations.indices { invocations[index].facts.nameUnknownOutputs(in: action) }
         switch action.work {
         case .use(let reference, let with):
-            let handler = registry.handler(for: reference)
-            let schema = (try? handler.get())?.summary.parameters
-            for index in invocations.indices { invocations[index].fillIn(with, schema: schema) }
-            switch handler {
+            switch handler(for: reference, filling: with, into: &invocations) {
             case .success(let handler as PluginHandler): return handler.plan(action, invocations)
-            case .success:
+            case .success(let handler):
                 return invocations.map { invocation in
-                    let parameters = invocation.parameters.hidingSecrets(schema)
+                    let parameters = invocation.parameters.hidingSecrets(handler.summary.parameters)
                     var plan = ActionPlan(.builtIn(reference.name, parameters), action, [invocation])
                     if ["copy", "move", "link"].contains(reference.name), let output = Self.output(of: invocation) {
                         plan.outputs = [output]

@@ -25,10 +25,7 @@ package struct ActionRunner: Sendable {
         var invocations = invocations
         switch action.work {
         case .use(let reference, let with):
-            let handler = registry.handler(for: reference)
-            let schema = (try? handler.get())?.summary.parameters
-            for index in invocations.indices { invocations[index].fillIn(with, schema: schema) }
-            switch handler {
+            switch handler(for: reference, filling: with, into: &invocations) {
             case .success(let handler): return handler.run(invocations)
             case .failure(let problem):
                 // It was found when the rules were loaded, so it may be about to be replaced.
@@ -42,5 +39,15 @@ package struct ActionRunner: Sendable {
             for index in invocations.indices { invocations[index].parameters = .object([:]) }
             return commands.shell(line, invocations)
         }
+    }
+
+    /// The handler, with the parameters of the action filled in for each invocation.
+    func handler(
+        for reference: HandlerReference, filling with: ParameterTemplate, into invocations: inout [Invocation]
+    ) -> Result<any Handler, HandlerProblem> {
+        let handler = registry.handler(for: reference)
+        let schema = (try? handler.get())?.summary.parameters
+        for index in invocations.indices { invocations[index].fillIn(with, schema: schema) }
+        return handler
     }
 }

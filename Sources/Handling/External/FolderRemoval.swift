@@ -50,7 +50,7 @@ struct FolderRemoval {
     private mutating func empty(_ folder: Int32, _ path: PathBytes, level: Int) {
         // A program may have taken away its own right to write here.
         fchmod(folder, 0o700)
-        for name in Self.names(in: folder) {
+        for name in OpenFolder.names(in: folder) ?? [] {
             if name.withCString({ unlinkat(folder, $0, 0) }) == 0 { continue }
             let place = path.appending(name.bytes)
             if errno == EBUSY { note(place) }
@@ -87,29 +87,11 @@ struct FolderRemoval {
         return opened >= 0 ? opened : -errno
     }
 
-    /// The names in an open folder.
-    static func names(in folder: Int32) -> [PathBytes] {
-        // A second descriptor, because closedir closes the one it was given.
-        let copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard copy >= 0, let stream = fdopendir(copy) else { return [] }
-        defer { closedir(stream) }
-        var names: [PathBytes] = []
-        while let entry = readdir(stream) {
-            // Not through Swift's tuple of d_name, which would copy bytes beyond the entry.
-            let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
-            let start = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: UInt8.self)
-            let count = strlen(UnsafePointer(OpaquePointer(start)))
-            let name = PathBytes(UnsafeBufferPointer(start: start, count: count))
-            if name != "." && name != ".." { names.append(name) }
-        }
-        return names
-    }
-
     /// Whether the path is a folder, and empty.
     static func isEmpty(_ folder: PathBytes) -> Bool {
         let descriptor = folder.withCString { Glibc.open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
         guard descriptor >= 0 else { return false }
         defer { close(descriptor) }
-        return names(in: descriptor).isEmpty
+        return OpenFolder.names(in: descriptor)?.isEmpty ?? true
     }
 }

@@ -90,7 +90,7 @@ package struct ScratchFolders: Sendable {
         let descriptor = base.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
-        for name in FolderRemoval.names(in: descriptor) {
+        for name in OpenFolder.names(in: descriptor) ?? [] {
             if OwnFolder.isOne(name) {
                 let folder = base.appending(name.bytes)
                 let lock = OwnFolder.lock(folder)

@@ -96,11 +96,19 @@ package final class OpenFolder: Sendable {
 
     /// The names in it, but for `.` and `..`.
     package func names() throws(FileFault) -> [PathBytes] {
-        let readable = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard let names = Self.names(in: descriptor) else { throw FileFault(errno, "cannot list '\(path)'") }
+        return names
+    }
+
+    /// The names in an open folder, but for `.` and `..`; nil, with `errno`, when it can't be listed.
+    static func names(in folder: Int32) -> [PathBytes]? {
+        // A second descriptor, because closedir closes the one it was given.
+        let readable = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard readable >= 0, let stream = fdopendir(readable) else {
             let error = errno
             if readable >= 0 { close(readable) }
-            throw FileFault(error, "cannot list '\(path)'")
+            errno = error
+            return nil
         }
         defer { closedir(stream) }
         var names: [PathBytes] = []
