@@ -97,6 +97,7 @@ struct FileCopy {
             let count = Int(min(range.upperBound - offset, Self.step))
             let copied = cal_copy_range_at(content.descriptor, staged.descriptor, offset, count)
             if copied > 0 {
+                write(back: offset, copied, of: staged)
                 offset += copied
                 continue
             }
@@ -104,10 +105,11 @@ struct FileCopy {
             case EINTR: continue
             // What copy_file_range(2) can't see, or not between these two, read(2) can.
             case 0, EXDEV, EINVAL, ENOSYS, EOPNOTSUPP, EBADF:
-                buffer = [UInt8](repeating: 0, count: 1 << 20)
+                buffer = [UInt8](repeating: 0, count: bufferSize)
             case let error: throw writeFault(error, staged)
             }
         }
+        var flushed = offset
         while offset < range.upperBound {
             try checkTime()
             let wanted = Int(min(Int64(buffer.count), range.upperBound - offset))
@@ -131,11 +133,28 @@ struct FileCopy {
                 written += step
             }
             offset += Int64(count)
+            if offset - flushed >= Self.step {
+                write(back: flushed, Int(offset - flushed), of: staged)
+                flushed = offset
+            }
         }
     }
 
+    /// Lets the disk begin with what has been copied, since the flush at the end waits for it.
+    ///
+    /// sync_file_range(2); where it can't, the flush does all. A file of a single step is left to that.
+    private func write(back offset: Int64, _ count: Int, of staged: StagedFile) {
+        guard options.isDurable, source.facts.size > Self.step else { return }
+        sync_file_range(staged.descriptor, off64_t(offset), off64_t(count), UInt32(SYNC_FILE_RANGE_WRITE))
+    }
+
+    /// The whole of a small file, since a buffer has to be cleared first; of a large one what a processor's cache holds.
+    private var bufferSize: Int {
+        source.facts.size == 0 ? 1 << 18 : min(Int(clamping: source.facts.size), 1 << 18)
+    }
+
     /// Bytes in one call, so that a stop is seen soon.
-    private static let step: Int64 = 16 << 20
+    private static let step: Int64 = 8 << 20
 
     private func writeFault(_ error: Int32, _ staged: StagedFile) -> FileFault {
         FileFault(error, "cannot copy to '\(staged.folder.path)'")

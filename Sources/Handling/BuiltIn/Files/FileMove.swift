@@ -150,13 +150,15 @@ struct FileMove {
         guard faccessat(source.folder.descriptor, ".", W_OK | X_OK, Int32(AT_EACCESS)) == 0 else {
             throw FileFault(errno, "cannot remove '\(source.path)'")
         }
-        if Self.isOneFolder(source.folder, place.folder) { throw Self.oneFile(source, place.name, place) }
         let content = try source.openForReading()
         let staged = try FileCopy(source, content, options, invocation).run(in: place.folder, for: place.name)
         defer { staged.discard() }
         let copy = try OpenFile.reading(staged)
         let made = try copy.facts()
-        switch try place.placing.place(place.folder, try staged.name(), content: copy, noting: &place.changes) {
+        let temporary = try staged.name()
+        // One folder by two mounts, which have numbers of their own: what is made in one is in the other.
+        if try source.folder.look(at: temporary) != nil { throw Self.oneFile(source, place.name, place) }
+        switch try place.placing.place(place.folder, temporary, content: copy, noting: &place.changes) {
         case .skipped: return place.outcome(place.skipped)
         case .duplicate(let name): return try removeDuplicate(source, name, &place)
         case .placed(let name):
@@ -195,22 +197,6 @@ struct FileMove {
             source.folder.flush()
             return try report(source, name, &place)
         }
-    }
-
-    /// Whether both are one folder by two mounts, which have numbers of their own: what is made in one is in the other.
-    private static func isOneFolder(_ one: OpenFolder, _ other: OpenFolder) -> Bool {
-        let probe = TemporaryName.staged("probe")
-        let opened = probe.withCString {
-            openat(other.descriptor, $0, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        }
-        // Where nothing can be made the copy will tell why.
-        guard opened >= 0 else { return false }
-        TemporaryName.lock(opened)
-        defer {
-            other.unlink(probe)
-            close(opened)
-        }
-        return (try? one.look(at: probe)) != nil
     }
 
     // MARK: - Words
