@@ -193,4 +193,8 @@ int cal_set_open_attribute(int descriptor, const char *name, const void *value, 
     return fsetxattr(descriptor, name, value, size, 0) == 0 ? 0 : errno;
 }
 
+void cal_begin_writing(int descriptor, int64_t offset, int64_t count) {
+    sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE);
+}
+
 int cal_sync_file_system(int descriptor) { return syncfs(descriptor) == 0 ? 0 : errno; }

@@ -182,6 +182,10 @@ int64_t cal_list_open_attributes(int descriptor, char *names, size_t capacity);
 int64_t cal_read_open_attribute(int descriptor, const char *name, void *value, size_t capacity);
 int cal_set_open_attribute(int descriptor, const char *name, const void *value, size_t size);
 
+/// Lets the disk begin with a range that has been written, and doesn't wait: sync_file_range(2). Where that can't be
+/// done nothing happens.
+void cal_begin_writing(int descriptor, int64_t offset, int64_t count);
+
 /// Flushes the file system of the open file; 0, or the errno.
 int cal_sync_file_system(int descriptor);
 

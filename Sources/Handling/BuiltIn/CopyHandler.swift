@@ -33,20 +33,15 @@ package struct CopyHandler: Handler {
 
     /// Copies those of a batch in groups, each of which is put on the disk by one call for the whole file system.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
-        guard invocations.count >= Self.fewest else {
+        guard invocations.count >= GroupFlush.fewest else {
             return invocations.map { $0.stop.isRaised ? .interrupted("Alight stops") : run($0) }
         }
         var outcomes: [Outcome] = []
         while outcomes.count < invocations.count {
-            outcomes += copy(together: invocations[outcomes.count...].prefix(Self.most))
+            outcomes += copy(together: invocations[outcomes.count...].prefix(GroupFlush.most))
         }
         return outcomes
     }
-
-    /// With fewer it is better to flush each of them, since others' files are flushed too.
-    private static let fewest = 4
-    /// Each holds two descriptors.
-    private static let most = 64
 
     /// A copy that has no name yet.
     private struct Prepared {
@@ -80,29 +75,21 @@ package struct CopyHandler: Handler {
                 return .over(error.outcome)
             }
         }
-        // One call for each file system, however many files.
-        var flushed: [UInt64: Int32] = [:]
-        for case .staged(let prepared) in preparations where prepared.isDurable {
-            let device = prepared.staged.device
-            if flushed[device] == nil { flushed[device] = cal_sync_file_system(prepared.staged.descriptor) }
-        }
-        var folders: [PathBytes: OpenFolder] = [:]
+        var flush = GroupFlush()
+        var folders = FolderFlush()
         let outcomes = preparations.map { preparation in
             switch preparation {
             case .over(let outcome): return outcome
             case .staged(let prepared):
                 return Outcome.of { () throws(FileFault) in
-                    let error = prepared.isDurable ? flushed[prepared.staged.device] ?? 0 : 0
-                    guard error == 0 else {
-                        throw FileFault(error, "cannot flush the file system of '\(prepared.place.path)'")
-                    }
+                    if prepared.isDurable { try flush.flush(prepared.staged, for: prepared.place) }
                     let (outcome, folder) = try publish(prepared)
-                    if let folder { folders[folder.path] = folder }
+                    if let folder { folders.add(folder) }
                     return outcome
                 }
             }
         }
-        for folder in folders.values { folder.flush() }
+        folders.flush()
         return outcomes
     }
 

@@ -22,14 +22,98 @@ package struct MoveHandler: Handler {
     package func run(_ invocation: Invocation) -> Outcome {
         Outcome.of { () throws(FileFault) in
             let move = FileMove(invocation, done: "moved")
-            let source: SourceFile
-            do throws(FileFault) {
-                source = try SourceFile(invocation)
-            } catch {
-                guard error.outcome.code == "gone", invocation.hasBegunBefore else { throw error }
-                return try move.afterwards(FilePlace(invocation, trash: trash), error)
+            switch try open(invocation, move) {
+            case .gone(let outcome): return outcome
+            case .opened(let source, let place): return try move.run(source, to: place)
             }
-            return try move.run(source, to: FilePlace(invocation, trash: trash))
+        }
+    }
+
+    /// Moves several; the copies that go to another file system are put on the disk by one call for all.
+    package func run(_ invocations: [Invocation]) -> [Outcome] {
+        guard invocations.count >= GroupFlush.fewest else {
+            return invocations.map { $0.stop.isRaised ? .interrupted("Alight stops") : run($0) }
+        }
+        var outcomes: [Outcome] = []
+        while outcomes.count < invocations.count {
+            outcomes += move(together: invocations[outcomes.count...].prefix(GroupFlush.most))
+        }
+        return outcomes
+    }
+
+    private enum Opening {
+        case gone(Outcome)
+        case opened(SourceFile, FilePlace)
+    }
+
+    private func open(_ invocation: Invocation, _ move: FileMove) throws(FileFault) -> Opening {
+        let source: SourceFile
+        do throws(FileFault) {
+            source = try SourceFile(invocation)
+        } catch {
+            guard error.outcome.code == "gone", invocation.hasBegunBefore else { throw error }
+            return .gone(try move.afterwards(FilePlace(invocation, trash: trash), error))
+        }
+        return .opened(source, try FilePlace(invocation, trash: trash))
+    }
+
+    /// How far one of several has come.
+    private enum Stage {
+        case over(Outcome)
+        case carried(FileMove.Carried)
+        case placed(FileMove.Carried, PathBytes)
+    }
+
+    private func move(together invocations: ArraySlice<Invocation>) -> [Outcome] {
+        let moves = invocations.map { FileMove($0, done: "moved") }
+        var stages = zip(invocations, moves).map { invocation, move in
+            Self.stage { () throws(FileFault) in
+                if invocation.stop.isRaised { return .over(.interrupted("Alight stops")) }
+                switch try open(invocation, move) {
+                case .gone(let outcome): return .over(outcome)
+                case .opened(let source, let place):
+                    switch try move.begin(source, to: place, isFlushed: false) {
+                    case .over(let outcome): return .over(outcome)
+                    case .carried(let carried): return .carried(carried)
+                    }
+                }
+            }
+        }
+        var flush = GroupFlush()
+        var targets = FolderFlush()
+        for (index, stage) in stages.enumerated() {
+            guard case .carried(var carried) = stage else { continue }
+            stages[index] = Self.stage { () throws(FileFault) in
+                defer { carried.staged.discard() }
+                try flush.flush(carried.staged, for: carried.place)
+                switch try moves[index].publish(&carried) {
+                case .over(let outcome): return .over(outcome)
+                case .placed(let name):
+                    targets.add(carried.place.folder)
+                    return .placed(carried, name)
+                }
+            }
+        }
+        targets.flush()
+        var sources = FolderFlush()
+        let outcomes = stages.enumerated().map { index, stage in
+            switch stage {
+            case .over(let outcome): return outcome
+            case .carried: preconditionFailure("what was carried has been published, or failed")
+            case .placed(var carried, let name):
+                sources.add(carried.source.folder)
+                return Outcome.of { () throws(FileFault) in try moves[index].removeSource(of: &carried, name) }
+            }
+        }
+        sources.flush()
+        return outcomes
+    }
+
+    private static func stage(_ work: () throws(FileFault) -> Stage) -> Stage {
+        do throws(FileFault) {
+            return try work()
+        } catch {
+            return .over(error.outcome)
         }
     }
 }

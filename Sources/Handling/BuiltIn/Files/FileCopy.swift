@@ -97,7 +97,7 @@ struct FileCopy {
             let count = Int(min(range.upperBound - offset, Self.step))
             let copied = cal_copy_range_at(content.descriptor, staged.descriptor, offset, count)
             if copied > 0 {
-                write(back: offset, copied, of: staged)
+                write(back: offset, Int(copied), of: staged)
                 offset += copied
                 continue
             }
@@ -142,10 +142,10 @@ struct FileCopy {
 
     /// Lets the disk begin with what has been copied, since the flush at the end waits for it.
     ///
-    /// sync_file_range(2); where it can't, the flush does all. A file of a single step is left to that.
+    /// A file of a single step is left to that.
     private func write(back offset: Int64, _ count: Int, of staged: StagedFile) {
         guard options.isDurable, source.facts.size > Self.step else { return }
-        sync_file_range(staged.descriptor, off64_t(offset), off64_t(count), UInt32(SYNC_FILE_RANGE_WRITE))
+        cal_begin_writing(staged.descriptor, offset, Int64(count))
     }
 
     /// The whole of a small file, since a buffer has to be cleared first; of a large one what a processor's cache holds.

@@ -28,18 +28,40 @@ struct FileMove {
     }
 
     func run(_ source: SourceFile, to place: FilePlace) throws(FileFault) -> Outcome {
-        guard !place.isSame(as: source) else {
-            return Outcome(.skipped, "it is there already", code: "same-path")
+        switch try begin(source, to: place, isFlushed: true) {
+        case .over(let outcome): return outcome
+        case .carried(var carried):
+            defer { carried.staged.discard() }
+            switch try publish(&carried) {
+            case .over(let outcome): return outcome
+            case .placed(let name):
+                carried.place.folder.flush()
+                let outcome = try removeSource(of: &carried, name)
+                carried.source.folder.flush()
+                return outcome
+            }
         }
-        if let outcome = try finishEarlier(source, place) { return outcome }
+    }
+
+    /// Renames the file, or makes a copy of it where that can't be.
+    ///
+    /// - Parameters:
+    ///   - source: The file.
+    ///   - place: Its new place.
+    ///   - isFlushed: Whether a copy is on the disk afterwards; else whoever asks sees to that before it is published.
+    func begin(_ source: SourceFile, to place: FilePlace, isFlushed: Bool) throws(FileFault) -> Beginning {
+        guard !place.isSame(as: source) else {
+            return .over(Outcome(.skipped, "it is there already", code: "same-path"))
+        }
+        if let outcome = try finishEarlier(source, place) { return .over(outcome) }
         var place = place
         do throws(FileFault) {
-            return try rename(source, &place)
+            return .over(try rename(source, &place))
         } catch {
             if error.errno == ENOENT, try source.folder.look(at: source.name) == nil { throw .gone }
             guard error.errno == EXDEV else { throw error }
         }
-        return try moveAcross(source, &place)
+        return try copyAcross(source, place, isFlushed: isFlushed)
     }
 
     /// Removes the source of a move whose copy stands, when an attempt was cut off between the two.
@@ -140,63 +162,104 @@ struct FileMove {
 
     // MARK: - To another one
 
-    private func moveAcross(_ source: SourceFile, _ place: inout FilePlace) throws(FileFault) -> Outcome {
+    enum Beginning {
+        case over(Outcome)
+        case carried(Carried)
+    }
+
+    /// A file that is to move to another file system, and its copy there.
+    struct Carried {
+        var source: SourceFile
+        var place: FilePlace
+        var staged: StagedFile
+        /// The copy, opened for reading.
+        var copy: OpenFile
+        /// What the copy was when it was complete.
+        var made: Snapshot
+    }
+
+    enum Publishing {
+        case over(Outcome)
+        /// The copy has this name; its folder is to be flushed, and then the source may go.
+        case placed(PathBytes)
+    }
+
+    private func copyAcross(
+        _ source: SourceFile, _ place: FilePlace, isFlushed: Bool
+    ) throws(FileFault) -> Beginning {
         guard source.facts.type == .file else {
-            return Outcome(
-                .failed, "'\(place.path)' is on another file system, to which only regular files are moved",
-                code: "cross-device")
+            return .over(
+                Outcome(
+                    .failed, "'\(place.path)' is on another file system, to which only regular files are moved",
+                    code: "cross-device"))
         }
         // Better than to find out when the copy stands.
         guard faccessat(source.folder.descriptor, ".", W_OK | X_OK, Int32(AT_EACCESS)) == 0 else {
             throw FileFault(errno, "cannot remove '\(source.path)'")
         }
         let content = try source.openForReading()
+        var options = options
+        options.isDurable = isFlushed
         let staged = try FileCopy(source, content, options, invocation).run(in: place.folder, for: place.name)
-        defer { staged.discard() }
         let copy = try OpenFile.reading(staged)
-        let made = try copy.facts()
-        let temporary = try staged.name()
+        return .carried(
+            Carried(source: source, place: place, staged: staged, copy: copy, made: try copy.facts()))
+    }
+
+    /// Gives the copy its name.
+    func publish(_ carried: inout Carried) throws(FileFault) -> Publishing {
+        let source = carried.source
+        let folder = carried.place.folder
+        let temporary = try carried.staged.name()
         // One folder by two mounts, which have numbers of their own: what is made in one is in the other.
-        if try source.folder.look(at: temporary) != nil { throw Self.oneFile(source, place.name, place) }
-        switch try place.placing.place(place.folder, temporary, content: copy, noting: &place.changes) {
-        case .skipped: return place.outcome(place.skipped)
-        case .duplicate(let name): return try removeDuplicate(source, name, &place)
-        case .placed(let name):
-            place.folder.flush()
-            // The copy is durable under its final name; only now may the source go.
-            let ending: Removal.Ending
-            do throws(FileFault) {
-                ending = try Removal.remove(
-                    source.name, in: source.folder, if: source.facts,
-                    besides: Removal.Twin(folder: place.folder, name: name))
-            } catch {
-                throw FileFault(error.errno, "the copy stands at '\(place.folder.path(of: name))', but \(error.what)")
-            }
-            switch ending {
-            case .removed, .gone: break
-            case .isTwin: throw Self.oneFile(source, name, place)
-            case .changed:
-                // A copy that has replaced another file stays: without it there would be none of that name.
-                if place.conflict == .overwrite {
-                    let present = try source.folder.look(at: source.name)
-                    // By another mount it has replaced the source itself.
-                    if let present, present.identity != source.facts.identity, present.size == made.size,
-                        present.modified == made.modified
-                    {
-                        throw Self.oneFile(source, name, place)
-                    }
-                    return place.outcome(FileFault.changed.outcome)
-                }
-                // What stands at the source's name now may be the copy itself, which then must not go.
-                let original = Removal.Twin(folder: source.folder, name: source.name)
-                guard try Removal.remove(name, in: place.folder, if: made, besides: original) != .isTwin else {
+        if try source.folder.look(at: temporary) != nil {
+            throw Self.oneFile(source, carried.place.name, carried.place)
+        }
+        let ending = try carried.place.placing.place(
+            folder, temporary, content: carried.copy, noting: &carried.place.changes)
+        switch ending {
+        case .skipped: return .over(carried.place.outcome(carried.place.skipped))
+        case .duplicate(let name): return .over(try removeDuplicate(source, name, &carried.place))
+        case .placed(let name): return .placed(name)
+        }
+    }
+
+    /// Lets the source go, since the copy is durable under its final name; its folder is to be flushed then.
+    func removeSource(of carried: inout Carried, _ name: PathBytes) throws(FileFault) -> Outcome {
+        let source = carried.source
+        let place = carried.place
+        let made = carried.made
+        let ending: Removal.Ending
+        do throws(FileFault) {
+            ending = try Removal.remove(
+                source.name, in: source.folder, if: source.facts,
+                besides: Removal.Twin(folder: place.folder, name: name))
+        } catch {
+            throw FileFault(error.errno, "the copy stands at '\(place.folder.path(of: name))', but \(error.what)")
+        }
+        switch ending {
+        case .removed, .gone: break
+        case .isTwin: throw Self.oneFile(source, name, place)
+        case .changed:
+            // A copy that has replaced another file stays: without it there would be none of that name.
+            if place.conflict == .overwrite {
+                let present = try source.folder.look(at: source.name)
+                // By another mount it has replaced the source itself.
+                if let present, present.identity != source.facts.identity, present.size == made.size,
+                    present.modified == made.modified
+                {
                     throw Self.oneFile(source, name, place)
                 }
                 return place.outcome(FileFault.changed.outcome)
             }
-            source.folder.flush()
-            return try report(source, name, &place)
+            // What stands at the source's name now may be the copy itself, which then must not go.
+            let original = Removal.Twin(folder: source.folder, name: source.name)
+            guard try Removal.remove(name, in: place.folder, if: made, besides: original) != .isTwin else {
+                throw Self.oneFile(source, name, place)
+            }
+            return place.outcome(FileFault.changed.outcome)
         }
+        return try report(source, name, &carried.place)
     }
 
     // MARK: - Words
