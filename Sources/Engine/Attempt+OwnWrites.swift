@@ -136,6 +136,13 @@ extension Action {
         "webhook",
     ]
 
+    /// Whether it is done in a moment for a small file, and for several files like for one after the other.
+    var isBrief: Bool { !isProgram && Self.briefHandlers.contains(name) }
+
+    private static let briefHandlers: Set = [
+        "log", "copy", "index", "link", "move", "rename", "set-permissions", "tag", "touch", "trash",
+    ]
+
     /// Whether a program outside Alight does the work.
     fileprivate var isProgram: Bool {
         switch work {

@@ -24,6 +24,8 @@ extension Dispatcher {
         let wasRestarted = restarts.removeValue(forKey: first)?.isRaised ?? false
         var returned: [Job] = []
         var reports: [AttemptReport] = []
+        // Brief jobs that were done by one attempt are nobody's batch: each has its part of the time.
+        let duration = rule.tellsTogether ? result.duration : result.duration / result.parts.count
         // One for all, so that what failed together comes again together.
         let random = result.parts.allSatisfy(\.hasSucceeded) ? 0 : Double.random(in: 0...1)
         for part in result.parts {
@@ -53,20 +55,20 @@ extension Dispatcher {
             if part.hasBegun, !outcome.isInterrupted { cooldowns[rule.name]?.note(job.event.path, at: now) }
             let (disposition, state, pause) = Self.disposition(of: outcome, job, rule, random: random, at: now)
             var attempt = AttemptRecord(
-                number: job.attempt, started: result.started, duration: result.duration, outcome: outcome)
+                number: job.attempt, started: result.started, duration: duration, outcome: outcome)
             // Of all its steps, where the outcome is that of the last one.
             attempt.outcome.changes = part.changes
             _ = journal.record(job, attempt, disposition, part.ownWrites)
             changes[rule.name, default: [:]][job.event.path] = part.change
             reports.append(
                 AttemptReport(
-                    job, rule, attempt: job.attempt, outcome, duration: result.duration, state, pause: pause))
+                    job, rule, attempt: job.attempt, outcome, duration: duration, state, pause: pause))
             if pause == nil { acceptFollowingChange(of: job, rule, at: now) }
         }
-        if reports.count > 1 {
+        if reports.count > 1, rule.tellsTogether {
             report(.batch(reports))
-        } else if let attempt = reports.first {
-            report(.attempt(attempt))
+        } else {
+            for attempt in reports { report(.attempt(attempt)) }
         }
         let (sign, message) = Self.sign(of: result.parts)
         noteSign(sign, rule, first, message, at: now)
@@ -165,6 +167,11 @@ extension AttemptReport {
             job: job.id, attempt: attempt, maximumAttempts: rule.retry.attempts, action: rule.actionNames,
             outcome: outcome, duration: duration, state: state, pause: pause)
     }
+}
+
+extension Rule {
+    /// Whether its jobs are told to its actions together.
+    fileprivate var tellsTogether: Bool { batch != nil || group != nil }
 }
 
 extension Attempt.Part {

@@ -169,16 +169,29 @@ struct Dispatcher: ~Copyable {
             if !asked.isEmpty { prepare(asked, rule, at: now) }
             return !asked.isEmpty
         }
-        let limit = breaker?.isOpen == true ? 1 : rule.batch?.files ?? 1
+        let lot = lot(for: rule, breaker)
         let busy = lanes.busy.union(brake.paths(of: name, at: now))
         if let group = rule.group { return beginSet(rule, group, at: now, busy: busy) }
-        let jobs = journal.lease(rule: name, limit: limit, busy: busy, now: now)
-        if jobs.count < limit { windows[name]?.close() }
+        let jobs = journal.lease(rule: name, lot: lot, busy: busy, now: now)
+        if jobs.count < lot.jobs { windows[name]?.close() }
         guard !jobs.isEmpty else { return false }
         let due = stopFeeding(putBackCooling(endCutOff(jobs, rule), at: now), rule, at: now)
         if !due.isEmpty { prepare(due, rule, at: now) }
         return true
     }
+
+    /// How many jobs the next attempt of a rule takes.
+    private func lot(for rule: Rule, _ breaker: Breaker?) -> Lot {
+        if breaker?.isOpen == true { return Lot(jobs: 1) }
+        if let batch = rule.batch { return Lot(jobs: batch.files) }
+        guard rule.isBrief else { return Lot(jobs: 1) }
+        return Lot(jobs: Self.mostBrief, bytes: Self.mostBriefBytes, lanes: lanes.room(for: rule))
+    }
+
+    /// Most small files that one attempt takes of a rule whose actions are brief: a commit of the journal and a flush of
+    /// the disk then serve for several.
+    private static let mostBrief = 16
+    private static let mostBriefBytes: UInt64 = 1 << 20
 
     /// Begins the attempts that were prepared.
     mutating func launch() {
@@ -233,6 +246,15 @@ struct Dispatcher: ~Copyable {
         case .closed: report(.recovered(rule: rule.name))
         case nil: break
         }
+    }
+}
+
+extension Rule {
+    /// Whether one attempt may take several of its jobs without anyone noticing: each has its own outcome, and none
+    /// keeps the others waiting.
+    fileprivate var isBrief: Bool {
+        whileBusy == .coalesce && ready == nil && group == nil && sameContent != .ignore
+            && (actions + onFailure).allSatisfy(\.isBrief)
     }
 }
 

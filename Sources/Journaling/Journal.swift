@@ -83,11 +83,11 @@ package protocol Journal: Ledger, Sendable {
     ///
     /// - Parameters:
     ///   - rule: The rule's name.
-    ///   - limit: The most jobs to take.
+    ///   - lot: How many to take.
     ///   - busy: Paths to pass over: a path has one action at a time, and a move waits for its old name too.
     ///   - now: The present.
-    /// - Returns: The jobs, their attempts counted up; fewer than `limit` when no more are due.
-    func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]
+    /// - Returns: The jobs, their attempts counted up; of a lot of one lane, fewer than it allows when no more are due.
+    func lease(rule: String, lot: Lot, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]
 
     /// Takes the pending jobs of certain paths, those that wait for others of them as well as those that are due.
     ///
@@ -175,4 +175,26 @@ package struct JobCounts: Sendable, Hashable {
 
     /// Jobs that are not finished.
     package var open: Int { pending + running }
+}
+
+/// How many jobs are taken together.
+package struct Lot: Sendable {
+    /// The most of them.
+    package var jobs: Int
+    /// The most bytes that the files of several have together, as they were when they were accepted.
+    package var bytes: UInt64
+    /// How many such lots there is room for: what is due is shared among them.
+    package var lanes: Int
+
+    package init(jobs: Int, bytes: UInt64 = .max, lanes: Int = 1) {
+        self.jobs = jobs
+        self.bytes = bytes
+        self.lanes = lanes
+    }
+}
+
+extension Journal {
+    package func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
+        lease(rule: rule, lot: Lot(jobs: limit), busy: busy, now: now)
+    }
 }

@@ -109,8 +109,8 @@ package final class MemoryJournal: Journal {
         queue.withLock { $0.accept(jobs, entries, now: now) }
     }
 
-    package func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
-        queue.withLock { $0.lease(rule: rule, limit: limit, busy: busy, now: now) }
+    package func lease(rule: String, lot: Lot, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
+        queue.withLock { $0.lease(rule: rule, lot: lot, busy: busy, now: now) }
     }
 
     package func lease(rule: String, paths: [PathBytes], busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {

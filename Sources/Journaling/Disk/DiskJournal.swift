@@ -188,8 +188,8 @@ package final class DiskJournal: Journal {
         guarded.withLock { $0.state?.queue.accept(jobs, entries, now: now) }
     }
 
-    package func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
-        guarded.withLock { $0.state?.queue.lease(rule: rule, limit: limit, busy: busy, now: now) ?? [] }
+    package func lease(rule: String, lot: Lot, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
+        guarded.withLock { $0.state?.queue.lease(rule: rule, lot: lot, busy: busy, now: now) ?? [] }
     }
 
     package func lease(rule: String, paths: [PathBytes], busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {

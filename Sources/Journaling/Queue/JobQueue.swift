@@ -50,12 +50,14 @@ struct JobQueue<Files: KnownFiles> {
 
     // MARK: Leasing
 
-    mutating func lease(rule: String, limit: Int, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
-        guard limit > 0, var lane = lanes.removeValue(forKey: rule) else { return [] }
+    mutating func lease(rule: String, lot: Lot, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
+        guard lot.jobs > 0, var lane = lanes.removeValue(forKey: rule) else { return [] }
         var taken: [Job] = []
         var passed: [JobPlace] = []
         var busy = busy
         lane.wake(at: now)
+        let limit = lot.lanes > 1 ? min(lot.jobs, max(1, lane.ready.count / lot.lanes)) : lot.jobs
+        var bytes: UInt64 = 0
         while taken.count < limit, let place = lane.ready.removeFirst() {
             // A place that is not the job's any more was left behind.
             guard var job = jobs[place.job], places[place.job] == place, hasTurn(job) else { continue }
@@ -64,6 +66,11 @@ struct JobQueue<Files: KnownFiles> {
             guard busy.isDisjoint(with: paths), !isBehind(job, place, lane) else {
                 passed.append(place)
                 continue
+            }
+            bytes = bytes.addingReportingOverflow(job.event.snapshot.size).partialValue
+            guard taken.isEmpty || bytes <= lot.bytes else {
+                passed.append(place)
+                break
             }
             busy.formUnion(paths)
             begin(&job, &lane)

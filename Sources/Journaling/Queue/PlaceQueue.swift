@@ -9,6 +9,8 @@ struct PlaceQueue {
     private var taken = 0
     private var others = Heap<JobPlace>()
 
+    var count: Int { row.count - taken + others.count }
+
     var isEmpty: Bool { taken == row.count && others.isEmpty }
 
     var first: JobPlace? {
