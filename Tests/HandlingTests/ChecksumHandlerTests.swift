@@ -16,6 +16,19 @@ struct ChecksumHandlerTests {
             "a sidecar", before: ["in/a.txt": "abc"], with: ["write": "sidecar"],
             message: "sha256 \(abc) in @/in/a.txt.sha256", after: ["in/a.txt: abc", "in/a.txt.sha256: 72 bytes"]),
         ContentRow(
+            "a sidecar that came with a new file", before: ["in/a.txt": "abc", "in/a.txt.sha256": "\(empty)  a.txt\n"],
+            with: ["write": "sidecar"], outcome: .failed,
+            message: "is there already and holds the sha256 \(empty), not \(abc); compare with 'verify: sidecar'",
+            after: ["in/a.txt: abc", "in/a.txt.sha256: 72 bytes"]),
+        ContentRow(
+            "something else of the sidecar's name", before: ["in/a.txt": "abc", "in/a.txt.sha256": "mine"],
+            with: ["write": "sidecar"], outcome: .failed, message: "is there already and holds something else, not",
+            after: ["in/a.txt: abc", "in/a.txt.sha256: mine"]),
+        ContentRow(
+            "a sidecar of the former content", before: ["in/a.txt": "abc", "in/a.txt.sha256": "\(empty)  a.txt\n"],
+            with: ["write": "sidecar"], kind: .modified, message: "sha256 \(abc) in @/in/a.txt.sha256",
+            after: ["in/a.txt: abc", "in/a.txt.sha256: 72 bytes"]),
+        ContentRow(
             "a list", before: ["in/a.txt": "abc"], with: ["write": "sums"],
             message: "sha256 \(abc) in @/in/SHA256SUMS", after: ["in/SHA256SUMS: 72 bytes", "in/a.txt: abc"]),
         ContentRow(

@@ -108,10 +108,7 @@ final class Extraction {
 
     private func take(_ entry: cla_entry, _ reader: OpaquePointer) throws(Refusal) {
         // A block of the archive can hold thousands of entries.
-        if isOver() {
-            wasStopped = true
-            throw Refusal(message: "stopped", code: "interrupted")
-        }
+        try checkTime()
         guard let raw = entry.name else {
             throw Refusal(message: "refused: the archive has a name that can't be read", code: "refused")
         }
@@ -154,6 +151,12 @@ final class Extraction {
         } else {
             throw refuse("is a device, a pipe or a socket")
         }
+    }
+
+    private func checkTime() throws(Refusal) {
+        guard isOver() else { return }
+        wasStopped = true
+        throw Refusal(message: "stopped", code: "interrupted")
     }
 
     /// The names of a path, which has to lie below the folder.
@@ -244,6 +247,7 @@ final class Extraction {
                 message: "refused: the entry '\(name)' is a link out of the folder, to '\(target)'", code: "refused")
         }
         for (path, target) in links.targets.sorted(by: { $0.key < $1.key }) {
+            try checkTime()
             let parts = path.bytes.split(separator: .slash)
             let parent = try openFolder(parts.dropLast()) { Refusal(message: "'\(path)' \($0)", code: "refused") }
             defer { close(parent) }
@@ -257,6 +261,7 @@ final class Extraction {
     /// Gives folders their modes and times, the inner ones first.
     private func finishFolders() throws(Refusal) {
         for (path, facts) in folders.sorted(by: { $0.key > $1.key }) {
+            try checkTime()
             let parts = path.bytes.split(separator: .slash)
             let descriptor = try openFolder(parts) { Refusal(message: "'\(path)' \($0)", code: "refused") }
             defer { close(descriptor) }

@@ -67,7 +67,8 @@ struct JobQueue<Files: KnownFiles> {
                 passed.append(place)
                 continue
             }
-            bytes = bytes.addingReportingOverflow(job.event.snapshot.size).partialValue
+            let (sum, isTooLarge) = bytes.addingReportingOverflow(job.event.snapshot.size)
+            bytes = isTooLarge ? .max : sum
             guard taken.isEmpty || bytes <= lot.bytes else {
                 passed.append(place)
                 break

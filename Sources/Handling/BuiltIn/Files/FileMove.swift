@@ -49,6 +49,8 @@ struct FileMove {
     ///   - source: The file.
     ///   - place: Its new place.
     ///   - isFlushed: Whether a copy is on the disk afterwards; else whoever asks sees to that before it is published.
+    /// - Returns: How that ended, or the copy that is to be published.
+    /// - Throws: What failed.
     func begin(_ source: SourceFile, to place: FilePlace, isFlushed: Bool) throws(FileFault) -> Beginning {
         guard !place.isSame(as: source) else {
             return .over(Outcome(.skipped, "it is there already", code: "same-path"))
