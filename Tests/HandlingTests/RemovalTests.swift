@@ -75,4 +75,30 @@ struct RemovalTests {
             #expect(TestFile.read(tree.path("precious/a")) == Array("text".utf8))
         }
     }
+
+    @Test func `where a rename can't refuse an existing name, a folder and a file take a free one only`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("a/folder/x"), "1")
+            TestFile.write(tree.path("a/file"), "2")
+            TestFile.write(tree.path("b/folder/y"), "3")
+            TestFile.write(tree.path("b/file"), "4")
+            TestFile.makeFolder(tree.path("b/empty"))
+            let from = try Self.open(tree.path("a"))
+            let to = try Self.open(tree.path("b"))
+            let inner = try Self.open(tree.path("b/folder"))
+            for (name, new) in [("folder", "folder"), ("folder", "empty"), ("file", "file"), ("file", "empty")] {
+                #expect(from.renameToNew(PathBytes(name), to: to, PathBytes(new)) == EEXIST)
+            }
+            #expect(from.renameToNew("none", to: to, "new") == ENOENT)
+            #expect(listing(tree.root) == ["a/file: 2", "a/folder/x: 1", "b/empty/", "b/file: 4", "b/folder/y: 3"])
+            #expect(from.renameToNew("folder", to: to, "folder 2") == 0)
+            #expect(from.renameToNew("file", to: to, "file 2") == 0)
+            // A folder does not fit into itself, and nothing is left of the try.
+            #expect(to.renameToNew("folder", to: inner, "in") == EINVAL)
+            #expect(
+                listing(tree.root) == [
+                    "a/", "b/empty/", "b/file: 4", "b/file 2: 2", "b/folder/y: 3", "b/folder 2/x: 1",
+                ])
+        }
+    }
 }

@@ -72,12 +72,47 @@ package final class OpenFolder: Sendable {
             new.withCString { cal_rename(descriptor, from, folder.descriptor, $0, how) }
         }
         guard error == EINVAL || error == ENOSYS, how == CAL_RENAME_NEW else { return error }
-        // A file system without RENAME_NOREPLACE: a hard link refuses an existing name just as surely.
+        return renameToNew(name, to: folder, new)
+    }
+
+    /// Renames to a name that nothing may have, on a file system without RENAME_NOREPLACE, as NFS; 0, or the errno.
+    ///
+    /// A name is taken first that can only be taken once: as a folder, by a hard link, or where there are no links as an
+    /// empty file. What has it then is replaced.
+    func renameToNew(_ name: PathBytes, to folder: OpenFolder, _ new: PathBytes) -> Int32 {
+        guard let facts = try? look(at: name) else { return ENOENT }
+        if facts.type == .directory {
+            guard new.withCString({ mkdirat(folder.descriptor, $0, 0o700) }) == 0 else { return errno }
+            // Only an empty folder is replaced by a folder.
+            return replace(name, in: folder, new) { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) }
+        }
         let linked = name.withCString { from in
             new.withCString { linkat(descriptor, from, folder.descriptor, $0, 0) }
         }
-        guard linked == 0 else { return errno }
-        return unlink(name)
+        if linked == 0 {
+            // What somebody has put there meanwhile is another file, and stays.
+            guard (try? look(at: name))?.identity == facts.identity else { return 0 }
+            return unlink(name)
+        }
+        guard [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(errno) else { return errno }
+        let flags = O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC
+        let placeholder = new.withCString { openat(folder.descriptor, $0, flags, 0o600) }
+        guard placeholder >= 0 else { return errno }
+        close(placeholder)
+        return replace(name, in: folder, new) { unlinkat(folder.descriptor, $0, 0) }
+    }
+
+    /// Puts something into the place of what was made to hold its name; that goes if it can't be.
+    private func replace(
+        _ name: PathBytes, in folder: OpenFolder, _ new: PathBytes, remove: (UnsafePointer<CChar>) -> Int32
+    ) -> Int32 {
+        let renamed = name.withCString { from in
+            new.withCString { renameat(descriptor, from, folder.descriptor, $0) }
+        }
+        guard renamed != 0 else { return 0 }
+        let error = errno
+        _ = new.withCString { remove($0) }
+        return error
     }
 
     /// Removes a name that is no folder's; 0, or the errno.
