@@ -26,10 +26,11 @@ extension Dispatcher {
         var reports: [AttemptReport] = []
         // Brief jobs that were done by one attempt are nobody's batch: each has its part of the time.
         let duration = rule.tellsTogether ? result.duration : result.duration / result.parts.count
-        // One for all, so that what failed together comes again together.
-        let random = result.parts.allSatisfy(\.hasSucceeded) ? 0 : Double.random(in: 0...1)
+        // One for all that were told together, so that what failed together comes again together.
+        var random = result.parts.allSatisfy(\.hasSucceeded) ? 0 : Double.random(in: 0...1)
         for part in result.parts {
             let job = part.job
+            if !rule.tellsTogether, !part.hasSucceeded { random = Double.random(in: 0...1) }
             if case .waiting(let waiting, let pause) = part.ending {
                 putBackWaiting(job, rule, waiting, pause, at: now)
                 continue
@@ -70,8 +71,16 @@ extension Dispatcher {
         } else {
             for attempt in reports { report(.attempt(attempt)) }
         }
-        let (sign, message) = Self.sign(of: result.parts)
-        noteSign(sign, rule, first, message, at: now)
+        noteBrief(result)
+        if rule.tellsTogether {
+            let (sign, message) = Self.sign(of: result.parts[...])
+            noteSign(sign, rule, first, message, at: now)
+        } else {
+            for index in result.parts.indices {
+                let (sign, message) = Self.sign(of: result.parts[index...index])
+                noteSign(sign, rule, result.parts[index].job.id, message, at: now)
+            }
+        }
         return (rule.name, returned)
     }
 
@@ -139,7 +148,7 @@ extension Dispatcher {
     /// What an attempt says of the rule's action, and the message of a failure.
     ///
     /// Of a batch one success is enough: what all share is in order.
-    private static func sign(of parts: [Attempt.Part]) -> (Breaker.Sign, String) {
+    private static func sign(of parts: ArraySlice<Attempt.Part>) -> (Breaker.Sign, String) {
         var sign = Breaker.Sign.nothing
         var message = ""
         for part in parts where part.hasBegun {
@@ -175,7 +184,7 @@ extension Rule {
 }
 
 extension Attempt.Part {
-    fileprivate var hasSucceeded: Bool {
+    var hasSucceeded: Bool {
         if case .outcome(let outcome) = ending { outcome.ending == .succeeded } else { false }
     }
 }

@@ -47,6 +47,8 @@ struct Dispatcher: ~Copyable {
     let patience: Duration
     /// The rules whose attempts have failed of late.
     var breakers: [String: Breaker] = [:]
+    /// How many jobs the next attempt takes of rules whose actions are brief; of others, and after a failure, it takes one.
+    private var briefLots: [String: Int] = [:]
     /// Whether somebody watches, so that what becomes of a file is told in its time.
     var isWatching = true
     /// Whether a rule whose attempts all fail is slowed down until one succeeds.
@@ -184,8 +186,17 @@ struct Dispatcher: ~Copyable {
     private func lot(for rule: Rule, _ breaker: Breaker?) -> Lot {
         if breaker?.isOpen == true { return Lot(jobs: 1) }
         if let batch = rule.batch { return Lot(jobs: batch.files) }
-        guard rule.isBrief else { return Lot(jobs: 1) }
-        return Lot(jobs: Self.mostBrief, bytes: Self.mostBriefBytes, lanes: lanes.room(for: rule))
+        // Where one has failed, few are tried at once, and more only when those have succeeded.
+        guard breaker == nil, rule.isBrief, let most = briefLots[rule.name] else { return Lot(jobs: 1) }
+        return Lot(jobs: most, bytes: Self.mostBriefBytes, lanes: lanes.room(for: rule))
+    }
+
+    /// Notes how an attempt at brief jobs ended, for the size of the next ones.
+    mutating func noteBrief(_ result: Attempt.Result) {
+        guard result.rule.isBrief else { return }
+        let name = result.rule.name
+        let hasSucceeded = result.parts.allSatisfy(\.hasSucceeded)
+        briefLots[name] = hasSucceeded ? min(Self.mostBrief, max(2, 2 * result.parts.count, briefLots[name] ?? 0)) : nil
     }
 
     /// Most small files that one attempt takes of a rule whose actions are brief: a commit of the journal and a flush of
@@ -254,7 +265,8 @@ extension Rule {
     /// keeps the others waiting.
     fileprivate var isBrief: Bool {
         whileBusy == .coalesce && ready == nil && group == nil && sameContent != .ignore
-            && (actions + onFailure).allSatisfy(\.isBrief)
+            // What fails for something that all of them share must not cost all of them their only attempt.
+            && retry.attempts > 1 && actions.count == 1 && (actions + onFailure).allSatisfy(\.isBrief)
     }
 }
 

@@ -186,6 +186,9 @@ package struct Lot: Sendable {
     /// How many such lots there is room for: what is due is shared among them.
     package var lanes: Int
 
+    /// Whether they are taken together only because each of them is small.
+    var isOfStrangers: Bool { bytes != .max }
+
     package init(jobs: Int, bytes: UInt64 = .max, lanes: Int = 1) {
         self.jobs = jobs
         self.bytes = bytes

@@ -44,7 +44,7 @@ struct EngineBriefTests {
     @Test func `an attempt takes several, and each is told for itself`() {
         let (runs, attempts, batches) = Self.play(
             { Rule.sample("r", [$0.appending("in/*")], actions: ["log"]) }, Self.names)
-        #expect(runs.map(\.count) == [1, 16, 4])
+        #expect(runs.map(\.count) == [1, 2, 4, 8, 6])
         #expect(runs.flatMap(\.self).sorted() == Self.names + ["first"])
         #expect(attempts.count == 21 && batches == 0)
     }
@@ -63,6 +63,33 @@ struct EngineBriefTests {
         #expect(runs.flatMap(\.self).filter { $0 == "17" }.count == 2)
         #expect(runs.flatMap(\.self).count == 22)
         #expect(attempts.filter { $0.state == .pending }.map(\.attempt) == [1])
+    }
+
+    @Test func `when all fail, few lose an attempt before the rule is slowed down`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            for name in Self.names { TestFile.write(tree.path("in/\(name)"), "x") }
+            let retry = RetryPolicy(attempts: 3, delay: .seconds(600), maximumDelay: .seconds(600))
+            let isBroken = Shared(false)
+            let rule = Rule.sample("r", [tree.path("in/*")], actions: ["copy"], retry: retry)
+            let runs = Shared(0)
+            let run = EngineRun(
+                [rule], jobs: 1,
+                batched: { _, invocations in
+                    runs.change { $0 += 1 }
+                    let outcome = isBroken.value ? Outcome(.retry, "the disk is full") : Outcome(.succeeded)
+                    // The attempts that take one, two and four.
+                    if runs.value == 3 { isBroken.change { $0 = true } }
+                    return invocations.map { _ in outcome }
+                })
+            for name in Self.names { TestFile.write(tree.path("in/\(name)"), "y") }
+            #expect(Deadline.wait { run.signs == ["r slowed after 5: the disk is full"] })
+            let failed = run.attempts.filter { $0.state == .pending }
+            #expect(failed.count <= 8 + 1, "\(failed.count)")
+            // What failed doesn't come again all at once.
+            #expect(Set(failed.compactMap(\.pause)).count > 1)
+            run.stop()
+        }
     }
 
     @Test(arguments: ["a program", "large files", "a rule that restarts", "a handler that takes long"])

@@ -16,18 +16,17 @@ struct ChecksumHandlerTests {
             "a sidecar", before: ["in/a.txt": "abc"], with: ["write": "sidecar"],
             message: "sha256 \(abc) in @/in/a.txt.sha256", after: ["in/a.txt: abc", "in/a.txt.sha256: 72 bytes"]),
         ContentRow(
-            "a sidecar that came with a new file", before: ["in/a.txt": "abc", "in/a.txt.sha256": "\(empty)  a.txt\n"],
-            with: ["write": "sidecar"], outcome: .failed,
-            message: "is there already and holds the sha256 \(empty), not \(abc); compare with 'verify: sidecar'",
+            "a sidecar of other content", before: ["in/a.txt": "abc", "in/a.txt.sha256": "\(empty)  a.txt\n"],
+            with: ["write": "sidecar"], message: "sha256 \(abc) in @/in/a.txt.sha256, where \(empty) was",
             after: ["in/a.txt: abc", "in/a.txt.sha256: 72 bytes"]),
         ContentRow(
             "something else of the sidecar's name", before: ["in/a.txt": "abc", "in/a.txt.sha256": "mine"],
-            with: ["write": "sidecar"], outcome: .failed, message: "is there already and holds something else, not",
-            after: ["in/a.txt: abc", "in/a.txt.sha256: mine"]),
-        ContentRow(
-            "a sidecar of the former content", before: ["in/a.txt": "abc", "in/a.txt.sha256": "\(empty)  a.txt\n"],
-            with: ["write": "sidecar"], kind: .modified, message: "sha256 \(abc) in @/in/a.txt.sha256",
+            with: ["write": "sidecar"], message: "where no sha256 of it was",
             after: ["in/a.txt: abc", "in/a.txt.sha256: 72 bytes"]),
+        ContentRow(
+            "a sidecar that agrees, with a remark",
+            before: ["in/a.txt": "abc", "in/a.txt.sha256": "\(abc)  a.txt\n# by joe\n"],
+            with: ["write": "sidecar"], message: "as before", after: ["in/a.txt: abc", "in/a.txt.sha256: 81 bytes"]),
         ContentRow(
             "a list", before: ["in/a.txt": "abc"], with: ["write": "sums"],
             message: "sha256 \(abc) in @/in/SHA256SUMS", after: ["in/SHA256SUMS: 72 bytes", "in/a.txt: abc"]),

@@ -127,8 +127,13 @@ package struct ChecksumHandler: Handler {
         if let verify { return .outcome(try self.verify(source.name, sum, kind, with: verify, list, sidecar, values)) }
         switch write {
         case "sidecar":
-            if let refusal = try refusal(of: sidecar, source.name, sum, invocation) { return .outcome(refusal) }
+            let held = try held(by: sidecar, of: source.name)
             var outcome = Outcome(.succeeded, "\(kind.rawValue) \(sum) in \(sidecar.path)", values: values)
+            if held == sum {
+                outcome.message += ", as before"
+                return .outcome(outcome)
+            }
+            if let held { outcome.message += ", where \(held) was" }
             switch try sidecar.update(
                 [(source.name, sum)], isAlone: true, isOver: { stop.isRaised || .now > deadline })
             {
@@ -174,21 +179,11 @@ package struct ChecksumHandler: Handler {
 
     private static func name(_ path: PathBytes) -> PathBytes { PathBytes(path.lastComponent) }
 
-    /// Why a sidecar is not written: one that came with a new file says what its author meant.
-    ///
-    /// That of a file that has changed is out of date, and is replaced.
-    private func refusal(
-        of sidecar: ChecksumFile, _ name: PathBytes, _ sum: String, _ invocation: Invocation
-    ) throws(FileFault) -> Outcome? {
-        guard invocation.job.event.kind == .created, let lines = try sidecar.lines() else { return nil }
+    /// The sum of a file that a sidecar holds, or the words for whatever else it does; nil when there is none.
+    private func held(by sidecar: ChecksumFile, of name: PathBytes) throws(FileFault) -> String? {
+        guard let lines = try sidecar.lines() else { return nil }
         let only = lines.sums.count == 1 ? lines.sums.values.first : nil
-        let there = lines.sums[name] ?? lines.bare ?? only
-        guard there != sum else { return nil }
-        let held = there.map { "the \(sidecar.kind.rawValue) \($0)" } ?? "something else"
-        return Outcome(
-            .failed,
-            "'\(sidecar.path)' is there already and holds \(held), not \(sum); compare with 'verify: sidecar', or remove it",
-            code: "differs")
+        return lines.sums[name] ?? lines.bare ?? only ?? "no \(sidecar.kind.rawValue) of it"
     }
 
     // MARK: Comparing

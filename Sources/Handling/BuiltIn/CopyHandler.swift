@@ -54,11 +54,14 @@ package struct CopyHandler: Handler {
     private enum Preparation {
         case staged(Prepared)
         case over(Outcome)
+        /// There are no descriptors for so many at once.
+        case crowded
     }
 
     private func copy(_ invocation: Invocation) throws(FileFault) -> Outcome {
         switch try prepare(invocation, isFlushed: true) {
         case .over(let outcome): return outcome
+        case .crowded: preconditionFailure("it is alone")
         case .staged(let prepared):
             let (outcome, folder) = try publish(prepared)
             folder?.flush()
@@ -67,19 +70,20 @@ package struct CopyHandler: Handler {
     }
 
     private func copy(together invocations: ArraySlice<Invocation>) -> [Outcome] {
-        let preparations = invocations.map { invocation in
+        var preparations = invocations.map { invocation in
             do throws(FileFault) {
                 if invocation.stop.isRaised { return Preparation.over(.interrupted("Alight stops")) }
                 return try prepare(invocation, isFlushed: false)
             } catch {
-                return .over(error.outcome)
+                return error.isOfCrowd ? .crowded : .over(error.outcome)
             }
         }
         var flush = GroupFlush()
         var folders = FolderFlush()
-        let outcomes = preparations.map { preparation in
+        let outcomes = preparations.map { preparation -> Outcome? in
             switch preparation {
             case .over(let outcome): return outcome
+            case .crowded: return nil
             case .staged(let prepared):
                 return Outcome.of { () throws(FileFault) in
                     if prepared.isDurable { try flush.flush(prepared.staged, for: prepared.place) }
@@ -90,7 +94,8 @@ package struct CopyHandler: Handler {
             }
         }
         folders.flush()
-        return outcomes
+        preparations = []
+        return zip(outcomes, invocations).map { $0 ?? run($1) }
     }
 
     private func prepare(_ invocation: Invocation, isFlushed: Bool) throws(FileFault) -> Preparation {

@@ -62,6 +62,8 @@ package struct MoveHandler: Handler {
         case over(Outcome)
         case carried(FileMove.Carried)
         case placed(FileMove.Carried, PathBytes)
+        /// There are no descriptors for so many at once.
+        case crowded
     }
 
     private func move(together invocations: ArraySlice<Invocation>) -> [Outcome] {
@@ -80,40 +82,46 @@ package struct MoveHandler: Handler {
             }
         }
         var flush = GroupFlush()
-        var targets = FolderFlush()
+        var wanted: Set<PathBytes> = []
         for (index, stage) in stages.enumerated() {
             guard case .carried(var carried) = stage else { continue }
+            // What one file does to another of its name, it does when that one's move is over.
+            if !wanted.insert(carried.place.path).inserted { finish(&stages, moves) }
             stages[index] = Self.stage { () throws(FileFault) in
                 defer { carried.staged.discard() }
                 try flush.flush(carried.staged, for: carried.place)
                 switch try moves[index].publish(&carried) {
                 case .over(let outcome): return .over(outcome)
-                case .placed(let name):
-                    targets.add(carried.place.folder)
-                    return .placed(carried, name)
+                case .placed(let name): return .placed(carried, name)
                 }
             }
         }
+        finish(&stages, moves)
+        let outcomes = stages.map { if case .over(let outcome) = $0 { outcome } else { Outcome?.none } }
+        stages = []
+        return zip(outcomes, invocations).map { $0 ?? run($1) }
+    }
+
+    /// Removes the sources of what has been placed, when that is on the disk.
+    private func finish(_ stages: inout [Stage], _ moves: [FileMove]) {
+        var targets = FolderFlush()
+        for case .placed(let carried, _) in stages { targets.add(carried.place.folder) }
         targets.flush()
         var sources = FolderFlush()
-        let outcomes = stages.enumerated().map { index, stage in
-            switch stage {
-            case .over(let outcome): return outcome
-            case .carried: preconditionFailure("what was carried has been published, or failed")
-            case .placed(var carried, let name):
-                sources.add(carried.source.folder)
-                return Outcome.of { () throws(FileFault) in try moves[index].removeSource(of: &carried, name) }
-            }
+        for (index, stage) in stages.enumerated() {
+            guard case .placed(var carried, let name) = stage else { continue }
+            sources.add(carried.source.folder)
+            stages[index] = .over(
+                Outcome.of { () throws(FileFault) in try moves[index].removeSource(of: &carried, name) })
         }
         sources.flush()
-        return outcomes
     }
 
     private static func stage(_ work: () throws(FileFault) -> Stage) -> Stage {
         do throws(FileFault) {
             return try work()
         } catch {
-            return .over(error.outcome)
+            return error.isOfCrowd ? .crowded : .over(error.outcome)
         }
     }
 }

@@ -69,13 +69,16 @@ struct JobQueue<Files: KnownFiles> {
             }
             let (sum, isTooLarge) = bytes.addingReportingOverflow(job.event.snapshot.size)
             bytes = isTooLarge ? .max : sum
-            guard taken.isEmpty || bytes <= lot.bytes else {
+            // What was cut off once may be what ended the program, and takes no other job with it.
+            let isApart = lot.isOfStrangers && job.isInterrupted
+            guard taken.isEmpty || (bytes <= lot.bytes && !isApart) else {
                 passed.append(place)
                 break
             }
             busy.formUnion(paths)
             begin(&job, &lane)
             taken.append(job)
+            if isApart { break }
         }
         for place in passed { lane.ready.insert(place) }
         if !lane.ready.isEmpty || !lane.resting.isEmpty { lanes[rule] = lane }

@@ -25,6 +25,9 @@ package struct FileFault: Error {
     static let changed = FileFault(Outcome(.notReady, "it changed meanwhile", code: "changed"))
     static let gone = FileFault(Outcome(.skipped, "it is gone", code: "gone"))
 
+    /// Whether there were no descriptors left, as there may be for one file where there are none for many.
+    var isOfCrowd: Bool { errno == EMFILE || errno == ENFILE }
+
     /// What becomes of the job: full or busy may pass, a wrong place won't.
     ///
     /// A folder that was there a moment ago and is not now (`ENOENT`) is made again by the next attempt.

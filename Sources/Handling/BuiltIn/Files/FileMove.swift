@@ -222,14 +222,17 @@ struct FileMove {
         switch ending {
         case .skipped: return .over(carried.place.outcome(carried.place.skipped))
         case .duplicate(let name): return .over(try removeDuplicate(source, name, &carried.place))
-        case .placed(let name): return .placed(name)
+        case .placed(let name):
+            // Now, since others may take the name before the source goes.
+            try carried.place.note(name) { .moved(from: source.path, to: $0) }
+            return .placed(name)
         }
     }
 
     /// Lets the source go, since the copy is durable under its final name; its folder is to be flushed then.
     func removeSource(of carried: inout Carried, _ name: PathBytes) throws(FileFault) -> Outcome {
         let source = carried.source
-        let place = carried.place
+        var place = carried.place
         let made = carried.made
         let ending: Removal.Ending
         do throws(FileFault) {
@@ -243,8 +246,10 @@ struct FileMove {
         case .removed, .gone: break
         case .isTwin: throw Self.oneFile(source, name, place)
         case .changed:
-            // A copy that has replaced another file stays: without it there would be none of that name.
-            if place.conflict == .overwrite {
+            place.changes.removeAll { $0.kind == .moved(from: source.path, to: place.folder.path(of: name)) }
+            // A copy that has replaced another file stays: without it there would be none of that name. So does one
+            // for which other files may have gone, since they had the same content.
+            if place.conflict == .overwrite || place.conflict == .deduplicate {
                 let present = try source.folder.look(at: source.name)
                 // By another mount it has replaced the source itself.
                 if let present, present.identity != source.facts.identity, present.size == made.size,
@@ -261,7 +266,7 @@ struct FileMove {
             }
             return place.outcome(FileFault.changed.outcome)
         }
-        return try report(source, name, &carried.place)
+        return told(done, name, place)
     }
 
     // MARK: - Words
@@ -269,6 +274,10 @@ struct FileMove {
     private func report(_ source: SourceFile, _ name: PathBytes, _ place: inout FilePlace) throws(FileFault) -> Outcome
     {
         try place.note(name) { .moved(from: source.path, to: $0) }
+        return told(done, name, place)
+    }
+
+    private func told(_ done: String, _ name: PathBytes, _ place: FilePlace) -> Outcome {
         let path = place.folder.path(of: name)
         return place.outcome(Outcome(.succeeded, "\(done) to \(path)", outputs: [path]))
     }

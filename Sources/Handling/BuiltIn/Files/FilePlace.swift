@@ -69,7 +69,7 @@ struct FilePlace {
         let job = invocation.job
         guard job.attempt > 1 || job.isInterrupted, conflict != .overwrite else { return nil }
         let facts = try content?.facts() ?? job.event.snapshot
-        let isNumbered = conflict == .rename || conflict == .deduplicate
+        let isNumbered = conflict == .rename || conflict == .deduplicate || conflict == .renameExisting
         for number in 0..<(isNumbered ? Destination.mostNumbers : 1) {
             let name = Destination.numbered(name, number)
             guard let there = try folder.look(at: name) else { return nil }
