@@ -74,7 +74,7 @@ struct PluginsCommand: ParsableCommand {
             abstract: "Say what a plugin or a built-in handler takes: its parameters, events, modes and programs.",
             discussion: ExitStatus.table(of: [.done, .runtimeError, .usage]))
 
-        @Argument(help: ArgumentHelp("Its name, or a path.", valueName: "name|path"))
+        @Argument(help: ArgumentHelp("Its name, or a path.", valueName: "name|path"), completion: OfferedWords.handlers)
         var name: String
 
         @OptionGroup var place: PluginPlace
