@@ -343,13 +343,14 @@ class VersionTests(PackagingTestCase):
 
     def test_the_program_tells_its_version(self):
         done = self.call(ALIGHT, "--version")
-        self.assertRegex(done.stdout, r"^alight \d+\.\d+\.\d+( \(commit [0-9a-f]{7,}\))?\n$")
+        self.assertRegex(done.stdout, r"^alight \d+\.\d+\.\d+( \(commit [0-9a-f]{7,}(-dirty)?\))?\n$")
 
     @needs("cc")
     def test_the_commit_comes_from_the_build_or_the_tarball_or_is_unknown(self):
         source = os.path.join(self.SOURCE, "CBuildCommit.c")
         self.assertEqual(self.commit(source), "")
-        self.assertEqual(self.commit(source, "-DALIGHT_COMMIT=0e5fab3"), "0e5fab3")
+        for name in ("0e5fab3", "9876543", "abcdef0-dirty", "98cfb9e-dirty"):
+            self.assertEqual(self.commit(source, f"-DALIGHT_COMMIT={name}"), name)
         # As `git archive` writes it.
         self.assertIn("CBuildCommit.c export-subst", read(CHECKOUT, ".gitattributes"))
         archived = self.path("archived.c")
