@@ -24,7 +24,7 @@ PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesserac
 MINUTES ?= 60
 
 # The commit for `alight --version`; empty in a tarball, which knows it by itself. Only release builds are told.
-COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*'))
+COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
 RELEASE = $(if $(COMMIT),ALIGHT_COMMIT=$(COMMIT)) $(SWIFT) build --configuration release
 BUILT = $(if $(STATIC),.build/static/release,.build/release)
 # A folder of its own: with other options of the linker everything would be built anew.

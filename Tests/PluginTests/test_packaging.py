@@ -283,7 +283,7 @@ class InstallTests(PackagingTestCase):
         self.assertFalse(glob.glob(self.stage + "/**/*alight*", recursive=True))
 
     def test_the_example_is_in_order_and_switched_off(self):
-        folder = os.path.join(CHECKOUT, "packaging/etc/rules.d")
+        folder = os.path.join(CHECKOUT, "packaging/etc/rules")
         done = self.call(ALIGHT, "check", folder)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?m)^rule 'incoming' .*: disabled$")
