@@ -1,6 +1,10 @@
 # Two commands do everything: `make demo` and `make test`.
 
 SWIFT ?= swift
+# Where `make install` puts things; DESTDIR stands before each path.
+PREFIX ?= /usr/local
+# `make build STATIC=1` has Swift's libraries in the program, so that it runs where there is no Swift.
+STATIC ?=
 # What each goal needs from Debian; installed by packaging/require when it is missing.
 BUILD_NEEDS = libarchive-dev libcurl4-openssl-dev libmagic-dev libpcre2-dev libsqlite3-dev libssl-dev libxxhash-dev \
 	libyaml-dev
@@ -8,7 +12,10 @@ RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
 # The protocol's bash example reads its answer with jq; python3-jsonschema gives a second opinion on rules files;
 # D-Bus with Python is the desktop that shows notifications.
 TEST_NEEDS = $(RUN_NEEDS) bindfs dbus jq libarchive-tools libnotify-bin openssl python3-dbus python3-gi \
-	python3-jsonschema python3-yaml xxhash
+	python3-jsonschema python3-yaml xxhash man-db mandoc zsh fish
+# What makes and tries the package.
+DEB_NEEDS = $(BUILD_NEEDS) python3 binutils dpkg-dev lintian
+TEST_DEB_NEEDS = $(DEB_NEEDS) debootstrap libvips-tools
 # The programs that the shipped plugins call. Their tests need them; Alight itself doesn't.
 PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd ocrmypdf \
 	libarchive-tools rsync openssh-client clamav
@@ -16,18 +23,66 @@ PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesserac
 # How long `make soak` goes on.
 MINUTES ?= 60
 
-.PHONY: build demo test plugins-deps test-plugins soak lint format check bench bench-quick example docs clean
+# The commit for `alight --version`; empty in a tarball, which knows it by itself. Only release builds are told.
+COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
+RELEASE = $(if $(COMMIT),ALIGHT_COMMIT=$(COMMIT)) $(SWIFT) build --configuration release
+BUILT = $(if $(STATIC),.build/static/release,.build/release)
+# A folder of its own: with other options of the linker everything would be built anew.
+RELEASE_STATIC = $(RELEASE) --static-swift-stdlib --scratch-path .build/static
 
-## build: the release binary at .build/release/alight, and the plugins in Swift in their folders
+.PHONY: build build-static install uninstall deb test-deb release demo test plugins-deps test-plugins soak lint format \
+	check bench bench-quick example docs clean
+
+## build: the release binary at .build/release/alight, and the plugins in Swift in their folders. STATIC=1: at
+## .build/static/release/alight, with Swift's libraries in it
+ifeq ($(STATIC),)
 build:
 	@packaging/require $(BUILD_NEEDS)
-	$(SWIFT) build --configuration release
+	$(RELEASE)
 	packaging/install-plugins .build/release
+else
+build: build-static
+endif
+
+build-static:
+	@packaging/require $(BUILD_NEEDS)
+	$(RELEASE_STATIC) --product alight
+	$(RELEASE_STATIC) --product alight-launch
+	$(RELEASE_STATIC) --product digest-plugin
+
+## install: what `make build` has built, into PREFIX=/usr/local; needs python3 for the manual pages
+install:
+	PREFIX=$(PREFIX) packaging/install $(BUILT)
+
+## uninstall: takes it away again; configuration that was changed stays
+uninstall:
+	PREFIX=$(PREFIX) packaging/install --remove
+
+## deb: a Debian package in .build/deb that runs where there is no Swift
+deb:
+	@packaging/require $(DEB_NEEDS)
+	@$(MAKE) --no-print-directory build-static
+	rm -rf .build/deb
+	packaging/make-deb .build/static/release .build/deb
+	lintian --allow-root --fail-on error,warning .build/deb/*.deb
+
+## test-deb: installs the package in a clean Debian, uses, upgrades, removes and purges it; as root, after `make deb`
+test-deb:
+	@packaging/require $(TEST_DEB_NEEDS)
+	@ls .build/deb/*.deb >/dev/null 2>&1 || $(MAKE) --no-print-directory deb
+	@rm -rf .build/test-deb/newer
+	VERSION=$$(dpkg-deb --field .build/deb/alight_*.deb Version)+newer \
+		packaging/make-deb .build/static/release .build/test-deb/newer
+	packaging/test-deb .build/deb/alight_*.deb .build/test-deb/newer/alight_*.deb
+
+## release: all checks, then the package, the source and SHA256SUMS in .build/release-artifacts
+release:
+	@packaging/release
 
 ## demo: drop a photograph and a letter into a hot folder, and see what comes of it
 demo:
 	@packaging/require $(RUN_NEEDS)
-	$(SWIFT) build --configuration release
+	$(RELEASE)
 	@packaging/demo .build/release/alight
 
 ## test: all tests, and at the end what failed
@@ -62,7 +117,7 @@ check:
 ## bench: how fast and how small, beside a small C program; some 10 minutes. BENCH=--full adds a million files
 bench:
 	@packaging/require $(BUILD_NEEDS) python3
-	$(SWIFT) build --configuration release
+	$(RELEASE)
 	$(SWIFT) build --configuration release --package-path Benchmarks
 	Benchmarks/bench.py $(BENCH)
 

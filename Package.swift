@@ -24,6 +24,10 @@ let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift"
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
+// For `--version`. Not Context.gitInformation: SwiftPM keeps what it evaluated, and so the commit of some former day. The
+// Makefile sets this for release builds; in others nobody knows, and nothing is linked anew for a commit.
+let commit: [CSetting] = Context.environment["ALIGHT_COMMIT"].map { [.define("ALIGHT_COMMIT", to: $0)] } ?? []
+
 let package = Package(
     name: "alight",
     products: [
@@ -47,6 +51,7 @@ let package = Package(
         .systemLibrary(name: "CLibPCRE2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
         .systemLibrary(name: "CLibXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .target(name: "CAlightLinux"),
+        .target(name: "CBuildCommit", cSettings: commit),
         // These load the library of their name when it is first used; only its headers are needed here.
         .target(name: "CLibArchive"),
         .target(name: "CLibCurl"),
@@ -105,8 +110,9 @@ let package = Package(
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "ContentTypes", "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing",
-                "Handling", "Journaling", logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
+                argumentParser, "CBuildCommit", "ContentTypes", "Engine", "FileEvents", "FileObserving", "FileWatching",
+                "Globbing", "Handling", "Journaling", logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules",
+                "Settling",
             ],
             swiftSettings: strict),
 

@@ -58,8 +58,3 @@ struct Exit: Error {
     var status: ExitStatus
     init(_ status: ExitStatus) { self.status = status }
 }
-
-/// The version, for `--version`.
-enum Version {
-    static let text = "alight 0.1.0"
-}

@@ -48,7 +48,12 @@ struct ProgramSurroundings {
         host = PluginHost(launcher: launcher, scratchFolders: scratchFolders, environment: environment)
         var searchFolders = [PathBytes]()
         if let configuration { searchFolders.append(PathBytes("\(configuration)/alight/plugins")) }
-        searchFolders += ["/etc/alight/plugins", "/usr/lib/alight/plugins"]
+        searchFolders.append("/etc/alight/plugins")
+        // Those that were installed with this program, as by `make install` in /usr/local.
+        if let folder = ProcessLauncher.programFolder {
+            searchFolders.append(folder.parent.appending("lib/alight/plugins"))
+        }
+        if !searchFolders.contains("/usr/lib/alight/plugins") { searchFolders.append("/usr/lib/alight/plugins") }
         let discovery = PluginDiscovery(
             searchFolders: searchFolders, launcher: launcher, environment: environment, startsPlugins: startsPlugins,
             parse: { YAMLReader.json(from: $0) })

@@ -29,14 +29,19 @@ package final class ProcessLauncher: Sendable {
 
     /// Finds `alight-launch`: beside this program, else in `../libexec/alight` from there.
     package static func find() -> PathBytes? {
-        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        let count = readlink("/proc/self/exe", &buffer, buffer.count)
-        guard count > 0 else { return nil }
-        let folder = PathBytes(buffer[..<count].map { UInt8(bitPattern: $0) }).parent
+        guard let folder = programFolder else { return nil }
         let places = [
             folder.appending("alight-launch"), folder.parent.appending("libexec/alight/alight-launch"),
         ]
         return places.first { $0.withCString { access($0, X_OK) } == 0 }
+    }
+
+    /// The folder with this program's file; nil when `/proc` doesn't tell.
+    package static var programFolder: PathBytes? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/exe", &buffer, buffer.count)
+        guard count > 0 else { return nil }
+        return PathBytes(buffer[..<count].map { UInt8(bitPattern: $0) }).parent
     }
 
     /// Runs a program to its end, and to the end of everything that descends from it.

@@ -25,10 +25,10 @@ struct ApplyCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed]))
             """)
 
-    @Argument(help: ArgumentHelp("The rule's name.", valueName: "rule"))
+    @Argument(help: ArgumentHelp("The rule's name.", valueName: "rule"), completion: OfferedWords.rules)
     var rule: String
 
-    @Argument(help: ArgumentHelp("Files, or folders of them.", valueName: "path"))
+    @Argument(help: ArgumentHelp("Files, or folders of them.", valueName: "path"), completion: .file())
     var paths: [String]
 
     @Flag(help: "Also take files that are named here and that the rule leaves, by its path or its 'where'.")

@@ -11,7 +11,7 @@ struct ChosenJobs: ParsableArguments {
     @Flag(help: "All dead letters; with --rule, those of that rule.")
     var all = false
 
-    @Option(help: ArgumentHelp("All dead letters of this rule.", valueName: "name"))
+    @Option(help: ArgumentHelp("All dead letters of this rule.", valueName: "name"), completion: OfferedWords.rules)
     var rule: String?
 
     /// What a command asks for jobs.

@@ -26,7 +26,7 @@ struct ExplainCommand: ParsableCommand {
 
     @OptionGroup var rules: NamedRules
 
-    @Option(help: ArgumentHelp("Look at this rule alone.", valueName: "name"))
+    @Option(help: ArgumentHelp("Look at this rule alone.", valueName: "name"), completion: OfferedWords.rules)
     var rule: String?
 
     @Option(

@@ -9,6 +9,7 @@ struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
         abstract: "Write rules that do what a table of incron or direvent does.",
+        discussion: ExitStatus.table(of: [.done, .runtimeError, .usage]),
         subcommands: [Incrontab.self, Direvent.self])
 
     struct Incrontab: ParsableCommand {

@@ -31,7 +31,7 @@ struct JobsCommand: ParsableCommand {
         help: ArgumentHelp("Only jobs in this state; may be repeated.", valueName: "state"))
     var states: [JobState] = []
 
-    @Option(help: ArgumentHelp("Only jobs of this rule.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only jobs of this rule.", valueName: "name"), completion: OfferedWords.rules)
     var rule: String?
 
     @Option(

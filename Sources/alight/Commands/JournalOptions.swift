@@ -13,7 +13,8 @@ struct JournalOptions: ParsableArguments {
                 Default: $XDG_STATE_HOME/alight/journal.db, by default in ~/.local/state; as root \
                 /var/lib/alight/journal.db.
                 """,
-            valueName: "file"))
+            valueName: "file"),
+        completion: .file())
     var journal: String?
 
     /// Where a journal is kept.

@@ -10,12 +10,14 @@ struct RulesOptions: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
             "Rules files, or folders of them.",
-            discussion: "Default: ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules."))
+            discussion: "Default: ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules."),
+        completion: .file())
     var rules: [String] = []
 
     @Option(
         name: .customLong("tag"),
-        help: ArgumentHelp("Only rules that have this tag; may be repeated for those of any.", valueName: "name"))
+        help: ArgumentHelp("Only rules that have this tag; may be repeated for those of any.", valueName: "name"),
+        completion: OfferedWords.tags)
     var tags: [String] = []
 
     /// Loads the rules and says what is wrong with them.
@@ -46,7 +48,8 @@ struct NamedRules: ParsableArguments {
         help: ArgumentHelp(
             "A rules file, or a folder of them; may be repeated.",
             discussion: "Default: ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules.",
-            valueName: "path"))
+            valueName: "path"),
+        completion: .file())
     var rules: [String] = []
 
     /// Loads the rules and says what is wrong with them.
@@ -71,6 +74,13 @@ extension ProgramSurroundings {
                 help: name a rules file, or put one into \(candidates.joined(separator: " or "))
             """)
         throw Exit(.rulesInvalid)
+    }
+
+    /// The rules that are named, or those in the usual place, as far as they can be read; nothing is said.
+    func rulesInSilence(_ named: [String]) -> LoadedRules? {
+        let places =
+            named.isEmpty ? defaultRules.first { FileManager.default.fileExists(atPath: $0) }.map { [$0] } : named
+        return places.map { loader.load($0.map { PathBytes($0) }) }
     }
 
     /// What reads rules.

@@ -29,7 +29,9 @@ struct UndoCommand: ParsableCommand {
     @Option(help: ArgumentHelp("All that was done since then: a time such as 10m, or a moment.", valueName: "time"))
     var since: String?
 
-    @Option(help: ArgumentHelp("All that this rule did; with --since, since then.", valueName: "name"))
+    @Option(
+        help: ArgumentHelp("All that this rule did; with --since, since then.", valueName: "name"),
+        completion: OfferedWords.rules)
     var rule: String?
 
     @Flag(help: "Say what would be done, and do nothing.")

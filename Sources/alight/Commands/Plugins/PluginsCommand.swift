@@ -28,9 +28,10 @@ struct PluginsCommand: ParsableCommand {
             abstract: "List the plugins that rules can use, and what is wrong with them.",
             discussion: """
                 Plugins are folders and executables in 'plugins' beside the rules (and beside a folder of rules that is \
-                called 'rules'), $XDG_CONFIG_HOME/alight/plugins, else ~/.config/alight/plugins, /etc/alight/plugins \
-                and /usr/lib/alight/plugins. Of several with the same name the first is taken, and the others are \
-                shadowed. A broken plugin is an error when a rule uses it, and not before.
+                called 'rules'), $XDG_CONFIG_HOME/alight/plugins, else ~/.config/alight/plugins, /etc/alight/plugins, \
+                ../lib/alight/plugins from the folder with this program, and /usr/lib/alight/plugins. Of several with \
+                the same name the first is taken, and the others are shadowed. A broken plugin is an error when a rule \
+                uses it, and not before.
 
                 \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
@@ -73,7 +74,7 @@ struct PluginsCommand: ParsableCommand {
             abstract: "Say what a plugin or a built-in handler takes: its parameters, events, modes and programs.",
             discussion: ExitStatus.table(of: [.done, .runtimeError, .usage]))
 
-        @Argument(help: ArgumentHelp("Its name, or a path.", valueName: "name|path"))
+        @Argument(help: ArgumentHelp("Its name, or a path.", valueName: "name|path"), completion: OfferedWords.handlers)
         var name: String
 
         @OptionGroup var place: PluginPlace

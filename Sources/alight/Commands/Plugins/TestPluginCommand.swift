@@ -25,7 +25,7 @@ struct TestPluginCommand: ParsableCommand {
               2  wrong usage
             """)
 
-    @Argument(help: ArgumentHelp("Its name, or a path.", valueName: "name|path"))
+    @Argument(help: ArgumentHelp("Its name, or a path.", valueName: "name|path"), completion: OfferedWords.plugins)
     var name: String
 
     @OptionGroup var place: PluginPlace

@@ -1,0 +1,363 @@
+"""Tests of what is installed: manual pages, what shells complete, the places of files.
+
+    python3 -m unittest discover -s Tests/PluginTests -p test_packaging.py -v
+
+ALIGHT names the program, .build/debug/alight if it isn't set.
+"""
+
+import glob
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+CHECKOUT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
+ALIGHT = os.path.join(CHECKOUT, os.environ.get("ALIGHT") or ".build/debug/alight")
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+RULES = """rules:
+  - { name: paper-scans, path: in/*.pdf, action: log, tags: [home] }
+  - { name: photos, path: in/*.jpg, action: log, tags: [home, pictures] }
+  - { name: old, path: in/*.old, action: log, enabled: false }
+"""
+
+
+def needs(program):
+    """Leaves tests out where a program is missing, and says so."""
+    return unittest.skipUnless(shutil.which(program, path=SYSTEM_PATH), f"there is no {program}; make installs it")
+
+
+def read(*names):
+    with open(os.path.join(*names), encoding="utf-8") as file:
+        return file.read()
+
+
+@unittest.skipUnless(os.access(ALIGHT, os.X_OK), f"{ALIGHT} is not built, run `swift build`")
+class PackagingTestCase(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="alight-packaging-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.root = os.path.realpath(folder.name)
+
+    def path(self, *names):
+        return os.path.join(self.root, *names)
+
+    @classmethod
+    def call(cls, *command, **options):
+        """Runs a command in an environment that has nothing of the tester's."""
+        variables = {"PATH": SYSTEM_PATH, "HOME": cls.root, "LC_ALL": "C.UTF-8", **options.pop("variables", {})}
+        return subprocess.run(
+            command, capture_output=True, text=True, env=variables, timeout=120, **{"cwd": cls.root, **options})
+
+    def assert_silent(self, done):
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+
+class ManualTests(PackagingTestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.folder = os.path.join(cls.root, "man")
+        done = cls.call(os.path.join(CHECKOUT, "packaging/make-man"), ALIGHT, cls.folder)
+        if done.returncode != 0:
+            raise AssertionError(done.stderr)
+        cls.pages = sorted(os.listdir(cls.folder))
+        told = json.loads(cls.call(ALIGHT, "--experimental-dump-help").stdout)
+        cls.commands = dict(cls.find(told["command"]))
+
+    @classmethod
+    def find(cls, command, above=""):
+        name = above + command["commandName"]
+        yield name, command
+        for each in command.get("subcommands") or []:
+            if each["commandName"] != "help":
+                yield from cls.find(each, name + "-")
+
+    def test_there_is_a_page_for_each_command(self):
+        self.assertEqual(self.pages, sorted([*(f"{name}.1" for name in self.commands), "alight-rules.5",
+                                             "alight-plugin.7"]))
+        self.assertIn("alight-run.1", self.pages)
+
+    @needs("mandoc")
+    def test_mandoc_finds_nothing(self):
+        for page in self.pages:
+            with self.subTest(page):
+                self.assert_silent(self.call("mandoc", "-T", "lint", page, cwd=self.folder))
+
+    @needs("man")
+    def test_man_warns_of_nothing(self):
+        for page in self.pages:
+            with self.subTest(page):
+                done = self.call("man", "--warnings", "--local-file", page, cwd=self.folder, variables={"MANWIDTH": "80"})
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    @needs("lexgrog")
+    def test_whatis_finds_each(self):
+        for page in self.pages:
+            with self.subTest(page):
+                done = self.call("lexgrog", page, cwd=self.folder)
+                self.assertRegex(done.stdout, rf'^{re.escape(page)}: "{re.escape(page[:-2])} - \w.*"\n$')
+
+    @needs("mandoc")
+    def test_each_has_what_a_page_has_and_all_options(self):
+        for name, command in self.commands.items():
+            with self.subTest(name):
+                text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{name}.1", cwd=self.folder).stdout)
+                sections = re.findall(r"^[A-Z][A-Z ]+$", text, re.M)
+                self.assertEqual(sections[:3], ["NAME", "SYNOPSIS", "DESCRIPTION"])
+                self.assertEqual(sections[-1], "SEE ALSO")
+                self.assertIn("EXIT STATUS", sections)
+                for argument in command["arguments"]:
+                    for option in argument.get("names", []):
+                        dashes = "-" if option["kind"] == "short" else "--"
+                        self.assertRegex(text, rf"(?m)^ +(.*, )?{dashes}{option['name']}\b")
+                self.assertNotRegex(text, r"\]\(|\\_")
+
+    @needs("mandoc")
+    def test_the_page_of_rules_has_all_keys(self):
+        text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", "alight-rules.5", cwd=self.folder).stdout)
+        schema = json.loads(self.call(ALIGHT, "schema").stdout)
+        keys = next(each["properties"] for each in self.objects(schema) if "while_busy" in each.get("properties", {}))
+        self.assertGreater(len(keys), 40)
+        for key in keys:
+            with self.subTest(key):
+                self.assertRegex(text, rf"(?m)^ +{key}\b")
+
+    def objects(self, value):
+        if isinstance(value, dict):
+            yield value
+        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else []:
+            yield from self.objects(each)
+
+    def test_the_same_is_made_again(self):
+        done = self.call(os.path.join(CHECKOUT, "packaging/make-man"), ALIGHT, self.path("again"))
+        self.assert_silent(done)
+        for page in self.pages:
+            self.assertEqual(read(self.folder, page), read(self.path("again"), page), page)
+
+
+class CompletionTests(PackagingTestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for folder in ("bin", "rules", "plugins"):
+            os.mkdir(os.path.join(cls.root, folder))
+        # Beside its launcher, and with a name of its own in PATH.
+        os.symlink(ALIGHT, os.path.join(cls.root, "bin/alight"))
+        with open(os.path.join(cls.root, "rules/rules.yaml"), "w", encoding="utf-8") as file:
+            file.write(RULES)
+        shutil.copytree(os.path.join(CHECKOUT, "plugins/reindex"), os.path.join(cls.root, "plugins/reindex"))
+        for shell in ("bash", "zsh", "fish"):
+            done = cls.call(ALIGHT, "--generate-completion-script", shell)
+            with open(os.path.join(cls.root, "_alight" if shell == "zsh" else shell), "w", encoding="utf-8") as file:
+                file.write(done.stdout)
+
+    def in_shell(self, *command):
+        done = self.call(*command, variables={"PATH": f"{self.root}/bin:{SYSTEM_PATH}"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return [line.split("\t")[0] for line in done.stdout.splitlines()]
+
+    def bash(self, *words):
+        script = """source ./bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+            _alight alight "${@: -1}" "${@: -2:1}" && printf '%s\\n' "${COMPREPLY[@]}" """
+        return [word.rstrip() for word in self.in_shell("bash", "-c", script, "bash", *words)]
+
+    def test_bash(self):
+        self.assertIn("explain", self.bash("alight", "ex"))
+        self.assertEqual(self.bash("alight", "jobs", "--rule", ""), ["paper-scans", "photos", "old"])
+        self.assertEqual(self.bash("alight", "jobs", "--rule", "ph"), ["photos"])
+        self.assertEqual(self.bash("alight", "apply", "pap"), ["paper-scans"])
+        self.assertEqual(self.bash("alight", "run", "--tag", ""), ["home", "pictures"])
+        self.assertEqual(sorted(self.bash("alight", "plugins", "describe", "re")), sorted(["rename", "reindex"]))
+        self.assertIn("reindex", self.bash("alight", "plugins", "test", ""))
+
+    def on_terminal(self, *command, prepare=None, typed, expected):
+        """Types a beginning and Tab into a shell, and waits until it has been completed."""
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(self.root)
+            os.execvpe(command[0], command, {
+                "PATH": f"{self.root}/bin:{SYSTEM_PATH}", "HOME": self.root, "TERM": "dumb", "LC_ALL": "C.UTF-8",
+                "PS1": "ready> "})
+        shown = b""
+
+        def await_text(text):
+            nonlocal shown
+            end = time.monotonic() + 60
+            while text.encode() not in shown:
+                self.assertGreater(end, time.monotonic(), f"'{text}' was not shown: {shown}")
+                if select.select([terminal], [], [], 0.2)[0]:
+                    shown += os.read(terminal, 4096)
+            shown = b""
+        try:
+            if prepare:
+                os.write(terminal, prepare.encode() + b"; echo prep''ared\n")
+            await_text("prepared")
+            os.write(terminal, typed.encode() + b"\t")
+            await_text(expected)
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(terminal)
+
+    @needs("fish")
+    def test_fish(self):
+        # Its commands can only be asked for without a terminal, and names on one.
+        shown = self.in_shell("fish", "--no-config", "--command", "source ./fish; complete --do-complete 'alight ex'")
+        self.assertEqual(shown, ["explain"])
+        self.on_terminal("fish", "--no-config", prepare="source ./fish", typed="alight apply pap",
+                         expected="alight apply paper-scans ")
+
+    @needs("zsh")
+    def test_zsh(self):
+        self.assert_silent(self.call("zsh", "-f", "-n", "_alight"))
+        prepare = "fpath=($PWD $fpath); autoload -Uz compinit; compinit -D -u"
+        self.on_terminal("zsh", "-f", prepare=prepare, typed="alight apply pap", expected="alight apply paper-scans ")
+
+    def test_broken_rules_offer_nothing_and_say_nothing(self):
+        done = self.call(ALIGHT, "---completion", "jobs", "--", "--rule", "0", "0", "--rule", cwd="/proc")
+        self.assertEqual((done.stdout.strip(), done.stderr), ("", ""))
+
+
+class InstallTests(PackagingTestCase):
+
+    def install(self, *arguments, **variables):
+        done = self.call(
+            os.path.join(CHECKOUT, "packaging/install"), *arguments,
+            variables={"DESTDIR": self.stage, "PREFIX": "/opt/tools", "INSTALLED": self.path("list"), **variables})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def installed(self):
+        return sorted(
+            os.path.join("/", os.path.relpath(os.path.join(folder, name), self.stage))
+            for folder, _, names in os.walk(self.stage) for name in names)
+
+    def test_what_is_installed_works_and_goes_again(self):
+        self.stage = self.path("stage")
+        products = os.path.dirname(os.path.realpath(ALIGHT))
+        self.assertEqual(self.install(products), "")
+        self.assertEqual(self.installed(), sorted(read(self.path("list")).splitlines()))
+        program = self.stage + "/opt/tools/bin/alight"
+        version = self.call(program, "--version")
+        self.assertEqual(version.stdout, self.call(ALIGHT, "--version").stdout)
+
+        # The plugins beside it are found, and the launcher is.
+        told = self.call(program, "plugins", "list", "--json").stdout
+        listed = {each["name"]: each for each in map(json.loads, told.splitlines())}
+        self.assertEqual(listed["digest"]["state"], "ok")
+        self.assertEqual(listed["digest"]["path"], self.stage + "/opt/tools/lib/alight/plugins/digest")
+        names = [os.path.basename(os.path.dirname(path)) for path in glob.glob(CHECKOUT + "/plugins/*/plugin.yaml")]
+        self.assertEqual(sorted(listed), sorted(names))
+        tested = self.call(program, "plugins", "test", "digest")
+        self.assertEqual((tested.returncode, tested.stderr), (0, ""), tested.stdout)
+
+        # The configuration sets nothing.
+        lines = read(self.stage, "etc/alight/config.yaml").splitlines()
+        self.assertTrue(lines and all(line.startswith("#") or not line for line in lines))
+        for unit in glob.glob(self.stage + "/opt/tools/lib/systemd/*/*.service"):
+            self.assertIn("/opt/tools/bin/alight", read(unit))
+            self.assertNotRegex(read(unit), r"@\w+@|[ =]/usr/bin/alight")
+
+        # What somebody wrote stays.
+        with open(self.stage + "/etc/alight/config.yaml", "a", encoding="utf-8") as file:
+            file.write("# ours\n")
+        self.assertEqual(self.install(products), "left as it is: /etc/alight/config.yaml\n")
+        self.assertIn("# ours\n", read(self.stage, "etc/alight/config.yaml"))
+        self.assertEqual(self.install("--remove"), "left, since it was changed: /etc/alight\n")
+        self.assertEqual(self.installed(), ["/etc/alight/config.yaml"])
+        os.unlink(self.stage + "/etc/alight/config.yaml")
+        self.assertEqual(self.install("--remove"), "")
+        self.assertEqual(self.installed(), [])
+        self.assertFalse(glob.glob(self.stage + "/**/*alight*", recursive=True))
+
+    def test_the_example_is_in_order_and_switched_off(self):
+        folder = os.path.join(CHECKOUT, "packaging/etc/rules")
+        done = self.call(ALIGHT, "check", folder)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"(?m)^rule 'incoming' .*: disabled$")
+        with open(self.path("example.yaml"), "w", encoding="utf-8") as file:
+            file.write(read(folder, "example.yaml").replace("    enabled: false\n", ""))
+        done = self.call(ALIGHT, "check", "example.yaml")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("/srv/incoming/*.pdf, watched from /srv/incoming", done.stdout)
+
+    def test_without_a_program_it_says_what_to_do(self):
+        done = self.call(os.path.join(CHECKOUT, "packaging/install"), self.root)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("help: make build", done.stderr)
+        self.assertEqual(self.call(os.path.join(CHECKOUT, "packaging/install")).returncode, 2)
+
+
+class InstructionTests(PackagingTestCase):
+    """What docs/installing.md tells to type."""
+
+    def blocks(self):
+        found = re.findall(r"^```sh\n(.*?)^```$", read(CHECKOUT, "docs/installing.md"), re.M | re.S)
+        self.assertGreater(len(found), 4)
+        return found
+
+    def test_the_goals_of_make_are_there(self):
+        calls = [line for block in self.blocks() for line in block.splitlines() if re.match(r"(sudo )?make ", line)]
+        self.assertGreater(len(calls), 5)
+        for call in calls:
+            with self.subTest(call):
+                done = self.call("make", "--dry-run", *call.removeprefix("sudo ").split()[1:], cwd=CHECKOUT)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_the_beginning_works(self):
+        block = next(block for block in self.blocks() if "alight new" in block)
+        lines = block.splitlines()
+        self.assertEqual(lines[-1], "alight run")
+        script = "\n".join(["set -e", *lines[:-1], "alight run --once --dry-run || [ $? -eq 4 ]"])
+        os.makedirs(self.path("bin"), exist_ok=True)
+        os.symlink(ALIGHT, self.path("bin/alight"))
+        done = self.call("bash", "-c", script, variables={"PATH": f"{self.root}/bin:{SYSTEM_PATH}"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("all in order", done.stdout)
+
+
+class VersionTests(PackagingTestCase):
+
+    SOURCE = os.path.join(CHECKOUT, "Sources/CBuildCommit")
+
+    def commit(self, source, *options):
+        """What a program says that is compiled with the source."""
+        main = self.path("main.c")
+        with open(main, "w", encoding="utf-8") as file:
+            file.write('#include <stdio.h>\n#include "CBuildCommit.h"\nint main(void) { puts(build_commit()); }\n')
+        program = self.path("commit")
+        self.assert_silent(self.call("cc", *options, f"-I{self.SOURCE}/include", source, main, "-o", program))
+        return self.call(program).stdout.strip()
+
+    def test_the_program_tells_its_version(self):
+        done = self.call(ALIGHT, "--version")
+        self.assertRegex(done.stdout, r"^alight \d+\.\d+\.\d+( \(commit [0-9a-f]{7,}(-dirty)?\))?\n$")
+
+    @needs("cc")
+    def test_the_commit_comes_from_the_build_or_the_tarball_or_is_unknown(self):
+        source = os.path.join(self.SOURCE, "CBuildCommit.c")
+        self.assertEqual(self.commit(source), "")
+        for name in ("0e5fab3", "9876543", "abcdef0-dirty", "98cfb9e-dirty"):
+            self.assertEqual(self.commit(source, f"-DALIGHT_COMMIT={name}"), name)
+        # As `git archive` writes it.
+        self.assertIn("CBuildCommit.c export-subst", read(CHECKOUT, ".gitattributes"))
+        archived = self.path("archived.c")
+        with open(archived, "w", encoding="utf-8") as file:
+            file.write(read(source).replace("$Format:%h$", "98cfb9c"))
+        self.assertEqual(self.commit(archived, "-DALIGHT_COMMIT=0e5fab3"), "98cfb9c")
+
+
+if __name__ == "__main__":
+    unittest.main()
