@@ -101,6 +101,11 @@ let package = Package(
                 "Reconciling", "Rules", "Settling", logging,
             ]),
 
+        // Layer 6: the control API and the dashboard, whose files are in the program.
+        .target(
+            name: "Dashboard", dependencies: ["PluginProtocol"], resources: [.embedInCode("Resources")],
+            swiftSettings: strict),
+
         // Layer 7: the program.
         .executableTarget(
             name: "alight",
