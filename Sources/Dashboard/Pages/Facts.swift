@@ -41,11 +41,9 @@ package enum Wording {
         if milliseconds < 9.95 { return "\(rate(milliseconds)) ms" }
         if milliseconds < 999.5 { return "\(Int(milliseconds.rounded())) ms" }
         if seconds < 59.5 { return "\(rate(seconds)) s" }
-        let minutes = Int((seconds / 60).rounded(.down))
-        if minutes < 60 {
-            let rest = Int(seconds) % 60
-            return minutes < 10 && rest > 0 ? "\(max(1, minutes)) min \(rest) s" : "\(max(1, minutes)) min"
-        }
+        let whole = Int(seconds.rounded())
+        let (minutes, rest) = (whole / 60, whole % 60)
+        if minutes < 60 { return minutes < 10 && rest > 0 ? "\(minutes) min \(rest) s" : "\(minutes) min" }
         let hours = minutes / 60
         if hours < 48 { return minutes % 60 == 0 ? "\(hours) h" : "\(hours) h \(minutes % 60) min" }
         return hours % 24 == 0 || hours > 240 ? "\(hours / 24) d" : "\(hours / 24) d \(hours % 24) h"

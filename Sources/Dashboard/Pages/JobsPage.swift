@@ -67,7 +67,7 @@ package struct JobsPage {
             <form class="filters" method="get" action="/jobs" role="search" aria-label="Jobs">
             <label>State <select name="state">\(states.map { option($0, $1, query.state) })</select></label>
             <label>Rule <select name="rule">\(option("", "any rule", query.rule))\(names.map { option($0, $0, query.rule) })</select></label>
-            <label class="grow">Path <input name="path" value="\(query.path)" placeholder="a folder, a file or a glob" \
+            <label class="grow">Path <input name="path" value="\(query.path)" placeholder="/folder, /file or /**/*.glob" \
             autocapitalize="off" autocomplete="off" spellcheck="false"></label>
             <label>Since <input name="since" value="\(query.since)" placeholder="10m, 2h, 7d" size="10" autocomplete="off"></label>
             <div class="acts"><button class="primary">Show</button>\(all)</div>

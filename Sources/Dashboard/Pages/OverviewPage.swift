@@ -6,7 +6,7 @@ package struct OverviewPage {
     /// The object with all rules.
     package var rules: JSONValue
     package var history: JSONValue
-    /// The object with the latest jobs.
+    /// The object with the latest jobs; or one with `error`, when they can't be had.
     package var jobs: JSONValue
     /// The present, as the API writes moments.
     package var now: String
@@ -90,7 +90,8 @@ package struct OverviewPage {
             <span class="said">\(job["message"].text)</span></span><span class="rule">\(job["rule"].text)</span></a></li>
             """
         }
-        let empty: HTML = lines.isEmpty ? "<li class=\"empty\">No job yet. Put a file into a watched folder.</li>" : ""
+        let why = jobs["error"]["message"].string ?? "No job yet. Put a file into a watched folder."
+        let empty: HTML = lines.isEmpty ? "<li class=\"empty\">\(why)</li>" : ""
         return """
             <section class="card activity" aria-labelledby="h-activity">
             <div class="head"><h2 id="h-activity">Activity</h2>\
