@@ -137,6 +137,7 @@ let package = Package(
         .executableTarget(
             name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "TestKit", grdb], path: "Tests/CrashDriver",
             swiftSettings: strict),
+        tests("Dashboard", ["Dashboard", "FileEvents", "PluginProtocol", "TestKit"], exclude: ["Golden"]),
         tests(
             "EndToEnd",
             [
