@@ -50,6 +50,7 @@ let package = Package(
         // These load the library of their name when it is first used; only its headers are needed here.
         .target(name: "CLibArchive"),
         .target(name: "CLibCurl"),
+        .target(name: "CLibMicroHTTPD"),
         .target(name: "CRawInotify"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
         .executableTarget(name: "alight-launch", linkerSettings: [.unsafeFlags(["-static-executable"])]),
@@ -101,11 +102,16 @@ let package = Package(
                 "Reconciling", "Rules", "Settling", logging,
             ]),
 
+        // Layer 6: the control API.
+        layer(
+            "Dashboard", ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "FileWatching", "PluginProtocol"]),
+
         // Layer 7: the program.
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "ContentTypes", "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing",
+                argumentParser, "ContentTypes", "Dashboard", "Engine", "FileEvents", "FileObserving", "FileWatching",
+                "Globbing",
                 "Handling", "Journaling", logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),
@@ -139,6 +145,7 @@ let package = Package(
                 "digest-plugin", "crash-driver", "crash-recorder", "mirror-driver",
             ],
             exclude: ["Golden", "Scenarios"]),
+        tests("Dashboard", ["Dashboard", "FileEvents", "PluginProtocol", "TestKit"]),
         tests("FileEvents", ["FileEvents"]),
         tests("FileObserving", ["FileEvents", "FileObserving", "RawInotify", "TestKit"]),
         .executableTarget(
