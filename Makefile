@@ -2,13 +2,13 @@
 
 SWIFT ?= swift
 # What each goal needs from Debian; installed by packaging/require when it is missing.
-BUILD_NEEDS = libarchive-dev libcurl4-openssl-dev libmagic-dev libpcre2-dev libsqlite3-dev libssl-dev libxxhash-dev \
-	libyaml-dev
+BUILD_NEEDS = libarchive-dev libcurl4-openssl-dev libmagic-dev libmicrohttpd-dev libpcre2-dev libsqlite3-dev \
+	libssl-dev libxxhash-dev libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
 # The protocol's bash example reads its answer with jq; python3-jsonschema gives a second opinion on rules files;
 # D-Bus with Python is the desktop that shows notifications.
-TEST_NEEDS = $(RUN_NEEDS) bindfs dbus jq libarchive-tools libnotify-bin openssl python3-dbus python3-gi \
-	python3-jsonschema python3-yaml xxhash
+TEST_NEEDS = $(RUN_NEEDS) bindfs curl dbus jq libarchive-tools libnotify-bin openssl python3-dbus python3-gi \
+	python3-jsonschema python3-venv python3-yaml xxhash
 # The programs that the shipped plugins call. Their tests need them; Alight itself doesn't.
 PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd ocrmypdf \
 	libarchive-tools rsync openssh-client clamav
@@ -35,6 +35,7 @@ test:
 	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
 	$(SWIFT) build --build-tests
 	packaging/install-plugins .build/debug
+	packaging/install-schemathesis .build/schemathesis
 	SWIFT=$(SWIFT) packaging/run-tests
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
@@ -45,6 +46,7 @@ plugins-deps:
 ## test-plugins: the tests of the plugins and the documentation alone
 test-plugins:
 	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
+	packaging/install-schemathesis .build/schemathesis
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
 ## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails

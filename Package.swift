@@ -50,6 +50,7 @@ let package = Package(
         // These load the library of their name when it is first used; only its headers are needed here.
         .target(name: "CLibArchive"),
         .target(name: "CLibCurl"),
+        .target(name: "CLibMicroHTTPD"),
         .target(name: "CRawInotify"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
         .executableTarget(name: "alight-launch", linkerSettings: [.unsafeFlags(["-static-executable"])]),
@@ -103,14 +104,16 @@ let package = Package(
 
         // Layer 6: the control API and the dashboard, whose files are in the program.
         .target(
-            name: "Dashboard", dependencies: ["PluginProtocol"], resources: [.embedInCode("Resources")],
-            swiftSettings: strict),
+            name: "Dashboard",
+            dependencies: ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "FileWatching", "PluginProtocol"],
+            resources: [.embedInCode("Resources")], swiftSettings: strict),
 
         // Layer 7: the program.
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "ContentTypes", "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing",
+                argumentParser, "ContentTypes", "Dashboard", "Engine", "FileEvents", "FileObserving", "FileWatching",
+                "Globbing",
                 "Handling", "Journaling", logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),
