@@ -63,11 +63,13 @@ package struct Access: Sendable {
                     403, "a page of '\(origin)' may change nothing here", help: "use the dashboard's own pages")
             }
         }
-        // A foreign page can send a form or plain text without asking first, but no JSON.
+        // A foreign page can send a form or plain text without asking first, but no JSON; the forms of the dashboard's
+        // own pages say where they come from.
+        let isForm = request.origin != nil && request.path.first.map { $0.elementsEqual("v1".utf8) } != true
+        let wanted = isForm ? "application/x-www-form-urlencoded" : "application/json"
         let type = request.contentType?.split(separator: ";").first.map { $0.lowercased() } ?? ""
-        guard type.trimmed == "application/json" else {
-            throw APIError(
-                415, "'\(type)' is not the type of a request", help: "send 'Content-Type: application/json'")
+        guard type.trimmed == wanted else {
+            throw APIError(415, "'\(type)' is not the type of a request", help: "send 'Content-Type: \(wanted)'")
         }
     }
 

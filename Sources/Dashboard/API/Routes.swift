@@ -77,15 +77,13 @@ package struct Routes: Sendable {
             Route(method: method, path: path.split(separator: "/").map(String.init), service: .answer(answer)))
     }
 
-    /// Serves the dashboard's pages besides, by TCP.
-    ///
-    /// - Parameter pages: What is served where: `/`, `/jobs/*`, `/assets/NAME`.
-    package mutating func add(_ pages: [Page]) {
-        for page in pages {
-            let response = APIResponse(type: page.type, headers: page.headers, body: page.body)
-            add("GET", page.path) { _, _ throws(APIError) in response }
-            routes[routes.count - 1].isNetworkOnly = true
-        }
+    /// Adds what is served by TCP alone: the Unix socket has no browser.
+    mutating func addPage(
+        _ method: String, _ path: String,
+        _ answer: @escaping @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
+    ) {
+        add(method, path, answer)
+        routes[routes.count - 1].isNetworkOnly = true
     }
 
     /// Finds what is to be done.
@@ -150,20 +148,5 @@ extension Routes.Route {
             }
         }
         return names
-    }
-}
-
-/// A file of the dashboard.
-package struct Page: Sendable {
-    package var path: String
-    package var type: String
-    package var headers: [(name: String, value: String)]
-    package var body: [UInt8]
-
-    package init(path: String, type: String, headers: [(name: String, value: String)] = [], body: [UInt8]) {
-        self.path = path
-        self.type = type
-        self.headers = headers
-        self.body = body
     }
 }

@@ -370,8 +370,8 @@ final class ServerLoop {
     private static func addSecurity(_ pointer: OpaquePointer) {
         chm_add_header(
             pointer, "Content-Security-Policy",
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-                + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+                + "base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
         chm_add_header(pointer, "X-Content-Type-Options", "nosniff")
         chm_add_header(pointer, "X-Frame-Options", "DENY")
         chm_add_header(pointer, "Referrer-Policy", "no-referrer")

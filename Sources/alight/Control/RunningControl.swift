@@ -26,7 +26,7 @@ struct RunningControl {
         let access = Access(
             hosts: addresses.reduce(into: []) { $0.formUnion($1.hosts) }, token: isOpen ? Access.makeToken() : nil)
         var routes = Routes(operations)
-        routes.add(Page.dashboard)
+        routes.addPages(operations)
         do throws(ControlProblem) {
             server = try ControlServer(
                 socket, addresses: addresses, access: access, routes: routes, operations: operations, feed: feed,
