@@ -16,7 +16,7 @@ PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesserac
 # How long `make soak` goes on.
 MINUTES ?= 60
 
-.PHONY: build demo test plugins-deps test-plugins soak lint format check bench bench-quick example docs clean
+.PHONY: build demo test plugins-deps test-plugins soak lint format check bench bench-quick example screenshots docs clean
 
 ## build: the release binary at .build/release/alight, and the plugins in Swift in their folders
 build:
@@ -76,6 +76,12 @@ bench-quick: bench
 example:
 	@packaging/try-example
 	@packaging/try-plugin
+
+## screenshots: the pictures of the dashboard in docs/images, in half an hour
+screenshots:
+	@packaging/require $(TEST_NEEDS)
+	$(SWIFT) build --configuration release
+	packaging/screenshots .build/release/alight
 
 ## docs: the documentation of the library, in .build/docs/site
 docs:
