@@ -28,6 +28,16 @@ extension Engine {
     /// How many jobs are pending of each rule that has any.
     package var pendingCounts: [String: Int] { journal.pendingCounts }
 
+    /// How many jobs run, or would begin if there were room.
+    func due(at now: ContinuousClock.Instant) -> Int {
+        let counts = journal.counts
+        let pauses = journal.pauses
+        if pauses.all { return counts.running }
+        let pending = journal.pendingCounts
+        let held = pauses.rules.reduce(0) { $0 + (pending[$1] ?? 0) }
+        return max(counts.running, counts.open - journal.resting(at: now) - held)
+    }
+
     /// Takes up what a person wants to rest, or to go on.
     func change(_ rule: String?, isPause: Bool, _ dispatcher: inout Dispatcher) {
         let before = dispatcher.pauses

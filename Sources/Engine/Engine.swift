@@ -284,7 +284,7 @@ package final class Engine: Sendable {
             // There may be room by now, and what can be kept is no failure.
             state.journalRetry = nil
             state.limit = now + Self.drainLimit
-            report(.draining(jobs: journal.counts.open - journal.resting(at: now)))
+            report(.draining(jobs: due(at: now)))
         case .ending:
             state.limit = now + Self.endLimit
             stopSignal.raise()

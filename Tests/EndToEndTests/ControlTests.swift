@@ -77,6 +77,11 @@ struct ControlTests {
         try #require(try get(root, "/v1/status")["queue"] as? [String: Int])
     }
 
+    /// Waits until one job is pending.
+    private static func awaitPending(_ root: PathBytes) throws -> Bool {
+        try Deadline.wait { try queue(root)["pending"] == 1 }
+    }
+
     private static func out(_ root: PathBytes) -> String {
         String(decoding: TestFile.read(root.appending("out")) ?? [], as: UTF8.self)
     }
@@ -92,7 +97,7 @@ struct ControlTests {
     // MARK: Status
 
     @Test func `status names the roots, what waits, and what has failed`() throws {
-        try Self.withProgram { root, _ in
+        try Self.withProgram { (root, _) throws in
             TestFile.write(root.appending("refuse"), "")
             TestFile.write(root.appending("in/a.txt"), "a")
             _ = try Self.job(root, "dead")
@@ -112,7 +117,7 @@ struct ControlTests {
     }
 
     @Test func `rules with an error make it degraded, which status ends with 6 for`() throws {
-        try Self.withProgram { root, program in
+        try Self.withProgram { (root, program) throws in
             TestFile.write(root.appending("rules.yaml"), Self.rules(root) + "    setle: 1s\n")
             #expect(Deadline.wait { program.error.contains("the rules are not taken") })
             let (status, output, _) = Self.command(root, ["status"])
@@ -135,7 +140,7 @@ struct ControlTests {
     }
 
     @Test func `status is shown again and again, in place on a terminal and one after another in a pipe`() throws {
-        try Self.withProgram { root, _ in
+        try Self.withProgram { (root, _) throws in
             let piped = RunningProgram(
                 Places.alight, ["status", "--watch"], in: root, output: root.appending("piped"))
             #expect(Deadline.wait { piped.output.components(separatedBy: "alight 0.1.0: running").count > 2 })
@@ -158,12 +163,12 @@ struct ControlTests {
     // MARK: Steering
 
     @Test func `what is paused is accepted and waits, also over a kill, until it is resumed`() throws {
-        try Self.withProgram { root, program in
+        try Self.withProgram { (root, program) throws in
             #expect(Self.command(root, ["pause", "--rule", "letters"]).output == "paused: 'letters'\n")
             TestFile.write(root.appending("in/a.txt"), "a")
             TestFile.write(root.appending("in/b.png"), "b")
             #expect(Deadline.wait { program.output.contains("b.png") }, "other rules go on")
-            #expect(try Deadline.wait { try Self.queue(root)["pending"] == 1 })
+            #expect(try Self.awaitPending(root))
             #expect(Self.out(root) == "")
             let (_, explained, _) = Self.command(root, ["explain", "in/a.txt", "--rules", "rules.yaml"])
             #expect(explained.contains("the rule is paused; 'alight resume' lets it go on"), "\(explained)")
@@ -174,7 +179,7 @@ struct ControlTests {
             let again = Self.begin(root, name: "again")
             #expect(again.error.contains("paused: 'letters'"), "\(again.error)")
             #expect(!again.error.contains("another Alight"), "\(again.error)")
-            #expect(try Self.queue(root)["pending"] == 1)
+            #expect(try Self.awaitPending(root))
             #expect(Self.command(root, ["resume"]).output == "no rule is paused\n")
             #expect(Deadline.wait { Self.out(root) == "a" })
             again.signal(SIGTERM)
@@ -184,10 +189,10 @@ struct ControlTests {
     }
 
     @Test func `all rules are paused at once, and a rule that is unknown is refused`() throws {
-        try Self.withProgram { root, program in
+        try Self.withProgram { (root, program) throws in
             #expect(Self.command(root, ["pause"]).output == "all rules are paused\n")
             TestFile.write(root.appending("in/b.png"), "b")
-            #expect(try Deadline.wait { try Self.queue(root)["pending"] == 1 })
+            #expect(try Self.awaitPending(root))
             let (status, _, error) = Self.command(root, ["pause", "--rule", "nothing"])
             #expect(status == 1)
             #expect(error.contains("error: there is no rule 'nothing'"))
@@ -195,11 +200,12 @@ struct ControlTests {
             // A stop does not wait for what is paused.
             program.signal(SIGTERM)
             #expect(program.wait() == 0)
+            #expect(program.error.contains("\"stopping\""), "\(program.error)")
         }
     }
 
     @Test func `a dead letter is tried again, or forgotten, and nothing else is`() throws {
-        try Self.withProgram { root, _ in
+        try Self.withProgram { (root, _) throws in
             TestFile.write(root.appending("refuse"), "")
             TestFile.write(root.appending("in/a.txt"), "a")
             let id = try #require(try Self.job(root, "dead"))
@@ -207,7 +213,8 @@ struct ControlTests {
             let answer = RawHTTP.ask(Self.socket(root), "POST", "/v1/jobs/\(id)/retry")
             #expect(answer?.status == 200)
             #expect(Deadline.wait { Self.out(root) == "a" })
-            #expect(try Self.job(root, "succeeded") == id)
+            let succeeded = try Self.job(root, "succeeded")
+            #expect(succeeded == id)
             #expect(RawHTTP.ask(Self.socket(root), "POST", "/v1/jobs/\(id)/retry")?.status == 409)
             #expect(RawHTTP.ask(Self.socket(root), "POST", "/v1/jobs/\(id)/discard")?.status == 409)
 
@@ -222,19 +229,19 @@ struct ControlTests {
     }
 
     @Test func `a rescan is done, and says when and why`() throws {
-        try Self.withProgram { root, _ in
+        try Self.withProgram { (root, _) throws in
             #expect(Self.command(root, ["rescan"]).status == 0)
-            #expect(
-                try Deadline.wait {
-                    let done = try Self.get(root, "/v1/status")["last_rescan"] as? [String: Any]
-                    return done?["why"] as? String == "asked" && done?["found"] as? Int == 0
-                })
+            let isDone = try Deadline.wait {
+                let done = try Self.get(root, "/v1/status")["last_rescan"] as? [String: Any]
+                return done?["why"] as? String == "asked" && done?["found"] as? Int == 0
+            }
+            #expect(isDone)
             #expect(Self.command(root, ["status"]).output.contains("found 0 paths that no event had told"))
         }
     }
 
     @Test func `rules are read again when somebody wants that`() throws {
-        try Self.withProgram(["--no-auto-reload"]) { root, program in
+        try Self.withProgram(["--no-auto-reload"]) { (root, program) throws in
             TestFile.write(root.appending("rules.yaml"), Self.rules(root).replacing("pictures", with: "images"))
             #expect(Self.command(root, ["reload"]).status == 0)
             #expect(Deadline.wait { program.error.contains("reloaded: ") })
@@ -246,7 +253,7 @@ struct ControlTests {
     // MARK: Events
 
     @Test func `what it does is followed, as lines and as JSON`() throws {
-        try Self.withProgram { root, program in
+        try Self.withProgram { (root, program) throws in
             let text = RunningProgram(Places.alight, ["log"], in: root, output: root.appending("text"))
             let json = RunningProgram(Places.alight, ["log", "--json"], in: root, output: root.appending("json"))
             TestFile.write(root.appending("in/b.png"), "b")
@@ -261,7 +268,7 @@ struct ControlTests {
     }
 
     @Test func `events are resumed after the last one that was seen`() throws {
-        try Self.withProgram { root, program in
+        try Self.withProgram { (root, program) throws in
             TestFile.write(root.appending("in/1.png"), "1")
             #expect(Deadline.wait { program.output.contains("1.png") })
             let first = try #require(RawHTTP(Self.socket(root)))
@@ -280,7 +287,7 @@ struct ControlTests {
     // MARK: Several
 
     @Test func `a second Alight makes a socket beside the first, and commands ask the first`() throws {
-        try Self.withProgram { root, program in
+        try Self.withProgram { (root, program) throws in
             let second = Self.begin(root, ["--journal", "other.db"], name: "second")
             #expect(second.error.contains("another Alight listens at '\(Self.socket(root))'"), "\(second.error)")
             let other = root.appending(".run/control-\(second.pid).sock")
@@ -298,7 +305,7 @@ struct ControlTests {
     }
 
     @Test func `a socket that was named and is taken is an error`() throws {
-        try Self.withProgram { root, _ in
+        try Self.withProgram { (root, _) throws in
             let second = RunningProgram(
                 Places.alight,
                 ["run", "rules.yaml", "--journal", "other.db", "--control", Self.socket(root).description], in: root,
@@ -309,7 +316,7 @@ struct ControlTests {
     }
 
     @Test func `without a socket nobody can ask`() throws {
-        try Self.withProgram(["--no-control"]) { root, _ in
+        try Self.withProgram(["--no-control"]) { (root, _) throws in
             #expect(!TestFile.exists(Self.socket(root)))
             #expect(Self.command(root, ["status"]).status == 1)
         }

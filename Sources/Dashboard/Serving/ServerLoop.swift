@@ -40,6 +40,8 @@ final class ServerLoop {
     private var server: OpaquePointer?
     private var hasFailed = false
     private var connections: [Int32: Connection] = [:]
+    /// Connections that were refused, and when they are closed: at once they would take the answer along.
+    private var refused: [(descriptor: Int32, until: ContinuousClock.Instant)] = []
     var exchanges: [OpaquePointer: Exchange] = [:]
     private var lastNumber: UInt64 = 0
     /// How it stood last, as text, and how often that was another text.
@@ -59,6 +61,8 @@ final class ServerLoop {
     private static let arrival = Duration.seconds(15)
     /// How long the answer may take, with the time that the client needs to read it.
     private static let answer = Duration.seconds(60)
+    private static let parting = Duration.seconds(1)
+    private static let mostRefused = 16
     private static let statusPause = Duration.seconds(1)
 
     init(_ parts: Parts, _ local: Int32?, network: [Int32]) {
@@ -80,6 +84,7 @@ final class ServerLoop {
             guard let stopBy else { continue }
             if connections.isEmpty || stopBy <= now { break }
         }
+        for (descriptor, _) in refused { close(descriptor) }
         parts.feed.setWake(nil)
         parts.worker.stop()
         // The library ends the program when it is ended with somebody still waiting.
@@ -105,7 +110,8 @@ final class ServerLoop {
         if let server, chm_is_due(server) != 0 { return 0 }
         let streams = exchanges.values.compactMap { $0.stream?.deadline }
         let deadlines = connections.values.filter { !$0.isStream }.map(\.deadline)
-        guard let first = (streams + deadlines + [nextStatus, stopBy].compactMap(\.self)).min() else { return -1 }
+        guard let first = (streams + deadlines + refused.map(\.until) + [nextStatus, stopBy].compactMap(\.self)).min()
+        else { return -1 }
         let (seconds, attoseconds) = max(.zero, first - .now).components
         return seconds * 1_000_000_000 + attoseconds / 1_000_000_000 + 1
     }
@@ -123,6 +129,8 @@ final class ServerLoop {
         for (descriptor, connection) in connections where !connection.isStream && connection.deadline <= now {
             drop(descriptor)
         }
+        for (descriptor, until) in refused where until <= now { close(descriptor) }
+        refused.removeAll { $0.until <= now }
         for (request, exchange) in exchanges {
             if let stream = exchange.stream, stream.isStuck(at: now) { drop(chm_connection(request)) }
         }
@@ -231,7 +239,12 @@ final class ServerLoop {
             + "Content-Length: \(response.body.count)\r\nConnection: close\r\n\r\n"
         let bytes = Array(head.utf8) + response.body
         _ = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-        close(descriptor)
+        guard refused.count < Self.mostRefused else {
+            close(descriptor)
+            return
+        }
+        shutdown(descriptor, Int32(SHUT_WR))
+        refused.append((descriptor: descriptor, until: now + Self.parting))
     }
 
     /// The library's server, which is started for the first client.

@@ -121,7 +121,9 @@ final class RunningOperations: Operations {
     /// How many dead letters there are, and the last of them.
     private func dead(_ status: EngineStatus, at now: ContinuousClock.Instant) -> (count: Int, last: [JSONValue]) {
         guard journal != nil else { return (status.queue.dead, status.failures.map(\.failure)) }
-        if let dead = kept.withLock({ $0.dead }), dead.until > now, dead.made == status.counts.dead { return (dead.count, dead.last) }
+        if let dead = kept.withLock({ $0.dead }), dead.until > now, dead.made == status.counts.dead {
+            return (dead.count, dead.last)
+        }
         guard let reader = try? reader(),
             let count = try? reader.deadCount(), let last = try? reader.lastDead(Self.failures)
         else { return (status.counts.dead, status.failures.map(\.failure)) }
