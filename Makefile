@@ -6,13 +6,13 @@ PREFIX ?= /usr/local
 # `make build STATIC=1` has Swift's libraries in the program, so that it runs where there is no Swift.
 STATIC ?=
 # What each goal needs from Debian; installed by packaging/require when it is missing.
-BUILD_NEEDS = libarchive-dev libcurl4-openssl-dev libmagic-dev libpcre2-dev libsqlite3-dev libssl-dev libxxhash-dev \
-	libyaml-dev
+BUILD_NEEDS = libarchive-dev libcurl4-openssl-dev libmagic-dev libmicrohttpd-dev libpcre2-dev libsqlite3-dev \
+	libssl-dev libxxhash-dev libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
 # The protocol's bash example reads its answer with jq; python3-jsonschema gives a second opinion on rules files;
 # D-Bus with Python is the desktop that shows notifications.
-TEST_NEEDS = $(RUN_NEEDS) bindfs dbus jq libarchive-tools libnotify-bin openssl python3-dbus python3-gi \
-	python3-jsonschema python3-yaml xxhash man-db mandoc zsh fish
+TEST_NEEDS = $(RUN_NEEDS) bindfs curl dbus jq libarchive-tools libnotify-bin openssl python3-dbus python3-gi \
+	python3-jsonschema python3-venv python3-yaml xxhash man-db mandoc zsh fish
 # What makes and tries the package.
 DEB_NEEDS = $(BUILD_NEEDS) python3 binutils dpkg-dev lintian
 TEST_DEB_NEEDS = $(DEB_NEEDS) debootstrap libvips-tools
@@ -31,7 +31,7 @@ BUILT = $(if $(STATIC),.build/static/release,.build/release)
 RELEASE_STATIC = $(RELEASE) --static-swift-stdlib --scratch-path .build/static
 
 .PHONY: build build-static install uninstall deb test-deb release demo test plugins-deps test-plugins soak lint format \
-	check bench bench-quick example docs clean
+	check bench bench-quick example screenshots docs clean
 
 ## build: the release binary at .build/release/alight, and the plugins in Swift in their folders. STATIC=1: at
 ## .build/static/release/alight, with Swift's libraries in it
@@ -90,6 +90,7 @@ test:
 	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
 	$(SWIFT) build --build-tests
 	packaging/install-plugins .build/debug
+	packaging/install-schemathesis .build/schemathesis
 	SWIFT=$(SWIFT) packaging/run-tests
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
@@ -100,6 +101,7 @@ plugins-deps:
 ## test-plugins: the tests of the plugins and the documentation alone
 test-plugins:
 	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
+	packaging/install-schemathesis .build/schemathesis
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
 ## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails
@@ -129,6 +131,12 @@ bench-quick: bench
 example:
 	@packaging/try-example
 	@packaging/try-plugin
+
+## screenshots: the pictures of the dashboard in docs/images, in half an hour
+screenshots:
+	@packaging/require $(TEST_NEEDS)
+	$(SWIFT) build --configuration release
+	packaging/screenshots .build/release/alight
 
 ## docs: the documentation of the library, in .build/docs/site
 docs:

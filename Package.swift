@@ -55,6 +55,7 @@ let package = Package(
         // These load the library of their name when it is first used; only its headers are needed here.
         .target(name: "CLibArchive"),
         .target(name: "CLibCurl"),
+        .target(name: "CLibMicroHTTPD"),
         .target(name: "CRawInotify"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
         .executableTarget(name: "alight-launch", linkerSettings: [.unsafeFlags(["-static-executable"])]),
@@ -106,13 +107,19 @@ let package = Package(
                 "Reconciling", "Rules", "Settling", logging,
             ]),
 
+        // Layer 6: the control API and the dashboard, whose files are in the program.
+        .target(
+            name: "Dashboard",
+            dependencies: ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "FileWatching", "PluginProtocol"],
+            resources: [.embedInCode("Resources")], swiftSettings: strict),
+
         // Layer 7: the program.
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "CBuildCommit", "ContentTypes", "Engine", "FileEvents", "FileObserving", "FileWatching",
-                "Globbing", "Handling", "Journaling", logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules",
-                "Settling",
+                argumentParser, "CBuildCommit", "ContentTypes", "Dashboard", "Engine", "FileEvents", "FileObserving",
+                "FileWatching", "Globbing", "Handling", "Journaling", logging, "PluginProtocol", "Reconciling",
+                "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),
 
@@ -138,6 +145,7 @@ let package = Package(
         .executableTarget(
             name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "TestKit", grdb], path: "Tests/CrashDriver",
             swiftSettings: strict),
+        tests("Dashboard", ["Dashboard", "FileEvents", "PluginProtocol", "TestKit"], exclude: ["Golden"]),
         tests(
             "EndToEnd",
             [

@@ -222,6 +222,19 @@ int cal_rename_exchange(const char *one, const char *other) {
     return renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0 ? 0 : errno;
 }
 
+int cal_accept(int socket) {
+    int descriptor = accept4(socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    return descriptor >= 0 ? descriptor : -errno;
+}
+
+int cal_peer_user(int socket, uint32_t *user) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return errno;
+    *user = peer.uid;
+    return 0;
+}
+
 int cal_clone(int source, int destination) { return ioctl(destination, FICLONE, source) == 0 ? 0 : errno; }
 
 int cal_poll(struct pollfd *fds, unsigned long count, int64_t nanoseconds) {

@@ -129,7 +129,7 @@ package final class ApplyRun: Sendable {
                     isStopping = true
                     stopSignal.raise()
                 case .advanced(let job, let steps): journal.note(steps, of: job)
-                case .rescan, .requests, .reload: break
+                case .rescan, .requests, .reload, .pause, .resume: break
                 }
             }
         }

@@ -20,6 +20,7 @@ extension Dispatcher {
         var result = result
         result.rename(to: lanes.end(first))
         let rule = result.rule
+        noteEnded(result, at: now)
         noteEnd(ofSet: first, result)
         let wasRestarted = restarts.removeValue(forKey: first)?.isRaised ?? false
         var returned: [Job] = []

@@ -58,6 +58,9 @@ struct Dispatcher: ~Copyable {
     var countedSets: [JobID: PathBytes] = [:]
     /// What ends the attempts of rules that restart, by the first job of each.
     var restarts: [JobID: StopSignal] = [:]
+    /// The rules of which nothing is begun.
+    var pauses = Pauses()
+    private let monitor: Monitor
     /// Attempts whose leases are not committed yet.
     private var prepared: [Attempt] = []
 
@@ -67,7 +70,8 @@ struct Dispatcher: ~Copyable {
     init(
         ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, isPatient: Bool,
         clock: LocalClock = .system, patience: Duration = .seconds(600),
-        perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger, report: @escaping (EngineReport) -> Void
+        perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger, monitor: Monitor = Monitor(),
+        report: @escaping (EngineReport) -> Void
     ) {
         self.ruleset = ruleset
         self.journal = journal
@@ -78,6 +82,7 @@ struct Dispatcher: ~Copyable {
         self.perform = perform
         self.stop = stop
         self.log = log
+        self.monitor = monitor
         self.report = report
         pool = WorkerPool(limit: limit)
         lanes = Lanes(limit: limit, priorities: ruleset.priorities)
@@ -98,6 +103,7 @@ struct Dispatcher: ~Copyable {
         lanes.rename(names)
         brake.rename(names)
         changes = changes.renamed(names)
+        pauses = pauses.renamed(for: ruleset)
         pardons = pardons.renamed(names)
         waiters = waiters.mapValues { waiters in
             Set(waiters.map { Waiter(rule: names[$0.rule] ?? $0.rule, path: $0.path) })
@@ -161,7 +167,9 @@ struct Dispatcher: ~Copyable {
 
     /// Leases jobs for one attempt of a rule; false when there is nothing more to be done for it in this turn.
     private mutating func begin(_ name: String, at now: ContinuousClock.Instant, isGathering: Bool) -> Bool {
-        guard let rule = ruleset.rule(named: name), lanes.room(for: rule) > 0 else { return false }
+        guard !pauses.hold(name), let rule = ruleset.rule(named: name), lanes.room(for: rule) > 0 else {
+            return false
+        }
         let breaker = breakers[name]
         guard breaker?.mayBegin(running: lanes.count(of: name), at: now) ?? true else { return false }
         if isGathering, windows[name]?.mayLease(at: now) == false { return false }
@@ -207,11 +215,14 @@ struct Dispatcher: ~Copyable {
     /// Begins the attempts that were prepared.
     mutating func launch() {
         guard !prepared.isEmpty else { return }
+        monitor.noteBegun(prepared, at: DiskProbe.now())
         let isQuick = mailbox.gather(begun: prepared.count, running: lanes.count)
         pool.submit(
             prepared.map { attempt in { [mailbox] in mailbox.post(.ended(attempt.run())) } }, isQuick: isQuick)
         prepared = []
     }
+
+    func noteEnded(_ result: Attempt.Result, at now: ContinuousClock.Instant) { monitor.noteEnded(result, at: now) }
 
     /// Sees to it that none of those that were launched waits for another one longer than the mailbox did.
     func wakeRest() { pool.wakeRest() }

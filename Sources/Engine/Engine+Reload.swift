@@ -65,6 +65,9 @@ extension Engine {
         reconciler.change(to: views, at: now)
         state.reselected = reselected
         dispatcher.change(to: next.ruleset, at: now)
+        if dispatcher.pauses != journal.pauses { journal.notePauses(dispatcher.pauses) }
+        monitor.note(next.ruleset)
+        monitor.note(dispatcher.pauses)
         for (rule, jobs) in journal.waiting.sorted(by: { $0.key < $1.key }) where waiting[rule] != jobs {
             report(.waiting(rule: rule, jobs: jobs))
         }

@@ -48,7 +48,8 @@ package final class Engine: Sendable {
     private let perform: @Sendable (Action, [Invocation]) -> [Outcome]
     private let log: Logger
     let report: @Sendable (EngineReport) -> Void
-    private let mailbox = Mailbox()
+    let mailbox = Mailbox()
+    let monitor = Monitor()
     private let stopSignal = StopSignal()
 
     /// How long running actions are left alone after a stop is asked for.
@@ -78,7 +79,10 @@ package final class Engine: Sendable {
         self.journal = journal
         self.perform = perform
         self.log = log
-        self.report = report
+        self.report = { [monitor] told in
+            monitor.note(told)
+            report(told)
+        }
     }
 
     /// Finishes the jobs that are accepted, then ends ``run()``.
@@ -126,7 +130,12 @@ package final class Engine: Sendable {
         } catch {
             throw .watching(error)
         }
-        defer { watcher.stop() }
+        monitor.begin(watcher)
+        monitor.note(ruleset)
+        defer {
+            monitor.end()
+            watcher.stop()
+        }
 
         let (views, reselected) = ruleset.views(beginning: journal, isOnce: options.isOnce)
         var reconciler = Reconciler(views: views, ledger: journal, isPatient: !options.isOnce) { [report] in
@@ -139,7 +148,8 @@ package final class Engine: Sendable {
         var dispatcher = Dispatcher(
             ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
             clock: options.clock, patience: options.patience, perform: perform, stop: stopSignal, log: log,
-            report: report)
+            monitor: monitor, report: report)
+        restorePauses(&dispatcher)
         var state = RunState(ignored: options.ignored, reselected: reselected, authors: authors)
         var now = ContinuousClock.now
         var late: [Hint] = []
@@ -162,7 +172,11 @@ package final class Engine: Sendable {
                     for job in returned { reconciler.addReturned(job.event, view: view, at: now) }
                     for part in result.parts { reconciler.addTaken(part.job.event.path, view: view, at: now) }
                 case .advanced(let job, let steps): journal.note(steps, of: job)
-                case .rescan: watcher.rescan()
+                case .rescan:
+                    monitor.noteRescan(.asked)
+                    watcher.rescan()
+                case .pause(let rule): change(rule, isPause: true, &dispatcher)
+                case .resume(let rule): change(rule, isPause: false, &dispatcher)
                 case .requests: takeRequests(for: dispatcher.ruleset, at: now)
                 case .reload(let ruleset, let ignored): prepare(ruleset, ignored: ignored, watcher, &state)
                 case .stop: begin(.draining, &state, now)
@@ -201,6 +215,9 @@ package final class Engine: Sendable {
                 dispatcher.fill(at: now, isGathering: state.phase == .running && !isLast)
             }
             keep(&dispatcher, &state, at: now)
+            monitor.noteTurn(
+                state.phase.status, isReady: state.isReady, hints: batch.hints.count, settling: reconciler.settling,
+                queue: journal.counts, at: now)
             if isDone(state, isSettled: reconciler.isEmpty, running: dispatcher.running, now) { break }
         }
         // What the kernel told until now, and nobody looked at.
@@ -219,7 +236,17 @@ package final class Engine: Sendable {
 
     // MARK: Phases
 
-    enum Phase: Int { case running, draining, ending }
+    enum Phase: Int {
+        case running, draining, ending
+
+        var status: EngineStatus.Phase {
+            switch self {
+            case .running: .running
+            case .draining: .draining
+            case .ending: .ending
+            }
+        }
+    }
 
     struct RunState {
         /// As in ``Options/ignored``, for the rules that run.
@@ -257,7 +284,7 @@ package final class Engine: Sendable {
             // There may be room by now, and what can be kept is no failure.
             state.journalRetry = nil
             state.limit = now + Self.drainLimit
-            report(.draining(jobs: journal.counts.open - journal.resting(at: now)))
+            report(.draining(jobs: due(at: now)))
         case .ending:
             state.limit = now + Self.endLimit
             stopSignal.raise()
@@ -327,6 +354,8 @@ package final class Engine: Sendable {
                 return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
             })
         journal.accept(jobs, withholding.noting(in: turn.entries), now: now)
+        monitor.noteEvents(turn, jobs, at: now)
+        if !jobs.isEmpty { report(.accepted(jobs)) }
         dispatcher.wakeChanged(jobs, at: now)
         dispatcher.note(jobs, at: now)
     }

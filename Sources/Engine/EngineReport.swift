@@ -12,6 +12,10 @@ package enum EngineReport: Sendable {
     case reloaded(folders: Int, rules: Int)
     /// Other rules can't run; those that ran still do.
     case notReloaded(StartError)
+    /// Events have become these jobs.
+    case accepted([Job])
+    /// Other rules rest than before, or go on.
+    case paused(Pauses)
     /// An attempt ended.
     case attempt(AttemptReport)
     /// An attempt at several jobs ended, which were told together.

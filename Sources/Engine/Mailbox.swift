@@ -14,6 +14,9 @@ final class Mailbox: Sendable {
         case rescan
         case requests
         case reload(Ruleset, ignored: [PathBytes])
+        /// A rule is to rest or to go on; all of them with nil.
+        case pause(String?)
+        case resume(String?)
     }
 
     private struct State {
@@ -33,7 +36,7 @@ final class Mailbox: Sendable {
                 ended += 1
                 return ended >= wanted
             case .advanced: return wanted == 1
-            case .stop, .stopAtOnce, .rescan, .requests, .reload: return true
+            case .stop, .stopAtOnce, .rescan, .requests, .reload, .pause, .resume: return true
             }
         }
     }

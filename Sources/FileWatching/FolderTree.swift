@@ -61,6 +61,8 @@ struct FolderTree {
 
     /// How many folders there are.
     private(set) var count = 0
+    /// Another number whenever something was added, changed or forgotten that ``counts(in:)`` may tell of.
+    private(set) var edition = 0
     /// How many of them have no watch for want of one.
     private(set) var shortCount = 0
     /// How many of them could not be watched or listed.
@@ -173,6 +175,7 @@ struct FolderTree {
     }
 
     mutating func insert(_ flags: Flags, of folder: ID) {
+        edition &+= 1
         let added = flags.subtracting(records[Int(folder.index)].flags)
         if added.contains(.short) { shortCount += 1 }
         if added.contains(.failed) { failedCount += 1 }
@@ -180,6 +183,7 @@ struct FolderTree {
     }
 
     mutating func remove(_ flags: Flags, of folder: ID) {
+        edition &+= 1
         let removed = flags.intersection(records[Int(folder.index)].flags)
         if removed.contains(.short) { shortCount -= 1 }
         if removed.contains(.failed) { failedCount -= 1 }
@@ -213,6 +217,7 @@ struct FolderTree {
 
     /// Forgets what is below a folder, and the folder itself unless it is to be kept.
     mutating func forget(_ folder: ID, keepingItself: Bool = false) -> Forgotten {
+        edition &+= 1
         var forgotten = Forgotten()
         var stack: [Int32] = []
         func push(_ first: Int32) {
@@ -246,6 +251,32 @@ struct FolderTree {
         }
         if forgottenNames > 4096, forgottenNames > names.count / 2 { packNames() }
         return forgotten
+    }
+
+    /// How many folders there are in a tree.
+    struct Counts {
+        var folders = 0
+        var polled = 0
+        /// How many of those for want of a watch.
+        var short = 0
+    }
+
+    /// Counts the folder and those below it.
+    func counts(in folder: ID) -> Counts {
+        var counts = Counts()
+        var stack = [folder.index]
+        while let index = stack.popLast() {
+            let flags = records[Int(index)].flags
+            counts.folders += 1
+            if !flags.isDisjoint(with: [.polled, .short]) { counts.polled += 1 }
+            if flags.contains(.short) { counts.short += 1 }
+            var child = records[Int(index)].firstChild
+            while child >= 0 {
+                stack.append(child)
+                child = records[Int(child)].next
+            }
+        }
+        return counts
     }
 
     /// The folder and those below it that could not be watched or listed.
@@ -289,6 +320,7 @@ struct FolderTree {
     private func id(_ index: Int32) -> ID { ID(index: index, generation: records[Int(index)].generation) }
 
     private mutating func makeRecord(parent: Int32, name: UnsafeRawBufferPointer) -> ID {
+        edition &+= 1
         let start = UInt32(names.count)
         names.append(contentsOf: name)
         count += 1

@@ -75,6 +75,9 @@ final class WatchLoop {
     /// The path of the folder that the last event was about, with a slash at the end; events come in runs.
     var lastPrefix: (folder: FolderTree.ID, bytes: [UInt8])?
 
+    /// The folders of trees, as somebody asked for them last.
+    var counted: (edition: Int, counts: [FolderTree.ID: FolderTree.Counts]) = (0, [:])
+
     /// What is being done about changes that may have been missed.
     struct Rescan {
         var isRunning = false
@@ -124,6 +127,11 @@ final class WatchLoop {
             if descriptors[0].revents != 0 {
                 control.clear()
                 if control.takeRescan() { rescan.isWanted = true }
+                let surveys = control.takeSurveys()
+                if !surveys.isEmpty {
+                    let status = surveyed()
+                    for survey in surveys { survey.end(status) }
+                }
                 doubt(control.takeDoubted())
                 if let change = control.takeChange() { self.change(to: change.scope, number: change.number) }
             }

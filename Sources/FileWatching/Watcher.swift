@@ -21,6 +21,7 @@ package final class Watcher: Sendable {
         private let rescanRequested = Atomic<Bool>(false)
         private let doubted = Mutex<[PathBytes]>([])
         private let change = Mutex<(scope: WatchScope, number: Int)?>(nil)
+        private let surveys = Mutex<[Survey]>([])
         let descriptor: Int32
 
         init() throws(WatchError) {
@@ -68,6 +69,19 @@ package final class Watcher: Sendable {
             }
         }
 
+        func ask(_ survey: Survey) {
+            surveys.withLock { $0.append(survey) }
+            wake()
+        }
+
+        func takeSurveys() -> [Survey] {
+            surveys.withLock { surveys in
+                let taken = surveys
+                surveys = []
+                return taken
+            }
+        }
+
         func takeRescan() -> Bool { rescanRequested.exchange(false, ordering: .acquiringAndReleasing) }
 
         func wake() {
@@ -78,6 +92,24 @@ package final class Watcher: Sendable {
         func clear() {
             var count: UInt64 = 0
             _ = read(descriptor, &count, 8)
+        }
+    }
+
+    /// A question how it stands, and the answer.
+    final class Survey: Sendable {
+        private let answer = Mutex<WatchStatus?>(nil)
+        private let done: Wake
+
+        init() throws(WatchError) { done = try Wake() }
+
+        func end(_ status: WatchStatus) {
+            answer.withLock { $0 = status }
+            done.signal()
+        }
+
+        func wait(until deadline: ContinuousClock.Instant) -> WatchStatus? {
+            done.wait(until: deadline)
+            return answer.withLock { $0 }
         }
     }
 
@@ -100,6 +132,8 @@ package final class Watcher: Sendable {
         guard let started else { throw .refused("thread", errno: EAGAIN) }
         thread = Mutex(started)
     }
+
+    func ask(_ survey: Survey) { control.ask(survey) }
 
     /// Lists all roots again and hints everything found; ends with the report `rescanned`.
     package func rescan() { control.rescan() }

@@ -142,6 +142,14 @@ package protocol Journal: Ledger, Sendable {
     var pendingRules: Set<String> { get }
 
     var counts: JobCounts { get }
+
+    /// How many jobs are pending of each rule that has any.
+    var pendingCounts: [String: Int] { get }
+
+    /// Which rules rest because a person wants that; kept like all else, if anything is.
+    var pauses: Pauses { get }
+
+    func notePauses(_ pauses: Pauses)
 }
 
 extension Journal {

@@ -17,6 +17,8 @@ package struct JournalQuery: Sendable {
     package var paths: Paths?
     /// Jobs that ended since then, and of those that have not ended the ones that were found since then.
     package var since: Timestamp?
+    /// Only jobs that were made before this one.
+    package var before: JobID?
     /// Most jobs; nil for all.
     package var limit: Int?
 

@@ -111,6 +111,10 @@ extension JournalReader {
             conditions.append("rule = ?")
             arguments += [rule]
         }
+        if let before = query.before {
+            conditions.append("id < ?")
+            arguments += [before.description]
+        }
         if let bounds = query.pathBounds {
             conditions.append("path >= ? AND path < ?")
             arguments += [Data(bounds.from), Data(bounds.below)]

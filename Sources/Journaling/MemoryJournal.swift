@@ -31,6 +31,8 @@ package final class MemoryJournal: Journal {
 
     private let begun = Mutex<[String: Begun]>([:])
 
+    private let paused = Mutex(Pauses())
+
     package init() {}
 
     // MARK: Life
@@ -146,4 +148,10 @@ package final class MemoryJournal: Journal {
     package var pendingRules: Set<String> { queue.withLock { Set($0.lanes.keys) } }
 
     package var counts: JobCounts { queue.withLock { $0.counts } }
+
+    package var pendingCounts: [String: Int] { queue.withLock { $0.pendingCounts } }
+
+    package var pauses: Pauses { paused.withLock { $0 } }
+
+    package func notePauses(_ pauses: Pauses) { paused.withLock { $0 = pauses } }
 }

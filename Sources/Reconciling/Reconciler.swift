@@ -209,6 +209,9 @@ package struct Reconciler: ~Copyable {
     /// Whether nothing waits to settle or to be told.
     package var isEmpty: Bool { settler.count == 0 && turn.isEmpty }
 
+    /// How many paths wait until they have settled, counted once for each way to settle.
+    package var settling: Int { settler.count }
+
     /// When `takeSettled` has to be called next, at the latest; nil when nothing waits.
     package var nextDeadline: ContinuousClock.Instant? { settler.nextDeadline }
 

@@ -17,6 +17,9 @@ struct AlightCommand: ParsableCommand {
               alight schema           print the JSON Schema of rules, for editors
               alight explain PATH     say which rules take a path, and why the others don't
               alight watch DIR        print what happens, without rules
+              alight status           say how it stands with the Alight that runs
+              alight log              follow what it does
+              alight pause            let it begin nothing more, until 'alight resume'
               alight jobs             list what was done, and what has failed
               alight retry --all      try again what has failed
               alight undo ID          take back what a job did to files
@@ -30,7 +33,8 @@ struct AlightCommand: ParsableCommand {
         version: Version.text,
         subcommands: [
             RunCommand.self, CheckCommand.self, SchemaCommand.self, ExplainCommand.self, WatchCommand.self,
-            JobsCommand.self,
+            StatusCommand.self, LogCommand.self, PauseCommand.self, ResumeCommand.self, ReloadCommand.self,
+            RescanCommand.self, JobsCommand.self,
             ShowCommand.self, RetryCommand.self, DiscardCommand.self, UndoCommand.self,
             ApplyCommand.self,
             NewCommand.self, ImportCommand.self, PluginsCommand.self,

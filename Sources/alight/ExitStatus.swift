@@ -10,6 +10,8 @@ enum ExitStatus: Int32 {
     case nothingMatched = 4
     /// With `--once` and `apply`: some jobs failed.
     case someFailed = 5
+    /// Of `status`: the running Alight can't do all of its work as it should.
+    case degraded = 6
 
     private var meaning: String {
         switch self {
@@ -19,11 +21,12 @@ enum ExitStatus: Int32 {
         case .rulesInvalid: "rules invalid"
         case .nothingMatched: "nothing matched (--once, explain, apply, undo)"
         case .someFailed: "some jobs failed (--once, apply, undo)"
+        case .degraded: "degraded (status)"
         }
     }
 
     /// The table for help texts.
-    static let table = table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed])
+    static let table = table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed, .degraded])
 
     /// The table for a command that ends with these alone.
     static func table(of statuses: [ExitStatus]) -> String {

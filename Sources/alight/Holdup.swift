@@ -13,6 +13,9 @@ struct Holdup {
     /// When it begins, if that is known.
     var until: Timestamp?
 
+    /// A person wants the rule to rest.
+    static let paused = Holdup(cause: "paused", message: "the rule is paused; 'alight resume' lets it go on")
+
     /// What there is in the way of a rule and an event, in the order in which it is looked for.
     static func all(
         _ rule: Rule, _ event: FileEvent, _ record: PathRecord, among ruleset: Ruleset, now: Timestamp

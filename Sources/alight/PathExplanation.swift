@@ -76,7 +76,11 @@ struct PathExplanation {
             guard case .taken(let place) = entries[index].explanation.verdict else { continue }
             entries[index].explanation.polling = coverage.roots.first { $0.path == place.root }?.polling
         }
-        for index in entries.indices { entries[index].lookAhead(surroundings, now) }
+        let pauses = try surroundings.journal?.pauses() ?? Pauses()
+        for index in entries.indices {
+            let isPaused = pauses.hold(entries[index].explanation.rule.name)
+            entries[index].lookAhead(surroundings, isPaused: isPaused, now)
+        }
         self.rules = entries
     }
 
@@ -129,7 +133,9 @@ extension PathExplanation.OfRule {
     }
 
     /// Works out what the rule would be told, what would hold it up, and what would be done.
-    fileprivate mutating func lookAhead(_ surroundings: PathExplanation.Surroundings, _ now: Timestamp) {
+    fileprivate mutating func lookAhead(
+        _ surroundings: PathExplanation.Surroundings, isPaused: Bool, _ now: Timestamp
+    ) {
         guard case .taken(let place) = explanation.verdict else { return }
         let rule = explanation.rule
         var snapshot: Snapshot?
@@ -149,7 +155,7 @@ extension PathExplanation.OfRule {
             explanation.verdict = .left(.stopped(by: stopper.name))
             return
         }
-        holdups = Holdup.all(rule, event, record, among: surroundings.ruleset, now: now)
+        holdups = (isPaused ? [.paused] : []) + Holdup.all(rule, event, record, among: surroundings.ruleset, now: now)
         plan(rule, event, surroundings, now)
     }
 

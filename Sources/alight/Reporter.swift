@@ -27,6 +27,8 @@ struct Reporter: Sendable {
         case .notReloaded(let error):
             say(.error, Display.text(error.description), help: error.help)
             say(.error, "the new rules are not taken; those that ran before go on")
+        case .accepted: break
+        case .paused(let pauses): say(.notice, Self.words(pauses))
         case .attempt(let attempt): self.attempt(attempt)
         case .batch(let attempts): batch(attempts)
         case .braked(let rule, let path, let limit, let pause):
@@ -184,6 +186,13 @@ struct Reporter: Sendable {
             preconditionFailure("a value without infinities is always JSON")
         }
         return String(decoding: data, as: UTF8.self)
+    }
+
+    private static func words(_ pauses: Pauses) -> String {
+        if pauses.all { return "all rules are paused: jobs wait until 'alight resume'" }
+        if pauses.isEmpty { return "no rule is paused any more" }
+        let names = pauses.rules.sorted().map { "'\(Display.text($0))'" }.joined(separator: ", ")
+        return "paused: \(names); jobs wait until 'alight resume'"
     }
 
     // MARK: Actions

@@ -25,6 +25,7 @@ final class RuleReloading: Sendable {
     private let seen: Mutex<[PathBytes: Snapshot]>
     /// What sees changes of the files; nil when nobody looks.
     private let observer = Mutex<FileObserver?>(nil)
+    private let rejected = Atomic(false)
 
     /// How long a rules file must be quiet before it is read.
     private static let quiet = Duration.milliseconds(300)
@@ -49,6 +50,9 @@ final class RuleReloading: Sendable {
         self.reporter = reporter
         self.take = take
     }
+
+    /// Whether the rules as they are now have errors, so that others run.
+    var hasRejected: Bool { rejected.load(ordering: .relaxed) }
 
     /// Asks for it; many calls before it begins are one.
     func request() { wake.signal() }
@@ -153,6 +157,7 @@ final class RuleReloading: Sendable {
         var loaded = program.loader.load(places)
         if !tags.isEmpty { loaded.keepOnly(tags: tags) }
         for diagnostic in loaded.diagnostics { reporter.say(diagnostic) }
+        rejected.store(loaded.hasErrors, ordering: .relaxed)
         guard !loaded.hasErrors else {
             reporter.say(
                 .error, "the rules are not taken, because of errors in them; those that ran before go on",

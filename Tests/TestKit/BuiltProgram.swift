@@ -51,6 +51,7 @@ package final class RunningProgram {
         var values = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.description]
         // As root the journal would be everybody's.
         values["XDG_STATE_HOME"] = folder.appending(".state").description
+        values["ALIGHT_CONTROL"] = folder.appending(".run/control.sock").description
         values.merge(environment) { _, new in new }
         // env(1) enters the folder and becomes the program: Swift does not see posix_spawn's own way.
         let words = ["/usr/bin/env", "-C", folder.description, executable.description] + arguments

@@ -74,6 +74,12 @@ int cal_socket_pair(int fds[2], int seconds);
 /// the errno: EPIPE when there is nobody who could receive (no SIGPIPE), EAGAIN when nobody does in time.
 int cal_send_with_descriptors(int socket, const void *bytes, size_t size, const int *descriptors, size_t count);
 
+/// The user whose process is at the other end of a connected Unix socket, as it was when it connected; 0, or the errno.
+int cal_peer_user(int socket, uint32_t *user);
+
+/// Takes the next connection of a listening socket: a descriptor (CLOEXEC, non-blocking), or a negative errno.
+int cal_accept(int socket);
+
 /// Sends one byte without blocking; 0, or the errno.
 int cal_send_byte(int socket, uint8_t byte);
 

@@ -231,4 +231,10 @@ package final class DiskJournal: Journal {
     package var pendingRules: Set<String> { guarded.withLock { Set(($0.state?.queue.lanes ?? [:]).keys) } }
 
     package var counts: JobCounts { guarded.withLock { $0.state?.queue.counts ?? JobCounts() } }
+
+    package var pendingCounts: [String: Int] { guarded.withLock { $0.state?.queue.pendingCounts ?? [:] } }
+
+    package var pauses: Pauses { guarded.withLock { $0.state?.pauses ?? Pauses() } }
+
+    package func notePauses(_ pauses: Pauses) { guarded.withLock { $0.state?.pauses = pauses } }
 }

@@ -16,6 +16,9 @@ struct DiskState {
     let requests: RequestTable
     var rules: RuleBook
     var mounts: MountBook
+    var pauses: Pauses
+    /// What of it the file tells.
+    private var keptPauses: Pauses
     /// The number of this run, counted from 1.
     let run: Int64
     /// When something was committed last, before this run.
@@ -60,7 +63,8 @@ struct DiskState {
                 history: HistoryPruning(database, retention),
                 requests: RequestTable(database), rules: RuleBook(database), mounts: MountBook(database),
                 fact: SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database),
-                transaction: WriteTransaction(database), run: run, kept: facts["kept"] ?? clocks.wall)
+                transaction: WriteTransaction(database), pauses: Pauses(database), run: run,
+                kept: facts["kept"] ?? clocks.wall)
         }
         queue = JobQueue(parts.ledger)
         queue.files.rules = parts.rules.ids
@@ -70,6 +74,8 @@ struct DiskState {
         requests = parts.requests
         rules = parts.rules
         mounts = parts.mounts
+        pauses = parts.pauses
+        keptPauses = parts.pauses
         fact = parts.fact
         transaction = parts.transaction
         run = parts.run
@@ -106,6 +112,7 @@ struct DiskState {
         var mounts: MountBook
         var fact: SQLStatement
         var transaction: WriteTransaction
+        var pauses: Pauses
         var run: Int64
         var kept: Int64
     }
@@ -170,7 +177,7 @@ struct DiskState {
     /// Whether there is something to be written.
     private var isChanged: Bool {
         queue.changes?.isEmpty == false || !queue.files.changes.isEmpty || rules.isChanged || mounts.hasChanges
-            || requests.hasTaken || isStopping
+            || requests.hasTaken || isStopping || pauses != keptPauses
     }
 
     /// Writes everything since the last commit; a fault leaves it to the next one.
@@ -216,6 +223,7 @@ struct DiskState {
             try transaction.run {
                 if rules.isChanged { try rules.write(database) }
                 if mounts.hasChanges { try mounts.write(database, run: run) }
+                if pauses != keptPauses { try pauses.write(database) }
                 try writeRows(database, clocks)
             }
         }
@@ -227,6 +235,7 @@ struct DiskState {
         rules.noteCommitted()
         mounts.noteCommitted()
         requests.noteCommitted()
+        keptPauses = pauses
         history.noteCommitted()
         notedClean = isStopping
     }

@@ -10,6 +10,8 @@ import Rules
 struct JobQueue<Files: KnownFiles> {
     var files: Files
     private(set) var counts = JobCounts()
+    /// How many jobs are pending of each rule that has any.
+    private(set) var pendingCounts: [String: Int] = [:]
     /// What has become of jobs since it was set last; nil when nobody asks.
     var changes: JobChanges?
 
@@ -119,7 +121,7 @@ struct JobQueue<Files: KnownFiles> {
         lane.forget(job)
         running[job.rule, default: []].insert(job.event.path)
         changes?.noteOpen(job.id, hasFacts: false)
-        counts.pending -= 1
+        countPending(job.rule, -1)
         counts.running += 1
     }
 
@@ -250,7 +252,7 @@ struct JobQueue<Files: KnownFiles> {
         jobs[job.id] = job
         places[job.id] = place
         if stand(job, sequence) { lanes[job.rule, default: JobLane()].insert(job, at: place) }
-        counts.pending += 1
+        countPending(job.rule, 1)
     }
 
     /// Sets the event that a pending job is to be run for.
@@ -266,7 +268,7 @@ struct JobQueue<Files: KnownFiles> {
         lanes[job.rule]?.forget(job)
         jobs[job.id] = nil
         places[job.id] = nil
-        counts.pending -= 1
+        countPending(job.rule, -1)
         leaveLine(job)
     }
 
@@ -274,6 +276,12 @@ struct JobQueue<Files: KnownFiles> {
     mutating func drop(_ job: Job) {
         remove(job)
         changes?.noteGone(job.id)
+    }
+
+    private mutating func countPending(_ rule: String, _ change: Int) {
+        counts.pending += change
+        let count = pendingCounts[rule, default: 0] + change
+        pendingCounts[rule] = count == 0 ? nil : count
     }
 
     mutating func count(_ state: JobState) {

@@ -102,16 +102,8 @@ struct JobsCommand: ParsableCommand {
     private static func paths(_ text: String) throws -> JournalQuery.Paths {
         let given = RawArguments.paths([text])[0]
         guard !given.bytes.isEmpty else { throw ValidationError("'--path' is empty") }
-        let current = ProgramSurroundings.currentFolder
-        let isAbsolute = given.bytes.first == .slash
-        let path = (isAbsolute ? given : current.appending(given.bytes)).normalized
-        var status = stat()
-        let isThere = path.withCString { lstat($0, &status) } == 0
-        guard !isThere, given.bytes.contains(where: { "*?[{".utf8.contains($0) }) else { return .inside(path) }
-        // The folder in front of a relative glob is no part of it, so it is taken literally.
-        let pattern = isAbsolute ? given : PathBytes(Glob.escaped(current.bytes)).appending(given.bytes)
         do throws(GlobError) {
-            return .matching(try Glob(pattern.bytes, options: Glob.Options(matchesHidden: true)))
+            return try JournalQuery.Paths(naming: given, in: ProgramSurroundings.currentFolder)
         } catch {
             throw ValidationError("--path: \(Display.text(error.message)); \(error.help)")
         }
@@ -123,6 +115,23 @@ struct JobsCommand: ParsableCommand {
         let there = states.compactMap { state in counts[state].map { "\($0) \(state.rawValue)" } }
         if there.isEmpty { return "the journal has no jobs" }
         return "no job is like that; the journal has \(there.joined(separator: ", "))"
+    }
+}
+
+extension JournalQuery.Paths {
+    /// What somebody means who names a path: a file or a folder, that need not exist any more, or a glob.
+    init(naming given: PathBytes, in current: PathBytes = "/") throws(GlobError) {
+        let isAbsolute = given.bytes.first == .slash
+        let path = current.resolving(given.bytes).normalized
+        var status = stat()
+        let isThere = path.withCString { lstat($0, &status) } == 0
+        guard !isThere, given.bytes.contains(where: { "*?[{".utf8.contains($0) }) else {
+            self = .inside(path)
+            return
+        }
+        // The folder in front of a relative glob is no part of it, so it is taken literally.
+        let pattern = isAbsolute ? given : PathBytes(Glob.escaped(current.bytes)).appending(given.bytes)
+        self = .matching(try Glob(pattern.bytes, options: Glob.Options(matchesHidden: true)))
     }
 }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dashboard
 import Engine
 import FileEvents
 import FileObserving
@@ -9,6 +10,7 @@ import Journaling
 import Logging
 import RuleLoading
 import Rules
+import Settling
 
 extension LogFormat: ExpressibleByArgument {}
 
@@ -33,6 +35,8 @@ struct RunCommand: ParsableCommand {
 
     @OptionGroup var journal: JournalOptions
 
+    @OptionGroup var control: ControlOptions
+
     @Flag(help: "Handle the files that are there, then exit.")
     var once = false
 
@@ -50,6 +54,7 @@ struct RunCommand: ParsableCommand {
 
     func validate() throws {
         guard (1...256).contains(jobs) else { throw ValidationError("'--jobs \(jobs)' is not between 1 and 256") }
+        try control.check(isOnce: once, isDry: dryRun)
     }
 
     func run() throws {
@@ -76,11 +81,15 @@ struct RunCommand: ParsableCommand {
             options.jobs = 1
         }
         if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: places, program) }
+        let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())
         let engine = Engine(
             ruleset: loaded.ruleset, options: options, journal: kept.journal,
             perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
-            report: { dry?.report($0) ?? reporter.report($0) })
+            report: {
+                feed?.take($0)
+                dry?.report($0) ?? reporter.report($0)
+            })
         if !dryRun { LeftoverSearch(loaded.ruleset.rules).begin() }
         let stops = StopCount()
         let reloading = try reloading(engine, places, seen, program, kept, reporter, dry)
@@ -103,8 +112,13 @@ struct RunCommand: ParsableCommand {
             reporter.say(.error, "cannot start a thread", help: "raise the limit of processes (ulimit -u)")
             throw Exit(.runtimeError)
         }
+        let controlling = try feed.map { feed in
+            let operations = RunningOperations(engine, journal: kept.file, reloading)
+            return try RunningControl(control, operations, feed, reporter)
+        }
         let summary: EngineSummary
         do {
+            defer { controlling?.end() }
             defer { program.host.close(isAtOnce: stops.count > 1) }
             summary = try engine.run()
         } catch {

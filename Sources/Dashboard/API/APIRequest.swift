@@ -1,0 +1,97 @@
+/// A request as the routes see it, taken apart and not yet believed.
+package struct APIRequest: Sendable {
+    /// By which way somebody is connected.
+    package enum Way: Sendable, Hashable {
+        /// The Unix socket, whose other end is the same user or root.
+        case local
+        /// TCP, where anybody may be.
+        case network
+    }
+
+    package var way: Way
+    package var method: String
+    /// The parts of the path between slashes, without their escapes; they may hold any bytes.
+    package var path: [[UInt8]]
+    /// Of a name that comes twice the last value.
+    package var query: [String: [UInt8]] = [:]
+    package var host: String?
+    package var origin: String?
+    package var authorization: String?
+    package var cookie: String?
+    package var contentType: String?
+    package var lastEventID: String?
+    package var body: [UInt8] = []
+
+    package init(way: Way, method: String, path: [[UInt8]]) {
+        self.way = way
+        self.method = method
+        self.path = path
+    }
+
+    /// Takes a target apart; nil when it is none that a server has to understand.
+    ///
+    /// - Parameters:
+    ///   - way: By which way it came.
+    ///   - method: Its method.
+    ///   - target: Path and query, as they were sent.
+    package init?(way: Way, method: String, target: [UInt8]) {
+        guard target.first == .slash else { return nil }
+        let parts = target.split(separator: .questionMark, maxSplits: 1, omittingEmptySubsequences: false)
+        var path: [[UInt8]] = []
+        for part in parts[0].split(separator: .slash) {
+            guard let bytes = Self.unescaped(part, isForm: false) else { return nil }
+            path.append(bytes)
+        }
+        self.init(way: way, method: method, path: path)
+        guard parts.count > 1 else { return }
+        for pair in parts[1].split(separator: .ampersand) {
+            let sides = pair.split(separator: .equals, maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = Self.unescaped(sides[0], isForm: true),
+                let value = sides.count > 1 ? Self.unescaped(sides[1], isForm: true) : []
+            else { return nil }
+            query[String(decoding: name, as: UTF8.self)] = value
+        }
+    }
+
+    /// The value of a query's name as text; nil when it isn't there.
+    package func text(_ name: String) -> String? { query[name].map { String(decoding: $0, as: UTF8.self) } }
+
+    /// The bytes that an escaped text stands for; nil for an escape that is none, or a NUL, which no path has.
+    private static func unescaped(_ text: some Collection<UInt8>, isForm: Bool) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        var rest = text.makeIterator()
+        while let byte = rest.next() {
+            switch byte {
+            case .percent:
+                guard let high = rest.next().flatMap(Self.digit), let low = rest.next().flatMap(Self.digit),
+                    high << 4 | low != 0
+                else { return nil }
+                bytes.append(high << 4 | low)
+            case .plus where isForm: bytes.append(.blank)
+            case 0: return nil
+            default: bytes.append(byte)
+            }
+        }
+        return bytes
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x41 + 10
+        case 0x61...0x66: byte - 0x61 + 10
+        default: nil
+        }
+    }
+}
+
+extension UInt8 {
+    fileprivate static let slash = UInt8(ascii: "/")
+    fileprivate static let questionMark = UInt8(ascii: "?")
+    fileprivate static let ampersand = UInt8(ascii: "&")
+    fileprivate static let equals = UInt8(ascii: "=")
+    fileprivate static let percent = UInt8(ascii: "%")
+    fileprivate static let plus = UInt8(ascii: "+")
+    fileprivate static let blank = UInt8(ascii: " ")
+}

@@ -1,0 +1,59 @@
+package import PluginProtocol
+
+/// What a running Alight can be asked, and told.
+///
+/// Called on a thread that may block for a moment, and never on the engine's.
+package protocol Operations: Sendable {
+    func status() throws(APIError) -> JSONValue
+    func rules() throws(APIError) -> JSONValue
+    func roots() throws(APIError) -> JSONValue
+    func history() throws(APIError) -> JSONValue
+    func jobs(_ query: JobsQuery) throws(APIError) -> JSONValue
+    func job(_ id: String) throws(APIError) -> JSONValue
+    /// The bytes of a job's picture, and their type.
+    func input(of id: String) throws(APIError) -> (bytes: [UInt8], type: String)
+    func retry(_ id: String) throws(APIError) -> JSONValue
+    func discard(_ id: String) throws(APIError) -> JSONValue
+    func reload() throws(APIError)
+    func rescan() throws(APIError)
+    /// Lets a rule rest, or all with nil.
+    func pause(_ rule: String?) throws(APIError) -> JSONValue
+    func resume(_ rule: String?) throws(APIError) -> JSONValue
+}
+
+/// Which jobs somebody wants, as they wrote it.
+package struct JobsQuery: Sendable, Hashable {
+    package var states: [String] = []
+    package var rule: String?
+    /// A path or a glob, in bytes.
+    package var path: [UInt8]?
+    package var since: String?
+    package var limit = 100
+    package var before: String?
+
+    package static let mostJobs = 1000
+
+    package init() {}
+
+    /// Reads a query.
+    ///
+    /// - Throws: What is wrong with it.
+    init(_ request: APIRequest) throws(APIError) {
+        for name in request.query.keys
+        where !["state", "rule", "path", "since", "limit", "before"].contains(name) {
+            throw APIError(
+                400, "'\(name)' is nothing to ask for", help: "ask by state, rule, path, since, limit or before")
+        }
+        states = request.text("state").map { $0.split(separator: ",").map(String.init) } ?? []
+        rule = request.text("rule")
+        path = request.query["path"]
+        since = request.text("since")
+        before = request.text("before")
+        guard let text = request.text("limit") else { return }
+        guard let limit = Int(text), (1...Self.mostJobs).contains(limit) else {
+            throw APIError(
+                400, "'limit=\(text)' is no number from 1 to \(Self.mostJobs)", help: "leave it out for 100")
+        }
+        self.limit = limit
+    }
+}

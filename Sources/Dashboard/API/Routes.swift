@@ -1,0 +1,152 @@
+import PluginProtocol
+
+/// What is served where.
+package struct Routes: Sendable {
+    /// What is done for a path and method.
+    enum Service: Sendable {
+        case answer(@Sendable (APIRequest, [String]) throws(APIError) -> APIResponse)
+        /// The stream of events.
+        case events
+    }
+
+    fileprivate struct Route: Sendable {
+        var method: String
+        /// Names between slashes; `*` takes any.
+        var path: [String]
+        var isNetworkOnly = false
+        var service: Service
+    }
+
+    private var routes: [Route] = []
+
+    /// The routes of the API.
+    ///
+    /// - Parameters:
+    ///   - operations: Who does what is asked.
+    ///   - metrics: The text of `/metrics`; nil when there is none.
+    package init(_ operations: any Operations, metrics: (@Sendable () -> String)? = nil) {
+        add("GET", "/v1/status") { _, _ throws(APIError) in APIResponse(json: try operations.status()) }
+        add("GET", "/v1/rules") { _, _ throws(APIError) in APIResponse(json: try operations.rules()) }
+        add("GET", "/v1/roots") { _, _ throws(APIError) in APIResponse(json: try operations.roots()) }
+        add("GET", "/v1/history") { _, _ throws(APIError) in APIResponse(json: try operations.history()) }
+        add("GET", "/v1/jobs") { request, _ throws(APIError) in
+            APIResponse(json: try operations.jobs(try JobsQuery(request)))
+        }
+        add("GET", "/v1/jobs/*") { _, names throws(APIError) in APIResponse(json: try operations.job(names[0])) }
+        add("GET", "/v1/jobs/*/input") { _, names throws(APIError) in
+            let (bytes, type) = try operations.input(of: names[0])
+            return APIResponse(type: type, headers: [("Content-Disposition", "inline")], body: bytes)
+        }
+        add("POST", "/v1/jobs/*/retry") { request, names throws(APIError) in
+            try Self.refuseMembers(of: request, but: [])
+            return APIResponse(json: try operations.retry(names[0]))
+        }
+        add("POST", "/v1/jobs/*/discard") { request, names throws(APIError) in
+            try Self.refuseMembers(of: request, but: [])
+            return APIResponse(json: try operations.discard(names[0]))
+        }
+        add("POST", "/v1/reload") { request, _ throws(APIError) in
+            try Self.refuseMembers(of: request, but: [])
+            try operations.reload()
+            return APIResponse(202, json: ["accepted": true])
+        }
+        add("POST", "/v1/rescan") { request, _ throws(APIError) in
+            try Self.refuseMembers(of: request, but: [])
+            try operations.rescan()
+            return APIResponse(202, json: ["accepted": true])
+        }
+        add("POST", "/v1/pause") { request, _ throws(APIError) in
+            APIResponse(json: try operations.pause(try Self.rule(request)))
+        }
+        add("POST", "/v1/resume") { request, _ throws(APIError) in
+            APIResponse(json: try operations.resume(try Self.rule(request)))
+        }
+        routes.append(Route(method: "GET", path: ["v1", "events"], service: .events))
+        if let metrics {
+            add("GET", "/metrics") { _, _ throws(APIError) in
+                APIResponse(type: "text/plain; version=0.0.4; charset=utf-8", body: Array(metrics().utf8))
+            }
+        }
+    }
+
+    private mutating func add(
+        _ method: String, _ path: String,
+        _ answer: @escaping @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
+    ) {
+        routes.append(
+            Route(method: method, path: path.split(separator: "/").map(String.init), service: .answer(answer)))
+    }
+
+    /// Adds what is served by TCP alone: the Unix socket has no browser.
+    mutating func addPage(
+        _ method: String, _ path: String,
+        _ answer: @escaping @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
+    ) {
+        add(method, path, answer)
+        routes[routes.count - 1].isNetworkOnly = true
+    }
+
+    /// Finds what is to be done.
+    ///
+    /// - Returns: The service, and what stands for the path's stars.
+    /// - Throws: When there is no such path, or it doesn't know the method.
+    func find(_ request: APIRequest) throws(APIError) -> (service: Service, names: [String]) {
+        let method = request.method == "HEAD" ? "GET" : request.method
+        var allowed: [String] = []
+        for route in routes where request.way == .network || !route.isNetworkOnly {
+            guard let names = route.names(request.path) else { continue }
+            if route.method == method { return (route.service, names) }
+            allowed += route.method == "GET" ? ["GET", "HEAD"] : [route.method]
+        }
+        let path = "/" + request.path.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "/")
+        guard allowed.isEmpty else {
+            var error = APIError(
+                405, "'\(path)' does not know the method '\(method)'", help: "use \(allowed.joined(separator: " or "))")
+            error.allowed = allowed
+            throw error
+        }
+        throw APIError(404, "there is no '\(path)'", help: "docs/openapi.yaml names all that there is")
+    }
+
+    // MARK: Bodies
+
+    /// The members of the object that a request has as its body; none of an empty one.
+    private static func members(_ request: APIRequest) throws(APIError) -> [String: JSONValue] {
+        guard !request.body.isEmpty else { return [:] }
+        guard let value = JSONText.value(of: request.body), let members = value.object else {
+            throw APIError(400, "the body is no JSON object", help: "write '{}', or leave it empty")
+        }
+        return members
+    }
+
+    private static func refuseMembers(of request: APIRequest, but known: Set<String>) throws(APIError) {
+        guard let name = try members(request).keys.sorted().first(where: { !known.contains($0) }) else { return }
+        let help = known.isEmpty ? "write '{}', or leave the body empty" : "write '{\"rule\": \"…\"}' or '{}'"
+        throw APIError(400, "'\(name)' is no member of this body", help: help)
+    }
+
+    private static func rule(_ request: APIRequest) throws(APIError) -> String? {
+        try refuseMembers(of: request, but: ["rule"])
+        guard let value = try members(request)["rule"] else { return nil }
+        guard let name = value.string else {
+            throw APIError(400, "'rule' is no text", help: "write '{\"rule\": \"…\"}', or '{}' for all rules")
+        }
+        return name
+    }
+}
+
+extension Routes.Route {
+    /// What stands for the stars; nil when the path is another.
+    fileprivate func names(_ asked: [[UInt8]]) -> [String]? {
+        guard asked.count == path.count else { return nil }
+        var names: [String] = []
+        for (part, bytes) in zip(path, asked) {
+            if part == "*" {
+                names.append(String(decoding: bytes, as: UTF8.self))
+            } else if !part.utf8.elementsEqual(bytes) {
+                return nil
+            }
+        }
+        return names
+    }
+}

@@ -1,0 +1,139 @@
+package import PluginProtocol
+
+/// What all pages have around them.
+struct Frame {
+    /// The pages in the order of the navigation.
+    enum Section: String, CaseIterable {
+        case overview = "Overview"
+        case jobs = "Jobs"
+        case rules = "Rules"
+
+        var path: String { self == .overview ? "/" : "/\(rawValue.lowercased())" }
+    }
+
+    var title: String
+    var section: Section?
+    /// The status object of the API.
+    var status: JSONValue
+
+    /// The whole page.
+    ///
+    /// - Parameter main: What is in its `main`; parts with `data-live` are brought up to date by the script.
+    /// - Returns: The page's text.
+    func page(_ main: HTML) -> HTML {
+        """
+        <!doctype html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <meta name="color-scheme" content="light dark">
+        <meta name="referrer" content="same-origin">
+        <title>\(title) · Alight</title>
+        <link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
+        <link rel="stylesheet" href="/assets/dashboard.css">
+        <script src="/assets/dashboard.js" defer></script>
+        </head>
+        <body>
+        <a class="skip" href="#main">Skip to content</a>
+        <header class="bar">
+        <a class="brand" href="/"><img src="/assets/icon.svg" alt="" width="22" height="22">Alight</a>
+        <nav aria-label="Pages"><ul>\(Section.allCases.map(link))</ul></nav>
+        <div class="state" id="state" data-live>\(state)</div>
+        </header>
+        <main id="main" tabindex="-1">
+        <div id="notices" data-live>\(notices)</div>
+        \(main)
+        </main>
+        <footer>
+        <p id="about" data-live>Alight \(status["version"].text) · process \(status["pid"].count) · up \
+        \(Wording.duration(seconds: status["uptime"].double ?? 0))</p>
+        <noscript><p>Times are UTC. With JavaScript, this page keeps itself up to date; without, load it again.</p></noscript>
+        </footer>
+        <p id="toast" role="status" aria-live="polite"></p>
+        <p id="announcer" class="unseen" role="status" aria-live="polite"></p>
+        </body>
+        </html>
+
+        """
+    }
+
+    private func link(_ other: Section) -> HTML {
+        let current: HTML = other == section ? " aria-current=\"page\"" : ""
+        return "<li><a href=\"\(other.path)\"\(current)>\(other.rawValue)</a></li>"
+    }
+
+    // MARK: How it is
+
+    /// The state in one word, and the button that pauses or resumes.
+    private var state: HTML {
+        let isPaused = status["paused"].isTrue
+        let (word, kind) =
+            switch status["state"].text {
+            case "draining", "ending": ("Stopping", "warn")
+            case _ where status["degraded"].isTrue: ("Degraded", "bad")
+            case _ where isPaused: ("Paused", "warn")
+            case _ where !status["ready"].isTrue: ("Starting", "live")
+            default: ("Running", "ok")
+            }
+        let button: HTML =
+            isPaused
+            ? .button("Resume", "/resume", about: "all rules", style: "primary")
+            : .button("Pause", "/pause", about: "all rules")
+        return """
+            <p class="pill \(kind)" id="pill">\(word)</p>\(button)
+            """
+    }
+
+    /// What is wrong, and what is paused.
+    private var notices: HTML {
+        var notices: [HTML] = []
+        var reasons = status["reasons"].texts
+        if let fault = status["journal"]["fault"].string, !reasons.contains(fault) { reasons.append(fault) }
+        if !reasons.isEmpty {
+            notices.append(
+                """
+                <section class="notice bad" aria-label="Problems"><h2>Alight is degraded</h2>\
+                <ul>\(reasons.map { "<li>\($0)</li>" })</ul></section>
+                """)
+        }
+        if status["paused"].isTrue {
+            notices.append(
+                """
+                <section class="notice warn" aria-label="Paused"><h2>Everything is paused</h2>\
+                <p>Files are still noticed and their jobs kept; none is begun until you resume.</p></section>
+                """)
+        } else if !status["paused_rules"].texts.isEmpty {
+            let names: [HTML] = status["paused_rules"].texts.map { "<li><b>\($0)</b></li>" }
+            notices.append(
+                """
+                <section class="notice warn slim" aria-label="Paused rules"><h2>Paused</h2>\
+                <ul class="words">\(names)</ul></section>
+                """)
+        }
+        return "\(notices)"
+    }
+}
+
+/// A page that says that there is nothing to show, or that something could not be done.
+package struct MessagePage {
+    package var title: String
+    package var message: String
+    package var help: String
+    package var status: JSONValue
+
+    package init(title: String, message: String, help: String, status: JSONValue) {
+        self.title = title
+        self.message = message
+        self.help = help
+        self.status = status
+    }
+
+    package var html: HTML {
+        Frame(title: title, status: status).page(
+            """
+            <h1>\(title)</h1>
+            <section class="card empty"><p>\(message)</p><p class="muted">\(help)</p><p><a class="button" href="/">Go to the overview</a></p></section>
+            """)
+    }
+}

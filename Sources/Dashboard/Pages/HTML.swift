@@ -1,0 +1,77 @@
+/// Text of a page, in which nothing that came from outside can be markup.
+///
+/// What is written in the source is taken as it is; what is put in between is
+/// escaped, unless it is itself `HTML`. This is the one place where a page's
+/// text is escaped. The attributes of the source stand in double quotes.
+package struct HTML: Sendable, Hashable, ExpressibleByStringInterpolation {
+    package private(set) var text: String
+
+    package init(stringLiteral value: String) { text = value }
+    package init(stringInterpolation interpolation: Interpolation) { text = interpolation.text }
+
+    package struct Interpolation: StringInterpolationProtocol {
+        fileprivate var text = ""
+
+        package init(literalCapacity: Int, interpolationCount: Int) {
+            text.reserveCapacity(literalCapacity + 16 * interpolationCount)
+        }
+
+        package mutating func appendLiteral(_ literal: String) { text += literal }
+        package mutating func appendInterpolation(_ html: HTML) { text += html.text }
+        package mutating func appendInterpolation(_ parts: [HTML]) { for part in parts { text += part.text } }
+        package mutating func appendInterpolation(_ outside: String) { text += HTML.escaped(outside) }
+        package mutating func appendInterpolation(_ number: some BinaryInteger) { text += String(number) }
+
+        /// Text of several lines: newlines and tabs stay, all else that can't be seen is shown.
+        package mutating func appendInterpolation(lines outside: String) {
+            text += HTML.escaped(outside, keepsLines: true)
+        }
+    }
+
+    /// The text with markup as references, and what can't be seen as `\n` or `\u{202e}`.
+    ///
+    /// File names come from anyone: a name must neither become markup nor turn
+    /// around the text beside it.
+    package static func escaped(_ text: String, keepsLines: Bool = false) -> String {
+        let isPlain = text.utf8.allSatisfy {
+            (0x20...0x7e).contains($0) && $0 != 0x26 && $0 != 0x3C && $0 != 0x3E && $0 != 0x22 && $0 != 0x27
+        }
+        if isPlain { return text }
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": escaped += "&amp;"
+            case "<": escaped += "&lt;"
+            case ">": escaped += "&gt;"
+            case "\"": escaped += "&quot;"
+            case "'": escaped += "&#39;"
+            case "\n" where keepsLines, "\t" where keepsLines: escaped.unicodeScalars.append(scalar)
+            case "\n": escaped += "\\n"
+            case "\t": escaped += "\\t"
+            case "\r": escaped += "\\r"
+            default:
+                switch scalar.properties.generalCategory {
+                case .control, .format, .lineSeparator, .paragraphSeparator:
+                    escaped += "\\u{\(String(scalar.value, radix: 16))}"
+                default: escaped.unicodeScalars.append(scalar)
+                }
+            }
+        }
+        return escaped
+    }
+
+    /// The text as a part of a URL: all but letters, digits and `-._~` as `%2F`.
+    package static func urlPart(_ text: String) -> String {
+        var part = ""
+        for byte in text.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E:
+                part.unicodeScalars.append(Unicode.Scalar(byte))
+            default:
+                let digits = String(byte, radix: 16, uppercase: true)
+                part += digits.utf8.count == 1 ? "%0\(digits)" : "%\(digits)"
+            }
+        }
+        return part
+    }
+}

@@ -1,0 +1,202 @@
+package import PluginProtocol
+
+/// One job: its file, why it was made, each attempt and what it wrote.
+package struct JobPage {
+    package var status: JSONValue
+    package var job: JSONValue
+    package var now: String
+
+    package init(status: JSONValue, job: JSONValue, now: String) {
+        self.status = status
+        self.job = job
+        self.now = now
+    }
+
+    package var html: HTML {
+        let path = job["path"].text
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        return Frame(title: name, section: .jobs, status: status).page(
+            """
+            <div id="job" data-live>
+            <div class="title"><h1><bdi>\(name)</bdi></h1>\(.state(job["state"].text))\(actions)</div>
+            \(outcome)
+            <div class="detail">
+            <section class="card" aria-labelledby="h-facts"><h2 id="h-facts">Job</h2><dl class="facts">\(facts)</dl></section>
+            \(picture(path))
+            </div>
+            <section aria-labelledby="h-attempts"><h2 id="h-attempts">Attempts</h2>\(attempts)</section>
+            </div>
+            """)
+    }
+
+    private var id: String { job["id"].text }
+
+    private var actions: HTML { job["state"].text == "dead" ? JobActions(id: id, isMain: true).html : "" }
+
+    private var outcome: HTML {
+        let message = job["message"].text
+        guard !message.isEmpty else { return "" }
+        let kind = job["state"].text == "dead" ? "bad" : "calm"
+        let code: HTML = job["code"].string.map { " <code>\($0)</code>" } ?? ""
+        return "<p class=\"notice \(kind)\">\(message)\(code)</p>"
+    }
+
+    // MARK: What is known
+
+    private var facts: [HTML] {
+        var facts: [HTML] = []
+        func add(_ label: String, _ value: HTML?) {
+            if let value { facts.append("<div><dt>\(label)</dt><dd>\(value)</dd></div>") }
+        }
+        func moment(_ name: String) -> HTML? { job[name].string.map { .time($0, now: now) } }
+        add("Path", .path(job["path"].text))
+        add("From", job["from"].string.map { .path($0) })
+        add("Rule", "<a href=\"/jobs?rule=\(HTML.urlPart(job["rule"].text))\">\(job["rule"].text)</a>")
+        add("Event", "\(event)")
+        add("Written by", writer)
+        add("Size", size)
+        add("Made", moment("created"))
+        add("Due", moment("due"))
+        add("Ended", moment("ended"))
+        if job["interrupted"].isTrue { add("Interrupted", "the last attempt was cut off") }
+        add("Id", "<code>\(id)</code>")
+        return facts
+    }
+
+    private var event: String {
+        let changed = job["changed"].texts + (job["replaced"].isTrue ? ["replaced"] : [])
+        let words = changed.isEmpty ? "" : " (\(changed.joined(separator: ", ")))"
+        let origin =
+            switch job["origin"].text {
+            case "live": ", told by the kernel"
+            case "scan": ", found at a start"
+            case "rescan": ", found by comparing everything"
+            case "poll": ", found by polling"
+            case "manual": ", asked for by hand"
+            case "": ""
+            case let word: ", found by \(word)"
+            }
+        return job["event"].text + words + origin
+    }
+
+    private var writer: HTML? {
+        let by = job["by"]
+        guard by.object != nil else { return nil }
+        return "\(by["comm"].text) (process \(by["pid"].count), \(by["exe"].text))"
+    }
+
+    private var size: HTML? {
+        guard let size = job["size"].double, job["type"].text != "directory" else { return nil }
+        let before = job["size_before"].double.map { ", before \(Wording.size($0))" } ?? ""
+        return "\(Wording.size(size) + before)"
+    }
+
+    /// The file as it is now, where its name says that it is a picture.
+    private func picture(_ path: String) -> HTML {
+        let ending = path.split(separator: ".").last?.lowercased() ?? ""
+        guard path.contains("."), ["png", "jpg", "jpeg", "gif", "webp"].contains(ending) else { return "" }
+        return """
+            <figure class="card picture" id="picture"><img src="/v1/jobs/\(HTML.urlPart(id))/input" alt="The file as it is now">\
+            <figcaption class="muted">The file as it is now</figcaption></figure>
+            """
+    }
+
+    // MARK: Attempts
+
+    private var attempts: HTML {
+        let attempts = job["attempts"].elements
+        guard !attempts.isEmpty else { return "<p class=\"card empty\">It has not been tried yet.</p>" }
+        return "\(attempts.reversed().map(attempt))"
+    }
+
+    private func attempt(_ attempt: JSONValue) -> HTML {
+        let number = attempt["number"].count
+        var facts: [HTML] = [
+            .time(attempt["started"].text, now: now),
+            "\(Wording.duration(seconds: (attempt["duration_ms"].double ?? 0) / 1_000))",
+        ]
+        if let status = attempt["status"].double { facts.append("exit status \(Int(exactly: status) ?? 0)") }
+        if let signal = attempt["signal"].double { facts.append("killed by signal \(Int(exactly: signal) ?? 0)") }
+        if let code = attempt["code"].string { facts.append("<code>\(code)</code>") }
+        let message: HTML = attempt["message"].text.isEmpty ? "" : "<p>\(attempt["message"].text)</p>"
+        let changes: [HTML] = attempt["changes"].elements.map(change)
+        let did: HTML = changes.isEmpty ? "" : "<h4>What it did</h4><ul class=\"changes\">\(changes)</ul>"
+        let log: HTML =
+            attempt["log"].string.map {
+                """
+                <h4 id="h-log-\(number)">Output</h4><pre class="log" tabindex="0" role="region" aria-labelledby="h-log-\(number)">\(lines: $0)</pre>
+                """
+            } ?? ""
+        let request: HTML =
+            attempt["request"].isNull
+            ? ""
+            : """
+            <details><summary>Request</summary><pre class="log" tabindex="0" role="region" aria-label="Request">\(lines: Layout.text(attempt["request"]))</pre></details>
+            """
+        return """
+            <article class="card attempt" data-key="\(number)"><header><h3>Attempt \(number)</h3>\(.state(attempt["outcome"].text))\
+            <ul class="muted inline">\(facts.map { "<li>\($0)</li>" })</ul></header>\(message)\(did)\(log)\(request)</article>
+            """
+    }
+
+    private func change(_ change: JSONValue) -> HTML {
+        func path(_ name: String) -> HTML { .path(change[name].text) }
+        let words: HTML =
+            switch change["did"].text {
+            case "moved": "moved \(path("from")) to \(path("to"))"
+            case "made": "made \(path("path")) of \(path("source"))"
+            case "made_folder": "made the folder \(path("path"))"
+            case "trashed": "put \(path("from")) into the trash as \(path("to"))"
+            case "overwritten": "replaced what was at \(path("path"))"
+            case "removed": "removed \(path("path")), which had the content of \(path("twin"))"
+            case let other: "\(other) \(path("path"))"
+            }
+        let undone: HTML =
+            switch change["undone"].bool {
+            case true?: " \(.badge("undone", "calm"))"
+            case false?: " <span class=\"fault\">not undone: \(change["reason"].text)</span>"
+            case nil: ""
+            }
+        return "<li>\(words)\(undone)</li>"
+    }
+}
+
+/// JSON on many lines.
+enum Layout {
+    /// The value's text, members in the order of their names.
+    static func text(_ value: JSONValue, indent: String = "") -> String {
+        let inner = indent + "  "
+        switch value {
+        case .object(let members) where !members.isEmpty:
+            let lines = members.sorted { $0.key < $1.key }.map { "\(inner)\(quoted($0)): \(text($1, indent: inner))" }
+            return "{\n\(lines.joined(separator: ",\n"))\n\(indent)}"
+        case .array(let elements) where !elements.isEmpty:
+            return "[\n\(elements.map { inner + text($0, indent: inner) }.joined(separator: ",\n"))\n\(indent)]"
+        case .object: return "{}"
+        case .array: return "[]"
+        case .string(let string): return quoted(string)
+        case .integer(let integer): return "\(integer)"
+        case .number(let number): return "\(number)"
+        case .bool(let bool): return "\(bool)"
+        case .null: return "null"
+        }
+    }
+
+    private static func quoted(_ text: String) -> String {
+        var quoted = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": quoted += "\\\""
+            case "\\": quoted += "\\\\"
+            case "\n": quoted += "\\n"
+            case "\t": quoted += "\\t"
+            case "\r": quoted += "\\r"
+            case _ where scalar.value < 0x20:
+                let digits = String(scalar.value, radix: 16)
+                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: quoted.unicodeScalars.append(scalar)
+            }
+        }
+        return quoted + "\""
+    }
+}

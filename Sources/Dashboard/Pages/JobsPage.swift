@@ -1,0 +1,127 @@
+package import PluginProtocol
+
+/// Jobs, newest first, with what to look for.
+package struct JobsPage {
+    /// What is looked for, as it was asked.
+    package struct Query: Sendable, Hashable {
+        package var state = ""
+        package var rule = ""
+        package var path = ""
+        package var since = ""
+        package var before = ""
+
+        package init(state: String = "", rule: String = "", path: String = "", since: String = "", before: String = "")
+        {
+            self.state = state
+            self.rule = rule
+            self.path = path
+            self.since = since
+            self.before = before
+        }
+
+        /// The query of the page with what is looked for, from another job on.
+        func address(before: String) -> String {
+            let parts = [("state", state), ("rule", rule), ("path", path), ("since", since), ("before", before)]
+            let query = parts.filter { !$0.1.isEmpty }.map { "\($0)=\(HTML.urlPart($1))" }.joined(separator: "&")
+            return query.isEmpty ? "/jobs" : "/jobs?\(query)"
+        }
+
+        var isEmpty: Bool { state.isEmpty && rule.isEmpty && path.isEmpty && since.isEmpty }
+    }
+
+    package var status: JSONValue
+    package var rules: JSONValue
+    /// The object with the jobs; or one with `error`, when what was asked can't be looked for.
+    package var jobs: JSONValue
+    package var query: Query
+    package var now: String
+
+    package init(status: JSONValue, rules: JSONValue, jobs: JSONValue, query: Query, now: String) {
+        self.status = status
+        self.rules = rules
+        self.jobs = jobs
+        self.query = query
+        self.now = now
+    }
+
+    package var html: HTML {
+        Frame(title: "Jobs", section: .jobs, status: status).page(
+            """
+            <h1>Jobs</h1>
+            \(form)
+            <section class="card" aria-label="Jobs"><div id="jobs" data-live>\(list)</div></section>
+            """)
+    }
+
+    // MARK: What to look for
+
+    private var form: HTML {
+        let states = [
+            ("", "any state"), ("pending", "pending"), ("running", "running"), ("succeeded", "succeeded"),
+            ("skipped", "skipped"), ("dead", "dead letters"),
+        ]
+        var names = rules["rules"].elements.map(\.["name"].text)
+        if !query.rule.isEmpty, !names.contains(query.rule) { names.append(query.rule) }
+        let all: HTML = query.isEmpty ? "" : "<a class=\"button\" href=\"/jobs\">Show all</a>"
+        return """
+            <form class="filters" method="get" action="/jobs" role="search" aria-label="Jobs">
+            <label>State <select name="state">\(states.map { option($0, $1, query.state) })</select></label>
+            <label>Rule <select name="rule">\(option("", "any rule", query.rule))\(names.map { option($0, $0, query.rule) })</select></label>
+            <label class="grow">Path <input name="path" value="\(query.path)" placeholder="/folder, /file or /**/*.glob" \
+            autocapitalize="off" autocomplete="off" spellcheck="false"></label>
+            <label>Since <input name="since" value="\(query.since)" placeholder="10m, 2h, 7d" size="10" autocomplete="off"></label>
+            <div class="acts"><button class="primary">Show</button>\(all)</div>
+            </form>
+            """
+    }
+
+    private func option(_ value: String, _ label: String, _ chosen: String) -> HTML {
+        let selected: HTML = value == chosen ? " selected" : ""
+        return "<option value=\"\(value)\"\(selected)>\(label)</option>"
+    }
+
+    // MARK: What was found
+
+    private var list: HTML {
+        let error = jobs["error"]
+        if !error.isNull {
+            return
+                "<p class=\"fault\" role=\"alert\">\(error["message"].text)</p><p class=\"muted\">\(error["help"].text)</p>"
+        }
+        let found = jobs["jobs"].elements
+        guard !found.isEmpty else {
+            return query.isEmpty
+                ? "<p class=\"empty\">No job yet. Put a file into a watched folder.</p>"
+                : "<p class=\"empty\">No job is like that.</p>"
+        }
+        return """
+            <table class="stacks jobs"><thead><tr><th scope="col">State</th><th scope="col">File</th><th scope="col">Rule</th>\
+            <th scope="col">Event</th><th scope="col">When</th><th scope="col" class="number">Attempt</th>\
+            <th scope="col"><span class="unseen">Actions</span></th></tr></thead><tbody>\(found.map(row))</tbody></table>\(pages)
+            """
+    }
+
+    private func row(_ job: JSONValue) -> HTML {
+        let id = job["id"].text
+        let isDead = job["state"].text == "dead"
+        let said: HTML =
+            job["message"].text.isEmpty
+            ? "" : "<span class=\"said \(isDead ? "fault" : "muted")\">\(job["message"].text)</span>"
+        let actions: HTML = isDead ? JobActions(id: id).html : ""
+        return """
+            <tr data-key="\(id)"><td>\(.state(job["state"].text))</td>\
+            <th scope="row"><a href="/jobs/\(HTML.urlPart(id))">\(.path(job["path"].text))</a>\(said)</th>\
+            <td data-label="Rule">\(job["rule"].text)</td><td data-label="Event">\(job["event"].text)</td>\
+            <td data-label="When">\(.time(job["ended"].string ?? job["created"].text, now: now))</td>\
+            <td class="number" data-label="Attempt">\(job["attempt"].count)</td><td class="end">\(actions)</td></tr>
+            """
+    }
+
+    private var pages: HTML {
+        let newest: HTML =
+            query.before.isEmpty ? "" : "<a class=\"button\" href=\"\(query.address(before: ""))\">Newest</a>"
+        let older: HTML =
+            jobs["next"].string.map { "<a class=\"button\" href=\"\(query.address(before: $0))\">Older</a>" } ?? ""
+        return "<nav class=\"pages\" aria-label=\"More jobs\">\(newest)\(older)</nav>"
+    }
+}

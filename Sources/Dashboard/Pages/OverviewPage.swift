@@ -1,0 +1,206 @@
+package import PluginProtocol
+
+/// What is watched, what goes on, and how it went in the last half hour.
+package struct OverviewPage {
+    package var status: JSONValue
+    /// The object with all rules.
+    package var rules: JSONValue
+    package var history: JSONValue
+    /// The object with the latest jobs; or one with `error`, when they can't be had.
+    package var jobs: JSONValue
+    /// The present, as the API writes moments.
+    package var now: String
+
+    package init(status: JSONValue, rules: JSONValue, history: JSONValue, jobs: JSONValue, now: String) {
+        self.status = status
+        self.rules = rules
+        self.history = history
+        self.jobs = jobs
+        self.now = now
+    }
+
+    package var html: HTML {
+        Frame(title: "Overview", section: .overview, status: status).page(
+            """
+            <h1 class="unseen">Overview</h1>
+            <section aria-labelledby="h-now"><h2 id="h-now" class="unseen">Now</h2>
+            <ul class="tiles" id="tiles" data-live>\(tiles)</ul></section>
+            <section aria-labelledby="h-plots"><h2 id="h-plots" class="unseen">The last half hour</h2>
+            <div class="plots" id="plots" data-live>\(HistoryPlots(history).figures)</div></section>
+            <div class="columns">
+            \(activity)
+            <div class="stack">\(running)\(failures)</div>
+            </div>
+            \(ruleTable)
+            \(folders)
+            \(totals)
+            """)
+    }
+
+    // MARK: Numbers
+
+    private var tiles: [HTML] {
+        let queue = status["queue"]
+        let rates = status["rates"]
+        func tile(_ label: String, _ value: String, _ link: String?, _ kind: String = "") -> HTML {
+            let inside: HTML = "<span class=\"value\">\(value)</span><span class=\"label\">\(label)</span>"
+            let linked: HTML = link.map { "<a href=\"\($0)\">\(inside)</a>" } ?? "<div>\(inside)</div>"
+            return "<li class=\"tile \(kind)\" data-key=\"\(label)\">\(linked)</li>"
+        }
+        let dead = queue["dead"].count
+        let running = queue["running"].count
+        return [
+            tile("Settling", Wording.number(queue["settling"].count), nil),
+            tile("Pending", Wording.number(queue["pending"].count), "/jobs?state=pending"),
+            tile("Running", Wording.number(running), "/jobs?state=running", running > 0 ? "live" : ""),
+            tile("Dead letters", Wording.number(dead), "/jobs?state=dead", dead > 0 ? "bad" : ""),
+            tile("Events a minute", Wording.rate((rates["events_per_second"].double ?? 0) * 60), nil),
+            tile("Jobs a minute", Wording.rate((rates["jobs_per_second"].double ?? 0) * 60), nil),
+        ]
+    }
+
+    private var totals: HTML {
+        let counts = status["counts"]
+        let words = [
+            ("hints", "Hints of the kernel"), ("events", "Events"), ("attempts", "Attempts"),
+            ("succeeded", "Succeeded"),
+            ("skipped", "Skipped"), ("failed", "Failed attempts"), ("dead", "Dead letters"),
+        ]
+        var rows: [HTML] = words.map { name, label in
+            "<div><dt>\(label)</dt><dd>\(Wording.number(counts[name].count))</dd></div>"
+        }
+        let journal = status["journal"]
+        let path: HTML = journal["path"].string.map { .path($0) } ?? "in memory"
+        let size = journal["path"].isNull ? "" : " (\(Wording.size(journal["size"].double ?? 0)))"
+        rows.append("<div class=\"wide\"><dt>Journal</dt><dd>\(path)\(size)</dd></div>")
+        return """
+            <section class="card" aria-labelledby="h-totals"><h2 id="h-totals">Since the start</h2>
+            <dl class="totals" id="totals" data-live>\(rows)</dl></section>
+            """
+    }
+
+    // MARK: What goes on
+
+    /// The latest jobs; the script puts events and attempts above them as they come.
+    private var activity: HTML {
+        let lines: [HTML] = jobs["jobs"].elements.map { job in
+            """
+            <li class="line"><a href="/jobs/\(HTML.urlPart(job["id"].text))">\(.time(job["ended"].string ?? job["created"].text, now: now))\
+            \(.state(job["state"].text))<span class="what">\(.path(job["path"].text))\
+            <span class="said">\(job["message"].text)</span></span><span class="rule">\(job["rule"].text)</span></a></li>
+            """
+        }
+        let why = jobs["error"]["message"].string ?? "No job yet. Put a file into a watched folder."
+        let empty: HTML = lines.isEmpty ? "<li class=\"empty\">\(why)</li>" : ""
+        return """
+            <section class="card activity" aria-labelledby="h-activity">
+            <div class="head"><h2 id="h-activity">Activity</h2>\
+            <button type="button" id="hold" hidden>Hold</button><a href="/jobs">All jobs</a></div>
+            <div class="lines" role="log" aria-live="off" tabindex="0" aria-labelledby="h-activity"><ol id="lines">\(lines)\(empty)</ol></div>
+            <template id="line"><li class="line"><a><time></time><span class="badge"></span><span class="what">\
+            <bdi class="path"><span></span><b></b></bdi><span class="said"></span></span><span class="rule"></span></a></li></template>
+            </section>
+            """
+    }
+
+    private var running: HTML {
+        let rows: [HTML] = status["running"].elements.map { job in
+            """
+            <li data-key="\(job["job"].text)"><a href="/jobs/\(HTML.urlPart(job["job"].text))">\(.path(job["path"].text))</a>\
+            <p class="muted"><b>\(job["rule"].text)</b> · \(job["action"].text) · since \(.time(job["since"].text, now: now))</p></li>
+            """
+        }
+        let nothing: HTML = "<p class=\"empty\">Nothing is running.</p>"
+        let list: HTML = rows.isEmpty ? nothing : "<ul class=\"items\">\(rows)</ul>"
+        return """
+            <section class="card" aria-labelledby="h-running"><h2 id="h-running">Running now</h2><div id="running" data-live>\(list)</div></section>
+            """
+    }
+
+    private var failures: HTML {
+        let rows: [HTML] = status["failures"].elements.map { job in
+            let id = job["job"].text
+            return """
+                <li data-key="\(id)"><a href="/jobs/\(HTML.urlPart(id))">\(.path(job["path"].text))</a>\
+                <p class="fault">\(job["message"].text)</p>\
+                <div class="foot"><p class="muted"><b>\(job["rule"].text)</b> · \(.time(job["at"].text, now: now))</p>\(JobActions(id: id).html)</div></li>
+                """
+        }
+        let nothing: HTML = "<p class=\"empty good\">No job has failed.</p>"
+        let list: HTML = rows.isEmpty ? nothing : "<ul class=\"items\">\(rows)</ul>"
+        return """
+            <section class="card" aria-labelledby="h-failures"><div class="head"><h2 id="h-failures">Latest failures</h2>\
+            <a href="/jobs?state=dead">All dead letters</a></div><div id="failures" data-live>\(list)</div></section>
+            """
+    }
+
+    private var ruleTable: HTML {
+        """
+        <section class="card" aria-labelledby="h-rules"><div class="head"><h2 id="h-rules">Rules</h2>\
+        \(.button("Read the rules again", "/reload"))</div>
+        <div id="rules" data-live>\(RuleTable(rules: rules["rules"].elements, now: now).html)</div></section>
+        """
+    }
+
+    // MARK: What is watched
+
+    private var folders: HTML {
+        let rows: [HTML] = status["roots"].elements.map { root in
+            let backend = root["backend"].text
+            let kind = backend == "inotify" ? "ok" : backend == "missing" ? "bad" : "warn"
+            let word = backend == "inotify" ? "kernel" : backend
+            let reason: HTML = root["reason"].string.map { "<span class=\"muted\">\($0)</span>" } ?? ""
+            let names: [HTML] = root["rules"].texts.map { "<li>\($0)</li>" }
+            return """
+                <tr data-key="\(root["path"].text)"><th scope="row">\(.path(root["path"].text))</th>\
+                <td data-label="How">\(.badge(word, kind)) \(reason)</td>\
+                <td class="number" data-label="Folders">\(Wording.number(root["folders"].count))</td>\
+                <td class="number" data-label="Polled">\(Wording.number(root["polled"].count))</td>\
+                <td data-label="Rules"><ul class="words">\(names)</ul></td></tr>
+                """
+        }
+        let (used, limit) = (status["watches"]["used"].count, status["watches"]["limit"].count)
+        let rescan = status["last_rescan"]
+        var facts: [HTML] = [
+            """
+            <div><dt><label for="meter">Watches</label></dt><dd>\(Wording.number(used)) of \(Wording.number(limit)) \
+            <meter id="meter" min="0" max="\(max(limit, 1))" high="\(max(limit, 1) * 4 / 5)" value="\(used)"></meter></dd></div>
+            """,
+            "<div><dt>Overflows</dt><dd>\(Wording.number(status["overflows"].count))</dd></div>",
+        ]
+        if !rescan.isNull {
+            facts.append(
+                """
+                <div><dt>Last rescan</dt><dd>\(.time(rescan["at"].text, now: now)), \(rescan["why"].text), \
+                found \(Wording.count(rescan["found"].count, "change")) that no event had told</dd></div>
+                """)
+        }
+        let table: HTML =
+            rows.isEmpty
+            ? "<p class=\"empty\">Nothing is watched.</p>"
+            : """
+            <table class="stacks"><thead><tr><th scope="col">Folder</th><th scope="col">How</th>\
+            <th scope="col" class="number">Folders</th><th scope="col" class="number">Polled</th><th scope="col">Rules</th></tr></thead>\
+            <tbody>\(rows)</tbody></table>
+            """
+        return """
+            <section class="card" aria-labelledby="h-folders"><div class="head"><h2 id="h-folders">Watched folders</h2>\
+            \(.button("Look at everything again", "/rescan"))</div>
+            <div id="folders" data-live>\(table)<dl class="totals">\(facts)</dl></div></section>
+            """
+    }
+}
+
+/// The buttons for a job that has failed for good.
+struct JobActions {
+    var id: String
+    /// Whether they are what its page is for.
+    var isMain = false
+
+    var html: HTML {
+        """
+        <div class="acts">\(.button("Retry", "/jobs/\(HTML.urlPart(id))/retry", about: "job \(id)", style: isMain ? "primary" : ""))\
+        \(.button("Discard", "/jobs/\(HTML.urlPart(id))/discard", about: "job \(id)", confirms: true))</div>
+        """
+    }
+}

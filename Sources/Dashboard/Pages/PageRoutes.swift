@@ -1,0 +1,139 @@
+import FileEvents
+import Glibc
+import PluginProtocol
+
+/// What is answered to those who ask for a page, or press a button of one without script.
+package struct PageRoutes: Sendable {
+    let operations: any Operations
+    /// The present.
+    var now: @Sendable () -> String = {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec)).description
+    }
+
+    package init(operations: any Operations) { self.operations = operations }
+
+    /// How many jobs a page lists.
+    private static let (few, many) = (30, 100)
+
+    // MARK: Pages
+
+    package func overview() -> APIResponse {
+        answer { status throws(APIError) in
+            var query = JobsQuery()
+            query.limit = Self.few
+            return OverviewPage(
+                status: status, rules: try operations.rules(), history: try operations.history(),
+                jobs: found(query), now: now()
+            ).html
+        }
+    }
+
+    package func jobs(_ request: APIRequest) -> APIResponse {
+        func asked(_ name: String) -> String { request.text(name) ?? "" }
+        let wanted = JobsPage.Query(
+            state: asked("state"), rule: asked("rule"), path: asked("path"), since: asked("since"),
+            before: asked("before"))
+        var query = JobsQuery()
+        query.limit = Self.many
+        // A form without script sends its empty fields too.
+        query.states = wanted.state.isEmpty ? [] : [wanted.state]
+        query.rule = wanted.rule.isEmpty ? nil : wanted.rule
+        query.path = wanted.path.isEmpty ? nil : request.query["path"]
+        query.since = wanted.since.isEmpty ? nil : wanted.since
+        query.before = wanted.before.isEmpty ? nil : wanted.before
+        return answer { [query] status throws(APIError) in
+            JobsPage(
+                status: status, rules: try operations.rules(), jobs: found(query), query: wanted, now: now()
+            ).html
+        }
+    }
+
+    /// The jobs, or why there are none to be had: a journal in memory has none, and the page all else.
+    private func found(_ query: JobsQuery) -> JSONValue {
+        do throws(APIError) {
+            return try operations.jobs(query)
+        } catch {
+            return ["error": ["message": .string(error.message), "help": .string(error.help)]]
+        }
+    }
+
+    package func job(_ id: String) -> APIResponse {
+        answer { status throws(APIError) in
+            JobPage(status: status, job: try operations.job(id), now: now()).html
+        }
+    }
+
+    package func rules() -> APIResponse {
+        answer { status throws(APIError) in
+            RulesPage(status: status, rules: try operations.rules(), now: now()).html
+        }
+    }
+
+    private func answer(_ page: (JSONValue) throws(APIError) -> HTML) -> APIResponse {
+        var status = JSONValue.null
+        do throws(APIError) {
+            status = try operations.status()
+            return Self.response(200, try page(status))
+        } catch {
+            return Self.response(
+                error.status,
+                MessagePage(title: "Nothing here", message: error.message, help: error.help, status: status).html)
+        }
+    }
+
+    private static func response(_ status: Int, _ html: HTML) -> APIResponse {
+        APIResponse(
+            status, type: "text/html; charset=utf-8", body: Array(html.text.utf8))
+    }
+
+    // MARK: Buttons without script
+
+    /// Does what a form asks for, and leads back to the page it stands on.
+    ///
+    /// - Parameters:
+    ///   - request: The request, whose body may hold the field `rule`.
+    ///   - back: The page to go to then.
+    ///   - action: What to do, with the field.
+    /// - Returns: The way to that page, or a page that says why not.
+    package func act(
+        _ request: APIRequest, back: String, _ action: (String?) throws(APIError) -> Void
+    ) -> APIResponse {
+        do throws(APIError) {
+            let form = APIRequest(way: request.way, method: "POST", target: Array("/?".utf8) + request.body)
+            try action(form?.text("rule"))
+            return APIResponse(303, type: "text/plain; charset=utf-8", headers: [("Location", back)], body: [])
+        } catch {
+            let status = (try? operations.status()) ?? .null
+            return Self.response(
+                error.status,
+                MessagePage(title: "Not done", message: error.message, help: error.help, status: status).html)
+        }
+    }
+}
+
+/// The files beside the pages, which are in the program itself.
+enum Asset: String, CaseIterable {
+    case style = "dashboard.css"
+    case script = "dashboard.js"
+    case icon = "icon.svg"
+
+    var type: String {
+        switch self {
+        case .style: "text/css; charset=utf-8"
+        case .script: "text/javascript; charset=utf-8"
+        case .icon: "image/svg+xml"
+        }
+    }
+
+    var bytes: [UInt8] {
+        switch self {
+        case .style: PackageResources.dashboard_css
+        case .script: PackageResources.dashboard_js
+        case .icon: PackageResources.icon_svg
+        }
+    }
+
+    var response: APIResponse { APIResponse(type: type, body: bytes) }
+}

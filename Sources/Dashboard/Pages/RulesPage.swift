@@ -1,0 +1,77 @@
+package import PluginProtocol
+
+/// All rules, with what waits for them and what failed.
+package struct RulesPage {
+    package var status: JSONValue
+    package var rules: JSONValue
+    package var now: String
+
+    package init(status: JSONValue, rules: JSONValue, now: String) {
+        self.status = status
+        self.rules = rules
+        self.now = now
+    }
+
+    package var html: HTML {
+        Frame(title: "Rules", section: .rules, status: status).page(
+            """
+            <div class="title"><h1>Rules</h1>\(.button("Read the rules again", "/reload"))</div>
+            <section class="card" aria-label="Rules"><div id="rules" data-live>\
+            \(RuleTable(rules: rules["rules"].elements, now: now).html)</div></section>
+            """)
+    }
+}
+
+/// The table of rules, on their page and on the overview.
+struct RuleTable {
+    var rules: [JSONValue]
+    var now: String
+
+    var html: HTML {
+        guard !rules.isEmpty else { return "<p class=\"empty\">There is no rule.</p>" }
+        return """
+            <table class="stacks rules"><thead><tr><th scope="col">Rule</th><th scope="col" class="number">Pending</th>\
+            <th scope="col" class="number">Running</th><th scope="col" class="number">Succeeded</th>\
+            <th scope="col" class="number">Skipped</th><th scope="col" class="number">Dead</th><th scope="col">Last job</th>\
+            <th scope="col"><span class="unseen">Pause</span></th></tr></thead><tbody>\(rules.map(row))</tbody></table>
+            """
+    }
+
+    private func row(_ rule: JSONValue) -> HTML {
+        let name = rule["name"].text
+        let query = "rule=\(HTML.urlPart(name))"
+        func number(_ member: String, _ label: String, state: String, kind: String = "") -> HTML {
+            let count = rule[member].count
+            let shown: HTML =
+                count == 0
+                ? "<span class=\"none\">0</span>"
+                : "<a href=\"/jobs?state=\(state)&amp;\(query)\">\(Wording.number(count))</a>"
+            return "<td class=\"number \(count == 0 ? "" : kind)\" data-label=\"\(label)\">\(shown)</td>"
+        }
+        var marks: [HTML] = []
+        if rule["enabled"].bool == false { marks.append(.badge("off", "calm")) }
+        if rule["paused"].isTrue { marks.append(.badge("paused", "warn")) }
+        let tags: [HTML] = rule["tags"].texts.map { "<li>\($0)</li>" }
+        let tagList: HTML = tags.isEmpty ? "" : "<ul class=\"words\" aria-label=\"Tags\">\(tags)</ul>"
+        let button: HTML =
+            rule["paused"].isTrue
+            ? .button("Resume", "/resume", about: "rule \(name)", rule: name, style: "primary")
+            : .button("Pause", "/pause", about: "rule \(name)", rule: name)
+        return """
+            <tr data-key="\(name)"><th scope="row"><div class="name"><a href="/jobs?\(query)">\(name)</a>\(marks)\(tagList)</div>\
+            <p class="muted"><bdi class="glob">\(rule["path"].text)</bdi> <span class="place">\(rule["place"].text)</span></p></th>\
+            \(number("pending", "Pending", state: "pending", kind: "warn"))\(number("running", "Running", state: "running", kind: "live"))\
+            \(number("succeeded", "Succeeded", state: "succeeded"))\(number("skipped", "Skipped", state: "skipped"))\
+            \(number("dead", "Dead", state: "dead", kind: "bad"))<td data-label="Last job" class="last">\(last(rule["last"]))</td>\
+            <td class="end">\(button)</td></tr>
+            """
+    }
+
+    private func last(_ job: JSONValue) -> HTML {
+        guard !job.isNull else { return "<span class=\"muted\">none yet</span>" }
+        return """
+            <a href="/jobs/\(HTML.urlPart(job["job"].text))">\(.state(job["outcome"].text)) \(.time(job["at"].text, now: now))</a>\
+            <span class="muted said">\(job["message"].text)</span>
+            """
+    }
+}

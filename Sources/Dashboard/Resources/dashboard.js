@@ -1,0 +1,345 @@
+// Keeps the page up to date. All that can be read is there without it.
+// Markup comes from the server alone: what is new is the server's page, loaded again, and else text.
+"use strict";
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const most = 200;
+  let lastLoad = 0, wanted = null, isLoading = false, isAgain = false, isHeld = false, isBehind = false, waiting = [];
+
+  // Local times -------------------------------------------------------------------------------------------------
+
+  const two = (number) => String(number).padStart(2, "0");
+  function localTime(moment) {
+    const time = new Date(moment);
+    if (Number.isNaN(time.getTime())) return moment;
+    const clock = `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+    const isToday = time.toDateString() === new Date().toDateString();
+    return isToday ? clock : `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ${clock}`;
+  }
+  function localize(root) {
+    for (const time of root.querySelectorAll("time[datetime]")) time.textContent = localTime(time.dateTime);
+  }
+
+  // What can't be seen is shown, as the server does it.
+  const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+  const short = { "\n": "\\n", "\t": "\\t", "\r": "\\r" };
+  const shown = (text) =>
+    String(text ?? "").replace(unseen, (mark) => short[mark] ?? `\\u{${mark.codePointAt(0).toString(16)}}`);
+
+  // Telling -----------------------------------------------------------------------------------------------------
+
+  let toastTimer = 0, failures = 0, announceTimer = 0;
+  function toast(text) {
+    byId("toast").textContent = text;
+    clearTimeout(toastTimer);
+    toastTimer = setTimeout(() => { byId("toast").textContent = ""; }, 6000);
+  }
+  const announce = (text) => { byId("announcer").textContent = text; };
+  // Many failures are told as one sentence, so that a screen reader gets a word in.
+  function announceFailure() {
+    failures += 1;
+    if (announceTimer) return;
+    announceTimer = setTimeout(() => {
+      announce(failures === 1 ? "A job has failed." : `${failures} jobs have failed.`);
+      failures = announceTimer = 0;
+    }, 3000);
+  }
+
+  // The page again ----------------------------------------------------------------------------------------------
+
+  function isSame(one, other) {
+    return one.nodeType === other.nodeType && one.nodeName === other.nodeName
+      && (one.nodeType !== Node.ELEMENT_NODE || one.dataset?.key === other.dataset?.key);
+  }
+  // Makes `old` equal to `fresh` and leaves alone what is equal: focus, selection and what is open stay.
+  function change(old, fresh) {
+    if (old.nodeType === Node.TEXT_NODE) {
+      if (old.data !== fresh.data) old.data = fresh.data;
+      return;
+    }
+    if (old.nodeType !== Node.ELEMENT_NODE || old.isEqualNode(fresh)) return;
+    for (const { name } of [...old.attributes]) {
+      if (!fresh.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
+    }
+    for (const { name, value } of fresh.attributes) {
+      if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    let place = old.firstChild;
+    for (const child of [...fresh.childNodes]) {
+      let match = place;
+      if (child.dataset?.key !== undefined) {
+        match = [...old.children].find((other) => isSame(other, child)) ?? null;
+      } else if (match && !isSame(match, child)) {
+        match = null;
+      }
+      if (!match) {
+        old.insertBefore(document.importNode(child, true), place);
+        continue;
+      }
+      if (match === place) place = place.nextSibling; else old.insertBefore(match, place);
+      change(match, child);
+    }
+    while (place) {
+      const next = place.nextSibling;
+      place.remove();
+      place = next;
+    }
+  }
+
+  async function load() {
+    if (isLoading) { isAgain = true; return; }
+    isLoading = true;
+    wanted = null;
+    lastLoad = Date.now();
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+      if (answer.ok) {
+        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+        localize(fresh);
+        // What came while nobody was connected is among the server's latest.
+        if (isBehind && !isHeld && byId("lines")) {
+          isBehind = false;
+          waiting = [];
+          byId("lines").replaceChildren(...document.importNode(fresh.getElementById("lines"), true).childNodes);
+        }
+        for (const part of document.querySelectorAll("[data-live]")) {
+          const other = fresh.getElementById(part.id);
+          // A button that asks whether one is sure is not changed under the finger, nor a plot that is read.
+          if (other && !part.querySelector(".sure, .tip")) change(part, other);
+        }
+        watchPictures();
+      }
+    } catch {
+      // The stream of events says that the connection is lost.
+    }
+    isLoading = false;
+    if (isAgain) { isAgain = false; loadSoon(); }
+  }
+  // At most every two seconds, and not while nobody looks.
+  function loadSoon(least = 2000) {
+    if (wanted || document.hidden) return;
+    wanted = setTimeout(load, Math.max(0, lastLoad + least - Date.now()));
+  }
+
+  // Activity ----------------------------------------------------------------------------------------------------
+
+  const kinds = { succeeded: "ok", dead: "bad", failed: "bad", retry: "warn", not_ready: "warn" };
+  function line({ moment, word, kind, path, said, rule, job }) {
+    const item = byId("line").content.firstElementChild.cloneNode(true);
+    const time = item.querySelector("time");
+    time.dateTime = time.title = moment;
+    time.textContent = localTime(moment);
+    const badge = item.querySelector(".badge");
+    badge.textContent = word;
+    badge.classList.add(kind);
+    const cut = path.lastIndexOf("/") + 1;
+    const isNamed = cut > 0 && cut < path.length;
+    item.querySelector(".path span").textContent = shown(isNamed ? path.slice(0, cut) : "");
+    item.querySelector(".path b").textContent = shown(isNamed ? path.slice(cut) : path);
+    item.querySelector(".said").textContent = shown(said);
+    item.querySelector(".rule").textContent = shown(rule);
+    if (job) item.querySelector("a").href = `/jobs/${encodeURIComponent(job)}`;
+    item.classList.add("new");
+    return item;
+  }
+  // What comes in one frame is put in at once; more than is shown is not made at all.
+  function add(fact) {
+    if (!byId("lines")) return;
+    waiting.push(fact);
+    if (waiting.length > most) waiting.shift();
+    if (!isHeld && waiting.length === 1) requestAnimationFrame(putIn);
+    if (isHeld) byId("hold").textContent = `Go on (${waiting.length}${waiting.length === most ? "+" : ""})`;
+  }
+  function putIn() {
+    if (isHeld || waiting.length === 0) return;
+    const lines = byId("lines"), view = lines.parentElement;
+    lines.querySelector(".empty")?.remove();
+    // Whoever has scrolled down goes on to see the same lines.
+    const above = view.scrollTop, before = view.scrollHeight;
+    lines.prepend(...waiting.reverse().map(line));
+    waiting = [];
+    if (above > 4) view.scrollTop = above + view.scrollHeight - before;
+    while (lines.children.length > most) lines.lastElementChild.remove();
+  }
+  function onAttempt(event) {
+    const attempt = JSON.parse(event.data);
+    loadSoon();
+    // What a condition leaves is as little news as what the path leaves.
+    if (attempt.outcome === "skipped" && attempt.code === "where") return;
+    const isDead = attempt.state === "dead";
+    if (isDead) announceFailure();
+    add({
+      moment: attempt.time, word: isDead ? "dead" : attempt.outcome.replace("_", " "),
+      kind: kinds[isDead ? "dead" : attempt.outcome] ?? "calm", path: attempt.path, said: attempt.message,
+      rule: attempt.rule, job: attempt.job,
+    });
+  }
+  function onFile(event) {
+    const file = JSON.parse(event.data);
+    loadSoon();
+    add({ moment: file.at, word: file.kind, kind: "live", path: file.path, rule: (file.rules ?? []).join(", ") });
+  }
+
+  // The connection ----------------------------------------------------------------------------------------------
+
+  let source = null, isLost = false, isLeaving = false, hideTimer = 0;
+  function lose() {
+    if (isLost || isLeaving) return;
+    isLost = true;
+    document.documentElement.classList.add("lost");
+    byId("pill").textContent = "Not connected";
+    byId("pill").className = "pill bad";
+    announce("The connection to Alight is lost; it is tried again.");
+  }
+  function connect() {
+    // A browser has six connections to a server: pages that nobody sees leave theirs to others.
+    if (source || document.hidden || isLeaving) return;
+    source = new EventSource("/v1/events");
+    source.addEventListener("open", () => {
+      if (isLost) announce("Connected again.");
+      isLost = false;
+      document.documentElement.classList.remove("lost");
+      document.documentElement.dataset.connected = "";
+      loadSoon();
+    });
+    source.addEventListener("error", () => {
+      lose();
+      // A refusal ends the source for good: begin with a new one.
+      if (source?.readyState === EventSource.CLOSED) {
+        disconnect();
+        setTimeout(connect, 5000);
+      }
+    });
+    source.addEventListener("attempt", onAttempt);
+    source.addEventListener("file", onFile);
+    source.addEventListener("status", () => loadSoon());
+  }
+  function disconnect() {
+    source?.close();
+    source = null;
+    isBehind = true;
+  }
+  addEventListener("pagehide", () => { isLeaving = true; disconnect(); });
+  addEventListener("pageshow", (event) => {
+    if (!event.persisted) return;
+    isLeaving = false;
+    connect();
+    load();
+  });
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hideTimer);
+    if (document.hidden) {
+      hideTimer = setTimeout(disconnect, 5000);
+      return;
+    }
+    connect();
+    requestAnimationFrame(putIn);
+    load();
+  });
+  // Plots go on while nothing happens.
+  setInterval(() => loadSoon(10000), 10000);
+
+  // Buttons -----------------------------------------------------------------------------------------------------
+
+  const done = {
+    retry: "The job will be tried again.", discard: "The job is discarded.", reload: "The rules are read again.",
+    rescan: "Everything is looked at again.",
+  };
+  function askOnce(button) {
+    if (!("confirm" in button.dataset) || button.classList.contains("sure")) return false;
+    const label = button.firstChild.data;
+    button.classList.add("sure");
+    button.firstChild.data = "Really?";
+    announce(`Press again to ${label.toLowerCase()}.`);
+    setTimeout(() => {
+      button.classList.remove("sure");
+      button.firstChild.data = label;
+    }, 4000);
+    return true;
+  }
+  async function send(form, button) {
+    const rule = form.elements.namedItem("rule")?.value;
+    const path = new URL(form.action).pathname;
+    const verb = path.slice(path.lastIndexOf("/") + 1);
+    const hadFocus = document.activeElement === button;
+    button.disabled = true;
+    try {
+      const answer = await fetch(`/v1${path}`, {
+        method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(rule ? { rule } : {}),
+      });
+      const body = await answer.json().catch(() => ({}));
+      if (!answer.ok) toast([body.error?.message ?? `answered ${answer.status}`, body.error?.help].filter(Boolean).map(shown).join(" – "));
+      else if (verb === "pause") toast(rule ? `'${shown(rule)}' is paused.` : "Everything is paused.");
+      else if (verb === "resume") toast(rule ? `'${shown(rule)}' goes on.` : "Everything goes on.");
+      else toast(done[verb] ?? "Done.");
+      // A discarded job has no page any more.
+      if (answer.ok && verb === "discard" && location.pathname === path.replace(/\/discard$/, "")) {
+        location.assign("/jobs?state=dead");
+        return;
+      }
+    } catch {
+      toast("Alight does not answer.");
+    }
+    button.disabled = false;
+    button.classList.remove("sure");
+    await load();
+    // A button that goes away takes the focus with it.
+    if (hadFocus) (button.isConnected ? button : byId("main")).focus({ preventScroll: true });
+  }
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.method !== "post") return;
+    event.preventDefault();
+    const button = event.submitter ?? form.querySelector("button");
+    if (!askOnce(button)) send(form, button);
+  });
+  // Empty fields say nothing in an address.
+  document.addEventListener("formdata", (event) => {
+    for (const [name, value] of [...event.formData]) if (value === "") event.formData.delete(name);
+  });
+
+  const hold = byId("hold");
+  if (hold) hold.hidden = false;
+  hold?.addEventListener("click", () => {
+    isHeld = !isHeld;
+    hold.classList.toggle("held", isHeld);
+    hold.textContent = isHeld ? "Go on" : "Hold";
+    putIn();
+  });
+
+  // A file that has gone, or is no picture after all, has no frame.
+  function watchPictures() {
+    for (const image of document.querySelectorAll(".picture img")) {
+      const hide = () => { image.closest(".picture").hidden = true; };
+      if (image.complete && image.naturalWidth === 0) hide(); else image.addEventListener("error", hide, { once: true });
+    }
+  }
+
+  // What a plot says where one points -------------------------------------------------------------------------------
+
+  let tip = null;
+  function hideTip() { tip?.remove(); tip = null; }
+  document.addEventListener("pointerover", (event) => {
+    const hit = event.target.closest?.(".hit");
+    if (!hit) { hideTip(); return; }
+    const title = hit.querySelector("title");
+    // Else the browser would show it a second time.
+    if (title) { hit.dataset.says = title.textContent; title.remove(); }
+    hideTip();
+    tip = document.createElement("div");
+    tip.className = "tip";
+    tip.setAttribute("aria-hidden", "true");
+    const moment = document.createElement("b");
+    moment.textContent = localTime(hit.dataset.at);
+    tip.append(moment, hit.dataset.says ?? "");
+    const area = hit.closest(".area"), box = area.getBoundingClientRect(), at = hit.getBoundingClientRect();
+    const middle = at.left + at.width / 2 - box.left;
+    area.append(tip);
+    const half = tip.offsetWidth / 2;
+    tip.style.left = `${Math.min(Math.max(middle, half - 40), box.width - half + 12)}px`;
+  });
+
+  localize(document);
+  watchPictures();
+  connect();
+})();

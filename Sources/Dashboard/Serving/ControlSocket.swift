@@ -1,0 +1,228 @@
+import CAlightLinux
+package import FileEvents
+import Glibc
+
+/// Why there is no control socket.
+package struct ControlProblem: Error, Sendable, Hashable {
+    package var message: String
+    package var help: String
+    /// Whether another Alight listens there.
+    package var isTaken = false
+
+    package init(_ message: String, help: String, isTaken: Bool = false) {
+        self.message = message
+        self.help = help
+        self.isTaken = isTaken
+    }
+}
+
+/// The Unix socket of a running Alight, in a folder that is its user's alone.
+package final class ControlSocket: Sendable {
+    package let path: PathBytes
+    let descriptor: Int32
+    /// Which file it is, so that no other one is removed in its place.
+    private let inode: (device: dev_t, number: ino_t)
+
+    /// What the longest name of a socket may have, as it is reached through the descriptor of its folder.
+    private static let longestName = 60
+
+    /// Makes the socket, in the place of one that nobody listens to any more.
+    ///
+    /// - Parameter path: Where; the folder is made if there is none.
+    /// - Throws: Why it can't be made; one to which somebody listens is left alone.
+    package init(at path: PathBytes) throws(ControlProblem) {
+        self.path = path
+        let folder = try Self.openFolder(path.parent)
+        defer { close(folder) }
+        // Two that begin at once must not take each other's new socket for a dead one.
+        while flock(folder, LOCK_EX) != 0, errno == EINTR {}
+        let name = PathBytes(path.lastComponent)
+        guard name.bytes.count <= Self.longestName, !name.bytes.isEmpty else {
+            throw ControlProblem(
+                "'\(path)' is no name for a socket", help: "give it a name of at most \(Self.longestName) bytes")
+        }
+        try Self.removeDead(name, in: folder, path)
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Self.flags, 0)
+        guard descriptor >= 0 else { throw Self.failure(path, errno) }
+        // Before it has a name, so that it never is anybody else's.
+        guard fchmod(descriptor, 0o600) == 0,
+            Self.withAddress(of: name, in: folder, { bind(descriptor, $0, $1) }) == 0,
+            listen(descriptor, 64) == 0
+        else {
+            let error = errno
+            close(descriptor)
+            throw Self.failure(path, error)
+        }
+        var status = stat()
+        _ = name.withCString { fstatat(folder, $0, &status, AT_SYMLINK_NOFOLLOW) }
+        _ = name.withCString { fchmodat(folder, $0, 0o600, 0) }
+        self.descriptor = descriptor
+        inode = (status.st_dev, status.st_ino)
+    }
+
+    /// Close-on-exec, and non-blocking.
+    private static let flags = Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+
+    /// Removes the file, if it is still this socket's, and lets nobody connect any more.
+    func end() {
+        var status = stat()
+        if path.withCString({ lstat($0, &status) }) == 0, status.st_dev == inode.device, status.st_ino == inode.number {
+            _ = path.withCString { unlink($0) }
+        }
+        close(descriptor)
+    }
+
+    // MARK: Looking
+
+    /// How it stands with a socket.
+    package enum State: Sendable, Hashable {
+        case absent
+        /// Somebody listens.
+        case live
+        /// Nobody listens any more.
+        case dead
+        /// It is something else, or can't be looked at.
+        case other(errno: Int32)
+    }
+
+    private static func state(of name: PathBytes, in folder: Int32) -> State {
+        var status = stat()
+        guard name.withCString({ fstatat(folder, $0, &status, AT_SYMLINK_NOFOLLOW) }) == 0 else {
+            return errno == ENOENT ? .absent : .other(errno: errno)
+        }
+        guard status.st_mode & S_IFMT == S_IFSOCK else { return .other(errno: ENOTSOCK) }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | flags, 0)
+        guard descriptor >= 0 else { return .other(errno: errno) }
+        defer { close(descriptor) }
+        guard withAddress(of: name, in: folder, { connect(descriptor, $0, $1) }) != 0 else { return .live }
+        switch errno {
+        case ECONNREFUSED: return .dead
+        // Its queue of callers is full.
+        case EAGAIN: return .live
+        case ENOENT: return .absent
+        default: return .other(errno: errno)
+        }
+    }
+
+    private static func removeDead(_ name: PathBytes, in folder: Int32, _ path: PathBytes) throws(ControlProblem) {
+        switch state(of: name, in: folder) {
+        case .absent: return
+        case .dead: _ = name.withCString { unlinkat(folder, $0, 0) }
+        case .live:
+            throw ControlProblem(
+                "another Alight listens at '\(path)'", help: "name another socket with --control", isTaken: true)
+        case .other(let error) where error == ENOTSOCK:
+            throw ControlProblem(
+                "'\(path)' is no socket", help: "remove it, or name another place with --control")
+        case .other(let error): throw failure(path, error)
+        }
+    }
+
+    // MARK: The folder
+
+    /// Opens the folder, and makes it if there is none.
+    private static func openFolder(_ path: PathBytes) throws(ControlProblem) -> Int32 {
+        if path.withCString({ mkdir($0, 0o700) }) != 0, errno != EEXIST { throw failure(path, errno) }
+        let folder = path.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard folder >= 0 else { throw failure(path, errno) }
+        var status = stat()
+        guard fstat(folder, &status) == 0 else {
+            let error = errno
+            close(folder)
+            throw failure(path, error)
+        }
+        // Who may write there may put another socket in this one's place; in a sticky folder only the owner may.
+        let isMine = status.st_uid == geteuid() || status.st_uid == 0
+        let isOpen = status.st_mode & 0o022 != 0 && status.st_mode & S_ISVTX == 0
+        guard isMine, !isOpen else {
+            close(folder)
+            throw ControlProblem(
+                "others may write to the folder '\(path)' of the control socket",
+                help: "chmod 0700 it, or name a place in another folder with --control")
+        }
+        return folder
+    }
+
+    private static func failure(_ path: PathBytes, _ error: Int32) -> ControlProblem {
+        ControlProblem(
+            "can't make the control socket '\(path)': \(String(cString: strerror(error)))",
+            help: "name another place with --control, or do without it with --no-control")
+    }
+
+    /// Calls with the address of a name in an open folder, however long the path of that is.
+    static func withAddress<Answer>(
+        of name: PathBytes, in folder: Int32, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Answer
+    ) -> Answer {
+        let text = PathBytes("/proc/self/fd/\(folder)").appending(name.bytes)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { buffer in
+            for (index, byte) in text.bytes.prefix(buffer.count - 1).enumerated() { buffer[index] = byte }
+        }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+}
+
+extension ControlSocket {
+    /// Where the sockets of this user's Alights are, unless others are named.
+    ///
+    /// - Parameters:
+    ///   - runtimeFolder: `$XDG_RUNTIME_DIR`, which means nothing to root: its Alight may be started by init.
+    ///   - user: The user.
+    /// - Returns: The path; nil when nothing says where a user's sockets are.
+    package static func usualPath(runtimeFolder: String?, user: UInt32) -> PathBytes? {
+        if user == 0 { return "/run/alight/control.sock" }
+        if let runtimeFolder, runtimeFolder.hasPrefix("/") {
+            return PathBytes(runtimeFolder).appending("alight/control.sock").normalized
+        }
+        // The one that logind makes, also where somebody has dropped the variable.
+        let folder = PathBytes("/run/user/\(user)")
+        return folder.withCString { access($0, W_OK) } == 0 ? folder.appending("alight/control.sock") : nil
+    }
+
+    /// The socket beside the usual one that an Alight uses when that one is taken.
+    package static func besides(_ path: PathBytes, process: Int32) -> PathBytes {
+        path.parent.appending("control-\(process).sock")
+    }
+
+    /// The sockets beside the usual one to which somebody listens, after the dead ones have been removed if asked to.
+    package static func othersAlive(besides path: PathBytes, removingDead: Bool = false) -> [PathBytes] {
+        let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard folder >= 0 else { return [] }
+        defer { close(folder) }
+        if removingDead { while flock(folder, LOCK_EX) != 0, errno == EINTR {} }
+        var found: [PathBytes] = []
+        guard let stream = path.parent.withCString({ opendir($0) }) else { return [] }
+        defer { closedir(stream) }
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { PathBytes($0.prefix { $0 != 0 }) }
+            guard name.bytes.starts(with: Array("control-".utf8)), name.bytes.suffix(5).elementsEqual(".sock".utf8)
+            else { continue }
+            switch state(of: name, in: folder) {
+            case .live: found.append(path.parent.appending(name.bytes))
+            case .dead where removingDead: _ = name.withCString { unlinkat(folder, $0, 0) }
+            default: break
+            }
+        }
+        return found.sorted()
+    }
+
+    /// Connects to a socket; the descriptor, which blocks, or a negative errno.
+    package static func connected(to path: PathBytes) -> Int32 {
+        let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        guard folder >= 0 else { return -errno }
+        defer { close(folder) }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return -errno }
+        guard withAddress(of: PathBytes(path.lastComponent), in: folder, { connect(descriptor, $0, $1) }) == 0 else {
+            let error = errno
+            close(descriptor)
+            return -error
+        }
+        return descriptor
+    }
+}

@@ -1,0 +1,90 @@
+/// One client that follows the events, as server-sent events.
+///
+/// It belongs to the server's thread.
+final class EventStream {
+    /// The kinds that are wanted.
+    let kinds: Set<EventFeed.Kind>
+    private let feed: EventFeed
+    private var next: UInt64
+    private var pending: [UInt8]
+    /// How many of the pending bytes have been taken.
+    private var taken = 0
+    /// The number of the last status that was sent.
+    private var sentStatus = 0
+    /// Whether it has been given all that there is, and rests until there is more.
+    var isResting = false
+    /// When the client took something last, or had taken all.
+    private(set) var progress: ContinuousClock.Instant
+    private var nextBeat: ContinuousClock.Instant
+
+    /// How often a client is told that it is still served, so that one that has gone is noticed.
+    static let beat = Duration.seconds(15)
+    /// How long a client may take nothing, while there is something for it.
+    static let patience = Duration.seconds(15)
+
+    init(
+        _ feed: EventFeed, kinds: Set<EventFeed.Kind>, after last: UInt64?, recent: Int,
+        at now: ContinuousClock.Instant
+    ) {
+        self.feed = feed
+        self.kinds = kinds
+        next = feed.join(after: last, recent: recent)
+        progress = now
+        nextBeat = now + Self.beat
+        // A browser waits no longer than that until it comes again.
+        pending = Array("retry: 2000\n\n".utf8)
+    }
+
+    /// Must be called once, when the client has gone.
+    func end() { feed.leave() }
+
+    /// When something has to be done for it though nothing happens.
+    var deadline: ContinuousClock.Instant { isResting ? nextBeat : progress + Self.patience }
+
+    /// Whether it has taken nothing for too long.
+    func isStuck(at now: ContinuousClock.Instant) -> Bool { !isResting && progress + Self.patience <= now }
+
+    /// Whether there is something for it.
+    func hasNews(_ status: (number: Int, text: String), at now: ContinuousClock.Instant) -> Bool {
+        taken < pending.count || feed.hasEvents(from: next) || nextBeat <= now
+            || kinds.contains(.status) && sentStatus < status.number
+    }
+
+    /// Fills the buffer with what comes next; 0 when there is nothing, and it rests.
+    func fill(
+        _ buffer: UnsafeMutableRawBufferPointer, _ status: (number: Int, text: String),
+        at now: ContinuousClock.Instant
+    ) -> Int {
+        if taken == pending.count { gather(status, at: now) }
+        progress = now
+        let count = min(buffer.count, pending.count - taken)
+        isResting = count == 0
+        guard count > 0 else { return 0 }
+        pending.withUnsafeBytes { bytes in
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[taken..<(taken + count)]))
+        }
+        taken += count
+        return count
+    }
+
+    private func gather(_ status: (number: Int, text: String), at now: ContinuousClock.Instant) {
+        var text = ""
+        if kinds.contains(.status), sentStatus < status.number {
+            text += "event: status\ndata: \(status.text)\n\n"
+            sentStatus = status.number
+        }
+        while text.utf8.count < 16_384 {
+            let (events, missed) = feed.events(from: next, limit: 32)
+            if missed > 0 { text += "event: gap\ndata: {\"missed\":\(missed)}\n\n" }
+            guard let last = events.last else { break }
+            next = last.id + 1
+            for event in events where kinds.contains(event.kind) {
+                text += "id: \(event.id)\nevent: \(event.kind.rawValue)\ndata: \(event.text())\n\n"
+            }
+        }
+        if text.isEmpty, nextBeat <= now { text = ": beat\n\n" }
+        if !text.isEmpty { nextBeat = now + Self.beat }
+        pending = Array(text.utf8)
+        taken = 0
+    }
+}

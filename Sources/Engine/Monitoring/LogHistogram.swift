@@ -1,0 +1,43 @@
+import Glibc
+
+/// Counts durations in classes that grow with them, so that a median costs little memory and is off by a tenth at most.
+package struct LogHistogram: Sendable, Hashable {
+    /// Classes in which a duration doubles.
+    private static let fineness = 4.0
+    private static let least = 0.0001
+    private static let classes = 112
+
+    private var counts: [UInt32] = []
+    package private(set) var total = 0
+
+    package init() {}
+
+    package mutating func add(_ duration: Duration) {
+        if counts.isEmpty { counts = Array(repeating: 0, count: Self.classes) }
+        let seconds = max(duration / .seconds(1), Self.least)
+        // A quarter of an octave each; the last one takes all that is longer than hours.
+        let place = min(Self.classes - 1, Int(log2(seconds / Self.least) * Self.fineness))
+        counts[place] &+= 1
+        total += 1
+    }
+
+    /// The duration that so much of all is not longer than, 0.5 for the median; nil of nothing.
+    package func quantile(_ share: Double) -> Duration? {
+        guard total > 0 else { return nil }
+        let wanted = max(1, Int((Double(total) * share).rounded(.up)))
+        var seen = 0
+        for (place, count) in counts.enumerated() {
+            seen += Int(count)
+            if seen >= wanted {
+                return .seconds(Self.least * exp2((Double(place) + 0.5) / Self.fineness))
+            }
+        }
+        return nil
+    }
+
+    mutating func removeAll() {
+        guard total > 0 else { return }
+        for index in counts.indices { counts[index] = 0 }
+        total = 0
+    }
+}

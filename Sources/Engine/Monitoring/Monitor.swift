@@ -1,0 +1,203 @@
+package import FileEvents
+package import FileWatching
+import Journaling
+import PluginProtocol
+import Reconciling
+import Rules
+import Settling
+import Synchronization
+
+/// What others may know of a running engine.
+///
+/// The engine's thread notes what has changed, once in a turn, which costs it no more than a lock that nobody holds for
+/// long; whoever asks gets a copy.
+package final class Monitor: Sendable {
+    private struct State {
+        var status = EngineStatus(ruleset: Ruleset([]))
+        var running: [JobID: EngineStatus.RunningAttempt] = [:]
+        var history = ActivityHistory(start: .now)
+        var watcher: Watcher?
+        /// Paths that the present or the last comparison has found.
+        var rescanned: Set<PathBytes> = []
+    }
+
+    private let state = Mutex(State())
+    /// The longest time between the last change of a file and its event that says something of settling.
+    private static let longestSettle = Duration.seconds(3600)
+    private static let failures = 5
+
+    package init() {}
+
+    // MARK: For whoever asks
+
+    /// How it stands.
+    package func status(at now: ContinuousClock.Instant) -> EngineStatus {
+        state.withLock { state in
+            var status = state.status
+            status.running = state.running.values.sorted {
+                ($0.since, $0.job.description) < ($1.since, $1.job.description)
+            }
+            status.rates = state.history.rates(at: now)
+            return status
+        }
+    }
+
+    /// What has happened in the last half hour.
+    package func history(at now: ContinuousClock.Instant, wall: Timestamp) -> [ActivityHistory.Point] {
+        state.withLock { $0.history }.points(at: now, wall: wall)
+    }
+
+    /// How it stands with the watching; nil when the watcher's thread does not say so in time.
+    package func survey(within limit: Duration) -> WatchStatus? {
+        state.withLock { $0.watcher }?.survey(within: limit)
+    }
+
+    // MARK: For the engine
+
+    func begin(_ watcher: Watcher) { state.withLock { $0.watcher = watcher } }
+
+    func end() { state.withLock { $0.watcher = nil } }
+
+    /// Notes the rules that run from now on.
+    func note(_ ruleset: Ruleset) {
+        state.withLock { state in
+            for rule in ruleset.rules {
+                for former in rule.formerly where ruleset.index(of: former) == nil {
+                    guard let tally = state.status.rules.removeValue(forKey: former) else { continue }
+                    state.status.rules[rule.name] = state.status.rules[rule.name] ?? tally
+                }
+            }
+            state.status.ruleset = ruleset
+            state.status.slowed = [:]
+        }
+    }
+
+    func note(_ pauses: Pauses) { state.withLock { $0.status.pauses = pauses } }
+
+    /// Notes how it stands at the end of a turn.
+    func noteTurn(
+        _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int, queue: JobCounts,
+        at now: ContinuousClock.Instant
+    ) {
+        state.withLock { state in
+            state.status.phase = phase
+            state.status.isReady = isReady
+            state.status.counts.hints += hints
+            state.status.settling = settling
+            if state.status.queue != queue {
+                state.status.queue = queue
+                state.history.note(events: 0, queue: queue.open, at: now)
+            }
+        }
+    }
+
+    /// Notes what has settled, and the jobs that it became.
+    func noteEvents(_ turn: Reconciler.Turn, _ jobs: [Job], at now: ContinuousClock.Instant) {
+        state.withLock { state in
+            if state.status.rescan != nil {
+                for (_, event) in turn.events where event.origin == .rescan && !event.kind.isLifecycle {
+                    if state.rescanned.insert(event.path).inserted { state.status.rescan?.found += 1 }
+                }
+            }
+            guard !jobs.isEmpty else { return }
+            state.status.counts.events += jobs.count
+            state.history.note(events: jobs.count, queue: state.status.queue.open + jobs.count, at: now)
+            for job in jobs {
+                let event = job.event
+                guard event.origin == .live, event.kind == .created || event.kind == .modified else { continue }
+                let duration = event.time.since(event.snapshot.changed)
+                if duration > .zero, duration < Self.longestSettle { state.history.noteSettle(duration, at: now) }
+            }
+        }
+    }
+
+    func noteRescan(_ cause: EngineStatus.Rescan.Cause) {
+        state.withLock { state in
+            if let rescan = state.status.rescan, rescan.ended == nil {
+                // An overflow is the graver cause.
+                if cause == .overflow { state.status.rescan?.cause = .overflow }
+                return
+            }
+            state.status.lastRescan = state.status.rescan
+            state.status.rescan = EngineStatus.Rescan(cause: cause)
+            state.rescanned = []
+        }
+    }
+
+    func noteBegun(_ attempts: [Attempt], at time: Timestamp) {
+        state.withLock { state in
+            for attempt in attempts {
+                guard let job = attempt.jobs.first else { continue }
+                state.running[job.id] = EngineStatus.RunningAttempt(
+                    job: job.id, jobs: attempt.jobs.count, rule: attempt.rule.name, action: attempt.rule.actionNames,
+                    path: job.event.path, since: time)
+            }
+        }
+    }
+
+    func noteEnded(_ result: Attempt.Result, at now: ContinuousClock.Instant) {
+        state.withLock { state in
+            if let first = result.parts.first { state.running[first.job.id] = nil }
+            guard result.parts.contains(where: \.hasBegun) else { return }
+            state.history.noteRun(result.duration, at: now)
+            for part in result.parts where part.hasBegun && part.job.attempt == 1 && !part.job.isInterrupted {
+                let wait = result.started.since(part.job.event.time)
+                state.history.noteWait(max(.zero, wait), at: now)
+            }
+        }
+    }
+
+    /// Takes from what the engine tells people what others may ask for.
+    func note(_ report: EngineReport) {
+        switch report {
+        case .attempt(let attempt): note([attempt])
+        case .batch(let attempts): note(attempts)
+        case .slowed(let rule, _, _, let message): state.withLock { $0.status.slowed[rule] = message }
+        case .recovered(let rule): state.withLock { $0.status.slowed[rule] = nil }
+        case .journal(let fault): state.withLock { $0.status.journalFault = fault }
+        case .watching(.overflow):
+            state.withLock { $0.status.overflows += 1 }
+            noteRescan(.overflow)
+        case .watching(.rescanned):
+            state.withLock { $0.status.rescan?.ended = DiskProbe.now() }
+        default: break
+        }
+    }
+
+    private func note(_ attempts: [AttemptReport]) {
+        let now = ContinuousClock.now
+        state.withLock { state in
+            for attempt in attempts {
+                state.status.counts.attempts += 1
+                var tally = state.status.rules[attempt.rule] ?? EngineStatus.RuleTally()
+                let job = EngineStatus.EndedJob(
+                    job: attempt.job, rule: attempt.rule, path: attempt.path, time: attempt.time,
+                    outcome: attempt.outcome.ending.rawValue, message: attempt.outcome.message)
+                switch attempt.state {
+                case .succeeded:
+                    state.status.counts.succeeded += 1
+                    tally.succeeded += 1
+                    state.history.noteAttempt(.succeeded, at: now)
+                case .skipped:
+                    state.status.counts.skipped += 1
+                    tally.skipped += 1
+                    state.history.noteAttempt(.skipped, at: now)
+                case .dead:
+                    state.status.counts.failed += 1
+                    state.status.counts.dead += 1
+                    tally.dead += 1
+                    state.history.noteAttempt(.failed, at: now)
+                    state.status.failures.insert(job, at: 0)
+                    if state.status.failures.count > Self.failures { state.status.failures.removeLast() }
+                case .pending, .running:
+                    if attempt.outcome.ending != .notReady {
+                        state.status.counts.failed += 1
+                        state.history.noteAttempt(.failed, at: now)
+                    }
+                }
+                tally.last = job
+                state.status.rules[attempt.rule] = tally
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import FileEvents
+import GRDB
+
+/// Which rules rest because a person wants that: their jobs wait, and are not begun.
+package struct Pauses: Sendable, Hashable {
+    /// Whether all rules do.
+    package var all: Bool
+    /// Those that do whether all do or not.
+    package var rules: Set<String>
+
+    package init(all: Bool = false, rules: Set<String> = []) {
+        self.all = all
+        self.rules = rules
+    }
+
+    package var isEmpty: Bool { !all && rules.isEmpty }
+
+    /// Whether the rule's jobs wait.
+    package func hold(_ rule: String) -> Bool { all || rules.contains(rule) }
+
+    /// Lets a rule rest, or all for nil.
+    package mutating func pause(_ rule: String?) {
+        if let rule { rules.insert(rule) } else { all = true }
+    }
+
+    /// Lets a rule go on, or with nil all of them, also those that were paused by their names.
+    package mutating func resume(_ rule: String?) {
+        if let rule { rules.remove(rule) } else { self = Pauses() }
+    }
+}
+
+// A fact each: `paused` for all rules, `paused NAME` for one.
+extension Pauses {
+    private static let word = "paused"
+
+    init(_ database: Database) throws {
+        self.init()
+        let sql = "SELECT name FROM facts WHERE name = '\(Self.word)' OR name GLOB '\(Self.word) *'"
+        for name in try String.fetchAll(database, sql: sql) {
+            if name == Self.word { all = true } else { rules.insert(String(name.dropFirst(Self.word.count + 1))) }
+        }
+    }
+
+    func write(_ database: Database) throws {
+        try database.execute(sql: "DELETE FROM facts WHERE name = '\(Self.word)' OR name GLOB '\(Self.word) *'")
+        let names = (all ? [Self.word] : []) + rules.sorted().map { "\(Self.word) \($0)" }
+        for name in names {
+            try database.execute(sql: "INSERT INTO facts (name, value) VALUES (?, 1)", arguments: [name])
+        }
+    }
+}
+
+extension JournalReader {
+    /// Which rules rest, as far as the journal has been told.
+    package func pauses() throws(JournalFault) -> Pauses { try read { try Pauses($0) } }
+
+    /// How many dead letters there are.
+    package func deadCount() throws(JournalFault) -> Int {
+        try read { try Int.fetchOne($0, sql: "SELECT count(*) FROM jobs WHERE state = 'dead'") ?? 0 }
+    }
+
+    /// The dead letters that became so last, the newest first.
+    package func lastDead(_ limit: Int) throws(JournalFault) -> [JobEntry] {
+        try read { database in
+            let sql = "SELECT \(Self.columns) FROM jobs WHERE state = 'dead' ORDER BY ended DESC, id DESC LIMIT ?"
+            return try Row.fetchAll(database, sql: sql, arguments: [limit]).map(Self.job)
+        }
+    }
+}

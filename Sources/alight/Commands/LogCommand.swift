@@ -1,0 +1,98 @@
+import ArgumentParser
+import FileEvents
+import Foundation
+import PluginProtocol
+
+/// `alight log`: what a running Alight does, as it does it.
+struct LogCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "log",
+        abstract: "Follow what a running Alight does: one line an attempt.",
+        discussion: """
+            The lines are those of 'alight run'. It goes on until Ctrl-C, or until Alight ends; 'alight jobs' has what \
+            was done before.
+
+            \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
+            """)
+
+    @Option(
+        name: .customShort("n"),
+        help: ArgumentHelp("Begin with the last so many attempts of this run, at most 1000.", valueName: "n"))
+    var recent = 10
+
+    @Flag(help: "Print one JSON object a line.")
+    var json = false
+
+    @OptionGroup var choice: ControlChoice
+
+    func validate() throws {
+        try choice.check()
+        guard (0...1000).contains(recent) else {
+            throw ValidationError("'-n \(recent)' is not between 0 and 1000")
+        }
+    }
+
+    func run() throws {
+        Signals.endUsually()
+        let client = try choice.client()
+        let hasColor = Output.standard.hasColor
+        try client.said { () throws(ControlClient.Problem) in
+            try client.follow("/v1/events?only=attempt&recent=\(recent)") { kind, _, data in
+                guard kind == "attempt" else { return }
+                let line = json ? data : Self.line(data, hasColor: hasColor) ?? data
+                if Output.standard.write(line) != .whole { Output.standard.exit(.done) }
+            }
+        }
+        Output.error.write("Alight has ended")
+    }
+
+    /// The line that people read; nil for what is no attempt.
+    static func line(_ data: String, hasColor: Bool) -> String? {
+        guard let object = JSONLine.object(data), let rule = object["rule"]?.string,
+            let event = object["event"]?.string, let outcome = object["outcome"]?.string
+        else { return nil }
+        let path = JSONLine.path(object).map { Display.path($0) } ?? ""
+        let time = object["time"]?.string.flatMap { JSONLine.time($0) }.map { Reporter.clock($0) } ?? ""
+        let duration = Duration.milliseconds(object["duration_ms"]?.double ?? 0)
+        let state = object["state"]?.string ?? ""
+        var word = state == "dead" ? "failed" : outcome
+        if hasColor { word = "\u{1B}[\(color(state))m\(word)\u{1B}[0m" }
+        var line =
+            "\(time) \(Display.text(rule)): \(Display.text(event)) \(path): \(word) in \(Reporter.seconds(duration))"
+        if let message = object["message"]?.string, !message.isEmpty { line += ": \(Display.text(message))" }
+        if state == "dead", let job = object["job"]?.string {
+            line += " (dead letter; retry with 'alight retry \(Display.text(job))')"
+        } else if let pause = object["retry_ms"]?.double {
+            line += " (next in \(Reporter.seconds(.milliseconds(pause))))"
+        }
+        return line
+    }
+
+    private static func color(_ state: String) -> String {
+        switch state {
+        case "succeeded": "32"
+        case "skipped": "36"
+        case "dead": "31"
+        default: "33"
+        }
+    }
+}
+
+/// What another Alight has said in JSON.
+enum JSONLine {
+    static func object(_ text: String) -> [String: JSONValue]? {
+        (try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8)))?.object
+    }
+
+    /// The path of an object, by its bytes where it isn't text.
+    static func path(_ object: [String: JSONValue], _ name: String = "path") -> PathBytes? {
+        if let bytes = object["\(name)_base64"]?.string.flatMap({ Data(base64Encoded: $0) }) { return PathBytes(bytes) }
+        return object[name]?.string.map { PathBytes($0) }
+    }
+
+    /// A moment; nil for what is none.
+    static func time(_ text: String) -> Timestamp? {
+        // A fraction of a second is nothing that is shown.
+        try? TimeText.parse("\(text.prefix(19))Z", now: Timestamp(seconds: 0, nanoseconds: 0))
+    }
+}

@@ -1,0 +1,186 @@
+import Dashboard
+import FileEvents
+import Foundation
+import Glibc
+import PluginProtocol
+
+/// Asks a running Alight at its control socket, and waits for the answer.
+///
+/// It speaks HTTP/1.0, of which every answer ends with its connection.
+struct ControlClient {
+    let path: PathBytes
+
+    /// How long the answer may take.
+    private static let patience = 10
+
+    init(_ path: PathBytes) { self.path = path }
+
+    /// Why there is no answer.
+    enum Problem: Error {
+        /// Nobody listens.
+        case notRunning(errno: Int32)
+        /// Somebody does, and does not answer as an Alight does.
+        case noAnswer
+        /// What was asked is refused.
+        case refused(status: Int, message: String, help: String)
+    }
+
+    /// Asks, and returns the value of the answer.
+    func ask(_ method: String, _ target: String, _ body: JSONValue? = nil) throws(Problem) -> JSONValue {
+        let text = body.map { JSONText.of($0) } ?? ""
+        let connection = try Connection(path, patience: Self.patience)
+        try connection.send(method, target, text)
+        let status = try connection.readHead()
+        let value = JSONText.value(of: connection.readRest())
+        guard let value else { throw .noAnswer }
+        guard (200..<300).contains(status) else {
+            let error = value.object?["error"]?.object
+            throw .refused(
+                status: status, message: error?["message"]?.string ?? "it answers \(status)",
+                help: error?["help"]?.string ?? "see its messages")
+        }
+        return value
+    }
+
+    /// Follows the events, until the connection ends.
+    ///
+    /// - Parameters:
+    ///   - target: What is asked for.
+    ///   - body: Called for each event with its kind, its id and its data.
+    /// - Throws: When nobody listens, or it is refused.
+    func follow(
+        _ target: String, _ body: (_ kind: String, _ id: String?, _ data: String) -> Void
+    ) throws(Problem) {
+        let connection = try Connection(path, patience: 0)
+        try connection.send("GET", target, "")
+        let status = try connection.readHead()
+        guard status == 200 else {
+            let error = JSONText.value(of: connection.readRest())?.object?["error"]?.object
+            throw .refused(
+                status: status, message: error?["message"]?.string ?? "it answers \(status)",
+                help: error?["help"]?.string ?? "see its messages")
+        }
+        var kind = ""
+        var id: String?
+        var data = ""
+        while let line = connection.readLine() {
+            if line.isEmpty {
+                if !data.isEmpty { body(kind, id, data) }
+                (kind, data) = ("", "")
+            } else if line.hasPrefix("event: ") {
+                kind = String(line.dropFirst(7))
+            } else if line.hasPrefix("id: ") {
+                id = String(line.dropFirst(4))
+            } else if line.hasPrefix("data: ") {
+                data += line.dropFirst(6)
+            }
+        }
+    }
+
+    /// Says what went wrong.
+    ///
+    /// - Throws: `Exit` with the status of that.
+    func said<Answer>(_ body: () throws(Problem) -> Answer) throws -> Answer {
+        do throws(Problem) {
+            return try body()
+        } catch {
+            let (message, help) = words(of: error)
+            Output.error.write("error: \(Display.text(message))\n    help: \(Display.text(help))")
+            throw Exit(.runtimeError)
+        }
+    }
+
+    private func words(of problem: Problem) -> (message: String, help: String) {
+        let place = Display.path(path)
+        switch problem {
+        case .notRunning(let error) where [ENOENT, ENOTDIR, ECONNREFUSED].contains(error):
+            return (
+                "no Alight is running that could be asked at '\(place)'",
+                "start one with 'alight run', or name its socket with --control"
+            )
+        case .notRunning(let error):
+            return (
+                "can't ask the Alight at '\(place)': \(String(cString: strerror(error)))",
+                "run this as the user that Alight runs as, or as root"
+            )
+        case .noAnswer: return ("the Alight at '\(place)' does not answer", "see its messages; it may be ending")
+        case .refused(_, let message, let help): return (message, help)
+        }
+    }
+}
+
+/// One request and its answer.
+private final class Connection {
+    private let descriptor: Int32
+    private var buffer: [UInt8] = []
+    private var place = 0
+
+    init(_ path: PathBytes, patience: Int) throws(ControlClient.Problem) {
+        descriptor = ControlSocket.connected(to: path)
+        guard descriptor >= 0 else { throw .notRunning(errno: -descriptor) }
+        guard patience > 0 else { return }
+        var limit = timeval(tv_sec: patience, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    func send(_ method: String, _ target: String, _ body: String) throws(ControlClient.Problem) {
+        let head =
+            "\(method) \(target) HTTP/1.0\r\nHost: alight\r\nContent-Type: application/json\r\n"
+            + "Content-Length: \(body.utf8.count)\r\n\r\n"
+        var bytes = Array((head + body).utf8)[...]
+        while !bytes.isEmpty {
+            let count = bytes.withUnsafeBytes {
+                Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { throw .noAnswer }
+            bytes = bytes.dropFirst(count)
+        }
+    }
+
+    /// The status of the answer; its headers say nothing that matters.
+    func readHead() throws(ControlClient.Problem) -> Int {
+        guard let first = readLine(), first.hasPrefix("HTTP/1."),
+            let status = Int(first.split(separator: " ").dropFirst().first ?? "")
+        else { throw .noAnswer }
+        while true {
+            guard let line = readLine() else { throw .noAnswer }
+            if line.isEmpty { return status }
+        }
+    }
+
+    func readRest() -> [UInt8] {
+        while fill() {}
+        defer { place = buffer.count }
+        return Array(buffer[place...])
+    }
+
+    /// The next line without its end; nil when there is none any more.
+    func readLine() -> String? {
+        while true {
+            if let end = buffer[place...].firstIndex(of: 0x0A) {
+                var line = buffer[place..<end]
+                if line.last == 0x0D { line.removeLast() }
+                place = end + 1
+                return String(decoding: line, as: UTF8.self)
+            }
+            if !fill() { return nil }
+        }
+    }
+
+    private func fill() -> Bool {
+        buffer.removeFirst(place)
+        place = 0
+        var bytes = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            let count = bytes.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            buffer += bytes[..<count]
+            return true
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import ArgumentParser
+import Dashboard
+import FileEvents
+import Foundation
+import Glibc
+
+/// Where a running Alight is asked: for `alight run`, which makes the place.
+struct ControlOptions: ParsableArguments {
+    @Option(
+        name: .customLong("control"),
+        help: ArgumentHelp(
+            "The socket at which others ask and steer this Alight.",
+            discussion: """
+                Default: $ALIGHT_CONTROL, else $XDG_RUNTIME_DIR/alight/control.sock; as root /run/alight/control.sock.
+                """,
+            valueName: "socket"))
+    var control: String?
+
+    @Flag(help: "Make no such socket.")
+    var noControl = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Serve the dashboard and the API there by HTTP, too; may be repeated.",
+            discussion: """
+                Such as 127.0.0.1:8088. At an address that others can reach a token is asked for, which is printed as \
+                a link; there is no TLS.
+                """,
+            valueName: "address:port"))
+    var listen: [String] = []
+
+    /// Looks at what was given.
+    ///
+    /// - Throws: `ValidationError` for what makes no sense.
+    func check(isOnce: Bool, isDry: Bool) throws {
+        if noControl, control != nil {
+            throw ValidationError("'--control' can't stand beside '--no-control'; leave out one of them")
+        }
+        guard !isOnce, !isDry else {
+            let flag = isOnce ? "--once" : "--dry-run"
+            guard control == nil else {
+                throw ValidationError("'--control' means nothing with '\(flag)'; leave it out")
+            }
+            guard listen.isEmpty else { throw ValidationError("'--listen' means nothing with '\(flag)'; leave it out") }
+            return
+        }
+        _ = try addresses
+        if let control { _ = try Self.path(control, option: "--control") }
+    }
+
+    /// The addresses that are to be listened at.
+    var addresses: [ListenAddress] {
+        get throws {
+            try listen.map { text in
+                guard let address = ListenAddress(text) else {
+                    throw ValidationError(
+                        "'--listen \(Display.text(text))' is no address with a port; write '127.0.0.1:8088'")
+                }
+                return address
+            }
+        }
+    }
+
+    /// A socket that was named on the command line.
+    static func path(_ text: String, option: String) throws -> PathBytes {
+        let path = RawArguments.paths([text])[0]
+        if path.bytes.isEmpty { throw ValidationError("'\(option)' is empty; name a socket") }
+        if path.bytes.last == .slash {
+            throw ValidationError("'\(option) \(Display.path(path))' is a folder; name a socket")
+        }
+        return ProgramSurroundings.currentFolder.resolving(path.bytes).normalized
+    }
+
+    /// The socket that is used when none is named; nil if nothing says where a user's sockets are.
+    static var usualPath: PathBytes? {
+        let variables = ProcessInfo.processInfo.environment
+        if let named = variables["ALIGHT_CONTROL"], named.hasPrefix("/") { return PathBytes(named).normalized }
+        return ControlSocket.usualPath(runtimeFolder: variables["XDG_RUNTIME_DIR"], user: geteuid())
+    }
+}
+
+/// Which running Alight is asked: for all other commands.
+struct ControlChoice: ParsableArguments {
+    @Option(
+        name: .customLong("control"),
+        help: ArgumentHelp(
+            "The socket of the running Alight, as given to 'alight run'.",
+            discussion: """
+                Default: $ALIGHT_CONTROL, else $XDG_RUNTIME_DIR/alight/control.sock; as root /run/alight/control.sock. \
+                If nobody listens there, the one beside it at which somebody does.
+                """,
+            valueName: "socket"))
+    var control: String?
+
+    func check() throws {
+        if let control { _ = try ControlOptions.path(control, option: "--control") }
+    }
+
+    /// A client of the running Alight.
+    ///
+    /// - Throws: `Exit` when none is running; it has been said.
+    func client() throws -> ControlClient {
+        if let control { return ControlClient(try ControlOptions.path(control, option: "--control")) }
+        guard let usual = ControlOptions.usualPath else {
+            Output.error.write(
+                "error: there is no usual place for control sockets\n"
+                    + "    help: set XDG_RUNTIME_DIR, or name the socket of 'alight run' with --control")
+            throw Exit(.runtimeError)
+        }
+        let descriptor = ControlSocket.connected(to: usual)
+        if descriptor >= 0 {
+            close(descriptor)
+            return ControlClient(usual)
+        }
+        let others = ControlSocket.othersAlive(besides: usual)
+        if others.count > 1 {
+            let names = others.map { "\n    \(Display.path($0))" }.joined()
+            Output.error.write(
+                "error: several Alights are running:\(names)\n    help: name the socket of one with --control")
+            throw Exit(.runtimeError)
+        }
+        // Whoever asks there says best why nobody answers.
+        return ControlClient(others.first ?? usual)
+    }
+}

@@ -1,0 +1,129 @@
+import Dashboard
+import Engine
+import FileEvents
+import Glibc
+import Journaling
+import PluginProtocol
+import Rules
+
+/// What an Alight that runs has for those who ask and steer it: the events, and the server.
+struct RunningControl {
+    private let server: ControlServer?
+
+    /// Begins to serve, and says where, if it isn't the usual place.
+    ///
+    /// Without the socket an Alight does its work all the same, so that only what was named is an error.
+    ///
+    /// - Throws: `Exit` when it can't be done as it was asked for; it has been said.
+    init(_ options: ControlOptions, _ operations: RunningOperations, _ feed: EventFeed, _ reporter: Reporter) throws {
+        let addresses = try options.addresses
+        let socket = try Self.socket(options, reporter)
+        guard socket != nil || !addresses.isEmpty else {
+            server = nil
+            return
+        }
+        let isOpen = addresses.contains { !$0.isLoopback }
+        let access = Access(
+            hosts: addresses.reduce(into: []) { $0.formUnion($1.hosts) }, token: isOpen ? Access.makeToken() : nil)
+        var routes = Routes(operations)
+        routes.addPages(operations)
+        do throws(ControlProblem) {
+            server = try ControlServer(
+                socket, addresses: addresses, access: access, routes: routes, operations: operations, feed: feed,
+                complain: { problem in
+                    reporter.say(
+                        .warning, "nobody can be served at the control socket: \(Display.text(problem))",
+                        help: "install libmicrohttpd12, and start Alight again")
+                })
+        } catch {
+            reporter.say(.error, Display.text(error.message), help: error.help)
+            throw Exit(.runtimeError)
+        }
+        for address in addresses {
+            let query = access.token.map { "?token=\($0)" } ?? ""
+            reporter.say(.notice, "dashboard: http://\(address.text)/\(query)")
+            guard !address.isLoopback else { continue }
+            reporter.say(
+                .warning, "'\(address.text)' can be reached by others, and what they send and get is not encrypted",
+                help: "listen at 127.0.0.1 and use ssh -L, or put a proxy with TLS in front")
+        }
+    }
+
+    /// Ends the server, and removes the socket.
+    func end() { server?.stop() }
+
+    private static func socket(_ options: ControlOptions, _ reporter: Reporter) throws -> ControlSocket? {
+        if options.noControl { return nil }
+        if let control = options.control {
+            let path = try ControlOptions.path(control, option: "--control")
+            do throws(ControlProblem) {
+                return try ControlSocket(at: path)
+            } catch {
+                reporter.say(.error, Display.text(error.message), help: error.help)
+                throw Exit(.runtimeError)
+            }
+        }
+        guard let usual = ControlOptions.usualPath else {
+            reporter.say(
+                .notice, "there is no place for the control socket, and so no 'alight status'; see --control")
+            return nil
+        }
+        func withoutIt(_ problem: ControlProblem) -> ControlSocket? {
+            reporter.say(
+                .warning, "\(Display.text(problem.message)); without it there is no 'alight status'",
+                help: problem.help)
+            return nil
+        }
+        do throws(ControlProblem) {
+            return try ControlSocket(at: usual)
+        } catch {
+            guard error.isTaken else { return withoutIt(error) }
+        }
+        // What an Alight left that was killed is nobody's any more.
+        _ = ControlSocket.othersAlive(besides: usual, removingDead: true)
+        let other = ControlSocket.besides(usual, process: getpid())
+        do throws(ControlProblem) {
+            let socket = try ControlSocket(at: other)
+            reporter.say(
+                .notice, "another Alight listens at '\(Display.path(usual))'; this one does at '\(Display.path(other))'"
+            )
+            return socket
+        } catch {
+            return withoutIt(error)
+        }
+    }
+}
+
+extension EventFeed {
+    /// Passes on what the engine reports to those who follow it.
+    func take(_ report: EngineReport) {
+        for attempt in report.attempts {
+            publish(.attempt) { Reporter.json(Reporter.object(attempt)) }
+        }
+        guard case .accepted(let jobs) = report, isFollowed else { return }
+        // One event for a path, whatever number of rules it is for.
+        var rules: [PathBytes: [String]] = [:]
+        for job in jobs { rules[job.event.path, default: []].append(job.rule) }
+        for job in jobs {
+            guard let names = rules.removeValue(forKey: job.event.path) else { continue }
+            let (path, kind, time) = (job.event.path, job.event.kind, job.event.time)
+            publish(.file) {
+                var object: [String: JSONValue] = [
+                    "at": .string(time.milliseconds), "kind": .string(kind.rawValue),
+                    "rules": .array(names.map { .string($0) }),
+                ]
+                object.add("path", path)
+                return Reporter.json(object)
+            }
+        }
+    }
+}
+
+extension Timestamp {
+    /// RFC 3339 in UTC with milliseconds, as the API has all moments.
+    var milliseconds: String {
+        let whole = Timestamp(seconds: seconds, nanoseconds: 0).description.dropLast()
+        let fraction = String(nanoseconds / 1_000_000)
+        return "\(whole).\(String(repeating: "0", count: 3 - fraction.count))\(fraction)Z"
+    }
+}

@@ -1,0 +1,148 @@
+import Dashboard
+import Engine
+import FileEvents
+import Globbing
+import Glibc
+import Journaling
+import PluginProtocol
+import Rules
+import Settling
+
+// Jobs, as the journal's file has them.
+extension RunningOperations {
+    /// Most bytes of a picture.
+    private static let mostPicture: off_t = 10 << 20
+
+    func jobs(_ query: JobsQuery) throws(APIError) -> JSONValue {
+        let wanted = try Self.query(query)
+        let reader = try reader()
+        let (jobs, hasMore) = try Self.said { () throws(JournalFault) in try reader.jobs(wanted) }
+        return [
+            "jobs": .array(jobs.map { .object($0.object) }),
+            "next": .text(hasMore ? jobs.last?.id.description : nil),
+        ]
+    }
+
+    private static func query(_ asked: JobsQuery) throws(APIError) -> JournalQuery {
+        var query = JournalQuery(rule: asked.rule, limit: asked.limit)
+        for word in asked.states {
+            guard let state = JobState(rawValue: word) else {
+                throw APIError(
+                    400, "'\(word)' is no state of a job", help: "write pending, running, succeeded, skipped or dead")
+            }
+            query.states.insert(state)
+        }
+        if let before = asked.before { query.before = try id(before) }
+        if let since = asked.since {
+            do throws(MomentProblem) {
+                query.since = try TimeText.parse(since, now: DiskProbe.now())
+            } catch {
+                throw APIError(400, "since: \(error.message)", help: error.help)
+            }
+        }
+        if let path = asked.path {
+            guard path.first == .slash else {
+                throw APIError(400, "'\(PathBytes(path))' is no absolute path", help: "begin it with '/'")
+            }
+            do throws(GlobError) {
+                query.paths = try JournalQuery.Paths(naming: PathBytes(path))
+            } catch {
+                throw APIError(400, "path: \(error.message)", help: error.help)
+            }
+        }
+        return query
+    }
+
+    func job(_ id: String) throws(APIError) -> JSONValue { .object(try details(id).object) }
+
+    private static func id(_ text: String) throws(APIError) -> JobID {
+        let id = JobID(text.uppercased())
+        guard id.isWellFormed else {
+            throw APIError(404, "'\(text)' is no id of a job", help: "/v1/jobs has the ids of all jobs")
+        }
+        return id
+    }
+
+    private func details(_ text: String) throws(APIError) -> JobDetails {
+        let id = try Self.id(text)
+        let reader = try reader()
+        guard let details = try Self.said({ () throws(JournalFault) in try reader.details(of: id) }) else {
+            throw APIError(404, "there is no job '\(id)'", help: "/v1/jobs has the ids of all jobs")
+        }
+        return details
+    }
+
+    // MARK: Dead letters
+
+    func retry(_ id: String) throws(APIError) -> JSONValue {
+        let job = try deadLetter(id, "tried again")
+        guard !job.job.isUnreadable else {
+            throw APIError(
+                409, "job \(job.job.id) can't be read: what it was to be told is not known",
+                help: "'alight apply' runs its rule for the file, and to discard it forgets the job")
+        }
+        try ask(.retry(job.job.id))
+        let now = try details(id)
+        return ["job": .object(now.object)]
+    }
+
+    func discard(_ id: String) throws(APIError) -> JSONValue {
+        let job = try deadLetter(id, "discarded")
+        try ask(.discard(job.job.id))
+        return ["job": .object(job.object)]
+    }
+
+    private func deadLetter(_ id: String, _ what: String) throws(APIError) -> JobDetails {
+        let details = try details(id)
+        guard details.job.state == .dead else {
+            throw APIError(
+                409, "job \(details.job.id) \(details.job.state.sentence): only dead letters are \(what)",
+                help: "/v1/jobs?state=dead lists those")
+        }
+        return details
+    }
+
+    /// Leaves a request in the journal, and has the engine take it.
+    private func ask(_ request: JournalRequest) throws(APIError) {
+        let reader = try reader()
+        let last = try Self.said { () throws(JournalFault) in try reader.request([request]) }
+        engine.takeRequests()
+        waitUntil { (try? reader.openRequests(upTo: last)) == 0 }
+        forgetDead()
+    }
+
+    // MARK: Pictures
+
+    func input(of id: String) throws(APIError) -> (bytes: [UInt8], type: String) {
+        let path = try details(id).job.path
+        let gone = APIError(404, "'\(path)' is no file any more", help: "it may have been moved by the rule's action")
+        let descriptor = path.withCString { open($0, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) }
+        guard descriptor >= 0 else { throw gone }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { throw gone }
+        let none = APIError(
+            415, "'\(path)' is no picture of at most 10 MiB", help: "only png, jpeg, gif and webp are shown")
+        guard status.st_size <= Self.mostPicture else { throw none }
+        var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
+        var filled = 0
+        while filled < bytes.count {
+            let count = bytes.withUnsafeMutableBytes {
+                read(descriptor, $0.baseAddress.map { $0 + filled }, $0.count - filled)
+            }
+            guard count > 0 else { break }
+            filled += count
+        }
+        bytes.removeLast(bytes.count - filled)
+        guard let type = Self.pictureType(bytes) else { throw none }
+        return (bytes, type)
+    }
+
+    private static func pictureType(_ bytes: [UInt8]) -> String? {
+        if bytes.starts(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) { return "image/png" }
+        if bytes.starts(with: [0xFF, 0xD8, 0xFF]) { return "image/jpeg" }
+        if bytes.starts(with: Array("GIF87a".utf8)) || bytes.starts(with: Array("GIF89a".utf8)) { return "image/gif" }
+        let isRIFF = bytes.starts(with: Array("RIFF".utf8)) && bytes.dropFirst(8).starts(with: Array("WEBP".utf8))
+        return isRIFF ? "image/webp" : nil
+    }
+}

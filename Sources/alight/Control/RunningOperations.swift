@@ -1,0 +1,201 @@
+import Dashboard
+import Engine
+import FileEvents
+import FileWatching
+import Glibc
+import Journaling
+import PluginProtocol
+import Rules
+import Settling
+import Synchronization
+
+/// What an Alight that runs answers to those who ask, on a thread that may block.
+final class RunningOperations: Operations {
+    let engine: Engine
+    /// The journal's file; nil for one in memory.
+    let journal: PathBytes?
+    private let reloading: RuleReloading?
+    private let started: (wall: Timestamp, instant: ContinuousClock.Instant)
+    private let kept = Mutex(Kept())
+
+    /// What is not made anew for each question.
+    private struct Kept {
+        var reader: JournalReader?
+        var watching: WatchStatus?
+        /// The dead letters, how many there had been since the start then, and until when that is new enough.
+        var dead: (count: Int, last: [JSONValue], made: Int, until: ContinuousClock.Instant)?
+    }
+
+    /// How long the watcher's thread may take for an answer.
+    private static let surveyPatience = Duration.milliseconds(500)
+    /// How long what is asked of the engine may take to be done, before the answer says how it stands then.
+    private static let patience = Duration.seconds(2)
+    private static let deadAge = Duration.seconds(1)
+    private static let failures = 5
+
+    init(_ engine: Engine, journal: PathBytes?, _ reloading: RuleReloading?) {
+        self.engine = engine
+        self.journal = journal
+        self.reloading = reloading
+        started = (DiskProbe.now(), .now)
+    }
+
+    // MARK: How it stands
+
+    func status() throws(APIError) -> JSONValue {
+        let now = ContinuousClock.now
+        let status = engine.status(at: now)
+        let watching = survey()
+        let reasons = status.reasons(watching, hasRejectedRules: reloading?.hasRejected ?? false)
+        let (dead, failures) = dead(status, at: now)
+        let known = watching ?? kept.withLock { $0.watching } ?? WatchStatus()
+        return [
+            "version": .string(Version.number), "commit": .null, "pid": .integer(Int64(getpid())),
+            "started": .string(started.wall.milliseconds),
+            "uptime": .number(((now - started.instant) / .milliseconds(1)).rounded() / 1000),
+            "state": .string(status.phase.rawValue), "ready": .bool(status.isReady),
+            "degraded": .bool(!reasons.isEmpty), "reasons": .array(reasons.map { .string($0) }),
+            "paused": .bool(status.pauses.all), "paused_rules": Self.names(status.pauses),
+            "journal": journalObject(status), "roots": .array(known.roots.map { status.object($0) }),
+            "watches": ["used": .integer(Int64(known.watches)), "limit": .integer(Int64(known.limit))],
+            "overflows": .integer(Int64(status.overflows)), "last_rescan": status.rescanObject,
+            "queue": [
+                "settling": .integer(Int64(status.settling)), "pending": .integer(Int64(status.queue.pending)),
+                "running": .integer(Int64(status.queue.running)), "dead": .integer(Int64(dead)),
+            ],
+            "counts": status.countsObject,
+            "rates": [
+                "events_per_second": .number(Self.rounded(status.rates.events)),
+                "jobs_per_second": .number(Self.rounded(status.rates.jobs)),
+            ],
+            "running": status.runningObjects, "failures": .array(failures),
+        ]
+    }
+
+    func rules() throws(APIError) -> JSONValue {
+        let status = engine.status(at: .now)
+        let pending = engine.pendingCounts
+        return [
+            "rules": .array(status.ruleset.rules.map { status.object($0, pending: pending[$0.name] ?? 0) })
+        ]
+    }
+
+    func roots() throws(APIError) -> JSONValue {
+        let status = engine.status(at: .now)
+        let known = survey() ?? kept.withLock { $0.watching } ?? WatchStatus()
+        return ["roots": .array(known.roots.map { status.object($0) })]
+    }
+
+    func history() throws(APIError) -> JSONValue {
+        let points = engine.history(at: .now, wall: DiskProbe.now())
+        return [
+            "interval": .integer(ActivityHistory.interval.components.seconds),
+            "points": .array(points.map(\.object)),
+        ]
+    }
+
+    /// How it stands with the watching; nil when that is not said in time.
+    private func survey() -> WatchStatus? {
+        guard let watching = engine.survey(within: Self.surveyPatience) else { return nil }
+        kept.withLock { $0.watching = watching }
+        return watching
+    }
+
+    private func journalObject(_ status: EngineStatus) -> JSONValue {
+        var size: Int64 = 0
+        var object: [String: JSONValue] = [
+            "path": .null, "fault": .text(status.journalFault?.description),
+        ]
+        if let journal {
+            object.add("path", journal)
+            for suffix in ["", "-wal"] {
+                var file = stat()
+                let name = PathBytes(journal.bytes + Array(suffix.utf8))
+                if name.withCString({ stat($0, &file) }) == 0 { size += Int64(file.st_size) }
+            }
+        }
+        object["size"] = .integer(size)
+        return .object(object)
+    }
+
+    /// How many dead letters there are, and the last of them.
+    private func dead(_ status: EngineStatus, at now: ContinuousClock.Instant) -> (count: Int, last: [JSONValue]) {
+        guard journal != nil else { return (status.queue.dead, status.failures.map(\.failure)) }
+        if let dead = kept.withLock({ $0.dead }), dead.until > now, dead.made == status.counts.dead {
+            return (dead.count, dead.last)
+        }
+        guard let reader = try? reader(),
+            let count = try? reader.deadCount(), let last = try? reader.lastDead(Self.failures)
+        else { return (status.counts.dead, status.failures.map(\.failure)) }
+        let failures = last.map(\.failure)
+        kept.withLock { $0.dead = (count, failures, status.counts.dead, now + Self.deadAge) }
+        return (count, failures)
+    }
+
+    func forgetDead() { kept.withLock { $0.dead = nil } }
+
+    private static func names(_ pauses: Pauses) -> JSONValue { .array(pauses.rules.sorted().map { .string($0) }) }
+
+    private static func rounded(_ rate: Double) -> Double { (rate * 100).rounded() / 100 }
+
+    // MARK: The journal
+
+    /// Looks at the journal's file, by a connection of its own.
+    func reader() throws(APIError) -> JournalReader {
+        guard let journal else {
+            throw APIError(
+                503, "the journal is in memory, where nobody can look at it",
+                help: "run Alight without '--journal :memory:'")
+        }
+        if let reader = kept.withLock({ $0.reader }) { return reader }
+        let reader = try Self.said { () throws(JournalFault) in try JournalReader(journal) }
+        kept.withLock { $0.reader = reader }
+        return reader
+    }
+
+    static func said<Answer>(_ body: () throws(JournalFault) -> Answer) throws(APIError) -> Answer {
+        do throws(JournalFault) {
+            return try body()
+        } catch {
+            throw APIError(503, error.description, help: error.help)
+        }
+    }
+
+    // MARK: What is to be done
+
+    func reload() throws(APIError) {
+        guard let reloading else { throw APIError(503, "the rules are not read again", help: "start Alight again") }
+        reloading.request()
+    }
+
+    func rescan() throws(APIError) { engine.rescan() }
+
+    func pause(_ rule: String?) throws(APIError) -> JSONValue { try change(rule, isPause: true) }
+
+    func resume(_ rule: String?) throws(APIError) -> JSONValue { try change(rule, isPause: false) }
+
+    private func change(_ rule: String?, isPause: Bool) throws(APIError) -> JSONValue {
+        let before = engine.status(at: .now)
+        if let rule, before.ruleset.rule(named: rule) == nil, isPause || !before.pauses.rules.contains(rule) {
+            throw APIError(
+                404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules name those that there are")
+        }
+        var wanted = before.pauses
+        if isPause {
+            wanted.pause(rule)
+            engine.pause(rule)
+        } else {
+            wanted.resume(rule)
+            engine.resume(rule)
+        }
+        waitUntil { engine.status(at: .now).pauses == wanted }
+        let pauses = engine.status(at: .now).pauses
+        return ["paused": .bool(pauses.all), "paused_rules": Self.names(pauses)]
+    }
+
+    /// Waits for what the engine does in its next turn.
+    func waitUntil(_ isDone: () -> Bool) {
+        let deadline = ContinuousClock.now + Self.patience
+        while !isDone(), ContinuousClock.now < deadline { usleep(2_000) }
+    }
+}

@@ -1,0 +1,161 @@
+import Engine
+import FileEvents
+import FileWatching
+import Globbing
+import Journaling
+import PluginProtocol
+import Rules
+
+extension JSONValue {
+    /// A text, or null for none.
+    static func text(_ text: String?) -> JSONValue {
+        guard let text else { return .null }
+        return .string(text)
+    }
+}
+
+// How it stands, for machines: what `/v1/status`, `/v1/rules`, `/v1/roots` and `/v1/history` answer.
+extension EngineStatus {
+    /// What is wrong, for people; nothing when all is as it should be.
+    func reasons(_ watching: WatchStatus?, hasRejectedRules: Bool) -> [String] {
+        var reasons: [String] = []
+        if let journalFault { reasons.append(journalFault.description) }
+        if hasRejectedRules { reasons.append("the rules have errors; those that ran before go on") }
+        if let rescan, rescan.cause == .overflow, rescan.ended == nil {
+            reasons.append("the kernel's queue overflowed; everything is being looked at again")
+        }
+        for (rule, message) in slowed.sorted(by: { $0.key < $1.key }) {
+            reasons.append("the rule '\(rule)' fails all the time" + (message.isEmpty ? "" : ": \(message)"))
+        }
+        guard let watching else {
+            if isReady { reasons.append("the watching does not answer: a file system may be slow") }
+            return reasons
+        }
+        if let limit = watching.instanceLimit {
+            reasons.append("\(limit.name) is \(limit.value), and reached: everything is polled")
+        } else if watching.short > 0 {
+            let folders = Reporter.count(watching.short, "folder")
+            reasons.append("\(folders) polled for want of watches; raise fs.inotify.max_user_watches")
+        }
+        if watching.failed > 0 {
+            reasons.append("\(Reporter.count(watching.failed, "folder")) can't be watched or listed")
+        }
+        for root in watching.roots where root.isDenied { reasons.append("'\(root.path)' can't be looked at") }
+        return reasons
+    }
+
+    /// The members of a root's object.
+    func object(_ root: WatchStatus.Root) -> JSONValue {
+        let names = ruleset.rules.filter { $0.roots.contains(root.path) }.map(\.name)
+        var object: [String: JSONValue] = [
+            "rules": .array(names.map { .string($0) }), "backend": .string(root.means.rawValue),
+            "reason": .text(root.reason), "folders": .integer(Int64(root.folders)),
+            "polled": .integer(Int64(root.polled)),
+        ]
+        object.add("path", root.path)
+        return .object(object)
+    }
+
+    /// The members of a rule's object.
+    func object(_ rule: Rule, pending: Int) -> JSONValue {
+        let tally = rules[rule.name] ?? RuleTally()
+        let running = self.running.filter { $0.rule == rule.name }.reduce(0) { $0 + $1.jobs }
+        var object: [String: JSONValue] = [
+            "name": .string(rule.name), "tags": .array(rule.tags.map { .string($0) }), "enabled": true,
+            "paused": .bool(pauses.hold(rule.name)), "pending": .integer(Int64(pending)),
+            "running": .integer(Int64(running)), "succeeded": .integer(Int64(tally.succeeded)),
+            "skipped": .integer(Int64(tally.skipped)), "dead": .integer(Int64(tally.dead)),
+            "last": tally.last?.object ?? .null, "place": .string("\(rule.place.file):\(rule.place.line)"),
+        ]
+        object["path"] = .string(rule.globs.map(\.description).joined(separator: ", "))
+        return .object(object)
+    }
+
+    var runningObjects: JSONValue {
+        .array(
+            running.map { attempt in
+                var object: [String: JSONValue] = [
+                    "job": .string(attempt.job.description), "rule": .string(attempt.rule),
+                    "action": .string(attempt.action), "since": .string(attempt.since.milliseconds),
+                    "jobs": .integer(Int64(attempt.jobs)),
+                ]
+                object.add("path", attempt.path)
+                return .object(object)
+            })
+    }
+
+    var countsObject: JSONValue {
+        [
+            "hints": .integer(Int64(counts.hints)), "events": .integer(Int64(counts.events)),
+            "attempts": .integer(Int64(counts.attempts)), "succeeded": .integer(Int64(counts.succeeded)),
+            "skipped": .integer(Int64(counts.skipped)), "failed": .integer(Int64(counts.failed)),
+            "dead": .integer(Int64(counts.dead)),
+        ]
+    }
+
+    /// The last comparison that was done; while one goes on, the one before.
+    var rescanObject: JSONValue {
+        guard let done = rescan?.ended == nil ? lastRescan : rescan, let ended = done.ended else { return nil }
+        return [
+            "at": .string(ended.milliseconds), "why": .string(done.cause.rawValue),
+            "found": .integer(Int64(done.found)),
+        ]
+    }
+}
+
+extension EngineStatus.EndedJob {
+    fileprivate var object: JSONValue {
+        [
+            "job": .string(job.description), "at": .string(time.milliseconds), "outcome": .string(outcome),
+            "message": .text(message.isEmpty ? nil : message),
+        ]
+    }
+
+    /// As one of the last failures.
+    var failure: JSONValue {
+        var object: [String: JSONValue] = [
+            "job": .string(job.description), "rule": .string(rule), "at": .string(time.milliseconds),
+            "message": .string(message),
+        ]
+        object.add("path", path)
+        return .object(object)
+    }
+}
+
+extension JobEntry {
+    /// As one of the last failures.
+    var failure: JSONValue {
+        var object: [String: JSONValue] = [
+            "job": .string(id.description), "rule": .string(rule), "at": .string(time.milliseconds),
+            "message": .string(message ?? ""),
+        ]
+        object.add("path", path)
+        return .object(object)
+    }
+}
+
+extension WatchStatus.Root {
+    /// Why it is not watched by the kernel, or not all of it; for people.
+    fileprivate var reason: String? {
+        if isDenied { return "it can't be looked at" }
+        if means == .missing { return "it does not exist; it is waited for" }
+        if let polling { return polling.text }
+        if means == .polling { return "as there is no inotify to be had" }
+        return short > 0 ? "\(Reporter.count(short, "folder")) have no watch, as the limit is reached" : nil
+    }
+}
+
+extension ActivityHistory.Point {
+    var object: JSONValue {
+        func seconds(_ duration: Duration?) -> JSONValue {
+            guard let duration else { return .null }
+            return .number((duration / .microseconds(100)).rounded() / 10_000)
+        }
+        return [
+            "at": .string(time.milliseconds), "events": .integer(Int64(events)),
+            "succeeded": .integer(Int64(succeeded)), "skipped": .integer(Int64(skipped)),
+            "failed": .integer(Int64(failed)), "queue": .integer(Int64(queue)), "settle_p50": seconds(settleMedian),
+            "wait_p50": seconds(waitMedian), "run_p50": seconds(runMedian), "run_p99": seconds(runSlowest),
+        ]
+    }
+}

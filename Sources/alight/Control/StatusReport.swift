@@ -1,0 +1,132 @@
+import FileEvents
+import PluginProtocol
+import Settling
+
+/// The text of `alight status`.
+struct StatusReport {
+    private let status: [String: JSONValue]
+    private let hasColor: Bool
+
+    init(_ status: JSONValue, hasColor: Bool) {
+        self.status = status.object ?? [:]
+        self.hasColor = hasColor
+    }
+
+    var lines: [String] { head + queue + watching + roots + running + failures }
+
+    // MARK: Parts
+
+    private var head: [String] {
+        let state = text("state") == "running" && status["ready"]?.bool != true ? "starting" : text("state")
+        let isDegraded = status["degraded"]?.bool == true
+        let word = isDegraded ? painted("degraded", "31") : painted(state, "32")
+        let uptime = Reporter.seconds(.milliseconds(1000 * (status["uptime"]?.double ?? 0).rounded()))
+        var lines = ["alight \(text("version")): \(word), process \(number(status, "pid")), for \(uptime)"]
+        if isDegraded, state != "running" { lines[0] += ", \(state)" }
+        for reason in status["reasons"]?.array ?? [] {
+            lines.append("  \(painted("wrong", "31")): \(Display.text(reason.string ?? ""))")
+        }
+        let names = (status["paused_rules"]?.array ?? []).compactMap(\.string).map { "'\(Display.text($0))'" }
+        if status["paused"]?.bool == true {
+            lines.append("  \(painted("paused", "33")): all rules; 'alight resume' lets them go on")
+        } else if !names.isEmpty {
+            lines.append(
+                "  \(painted("paused", "33")): \(names.joined(separator: ", ")); 'alight resume' lets them go on")
+        }
+        return lines
+    }
+
+    private var queue: [String] {
+        let queue = object("queue")
+        let counts = object("counts")
+        let rates = object("rates")
+        var lines = [
+            "queue: \(number(queue, "settling")) settling, \(number(queue, "pending")) pending, "
+                + "\(number(queue, "running")) running, \(number(queue, "dead")) dead",
+            "since the start: \(number(counts, "events")) events, \(number(counts, "attempts")) attempts: "
+                + "\(number(counts, "succeeded")) succeeded, \(number(counts, "skipped")) skipped, "
+                + "\(number(counts, "failed")) failed",
+            "last minute: \(rate(rates, "events_per_second")) events/s, \(rate(rates, "jobs_per_second")) jobs/s",
+        ]
+        let journal = object("journal")
+        if let path = JSONLine.path(journal) {
+            lines.append("journal: \(Display.path(path)), \(Self.size(journal["size"]?.double ?? 0))")
+        } else {
+            lines.append("journal: in memory")
+        }
+        return lines
+    }
+
+    private var watching: [String] {
+        let watches = object("watches")
+        var line = "watches: \(number(watches, "used")) of \(number(watches, "limit")); "
+        line += "the kernel's queue overflowed \(number(status, "overflows")) times"
+        var lines = [line]
+        if let rescan = status["last_rescan"]?.object, let at = rescan["at"]?.string.flatMap({ JSONLine.time($0) }) {
+            let cause = rescan["why"]?.string == "overflow" ? "after an overflow" : "as it was asked for"
+            let found = Int(rescan["found"]?.double ?? 0)
+            lines.append(
+                "last rescan: \(TimeText.short(at, now: DiskProbe.now())), \(cause); "
+                    + "found \(Reporter.count(found, "path")) that no event had told")
+        }
+        return lines
+    }
+
+    private var roots: [String] {
+        let roots = (status["roots"]?.array ?? []).compactMap(\.object)
+        return roots.map { root in
+            let path = JSONLine.path(root).map { Display.path($0) } ?? ""
+            let backend = root["backend"]?.string ?? ""
+            var line = "root \(path): \(painted(backend, backend == "inotify" ? "32" : "33"))"
+            let folders = Int(root["folders"]?.double ?? 0)
+            let polled = Int(root["polled"]?.double ?? 0)
+            if backend != "missing" { line += ", \(Reporter.count(folders, "folder"))" }
+            if polled > 0 { line += ", \(polled) of them polled" }
+            if let reason = root["reason"]?.string { line += ": \(Display.text(reason))" }
+            return line
+        }
+    }
+
+    private var running: [String] {
+        let now = DiskProbe.now()
+        return (status["running"]?.array ?? []).compactMap(\.object).map { job in
+            let path = JSONLine.path(job).map { Display.path($0) } ?? ""
+            let since = job["since"]?.string.flatMap { JSONLine.time($0) }.map { now.since($0) } ?? .zero
+            let seconds = Reporter.seconds(.seconds(max(0, since.components.seconds)))
+            return "running: \(Display.text(job["rule"]?.string ?? "")): \(path), "
+                + "\(Display.text(job["action"]?.string ?? "")), for \(seconds)"
+        }
+    }
+
+    private var failures: [String] {
+        let now = DiskProbe.now()
+        return (status["failures"]?.array ?? []).compactMap(\.object).map { job in
+            let path = JSONLine.path(job).map { Display.path($0) } ?? ""
+            let at = job["at"]?.string.flatMap { JSONLine.time($0) }.map { TimeText.short($0, now: now) } ?? ""
+            let message = Display.text(job["message"]?.string ?? "")
+            return "\(painted("failed", "31")): \(at) \(Display.text(job["rule"]?.string ?? "")): \(path)"
+                + (message.isEmpty ? "" : ": \(message)") + " (\(Display.text(job["job"]?.string ?? "")))"
+        }
+    }
+
+    // MARK: Values
+
+    private func object(_ name: String) -> [String: JSONValue] { status[name]?.object ?? [:] }
+
+    private func text(_ name: String) -> String { Display.text(status[name]?.string ?? "") }
+
+    private func number(_ object: [String: JSONValue], _ name: String) -> Int { Int(object[name]?.double ?? 0) }
+
+    private func rate(_ object: [String: JSONValue], _ name: String) -> String {
+        let tenths = Int(((object[name]?.double ?? 0) * 10).rounded())
+        return "\(tenths / 10).\(tenths % 10)"
+    }
+
+    private func painted(_ word: String, _ color: String) -> String {
+        hasColor ? "\u{1B}[\(color)m\(word)\u{1B}[0m" : word
+    }
+
+    private static func size(_ bytes: Double) -> String {
+        bytes < 1_048_576 ? "\(Int(bytes / 1024)) KiB" : "\(Int(bytes / 1_048_576)) MiB"
+    }
+}

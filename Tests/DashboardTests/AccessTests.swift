@@ -1,0 +1,103 @@
+import Dashboard
+import Testing
+
+/// Who may ask by TCP.
+struct AccessTests {
+    private static let open = Access(hosts: ["127.0.0.1:8088", "localhost:8088"], token: nil)
+    private static let token = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQ"
+    private static let closed = Access(hosts: ["192.0.2.1:8088"], token: token)
+
+    private static func request(
+        _ method: String = "GET", _ target: String = "/v1/status", host: String? = "127.0.0.1:8088",
+        _ change: (inout APIRequest) -> Void = { _ in }
+    ) throws -> APIRequest {
+        var request = try #require(APIRequest(way: .network, method: method, target: Array(target.utf8)))
+        request.host = host
+        change(&request)
+        return request
+    }
+
+    private static func status(_ access: Access, _ request: APIRequest) -> Int? {
+        do throws(APIError) {
+            if let response = try access.check(request) { return response.status }
+            try access.checkWrite(request)
+            return nil
+        } catch {
+            return error.status
+        }
+    }
+
+    @Test func `only the names of the server are served`() throws {
+        #expect(Self.status(Self.open, try Self.request()) == nil)
+        #expect(Self.status(Self.open, try Self.request(host: "LOCALHOST:8088")) == nil)
+        for host in ["evil.example:8088", "127.0.0.1", "127.0.0.1:8089", "", nil] {
+            #expect(Self.status(Self.open, try Self.request(host: host)) == 421, "\(host ?? "none")")
+        }
+    }
+
+    @Test func `a foreign page changes nothing, and may not even ask with a form`() throws {
+        func write(_ origin: String?, _ type: String?) throws -> Int? {
+            Self.status(
+                Self.open,
+                try Self.request("POST", "/v1/pause") { request in
+                    request.origin = origin
+                    request.contentType = type
+                })
+        }
+        #expect(try write("http://127.0.0.1:8088", "application/json") == nil)
+        #expect(try write(nil, "application/json; charset=utf-8") == nil)
+        #expect(try write("http://localhost:8088", "application/json") == 403, "another name is another origin")
+        #expect(try write("http://evil.example", "application/json") == 403)
+        #expect(try write("null", "application/json") == 403)
+        #expect(try write(nil, "text/plain") == 415)
+        #expect(try write(nil, nil) == 415)
+    }
+
+    @Test func `an address that others reach wants the token, by any of the ways to show it`() throws {
+        let host = "192.0.2.1:8088"
+        #expect(Self.status(Self.closed, try Self.request(host: host)) == 401)
+        func shown(_ change: @escaping (inout APIRequest) -> Void) throws -> Int? {
+            Self.status(Self.closed, try Self.request(host: host, change))
+        }
+        #expect(try shown { $0.authorization = "Bearer \(Self.token)" } == nil)
+        #expect(try shown { $0.authorization = "bearer  \(Self.token) " } == nil)
+        #expect(try shown { $0.authorization = "Basic \(Self.token)" } == 401)
+        #expect(try shown { $0.cookie = "a=b; alight_token=\(Self.token)" } == nil)
+        #expect(try shown { $0.cookie = "alight_token=\(Self.token)x" } == 401)
+        #expect(try shown { $0.cookie = "alight_token=" } == 401)
+        // A query is no place for it but in the link: it ends up in logs.
+        #expect(Self.status(Self.closed, try Self.request("GET", "/v1/status?token=\(Self.token)", host: host)) == 401)
+    }
+
+    @Test func `the link sets a cookie that no script reads, and leaves the address line`() throws {
+        let response = try Self.closed.check(
+            try Self.request("GET", "/?token=\(Self.token)", host: "192.0.2.1:8088"))
+        let headers = Dictionary(
+            (response?.headers ?? []).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        #expect(response?.status == 303)
+        #expect(headers["Location"] == "/")
+        let cookie = headers["Set-Cookie"] ?? ""
+        #expect(cookie.hasPrefix("alight_token=\(Self.token);"))
+        #expect(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"))
+        #expect(Self.status(Self.closed, try Self.request("GET", "/?token=x", host: "192.0.2.1:8088")) == 401)
+    }
+
+    @Test func `a token is 32 random bytes as base64url`() {
+        let tokens = (0..<64).map { _ in Access.makeToken() }
+        let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+        #expect(Set(tokens).count == 64)
+        for token in tokens { #expect(token.count == 43 && token.allSatisfy { alphabet.contains($0) }) }
+        #expect(Set(tokens.joined()).count > 60)
+    }
+
+    @Test func `addresses are read with their ports, and say who reaches them`() {
+        #expect(ListenAddress("127.0.0.1:8088")?.isLoopback == true)
+        #expect(ListenAddress(":8088")?.text == "127.0.0.1:8088")
+        #expect(ListenAddress("[::1]:80")?.text == "[::1]:80")
+        #expect(ListenAddress("[::1]:80")?.isLoopback == true)
+        #expect(ListenAddress("0.0.0.0:80")?.isLoopback == false)
+        for text in ["", "8088", "::1:80", "localhost", "localhost:0", "localhost:70000", "localhost:x"] {
+            #expect(ListenAddress(text) == nil, "\(text)")
+        }
+    }
+}

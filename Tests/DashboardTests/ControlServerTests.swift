@@ -1,0 +1,206 @@
+import Dashboard
+import FileEvents
+import Glibc
+import Synchronization
+import TestKit
+import Testing
+
+/// The server at its socket, asked as well and as badly as can be.
+struct ControlServerTests {
+    @Test func `each thing that can be asked has its place, and its method`() throws {
+        let operations = StubOperations()
+        try withServer(operations) { path in
+            for word in ["rules", "roots", "history"] {
+                let answer = RawHTTP.ask(path, "GET", "/v1/\(word)")
+                #expect(answer?.status == 200)
+                #expect(answer?.body == "{\"asked\":\"\(word)\"}\n")
+            }
+            #expect(RawHTTP.ask(path, "GET", "/v1/jobs?state=dead,pending&rule=a&limit=5")?.status == 200)
+            #expect(RawHTTP.ask(path, "POST", "/v1/jobs/X/retry")?.status == 200)
+            #expect(RawHTTP.ask(path, "POST", "/v1/jobs/X/discard", "{}")?.status == 200)
+            #expect(RawHTTP.ask(path, "POST", "/v1/reload")?.status == 202)
+            #expect(RawHTTP.ask(path, "POST", "/v1/rescan")?.status == 202)
+            #expect(RawHTTP.ask(path, "POST", "/v1/pause", "{\"rule\":\"a\"}")?.status == 200)
+            #expect(RawHTTP.ask(path, "POST", "/v1/resume", "{}")?.status == 200)
+        }
+        #expect(
+            operations.told.withLock { $0 } == [
+                "rules", "roots", "history", "jobs [\"dead\", \"pending\"] a 5", "retry X", "discard X", "reload",
+                "rescan", "pause a", "resume -",
+            ])
+    }
+
+    @Test(arguments: [
+        ("GET", "/v1/nothing", "", 404), ("GET", "/v1/jobs/NONE", "", 404), ("GET", "/%ff%fe/../x", "", 404),
+        ("GET", "/v1/jobs/%ff", "", 200), ("GET", "/%00", "", 400), ("GET", "/v1/%zz", "", 400),
+        ("POST", "/v1/status", "", 405), ("GET", "/v1/pause", "", 405), ("DELETE", "/v1/jobs/X", "", 405),
+        ("BREW", "/v1/status", "", 405), ("POST", "/v1/pause", "{", 400), ("POST", "/v1/pause", "[]", 400),
+        ("POST", "/v1/pause", "{\"rule\":7}", 400), ("POST", "/v1/pause", "{\"rul\":\"a\"}", 400),
+        ("POST", "/v1/rescan", "{\"rule\":\"a\"}", 400), ("GET", "/v1/jobs?limit=0", "", 400),
+        ("GET", "/v1/jobs?limit=x", "", 400), ("GET", "/v1/jobs?stat=dead", "", 400),
+        ("GET", "/v1/events?only=nothing", "", 400), ("GET", "/v1/events?recent=-1", "", 400),
+    ])
+    func `what makes no sense is refused with a reason`(
+        _ method: String, _ target: String, _ body: String, _ status: Int
+    ) throws {
+        try withServer { path in
+            let answer = RawHTTP.ask(path, method, target, body)
+            #expect(answer?.status == status, "\(answer?.body ?? "nothing")")
+            if status >= 400 {
+                #expect(answer?.body.hasPrefix("{\"error\":{\"help\":\"") == true, "\(answer?.body ?? "nothing")")
+            }
+        }
+    }
+
+    @Test func `each answer forbids a browser all that it doesn't need`() throws {
+        try withServer { path in
+            for target in ["/v1/status", "/v1/nothing"] {
+                let connection = try #require(RawHTTP(path))
+                connection.send("GET \(target) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                let head = connection.readAll()
+                for line in [
+                    "X-Content-Type-Options: nosniff", "Content-Security-Policy: default-src 'none'", "no-store",
+                ] {
+                    #expect(head.contains(line), "\(head)")
+                }
+            }
+        }
+    }
+
+    @Test func `a header that is too long is refused, and so is a body`() throws {
+        try withServer { path in
+            let long = try #require(RawHTTP(path))
+            long.send("GET /v1/status HTTP/1.1\r\nHost: x\r\nX-Long: ")
+            let piece = [UInt8](repeating: UInt8(ascii: "a"), count: 65_536)
+            // 10 MiB, as far as they are taken.
+            for _ in 0..<160 where !long.send(piece) { break }
+            let answer = long.readAll()
+            #expect(answer.isEmpty || answer.hasPrefix("HTTP/1.1 4"), "\(answer.prefix(200))")
+
+            let body = RawHTTP.ask(path, "POST", "/v1/pause", "{\"rule\":\"\(String(repeating: "a", count: 70_000))\"}")
+            #expect(body?.status == 413)
+            #expect(RawHTTP.ask(path, "GET", "/v1/rules")?.status == 200, "others are served")
+        }
+    }
+
+    @Test func `a client that sends byte after byte is dropped, and so is one that sends none`() throws {
+        try withServer { path in
+            let silent = try #require(RawHTTP(path))
+            let slow = try #require(RawHTTP(path))
+            let text = Array("GET /v1/status HTTP/1.1\r\nHost: x\r\nX-Slow: ".utf8)
+            let start = ContinuousClock.now
+            slow.send(text)
+            // Each byte comes in good time; all of them never do.
+            let isDropped = Deadline.wait { !slow.send([UInt8(ascii: "a")]) }
+            #expect(isDropped)
+            #expect(silent.readAll().isEmpty)
+            #expect(ContinuousClock.now - start > .seconds(10))
+            #expect(RawHTTP.ask(path, "GET", "/v1/rules")?.status == 200, "others are served")
+        }
+    }
+
+    @Test func `one that doesn't read its answer is dropped, and holds up nobody`() throws {
+        try withServer { path in
+            let lazy = try #require(RawHTTP(path))
+            lazy.send("GET /v1/jobs/X/input HTTP/1.1\r\nHost: x\r\n\r\n")
+            for _ in 0..<20 { #expect(RawHTTP.ask(path, "GET", "/v1/rules")?.status == 200) }
+        }
+    }
+
+    @Test func `so many are served at once and no more, and places become free`() throws {
+        try withServer { path in
+            var held: [RawHTTP] = []
+            for _ in 0..<64 {
+                let connection = try #require(RawHTTP(path))
+                connection.send("GET /v1/rules HTTP/1.1\r\nHost: x\r\n\r\n")
+                #expect(connection.read(until: "rules\"}").contains("200 OK"))
+                held.append(connection)
+            }
+            #expect(RawHTTP.ask(path, "GET", "/v1/rules")?.status == 503)
+            held.removeLast()
+            #expect(Deadline.wait { RawHTTP.ask(path, "GET", "/v1/rules")?.status == 200 })
+        }
+    }
+
+    @Test func `an end waits for nobody, and removes the socket`() throws {
+        let operations = StubOperations()
+        try withTempTree { tree in
+            let path = tree.path("run/control.sock")
+            let feed = EventFeed(now: Timestamp(seconds: 1, nanoseconds: 0))
+            let server = try ControlServer(
+                try ControlSocket(at: path), routes: Routes(operations), operations: operations, feed: feed,
+                complain: { _ in })
+            let stuck = try #require(RawHTTP(path))
+            operations.isStuck.withLock { $0 = true }
+            stuck.send("GET /v1/rules HTTP/1.1\r\nHost: x\r\n\r\n")
+            let follower = try #require(RawHTTP(path))
+            follower.send("GET /v1/events?only=attempt HTTP/1.1\r\nHost: x\r\n\r\n")
+            #expect(follower.read(until: "retry: ").contains("200 OK"))
+            let start = ContinuousClock.now
+            server.stop()
+            #expect(ContinuousClock.now - start < .seconds(20))
+            operations.isStuck.withLock { $0 = false }
+            #expect(!TestFile.exists(path))
+            #expect(stuck.readAll().contains("503"))
+            _ = follower.readAll()
+        }
+    }
+
+    // MARK: Events
+
+    @Test func `events are numbered, and come again to one who missed them`() throws {
+        let feed = EventFeed(now: Timestamp(seconds: 2, nanoseconds: 0))
+        try withServer(feed: feed) { path in
+            let first = try #require(RawHTTP(path))
+            first.send("GET /v1/events?only=attempt,file HTTP/1.0\r\n\r\n")
+            _ = first.read(until: "retry: ")
+            for number in 0..<3 { feed.publish(.attempt) { "{\"n\":\(number)}" } }
+            let text = first.read(until: "{\"n\":2}\n\n")
+            #expect(text.contains("id: 2000000\nevent: attempt\ndata: {\"n\":0}\n\n"), "\(text)")
+            #expect(text.contains("id: 2000002\nevent: attempt\ndata: {\"n\":2}\n\n"))
+
+            let second = try #require(RawHTTP(path))
+            second.send("GET /v1/events?only=attempt HTTP/1.0\r\nLast-Event-ID: 2000000\r\n\r\n")
+            let again = second.read(until: "{\"n\":2}\n\n")
+            #expect(!again.contains("{\"n\":0}"))
+            #expect(again.contains("{\"n\":1}"))
+        }
+    }
+
+    @Test func `one who missed more than is kept is told so`() throws {
+        let feed = EventFeed(now: Timestamp(seconds: 2, nanoseconds: 0))
+        for number in 0..<1500 { feed.publish(.attempt) { "{\"n\":\(number)}" } }
+        try withServer(feed: feed) { path in
+            let connection = try #require(RawHTTP(path))
+            connection.send("GET /v1/events?only=attempt HTTP/1.0\r\nLast-Event-ID: 2000099\r\n\r\n")
+            let text = connection.read(until: "{\"n\":1499}\n\n")
+            #expect(text.contains("event: gap\ndata: {\"missed\":400}\n\n"))
+            #expect(!text.contains("{\"n\":499}"))
+            #expect(text.contains("{\"n\":500}"))
+        }
+    }
+
+    @Test func `how it stands is told once, and again when it has changed`() throws {
+        try withServer { path in
+            let connection = try #require(RawHTTP(path))
+            connection.send("GET /v1/events HTTP/1.0\r\n\r\n")
+            let text = connection.read(until: "event: status")
+            #expect(text.contains("text/event-stream"))
+            #expect(connection.read(until: "\"running\"}\n\n").contains("data: {\"state\":\"running\"}\n\n"))
+        }
+    }
+
+    @Test func `a follower that doesn't read holds up neither the one who publishes nor others`() throws {
+        let feed = EventFeed(now: Timestamp(seconds: 2, nanoseconds: 0))
+        try withServer(feed: feed) { path in
+            let lazy = try #require(RawHTTP(path))
+            lazy.send("GET /v1/events?only=attempt HTTP/1.0\r\n\r\n")
+            _ = lazy.read(until: "retry: ")
+            let text = String(repeating: "x", count: 10_000)
+            let start = ContinuousClock.now
+            for _ in 0..<2000 { feed.publish(.attempt) { text } }
+            #expect(ContinuousClock.now - start < .seconds(5))
+            #expect(RawHTTP.ask(path, "GET", "/v1/rules")?.status == 200)
+        }
+    }
+}

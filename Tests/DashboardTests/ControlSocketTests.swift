@@ -1,0 +1,104 @@
+import Dashboard
+import FileEvents
+import Glibc
+import TestKit
+import Testing
+
+/// The file of the socket: whose it is, and whose place it may take.
+struct ControlSocketTests {
+    private static func problem(_ path: PathBytes) -> ControlProblem? {
+        do throws(ControlProblem) {
+            _ = try ControlSocket(at: path)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private static func mode(_ path: PathBytes) -> mode_t {
+        var status = stat()
+        _ = path.withCString { lstat($0, &status) }
+        return status.st_mode & 0o7777
+    }
+
+    @Test func `it is its user's alone, and so is the folder that is made for it`() throws {
+        try withTempTree { tree in
+            let path = tree.path("run/control.sock")
+            _ = try ControlSocket(at: path)
+            #expect(Self.mode(path) == 0o600)
+            #expect(Self.mode(path.parent) == 0o700)
+        }
+    }
+
+    @Test func `a socket that nobody listens to is replaced, a live one never`() throws {
+        try withTempTree { tree in
+            let path = tree.path("run/control.sock")
+            let operations = StubOperations()
+            let feed = EventFeed(now: Timestamp(seconds: 1, nanoseconds: 0))
+            // Nobody has closed the descriptor, so that somebody listens.
+            let live = try ControlSocket(at: path)
+            #expect(Self.problem(path)?.isTaken == true)
+            let server = try ControlServer(
+                live, routes: Routes(operations), operations: operations, feed: feed, complain: { _ in })
+            #expect(Self.problem(path)?.isTaken == true)
+            #expect(RawHTTP.ask(path, "GET", "/v1/rules")?.status == 200)
+            server.stop()
+            Self.leaveDead(path)
+            #expect(TestFile.exists(path))
+            #expect(Self.problem(path) == nil)
+        }
+    }
+
+    /// Leaves a socket behind as a program does that is killed.
+    private static func leaveDead(_ path: PathBytes) {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { buffer in
+            for (index, byte) in path.bytes.enumerated() { buffer[index] = byte }
+        }
+        withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                _ = bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        listen(descriptor, 1)
+        close(descriptor)
+    }
+
+    @Test func `what is no socket stays, and a folder that others may write to is refused`() throws {
+        withTempTree { tree in
+            let path = tree.path("run/control.sock")
+            TestFile.write(path, "text")
+            #expect(Self.problem(path)?.message.hasSuffix("is no socket") == true)
+            #expect(TestFile.read(path) == Array("text".utf8))
+            let open = tree.path("open")
+            TestFile.makeFolder(open)
+            _ = open.withCString { chmod($0, 0o777) }
+            #expect(Self.problem(open.appending("control.sock"))?.message.contains("others may write") == true)
+        }
+    }
+
+    @Test func `a path that is too long for a socket's address serves all the same`() throws {
+        try withTempTree { tree in
+            let folder = tree.path(String(repeating: "a", count: 200))
+            _ = try ControlSocket(at: folder.appending("control.sock"))
+            let descriptor = ControlSocket.connected(to: folder.appending("control.sock"))
+            #expect(descriptor >= 0)
+            close(descriptor)
+        }
+    }
+
+    @Test func `sockets beside the usual one are found while somebody listens`() throws {
+        try withTempTree { tree in
+            let usual = tree.path("run/control.sock")
+            let other = ControlSocket.besides(usual, process: 12)
+            let live = try ControlSocket(at: other)
+            Self.leaveDead(ControlSocket.besides(usual, process: 13))
+            #expect(ControlSocket.othersAlive(besides: usual) == [other])
+            #expect(ControlSocket.othersAlive(besides: usual, removingDead: true) == [other])
+            #expect(!TestFile.exists(ControlSocket.besides(usual, process: 13)))
+            withExtendedLifetime(live) {}
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import Dashboard
+import PluginProtocol
+
+/// Pages of one Alight, in which every text that comes from outside holds the same words.
+struct SamplePages {
+    /// What names, messages and logs hold.
+    var words = "plain"
+    var isDegraded = false
+    var isPaused = false
+    var isEmpty = false
+
+    static let now = "2026-11-22T09:41:07.12Z"
+
+    static let names = ["overview", "jobs", "job", "rules", "message"]
+
+    func page(_ name: String) -> HTML {
+        switch name {
+        case "overview": OverviewPage(status: status, rules: rules, history: history, jobs: jobs, now: Self.now).html
+        case "jobs":
+            JobsPage(
+                status: status, rules: rules, jobs: jobs, query: .init(state: "dead", rule: words, path: words),
+                now: Self.now
+            ).html
+        case "job": JobPage(status: status, job: job, now: Self.now).html
+        case "rules": RulesPage(status: status, rules: rules, now: Self.now).html
+        default: MessagePage(title: words, message: words, help: words, status: status).html
+        }
+    }
+
+    private var text: JSONValue { .string(words) }
+    private var path: JSONValue { .string("/in/\(words).png") }
+
+    var status: JSONValue {
+        [
+            "version": "0.8.0", "pid": 4711, "uptime": 266_000, "state": "running", "ready": true,
+            "degraded": .bool(isDegraded), "reasons": isDegraded ? [text] : [], "paused": .bool(isPaused),
+            "paused_rules": isEmpty ? [] : [text],
+            "journal": ["path": path, "size": 18_421_000, "fault": isDegraded ? "the disk is full" : nil],
+            "roots": isEmpty
+                ? []
+                : [
+                    ["path": path, "rules": [text], "backend": "inotify", "reason": nil, "folders": 412, "polled": 0],
+                    ["path": "/net", "rules": [text], "backend": "polling", "reason": text, "folders": 3, "polled": 3],
+                    ["path": "/gone", "rules": [], "backend": "missing", "reason": text, "folders": 0, "polled": 0],
+                ],
+            "watches": ["used": 512, "limit": 65_536], "overflows": 1,
+            "last_rescan": isEmpty ? nil : ["at": "2026-11-22T07:41:07Z", "why": text, "found": 3],
+            "queue": ["settling": 3, "pending": 1_022, "running": 1, "dead": 2],
+            "counts": ["hints": 81_244, "events": 24_118, "attempts": 21_904, "succeeded": 21_512, "failed": 91],
+            "rates": ["events_per_second": 1.93, "jobs_per_second": 0.004],
+            "running": isEmpty
+                ? [] : [["job": "01A", "rule": text, "action": text, "path": path, "since": "2026-11-22T09:41:06Z"]],
+            "failures": isEmpty
+                ? [] : [["job": "01B", "rule": text, "path": path, "at": "2026-11-21T23:00:00Z", "message": text]],
+        ]
+    }
+
+    var rules: JSONValue {
+        guard !isEmpty else { return ["rules": []] }
+        return [
+            "rules": [
+                [
+                    "name": text, "path": text, "tags": [text], "enabled": true, "paused": true, "pending": 14,
+                    "running": 1, "succeeded": 18_422, "skipped": 0, "dead": 2, "place": text,
+                    "last": ["job": "01A", "at": "2026-11-22T09:41:04Z", "outcome": "succeeded", "message": text],
+                ],
+                [
+                    "name": "other", "path": "in/**", "tags": [], "enabled": false, "paused": false, "pending": 0,
+                    "running": 0, "succeeded": 0, "skipped": 0, "dead": 0, "place": "rules.yaml:9", "last": nil,
+                ],
+            ]
+        ]
+    }
+
+    var jobs: JSONValue {
+        guard !isEmpty else { return ["jobs": [], "next": nil] }
+        return [
+            "jobs": [
+                [
+                    "id": "01B", "rule": text, "event": "created", "state": "dead", "attempt": 2,
+                    "created": "2026-11-22T09:40:00.5Z", "ended": "2026-11-22T09:41:00.5Z", "path": path,
+                    "message": text, "code": text,
+                ],
+                [
+                    "id": "01A", "rule": text, "event": "moved", "state": "running", "attempt": 1,
+                    "created": "2026-11-22T09:41:06Z", "path": path,
+                ],
+            ], "next": "01A",
+        ]
+    }
+
+    var job: JSONValue {
+        [
+            "id": "01B", "rule": text, "event": "created", "state": "dead", "attempt": 2,
+            "created": "2026-11-22T09:40:00.5Z", "ended": "2026-11-22T09:41:00.5Z", "path": path, "from": path,
+            "message": text, "code": text, "origin": "live", "type": "file", "size": 482_113, "size_before": 311,
+            "changed": [text], "by": ["comm": text, "pid": 811, "exe": path],
+            "attempts": [
+                [
+                    "number": 1, "started": "2026-11-22T09:40:01Z", "duration_ms": 3_412.2, "outcome": "retry",
+                    "message": text, "code": text, "status": 75, "log": .string("a\n\t\(words)\n"),
+                    "changes": [["did": "moved", "from": path, "to": path, "undone": false, "reason": text]],
+                    "request": .object([words: .array([text, 1, true, nil, [:], []])]),
+                ],
+                ["number": 2, "started": "2026-11-22T09:41:00Z", "duration_ms": 0.4, "outcome": "failed", "signal": 9],
+            ],
+        ]
+    }
+
+    /// Four times 5 seconds; in the last of them nothing happened.
+    var history: JSONValue {
+        guard !isEmpty else { return ["interval": 5, "points": []] }
+        return [
+            "interval": 5,
+            "points": [
+                [
+                    "at": "2026-11-22T09:11:20Z", "events": 4, "succeeded": 1, "skipped": 0, "failed": 0, "queue": 1,
+                    "settle_p50": 2.01, "wait_p50": 0.004, "run_p50": 0.25, "run_p99": 12,
+                ],
+                [
+                    "at": "2026-11-22T09:40:41Z", "events": 1_200, "succeeded": 900, "skipped": 2, "failed": 1,
+                    "queue": 40, "settle_p50": 2, "wait_p50": 0.2, "run_p50": 0.3, "run_p99": 0.9,
+                ],
+                [
+                    "at": "2026-11-22T09:40:46Z", "events": 100, "succeeded": 50, "skipped": 0, "failed": 0,
+                    "queue": 13, "settle_p50": 2, "wait_p50": 0.2, "run_p50": 0.3, "run_p99": 0.9,
+                ],
+                [
+                    "at": "2026-11-22T09:41:06Z", "events": 0, "succeeded": 0, "skipped": 0, "failed": 0, "queue": 0,
+                    "settle_p50": nil, "wait_p50": nil, "run_p50": nil, "run_p99": nil,
+                ],
+            ],
+        ]
+    }
+}

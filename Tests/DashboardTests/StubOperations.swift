@@ -1,0 +1,55 @@
+import Dashboard
+import FileEvents
+import PluginProtocol
+import Synchronization
+import TestKit
+
+/// Answers with what it was asked, and notes what it was told.
+final class StubOperations: Operations {
+    let told = Mutex<[String]>([])
+    /// While it is set, every answer waits.
+    let isStuck = Mutex(false)
+
+    private func note(_ text: String) -> JSONValue {
+        while isStuck.withLock({ $0 }) { Deadline.pause(.milliseconds(1)) }
+        told.withLock { $0.append(text) }
+        return ["asked": .string(text)]
+    }
+
+    func status() throws(APIError) -> JSONValue { ["state": "running", "uptime": 1] }
+    func rules() throws(APIError) -> JSONValue { note("rules") }
+    func roots() throws(APIError) -> JSONValue { note("roots") }
+    func history() throws(APIError) -> JSONValue { note("history") }
+    func jobs(_ query: JobsQuery) throws(APIError) -> JSONValue {
+        note("jobs \(query.states) \(query.rule ?? "-") \(query.limit)")
+    }
+    func job(_ id: String) throws(APIError) -> JSONValue {
+        if id == "NONE" { throw APIError(404, "there is no job 'NONE'", help: "look") }
+        return note("job \(id)")
+    }
+    func input(of id: String) throws(APIError) -> (bytes: [UInt8], type: String) {
+        (Array(repeating: 7, count: 2_000_000), "image/png")
+    }
+    func retry(_ id: String) throws(APIError) -> JSONValue { note("retry \(id)") }
+    func discard(_ id: String) throws(APIError) -> JSONValue { note("discard \(id)") }
+    func reload() throws(APIError) { _ = note("reload") }
+    func rescan() throws(APIError) { _ = note("rescan") }
+    func pause(_ rule: String?) throws(APIError) -> JSONValue { note("pause \(rule ?? "-")") }
+    func resume(_ rule: String?) throws(APIError) -> JSONValue { note("resume \(rule ?? "-")") }
+}
+
+/// Calls the body with a server at a socket in a folder of its own.
+func withServer(
+    _ operations: StubOperations = StubOperations(),
+    feed: EventFeed = EventFeed(now: Timestamp(seconds: 1, nanoseconds: 0)),
+    _ body: (PathBytes) throws -> Void
+) throws {
+    try withTempTree { tree in
+        let path = tree.path("run/control.sock")
+        let server = try ControlServer(
+            try ControlSocket(at: path), routes: Routes(operations), operations: operations, feed: feed,
+            complain: { _ in })
+        defer { server.stop() }
+        try body(path)
+    }
+}

@@ -1,0 +1,324 @@
+import FileEvents
+import Foundation
+import Glibc
+import TestKit
+import Testing
+
+/// A running Alight that is asked and steered at its control socket, by its commands and by hand.
+struct ControlTests {
+    private static func rules(_ root: PathBytes) -> String {
+        """
+        rules:
+          - name: letters
+            path: in/*.txt
+            settle: 50ms
+            retry: false
+            action:
+              shell: |
+                if [ -e '\(root)/refuse' ]; then echo 'no paper' >&2; exit 1; fi
+                cat "$ALIGHT_PATH" >>'\(root)/out'
+          - name: pictures
+            path: in/*.png
+            settle: 50ms
+            action: { use: log }
+
+        """
+    }
+
+    private static func begin(_ root: PathBytes, _ arguments: [String] = [], name: String = "run") -> RunningProgram {
+        let program = RunningProgram(
+            Places.alight, ["run", "rules.yaml", "--log-format", "json"] + arguments, in: root,
+            output: root.appending(name))
+        JournalFileTests.awaitReady(program)
+        return program
+    }
+
+    private static func withProgram(
+        _ arguments: [String] = [], _ body: (PathBytes, RunningProgram) throws -> Void
+    ) throws {
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.write(tree.path("rules.yaml"), rules(root))
+            let program = begin(root, arguments)
+            try body(root, program)
+            if program.exitStatus() == nil {
+                program.signal(SIGTERM)
+                #expect(program.wait() == 0, "\(program.error)")
+            }
+        }
+    }
+
+    /// Runs a command beside it.
+    @discardableResult
+    private static func command(
+        _ root: PathBytes, _ arguments: [String]
+    ) -> (status: Int32?, output: String, error: String) {
+        withTempTree { tree in
+            let program = RunningProgram(
+                Places.alight, arguments, in: root,
+                environment: JournalCommand.environment.merging([
+                    "ALIGHT_CONTROL": root.appending(".run/control.sock").description
+                ]) { $1 }, output: tree.path("command"))
+            let status = program.wait()
+            return (status, program.output, program.error)
+        }
+    }
+
+    private static func socket(_ root: PathBytes) -> PathBytes { root.appending(".run/control.sock") }
+
+    private static func get(_ root: PathBytes, _ target: String) throws -> [String: Any] {
+        let answer = try #require(RawHTTP.ask(socket(root), "GET", target))
+        #expect(answer.status == 200, "\(answer.body)")
+        return try #require(try JSONSerialization.jsonObject(with: Data(answer.body.utf8)) as? [String: Any])
+    }
+
+    private static func queue(_ root: PathBytes) throws -> [String: Int] {
+        try #require(try get(root, "/v1/status")["queue"] as? [String: Int])
+    }
+
+    /// Waits until one job is pending.
+    private static func awaitPending(_ root: PathBytes) throws -> Bool {
+        try Deadline.wait { try queue(root)["pending"] == 1 }
+    }
+
+    private static func out(_ root: PathBytes) -> String {
+        String(decoding: TestFile.read(root.appending("out")) ?? [], as: UTF8.self)
+    }
+
+    /// The one job in a state, when it is there.
+    private static func job(_ root: PathBytes, _ state: String) throws -> String? {
+        try Deadline.poll {
+            let jobs = try #require(try get(root, "/v1/jobs?state=\(state)")["jobs"] as? [[String: Any]])
+            return jobs.first?["id"] as? String
+        }
+    }
+
+    // MARK: Status
+
+    @Test func `status names the roots, what waits, and what has failed`() throws {
+        try Self.withProgram { (root, _) throws in
+            TestFile.write(root.appending("refuse"), "")
+            TestFile.write(root.appending("in/a.txt"), "a")
+            _ = try Self.job(root, "dead")
+            let (status, output, error) = Self.command(root, ["status"])
+            #expect(status == 0, "\(error)")
+            #expect(output.hasPrefix("alight 0.1.0: running, process "), "\(output)")
+            #expect(output.contains("0 pending, 0 running, 1 dead"))
+            #expect(output.contains("root \(root)/in: inotify, 1 folder\n"))
+            #expect(output.contains("letters: \(root)/in/a.txt: no paper"))
+            let json = Self.command(root, ["status", "--json"]).output
+            let object = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]
+            let roots = object?["roots"] as? [[String: Any]]
+            #expect(roots?.first?["backend"] as? String == "inotify")
+            #expect(roots?.first?["rules"] as? [String] == ["letters", "pictures"])
+            #expect(object?["degraded"] as? Bool == false)
+        }
+    }
+
+    @Test func `rules with an error make it degraded, which status ends with 6 for`() throws {
+        try Self.withProgram { (root, program) throws in
+            TestFile.write(root.appending("rules.yaml"), Self.rules(root) + "    setle: 1s\n")
+            #expect(Deadline.wait { program.error.contains("the rules are not taken") })
+            let (status, output, _) = Self.command(root, ["status"])
+            #expect(status == 6)
+            #expect(output.contains("wrong: the rules have errors; those that ran before go on"), "\(output)")
+            TestFile.write(root.appending("rules.yaml"), Self.rules(root))
+            #expect(Deadline.wait { Self.command(root, ["status"]).status == 0 })
+        }
+    }
+
+    @Test func `without a running Alight every command says so`() {
+        withTempTree { tree in
+            for words in [["status"], ["status", "--watch"], ["pause"], ["resume"], ["reload"], ["rescan"], ["log"]] {
+                let (status, _, error) = Self.command(tree.root, words)
+                #expect(status == 1)
+                #expect(error.contains("error: no Alight is running that could be asked at '"), "\(words): \(error)")
+                #expect(error.contains("\n    help: "))
+            }
+        }
+    }
+
+    @Test func `status is shown again and again, in place on a terminal and one after another in a pipe`() throws {
+        try Self.withProgram { (root, _) throws in
+            let piped = RunningProgram(
+                Places.alight, ["status", "--watch"], in: root, output: root.appending("piped"))
+            #expect(Deadline.wait { piped.output.components(separatedBy: "alight 0.1.0: running").count > 2 })
+            #expect(!piped.output.contains("\u{1B}"))
+            let shown = RunningProgram(
+                "/usr/bin/script",
+                ["-qec", "stty cols 40 rows 6; exec \(Places.alight) status --watch", "/dev/null"], in: root,
+                environment: ["TERM": "xterm", "NO_COLOR": "1"], output: root.appending("shown"))
+            #expect(Deadline.wait { shown.output.components(separatedBy: "\u{1B}[H").count > 2 }, "\(shown.output)")
+            for frame in shown.output.components(separatedBy: "\u{1B}[H").dropFirst().dropLast() {
+                let lines = frame.components(separatedBy: "\u{1B}[J")[0].components(separatedBy: "\r\n")
+                #expect(lines.count <= 7)
+                for line in lines {
+                    #expect(line.replacing("\u{1B}[K", with: "").replacing("\u{1B}[0m", with: "").count <= 41)
+                }
+            }
+        }
+    }
+
+    // MARK: Steering
+
+    @Test func `what is paused is accepted and waits, also over a kill, until it is resumed`() throws {
+        try Self.withProgram { (root, program) throws in
+            #expect(Self.command(root, ["pause", "--rule", "letters"]).output == "paused: 'letters'\n")
+            TestFile.write(root.appending("in/a.txt"), "a")
+            TestFile.write(root.appending("in/b.png"), "b")
+            #expect(Deadline.wait { program.output.contains("b.png") }, "other rules go on")
+            #expect(try Self.awaitPending(root))
+            #expect(Self.out(root) == "")
+            let (_, explained, _) = Self.command(root, ["explain", "in/a.txt", "--rules", "rules.yaml"])
+            #expect(explained.contains("the rule is paused; 'alight resume' lets it go on"), "\(explained)")
+
+            program.signal(SIGKILL)
+            _ = program.wait()
+            #expect(TestFile.exists(Self.socket(root)), "it was killed")
+            let again = Self.begin(root, name: "again")
+            #expect(again.error.contains("paused: 'letters'"), "\(again.error)")
+            #expect(!again.error.contains("another Alight"), "\(again.error)")
+            #expect(try Self.awaitPending(root))
+            #expect(Self.command(root, ["resume"]).output == "no rule is paused\n")
+            #expect(Deadline.wait { Self.out(root) == "a" })
+            again.signal(SIGTERM)
+            #expect(again.wait() == 0)
+            #expect(!TestFile.exists(Self.socket(root)))
+        }
+    }
+
+    @Test func `all rules are paused at once, and a rule that is unknown is refused`() throws {
+        try Self.withProgram { (root, program) throws in
+            #expect(Self.command(root, ["pause"]).output == "all rules are paused\n")
+            TestFile.write(root.appending("in/b.png"), "b")
+            #expect(try Self.awaitPending(root))
+            let (status, _, error) = Self.command(root, ["pause", "--rule", "nothing"])
+            #expect(status == 1)
+            #expect(error.contains("error: there is no rule 'nothing'"))
+            #expect(!program.output.contains("b.png"))
+            // A stop does not wait for what is paused.
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+            #expect(program.error.contains("\"stopping\""), "\(program.error)")
+        }
+    }
+
+    @Test func `a dead letter is tried again, or forgotten, and nothing else is`() throws {
+        try Self.withProgram { (root, _) throws in
+            TestFile.write(root.appending("refuse"), "")
+            TestFile.write(root.appending("in/a.txt"), "a")
+            let id = try #require(try Self.job(root, "dead"))
+            _ = root.appending("refuse").withCString { unlink($0) }
+            let answer = RawHTTP.ask(Self.socket(root), "POST", "/v1/jobs/\(id)/retry")
+            #expect(answer?.status == 200)
+            #expect(Deadline.wait { Self.out(root) == "a" })
+            let succeeded = try Self.job(root, "succeeded")
+            #expect(succeeded == id)
+            #expect(RawHTTP.ask(Self.socket(root), "POST", "/v1/jobs/\(id)/retry")?.status == 409)
+            #expect(RawHTTP.ask(Self.socket(root), "POST", "/v1/jobs/\(id)/discard")?.status == 409)
+
+            TestFile.write(root.appending("refuse"), "")
+            TestFile.write(root.appending("in/b.txt"), "b")
+            let other = try #require(try Self.job(root, "dead"))
+            #expect(RawHTTP.ask(Self.socket(root), "POST", "/v1/jobs/\(other)/discard")?.status == 200)
+            #expect(RawHTTP.ask(Self.socket(root), "GET", "/v1/jobs/\(other)")?.status == 404)
+            #expect(RawHTTP.ask(Self.socket(root), "GET", "/v1/jobs/\(id)")?.status == 200)
+            #expect(RawHTTP.ask(Self.socket(root), "GET", "/v1/jobs/none")?.status == 404)
+        }
+    }
+
+    @Test func `a rescan is done, and says when and why`() throws {
+        try Self.withProgram { (root, _) throws in
+            #expect(Self.command(root, ["rescan"]).status == 0)
+            let isDone = try Deadline.wait {
+                let done = try Self.get(root, "/v1/status")["last_rescan"] as? [String: Any]
+                return done?["why"] as? String == "asked" && done?["found"] as? Int == 0
+            }
+            #expect(isDone)
+            #expect(Self.command(root, ["status"]).output.contains("found 0 paths that no event had told"))
+        }
+    }
+
+    @Test func `rules are read again when somebody wants that`() throws {
+        try Self.withProgram(["--no-auto-reload"]) { (root, program) throws in
+            TestFile.write(root.appending("rules.yaml"), Self.rules(root).replacing("pictures", with: "images"))
+            #expect(Self.command(root, ["reload"]).status == 0)
+            #expect(Deadline.wait { program.error.contains("reloaded: ") })
+            let rules = try Self.get(root, "/v1/rules")["rules"] as? [[String: Any]]
+            #expect(rules?.map { $0["name"] as? String } == ["letters", "images"])
+        }
+    }
+
+    // MARK: Events
+
+    @Test func `what it does is followed, as lines and as JSON`() throws {
+        try Self.withProgram { (root, program) throws in
+            let text = RunningProgram(Places.alight, ["log"], in: root, output: root.appending("text"))
+            let json = RunningProgram(Places.alight, ["log", "--json"], in: root, output: root.appending("json"))
+            TestFile.write(root.appending("in/b.png"), "b")
+            #expect(Deadline.wait { text.output.contains("pictures: created \(root)/in/b.png: succeeded in ") })
+            #expect(Deadline.wait { json.lines.first == program.lines.first && !json.lines.isEmpty })
+            let late = RunningProgram(Places.alight, ["log", "-n", "1"], in: root, output: root.appending("late"))
+            #expect(Deadline.wait { late.output.contains("b.png") })
+            program.signal(SIGTERM)
+            #expect(text.wait() == 0)
+            #expect(text.error == "Alight has ended\n")
+        }
+    }
+
+    @Test func `events are resumed after the last one that was seen`() throws {
+        try Self.withProgram { (root, program) throws in
+            TestFile.write(root.appending("in/1.png"), "1")
+            #expect(Deadline.wait { program.output.contains("1.png") })
+            let first = try #require(RawHTTP(Self.socket(root)))
+            first.send("GET /v1/events?only=attempt&recent=10 HTTP/1.0\r\n\r\n")
+            let seen = first.read(until: "1.png")
+            let line = try #require(seen.components(separatedBy: "\n").first { $0.hasPrefix("id: ") })
+            TestFile.write(root.appending("in/2.png"), "2")
+            #expect(Deadline.wait { program.output.contains("2.png") })
+            let second = try #require(RawHTTP(Self.socket(root)))
+            second.send("GET /v1/events?only=attempt HTTP/1.0\r\nLast-Event-ID: \(line.dropFirst(4))\r\n\r\n")
+            let resumed = second.read(until: "2.png")
+            #expect(!resumed.contains("1.png"))
+        }
+    }
+
+    // MARK: Several
+
+    @Test func `a second Alight makes a socket beside the first, and commands ask the first`() throws {
+        try Self.withProgram { (root, program) throws in
+            let second = Self.begin(root, ["--journal", "other.db"], name: "second")
+            #expect(second.error.contains("another Alight listens at '\(Self.socket(root))'"), "\(second.error)")
+            let other = root.appending(".run/control-\(second.pid).sock")
+            #expect(TestFile.exists(other))
+            #expect(Self.command(root, ["status"]).output.contains("process \(program.pid),"))
+            let named = Self.command(root, ["status", "--control", other.description])
+            #expect(named.output.contains("process \(second.pid),"), "\(named.error)")
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+            #expect(Self.command(root, ["status"]).output.contains("process \(second.pid),"))
+            second.signal(SIGTERM)
+            #expect(second.wait() == 0)
+            #expect(!TestFile.exists(other))
+        }
+    }
+
+    @Test func `a socket that was named and is taken is an error`() throws {
+        try Self.withProgram { (root, _) throws in
+            let second = RunningProgram(
+                Places.alight,
+                ["run", "rules.yaml", "--journal", "other.db", "--control", Self.socket(root).description], in: root,
+                output: root.appending("second"))
+            #expect(second.wait() == 1)
+            #expect(second.error.contains("error: another Alight listens at '"), "\(second.error)")
+        }
+    }
+
+    @Test func `without a socket nobody can ask`() throws {
+        try Self.withProgram(["--no-control"]) { (root, _) throws in
+            #expect(!TestFile.exists(Self.socket(root)))
+            #expect(Self.command(root, ["status"]).status == 1)
+        }
+    }
+}

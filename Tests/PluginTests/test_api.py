@@ -1,0 +1,87 @@
+"""Tests of the API against its description in docs/openapi.yaml, by schemathesis.
+
+    python3 -m unittest discover -s Tests/PluginTests -p test_api.py -v
+
+`make test` installs schemathesis below .build; without it, or without the program, this fails.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+CHECKOUT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
+ALIGHT = os.path.join(CHECKOUT, os.environ.get("ALIGHT") or ".build/debug/alight")
+SCHEMATHESIS = os.path.join(CHECKOUT, ".build/schemathesis/bin/st")
+RULES = """\
+rules:
+  - { name: good, path: in/*.txt, settle: 50ms, action: { use: log } }
+  - { name: bad, path: in/*.bad, settle: 50ms, retry: false, action: { shell: "echo no >&2; exit 1" } }
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(path, text):
+    """Waits until a file holds the text."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with open(path, encoding="utf-8") as file:
+            if text in file.read():
+                return True
+        time.sleep(0.02)
+    return False
+
+
+class APITest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="alight-api-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        os.mkdir(os.path.join(self.folder, "in"))
+        with open(os.path.join(self.folder, "rules.yaml"), "w", encoding="utf-8") as file:
+            file.write(RULES)
+        self.port = free_port()
+        environment = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.folder, "XDG_STATE_HOME": self.folder + "/state",
+            "ALIGHT_CONTROL": self.folder + "/run/control.sock"}
+        self.output, self.error = os.path.join(self.folder, "out"), os.path.join(self.folder, "err")
+        with open(self.output, "wb") as output, open(self.error, "wb") as error:
+            self.program = subprocess.Popen(
+                [ALIGHT, "run", "rules.yaml", "--listen", f"127.0.0.1:{self.port}"], cwd=self.folder,
+                env=environment, stdout=output, stderr=error)
+        self.addCleanup(self.stop)
+        self.assertTrue(wait_for(self.error, "ready: watching"), "it did not get ready")
+
+    def stop(self):
+        if self.program.poll() is None:
+            self.program.send_signal(signal.SIGTERM)
+            self.program.wait(timeout=60)
+
+    def test_it_answers_as_described_whatever_it_is_asked(self):
+        for name in ("a.txt", "b.txt", "c.bad", "d.bad"):
+            with open(os.path.join(self.folder, "in", name), "w", encoding="utf-8") as file:
+                file.write("x")
+        self.assertTrue(wait_for(self.output, "d.bad"), "nothing was done")
+        run = subprocess.run(
+            [SCHEMATHESIS, "run", os.path.join(CHECKOUT, "docs/openapi.yaml"),
+             "--url", f"http://127.0.0.1:{self.port}", "--phases", "examples,coverage,fuzzing",
+             "--max-examples", "25", "--seed", "1", "--checks", "all",
+             # A glob or a moment may be of the right type, and none all the same; the token is not asked for here.
+             "--exclude-checks", "positive_data_acceptance,ignored_auth",
+             # The events never end.
+             "--exclude-path", "/v1/events", "--no-color", "--request-timeout", "10"],
+            cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False)
+        self.assertEqual(run.returncode, 0, run.stdout[-8000:] + run.stderr[-2000:])
+        self.assertIsNone(self.program.poll(), "it has ended")
+
+
+if __name__ == "__main__":
+    unittest.main()

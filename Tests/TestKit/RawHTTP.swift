@@ -1,0 +1,96 @@
+package import FileEvents
+import Glibc
+
+/// A connection to a Unix socket that speaks HTTP as badly as a test wants.
+package final class RawHTTP {
+    package let descriptor: Int32
+    private var received: [UInt8] = []
+
+    /// Connects; nil when nobody listens.
+    package init?(_ path: PathBytes) {
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { buffer in
+            precondition(path.bytes.count < buffer.count, "a path that is too long for a socket")
+            for (index, byte) in path.bytes.enumerated() { buffer[index] = byte }
+        }
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else { return nil }
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    deinit { close(descriptor) }
+
+    /// Sends the text; false when the other end has gone.
+    @discardableResult
+    package func send(_ text: String) -> Bool { send(Array(text.utf8)) }
+
+    @discardableResult
+    package func send(_ bytes: [UInt8]) -> Bool {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    /// All that comes until the other end closes, or a minute passes without anything.
+    package func readAll() -> String {
+        while fill() {}
+        return String(decoding: received, as: UTF8.self)
+    }
+
+    /// What has come when it holds the text, or nothing more comes.
+    package func read(until text: String) -> String {
+        while !String(decoding: received, as: UTF8.self).contains(text), fill() {}
+        return String(decoding: received, as: UTF8.self)
+    }
+
+    private func fill() -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
+        guard count > 0 else { return false }
+        received += buffer[..<count]
+        return true
+    }
+
+    /// Asks once on a connection of its own.
+    ///
+    /// - Returns: The status and the body; nil when nobody listens, or the answer is none.
+    package static func ask(
+        _ path: PathBytes, _ method: String, _ target: String, _ body: String = "", headers: [String] = []
+    ) -> (status: Int, body: String)? {
+        guard let connection = RawHTTP(path) else { return nil }
+        let lines = ["\(method) \(target) HTTP/1.0", "Host: alight", "Content-Length: \(body.utf8.count)"] + headers
+        connection.send(lines.joined(separator: "\r\n") + "\r\n\r\n" + body)
+        let answer = connection.readAll()
+        guard let end = answer.range(of: "\r\n\r\n"), answer.hasPrefix("HTTP/1."),
+            let status = Int(answer.split(separator: " ").dropFirst().first ?? "")
+        else { return nil }
+        return (status, String(answer[end.upperBound...]))
+    }
+}
+
+extension String {
+    /// Where the text is, by its scalars: a line's end is one character to Swift, and two to HTTP.
+    fileprivate func range(of text: String) -> Range<String.Index>? {
+        let bytes = Array(utf8)
+        let wanted = Array(text.utf8)
+        guard bytes.count >= wanted.count else { return nil }
+        for start in 0...(bytes.count - wanted.count) where bytes[start..<(start + wanted.count)].elementsEqual(wanted)
+        {
+            let from = utf8.index(startIndex, offsetBy: start)
+            return from..<utf8.index(from, offsetBy: wanted.count)
+        }
+        return nil
+    }
+}
