@@ -105,7 +105,8 @@ let package = Package(
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "ContentTypes", "Engine", "FileEvents", "FileObserving", "FileWatching", "Globbing",
+                argumentParser, "CAlightLinux", "ContentTypes", "Engine", "FileEvents", "FileObserving", "FileWatching",
+                "Globbing",
                 "Handling", "Journaling", logging, "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),

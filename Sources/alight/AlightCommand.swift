@@ -23,6 +23,7 @@ struct AlightCommand: ParsableCommand {
               alight apply RULE PATH  run a rule for files by hand
               alight new FOLDER       write a first rule
               alight import           write rules for a table of incron or direvent
+              alight config           show the configuration that holds
               alight plugins          list plugins; describe, begin and test them
 
             \(ExitStatus.table)
@@ -33,7 +34,7 @@ struct AlightCommand: ParsableCommand {
             JobsCommand.self,
             ShowCommand.self, RetryCommand.self, DiscardCommand.self, UndoCommand.self,
             ApplyCommand.self,
-            NewCommand.self, ImportCommand.self, PluginsCommand.self,
+            NewCommand.self, ImportCommand.self, PluginsCommand.self, ConfigCommand.self,
         ])
 
     static func main() {
