@@ -64,12 +64,15 @@ struct CanaryTests {
 
     @Test func `no sign comes from where nobody watches`() {
         Self.withRun { tree, run, canary in
-            let before = run.alive
             let gone = tree.path("gone")
             #expect(canary.folder.withCString { old in gone.withCString { rename(old, $0) } } == 0)
-            TestFile.write(gone.appending("canary"), "1")
+            // What comes after it is told after it.
             TestFile.write(tree.path("in/a"), "x")
             #expect(run.ended(1))
+            let before = run.alive
+            TestFile.write(gone.appending("canary"), "1")
+            TestFile.write(tree.path("in/b"), "x")
+            #expect(run.ended(2))
             #expect(run.alive == before)
         }
     }
