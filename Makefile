@@ -6,9 +6,9 @@ BUILD_NEEDS = libarchive-dev libcurl4-openssl-dev libmagic-dev libpcre2-dev libs
 	libyaml-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
 # The protocol's bash example reads its answer with jq; python3-jsonschema gives a second opinion on rules files;
-# D-Bus with Python is the desktop that shows notifications.
+# D-Bus with Python is the desktop that shows notifications; systemd has what looks at its units.
 TEST_NEEDS = $(RUN_NEEDS) bindfs dbus jq libarchive-tools libnotify-bin openssl python3-dbus python3-gi \
-	python3-jsonschema python3-yaml xxhash
+	python3-jsonschema python3-yaml systemd xxhash
 # The programs that the shipped plugins call. Their tests need them; Alight itself doesn't.
 PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd ocrmypdf \
 	libarchive-tools rsync openssh-client clamav
