@@ -117,9 +117,9 @@ let package = Package(
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "CBuildCommit", "ContentTypes", "Dashboard", "Engine", "FileEvents", "FileObserving",
-                "FileWatching", "Globbing", "Handling", "Journaling", logging, "PluginProtocol", "Reconciling",
-                "RuleLoading", "Rules", "Settling",
+                argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "Engine", "FileEvents",
+                "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling", logging, "PluginProtocol",
+                "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),
 

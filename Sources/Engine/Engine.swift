@@ -28,6 +28,9 @@ package final class Engine: Sendable {
         /// How many watches the program holds elsewhere, for what is said of the limit.
         package var watchesBeside = 0
 
+        /// What is touched to see that watching works; nil for nothing.
+        package var canary: WatchedCanary?
+
         /// Change nothing: what actions do is the affair of those who perform them, and no roots are made.
         package var isDry = false
         /// What local time is.
@@ -163,6 +166,7 @@ package final class Engine: Sendable {
                 until: nextWake(reconciler.nextDeadline, dispatcher.nextDeadline(after: now), state, after: now))
             dispatcher.wakeRest()
             var batch = queue.take()
+            let isAlive = options.canary?.take(from: &batch) ?? false
             now = ContinuousClock.now
             for message in messages {
                 switch message {
@@ -218,11 +222,14 @@ package final class Engine: Sendable {
             monitor.noteTurn(
                 state.phase.status, isReady: state.isReady, hints: batch.hints.count, settling: reconciler.settling,
                 queue: journal.counts, at: now)
+            if isAlive { report(.alive) }
             if isDone(state, isSettled: reconciler.isEmpty, running: dispatcher.running, now) { break }
         }
         // What the kernel told until now, and nobody looked at.
         watcher.stop()
-        late += queue.take().leaving(state.ignored).hints
+        var last = queue.take()
+        _ = options.canary?.take(from: &last)
+        late += last.leaving(state.ignored).hints
         return summary(state, unsettled: reconciler.unsettled(and: late))
     }
 
@@ -231,6 +238,7 @@ package final class Engine: Sendable {
         var scope = ruleset.scope
         scope.recorder = ruleset.needsAuthors ? authors.recorder : nil
         scope.watchesBeside = options.watchesBeside
+        options.canary?.add(to: &scope)
         return scope
     }
 

@@ -46,6 +46,8 @@ package enum EngineReport: Sendable {
     case refused(rule: String, path: PathBytes)
     /// The journal can't be read or written; nil when it can be again.
     case journal(JournalFault?)
+    /// A touch of ``Engine/Options/canary`` was seen.
+    case alive
     /// The stop was asked for: so many jobs are finished first.
     case draining(jobs: Int)
 }

@@ -140,15 +140,6 @@ extension RuleDecoder {
         pattern += PathPrefix.unescapingDollars(bytes[index...])
         return isComplete ? pattern : nil
     }
-
-    /// The bytes of the home folder.
-    func home(for node: YAMLNode) -> [UInt8]? {
-        if let home = surroundings.home { return Array(home.utf8) }
-        problems.error(
-            "there is no home folder for '~'", at: mark(node, offset: 0, length: 1),
-            help: "set HOME, or write the folder out")
-        return nil
-    }
 }
 
 /// Works on the literal beginning of a pattern.

@@ -19,7 +19,7 @@ struct DecodedRule {
 ///
 /// Nothing is thrown: a value that can't be read is told of and left out, and a
 /// rule with an error is not returned. Split by subject over several files.
-struct RuleDecoder {
+struct RuleDecoder: NodeReading {
     let source: SourceText
     /// The absolute folder of the file.
     let folder: PathBytes
@@ -203,52 +203,6 @@ struct RuleDecoder {
             problems.error("the name \(quoted(name)) belongs to the rule at \(other)", at: range, help: help)
         }
         return name
-    }
-
-    // MARK: - Keys and places
-
-    /// Tells of keys that are not known; of those that are misplaced, the closure says where they belong.
-    func checkKeys(
-        _ entries: [YAMLNode.Entry], known: [String], noun: String, misplaced: [String] = [],
-        misplacedHelp: (String) -> String = { _ in "" }
-    ) {
-        for entry in entries where !known.contains(entry.name) {
-            problems.error(
-                "unknown key \(quoted(entry.name))", at: entry.key.range,
-                help: misplaced.contains(entry.name)
-                    ? misplacedHelp(entry.name) : spellingHelp(for: entry.name, candidates: known, noun: noun))
-        }
-    }
-
-    /// The nearest of the candidates; all of them when none is near, or when they are few, and none of a great many.
-    func spellingHelp(for word: String, candidates: [String], noun: String) -> String? {
-        if candidates.count > 8, let near = Spelling.nearest(to: word, in: candidates) { return "write '\(near)'" }
-        if candidates.count > 20 { return "the \(noun) are in docs/rules.md" }
-        return Spelling.help(for: word, candidates: candidates, noun: noun)
-    }
-
-    /// What a caret underlines for a node: all of a scalar or a flow collection, the beginning of a block.
-    func mark(_ node: YAMLNode) -> Range<Int> {
-        if node.text != nil || node.isFlow { return node.range }
-        return node.range.lowerBound..<min(node.range.lowerBound + 1, source.bytes.count)
-    }
-
-    /// The value of an entry, or its key when there is no value to point at.
-    func mark(_ entry: YAMLNode.Entry) -> Range<Int> {
-        let isBlock = entry.value.text == nil && !entry.value.isFlow
-        return entry.value.isEmpty || isBlock ? entry.key.range : entry.value.range
-    }
-
-    /// The part of a scalar's text, when the file holds the text letter by letter; else its beginning.
-    func mark(_ node: YAMLNode, offset: Int, length: Int) -> Range<Int> {
-        guard case .scalar(let text, let style) = node.content else { return mark(node) }
-        let quote = style == .plain ? 0 : 1
-        let start = node.range.lowerBound + quote
-        let end = node.range.upperBound - quote
-        guard style != .block, start <= end, source.bytes[start..<end].elementsEqual(text.utf8) else {
-            return node.range.lowerBound..<(node.range.lowerBound + 1)
-        }
-        return min(start + offset, end)..<min(start + offset + max(length, 1), max(end, start + offset + 1))
     }
 }
 

@@ -20,6 +20,8 @@ package struct RuleLoader: Sendable {
         package var group: @Sendable (String) -> UInt32? = { Self.group(named: $0) }
         /// What programs can be given and kept from.
         package var machine = Machine()
+        /// Why what a file says must not be done: who but root could change it, when root is the one who reads it.
+        package var distrust: @Sendable (PathBytes) -> HandlerProblem? = { _ in nil }
         /// Bytes; a larger file is refused unread.
         package var maximumFileSize: Int
 
@@ -81,6 +83,10 @@ package struct RuleLoader: Sendable {
     private func load(
         _ file: RulesFile, catalog: CatalogCache, names: RuleNames
     ) -> (rules: [DecodedRule], diagnostics: () -> [Diagnostic]) {
+        if let problem = surroundings.distrust(file.path) {
+            let diagnostic = Diagnostic(.error, file: file.shown, message: problem.message, help: problem.help)
+            return ([], { [diagnostic] })
+        }
         let source: SourceText
         do throws(FileReading.Problem) {
             let bytes = try FileReading.read(file.path, limit: surroundings.maximumFileSize)

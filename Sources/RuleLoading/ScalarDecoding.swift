@@ -1,7 +1,7 @@
 import Rules
 
 // Single values: each reader returns nil after it has told what is wrong.
-extension RuleDecoder {
+extension NodeReading {
     /// A text; numbers and words like `yes` are taken as they are written.
     func text(_ entry: YAMLNode.Entry, help: String? = nil) -> String? {
         text(entry.value, name: quoted(entry.name), at: mark(entry), help: help)
@@ -141,6 +141,11 @@ extension RuleDecoder {
             "\(quoted(entry.name)) can't be \(quoted(text))", at: entry.value.range,
             help: Spelling.help(for: text, candidates: words, noun: noun))
         return nil
+    }
+
+    /// One of the words that a type has.
+    func choice<Choice: RawRepresentable<String> & CaseIterable>(_ entry: YAMLNode.Entry) -> Choice? {
+        word(entry, of: Choice.allCases.map(\.rawValue), noun: "choices").flatMap { Choice(rawValue: $0) }
     }
 
     /// The elements of a list that is not empty; the noun is an example of them, for messages.

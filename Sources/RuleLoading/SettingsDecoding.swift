@@ -195,11 +195,6 @@ extension RuleDecoder {
 
     // MARK: - Choices and mappings
 
-    /// One of the words that a type has.
-    func choice<Choice: RawRepresentable<String> & CaseIterable>(_ entry: YAMLNode.Entry) -> Choice? {
-        word(entry, of: Choice.allCases.map(\.rawValue), noun: "choices").flatMap { Choice(rawValue: $0) }
-    }
-
     private func stable(_ entry: YAMLNode.Entry) -> SettlePolicy.Rounds? {
         mapping(entry, keys: ["every", "rounds"]) { node in
             var rounds = SettlePolicy.Rounds()

@@ -72,16 +72,6 @@ extension RuleDecoder {
         return "write '${\(near)}'"
     }
 
-    func reportUnclosed(_ text: String, at range: Range<Int>) {
-        problems.error("placeholder in \(quoted(text)) has no closing '}'", at: range, help: "add '}'")
-    }
-
-    func reportUnset(_ name: String, at range: Range<Int>) {
-        problems.error(
-            "the environment variable \(quoted(name)) is not set", at: range,
-            help: "set it where Alight is started, or write its value")
-    }
-
     private func checkSteps(in text: String, _ node: YAMLNode, step: Int) -> Bool {
         guard text.contains("${steps.") else { return true }
         var errors = 0

@@ -16,7 +16,7 @@ package enum DurationText {
     private static let form = "a duration is a number and a unit: 500ms, 2s, 10m, 1h, 1d"
 
     /// `3d 4h`, `12m`, `0.5s`: the two largest units at most.
-    static func shown(_ duration: Duration) -> String {
+    package static func shown(_ duration: Duration) -> String {
         if duration < .zero { return "-" + shown(.zero - duration) }
         if duration < .seconds(1) { return "\(Int((duration / .milliseconds(1)).rounded(.down)))ms" }
         var rest = duration.components.seconds

@@ -47,7 +47,7 @@ package struct SizeProblem: Error, Sendable, Hashable {
     package var message: String
     package var help: String
 
-    init(_ message: String, help: String) {
+    package init(_ message: String, help: String) {
         self.message = message
         self.help = help
     }

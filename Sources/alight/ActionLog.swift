@@ -1,13 +1,24 @@
 import Logging
+import RuleLoading
 import Synchronization
 
 /// Where handlers and plugins log to: standard error, in the format of the run.
 struct ActionLog: LogHandler {
     let reporter: Reporter
     var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.info
+    var logLevel: Logger.Level
 
-    init(reporter: Reporter) { self.reporter = reporter }
+    init(reporter: Reporter) {
+        self.reporter = reporter
+        logLevel =
+            switch reporter.minimum {
+            case .debug: .debug
+            case .info: .info
+            case .notice: .notice
+            case .warning: .warning
+            case .error: .error
+            }
+    }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
@@ -17,7 +28,8 @@ struct ActionLog: LogHandler {
     func log(event: LogEvent) {
         let level: Reporter.Level =
             switch event.level {
-            case .trace, .debug, .info, .notice: .notice
+            case .trace, .debug: .debug
+            case .info, .notice: .notice
             case .warning: .warning
             case .error, .critical: .error
             }

@@ -26,6 +26,7 @@ struct AlightCommand: ParsableCommand {
               alight apply RULE PATH  run a rule for files by hand
               alight new FOLDER       write a first rule
               alight import           write rules for a table of incron or direvent
+              alight config           show the configuration that holds
               alight plugins          list plugins; describe, begin and test them
 
             \(ExitStatus.table)
@@ -37,7 +38,7 @@ struct AlightCommand: ParsableCommand {
             RescanCommand.self, JobsCommand.self,
             ShowCommand.self, RetryCommand.self, DiscardCommand.self, UndoCommand.self,
             ApplyCommand.self,
-            NewCommand.self, ImportCommand.self, PluginsCommand.self,
+            NewCommand.self, ImportCommand.self, PluginsCommand.self, ConfigCommand.self,
         ])
 
     static func main() {

@@ -4,6 +4,7 @@ import Glibc
 import Handling
 import Journaling
 import Logging
+import RuleLoading
 import Rules
 import Settling
 

@@ -4,6 +4,7 @@ import FileWatching
 import Handling
 import Journaling
 import PluginProtocol
+import RuleLoading
 import Rules
 import Settling
 
@@ -57,7 +58,7 @@ struct DryRun: Sendable {
             default: "would run"
             }
         switch reporter.format {
-        case .text:
+        case .text, .journal:
             let confinement = plan.confinementWords.map { "    \($0)" }
             let place = "\(verb): \(Display.text(rule)): "
             if let job = invocations.first?.job, invocations.count == 1 {
@@ -104,7 +105,7 @@ struct DryRun: Sendable {
         // What would have failed has been told, and what a condition leaves is no news.
         for attempt in attempts where attempt.state == .skipped && attempt.outcome.code != "where" {
             switch reporter.format {
-            case .text:
+            case .text, .journal:
                 let from = attempt.from.map { " from \(Display.path($0))" } ?? ""
                 Output.standard.write(
                     "would skip: \(Display.text(attempt.rule)): \(attempt.event.rawValue) "
@@ -123,7 +124,7 @@ struct DryRun: Sendable {
         for job in jobs {
             let reason = job.message.flatMap { $0.isEmpty ? nil : $0 } ?? job.due.map { "due at \(TimeText.long($0))" }
             switch reporter.format {
-            case .text:
+            case .text, .journal:
                 Output.standard.write(
                     "would wait: \(Display.text(job.rule)): \(job.event) \(Display.path(job.path))"
                         + (reason.map { ": \(Display.text($0))" } ?? ""))

@@ -18,7 +18,7 @@ enum ExitStatus: Int32 {
         case .done: "done"
         case .runtimeError: "runtime error"
         case .usage: "wrong usage"
-        case .rulesInvalid: "rules invalid"
+        case .rulesInvalid: "rules or configuration invalid"
         case .nothingMatched: "nothing matched (--once, explain, apply, undo)"
         case .someFailed: "some jobs failed (--once, apply, undo)"
         case .degraded: "degraded (status)"

@@ -2,6 +2,7 @@ import FileEvents
 import Foundation
 import Handling
 import Journaling
+import RuleLoading
 import Rules
 import Settling
 
@@ -16,9 +17,10 @@ struct OpenJournal {
     ///
     /// - Parameters:
     ///   - place: Where it is kept.
+    ///   - retention: How much is kept of jobs that have ended.
     ///   - isDry: Whether a copy in memory is used, and the file only read.
     /// - Throws: When it can't be used.
-    init(_ place: JournalOptions.Place, isDry: Bool = false) throws(JournalError) {
+    init(_ place: JournalPlace, keeping retention: JournalRetention, isDry: Bool = false) throws(JournalError) {
         switch place {
         case .memory:
             if !isDry { ProgramSurroundings.scratchFolders.removeAbandoned() }
@@ -26,7 +28,8 @@ struct OpenJournal {
             file = nil
             disk = nil
         case .file(let path):
-            let disk = try isDry ? DiskJournal(copyOf: path, now: DiskProbe.now()) : Self.file(at: path)
+            let disk =
+                try isDry ? DiskJournal(copyOf: path, now: DiskProbe.now()) : Self.file(at: path, keeping: retention)
             journal = disk
             // Its other files lie beside the file itself, wherever a link to it is.
             file = DiskProbe.resolve(path) ?? path
@@ -39,13 +42,17 @@ struct OpenJournal {
     /// - Parameters:
     ///   - path: The file.
     ///   - isBrief: Whether it is closed again at once, so that others wait for that.
+    ///   - retention: How much is kept of jobs that have ended.
     /// - Returns: The journal, which is this program's own until it is closed.
     /// - Throws: When it can't be used.
-    static func file(at path: PathBytes, isBrief: Bool = false) throws(JournalError) -> DiskJournal {
+    static func file(
+        at path: PathBytes, isBrief: Bool = false, keeping retention: JournalRetention = .unlimited
+    ) throws(JournalError) -> DiskJournal {
         let scratch = ProgramSurroundings.scratchFolders
         if !isBrief { scratch.removeAbandoned() }
         return try DiskJournal(
-            at: path, now: DiskProbe.now(), isBrief: isBrief, discard: { scratch.discard(for: $0.description) })
+            at: path, now: DiskProbe.now(), isBrief: isBrief, keeping: retention,
+            discard: { scratch.discard(for: $0.description) })
     }
 
     /// How many jobs were running when the run before was cut off.

@@ -4,6 +4,7 @@ import Handling
 import Journaling
 import Logging
 import PluginProtocol
+import RuleLoading
 import Rules
 import Settling
 

@@ -16,20 +16,22 @@ struct ProgramSurroundings {
     /// Runs plugins; to be closed when nothing more is run.
     let host: PluginHost
     let scratchFolders: ScratchFolders
-    /// Where rules are when none are named, in order.
+    /// Where rules are when none are named and the configuration says nothing of it: the first that exists.
     let defaultRules: [String]
+    /// What the configuration says of where rules are.
+    let configuredRules: [PathBytes]?
 
     /// Looks around.
     ///
-    /// - Parameter startsPlugins: Whether plugins without a `plugin.yaml` are asked to describe themselves.
+    /// - Parameters:
+    ///   - settings: The configuration.
+    ///   - startsPlugins: Whether plugins without a `plugin.yaml` are asked to describe themselves.
     /// - Throws: `Exit` when a part of the installation is missing; it has been said.
-    init(startsPlugins: Bool = true) throws {
+    init(_ settings: Configuration = Configuration(), startsPlugins: Bool = true) throws {
         let variables = ProcessInfo.processInfo.environment
         let isRoot = geteuid() == 0
-        let home = variables["HOME"].flatMap { $0.isEmpty ? nil : $0 }
-        let configuration =
-            variables["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-            ?? home.map { "\($0)/.config" }
+        let home = Self.home(variables)
+        let configuration = Self.configurationFolder(variables)
 
         guard let launcherPath = ProcessLauncher.find() else {
             Output.error.write(
@@ -46,7 +48,7 @@ struct ProgramSurroundings {
         self.environment = environment
         scratchFolders = Self.scratchFolders
         host = PluginHost(launcher: launcher, scratchFolders: scratchFolders, environment: environment)
-        var searchFolders = [PathBytes]()
+        var searchFolders = settings.plugins?.value ?? []
         if let configuration { searchFolders.append(PathBytes("\(configuration)/alight/plugins")) }
         searchFolders.append("/etc/alight/plugins")
         // Those that were installed with this program, as by `make install` in /usr/local.
@@ -70,13 +72,30 @@ struct ProgramSurroundings {
                 NotifyHandler(launcher: launcher, environment: environment, bus: Self.sessionBus(variables)),
             ], discovery: discovery, host: host)
         runner = ActionRunner(registry: registry, host: host)
-        var loading = RuleLoader.Surroundings(
-            home: home, environment: { variables[$0] }, currentFolder: Self.currentFolder)
+        var loading = Self.loading(variables)
         loading.machine = RuleLoader.Machine(
             landlock: SandboxSupport.landlock, canShutOffNetwork: SandboxSupport.canShutOffNetwork)
         self.loading = loading
+        configuredRules = settings.rules?.value
         defaultRules =
             ["rules"] + (configuration.map { ["\($0)/alight/rules"] } ?? []) + (isRoot ? ["/etc/alight/rules"] : [])
+    }
+
+    /// What reading files depends on.
+    static func loading(_ variables: [String: String]) -> RuleLoader.Surroundings {
+        var loading = RuleLoader.Surroundings(
+            home: home(variables), environment: { variables[$0] }, currentFolder: currentFolder)
+        if geteuid() == 0 { loading.distrust = { OwnershipCheck.problem(with: $0) } }
+        return loading
+    }
+
+    private static func home(_ variables: [String: String]) -> String? {
+        variables["HOME"].flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    /// `$XDG_CONFIG_HOME`, or what stands for it.
+    static func configurationFolder(_ variables: [String: String]) -> String? {
+        variables["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home(variables).map { "\($0)/.config" }
     }
 
     /// Says which plugins were not asked to describe themselves, since nothing is to be started.

@@ -9,14 +9,21 @@ import Reconciling
 import RuleLoading
 import Rules
 
-/// How the program talks while it runs.
-enum LogFormat: String, Sendable, CaseIterable {
-    case text, json
-}
-
 /// Turns what the engine reports into lines: actions on standard output, all else on standard error.
+///
+/// Or into messages to the journal of systemd, with the facts as fields of their own.
 struct Reporter: Sendable {
     let format: LogFormat
+    /// From which weight on something is told.
+    let minimum: LogLevel
+    let socket: JournalSocket?
+
+    init(format: LogFormat, minimum: LogLevel = .info) {
+        socket = format == .journal ? JournalSocket() : nil
+        // Without a descriptor for it the journal is as good as not there.
+        self.format = format == .journal && socket == nil ? .text : format
+        self.minimum = minimum
+    }
 
     func report(_ report: EngineReport) {
         switch report {
@@ -83,6 +90,7 @@ struct Reporter: Sendable {
             say(
                 .notice,
                 jobs == 0 ? "stopping" : "stopping: finishing \(Self.count(jobs, "job")); once more to stop at once")
+        case .alive: break
         }
     }
 
@@ -121,12 +129,21 @@ struct Reporter: Sendable {
 
     // MARK: Messages
 
-    enum Level: String { case notice, warning, error }
+    enum Level: String { case debug, notice, warning, error }
+
+    /// Whether something of that weight is told.
+    func tells(_ level: LogLevel) -> Bool {
+        let levels = LogLevel.allCases
+        guard let wanted = levels.firstIndex(of: minimum), let given = levels.firstIndex(of: level) else { return true }
+        return given >= wanted
+    }
 
     /// Writes a message to standard error.
     func say(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
+        guard tells(LogLevel(rawValue: level.rawValue) ?? .error) else { return }
         switch format {
-        case .text:
+        case .journal where send(level, message, help: help, facts: facts): break
+        case .text, .journal:
             let prefix = level == .notice ? "" : "\(level.rawValue): "
             let about = facts["rule"].map { "\(Display.text($0)): " } ?? ""
             Output.error.write("\(prefix)\(about)\(message)" + (help.map { "\n    help: \($0)" } ?? ""))
@@ -140,7 +157,7 @@ struct Reporter: Sendable {
 
     /// Says what is wrong with the rules.
     func say(_ diagnostic: Diagnostic) {
-        guard format == .json else {
+        guard format != .text else {
             diagnostic.tell(as: .text)
             return
         }
@@ -198,8 +215,10 @@ struct Reporter: Sendable {
     // MARK: Actions
 
     private func attempt(_ report: AttemptReport) {
+        guard tells(report.weight) else { return }
         switch format {
-        case .text:
+        case .journal where report.isLeft || send(report): break
+        case .text, .journal:
             if !report.isLeft { Output.standard.write(Self.line(report, hasColor: Output.standard.hasColor)) }
         case .json: Output.standard.write(Self.json(Self.object(report)))
         }
@@ -207,7 +226,9 @@ struct Reporter: Sendable {
 
     /// One line for people, and one object for each event.
     private func batch(_ reports: [AttemptReport]) {
+        let reports = reports.filter { tells($0.weight) }
         switch format {
+        case .journal: for report in reports { attempt(report) }
         case .text:
             let told = reports.filter { !$0.isLeft }
             if !told.isEmpty { Output.standard.write(Self.line(told, hasColor: Output.standard.hasColor)) }
@@ -273,8 +294,13 @@ struct Reporter: Sendable {
 
     /// `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
     static func line(_ report: AttemptReport, hasColor: Bool) -> String {
+        "\(clock(report.time)) \(story(report, hasColor: hasColor))"
+    }
+
+    /// The same without the time.
+    static func story(_ report: AttemptReport, hasColor: Bool) -> String {
         let outcome = hasColor ? colored(word(report), report.state) : word(report)
-        var line = "\(clock(report.time)) \(report.rule): \(report.event.rawValue) \(Display.path(report.path)): "
+        var line = "\(report.rule): \(report.event.rawValue) \(Display.path(report.path)): "
         line += "\(outcome) in \(seconds(report.duration))"
         if !report.outcome.message.isEmpty { line += ": \(Display.text(report.outcome.message))" }
         return line + ending(report)
@@ -334,6 +360,15 @@ struct Reporter: Sendable {
 }
 
 extension AttemptReport {
+    /// What it weighs among messages.
+    var weight: LogLevel {
+        switch state {
+        case .succeeded, .skipped, .running: .info
+        case .pending: outcome.ending == .notReady || outcome.isInterrupted ? .info : .warning
+        case .dead: .error
+        }
+    }
+
     /// Whether a condition left the file: as little news as a file that the path leaves.
     fileprivate var isLeft: Bool { state == .skipped && outcome.code == "where" }
 }

@@ -19,6 +19,8 @@ final class RuleReloading: Sendable {
     private let tags: Set<String>
     private let program: ProgramSurroundings
     private let reporter: Reporter
+    /// Who is told that they are being read; nil without systemd.
+    private let service: ServiceManager?
     /// Takes rules that are in order.
     private let take: @Sendable (LoadedRules) -> Void
     /// The files as they were when they were read last.
@@ -36,11 +38,12 @@ final class RuleReloading: Sendable {
     ///   - seen: What ``files(of:_:)`` was before they were read.
     ///   - program: What they depend on.
     ///   - reporter: Who says what is wrong.
+    ///   - service: Who is told that the rules are being read, and when that came to nothing.
     ///   - take: Called on the thread with rules that are in order.
     /// - Throws: When there is no descriptor to be had.
     init(
         _ places: [PathBytes], tags: Set<String>, seen: [PathBytes: Snapshot], _ program: ProgramSurroundings,
-        _ reporter: Reporter, take: @escaping @Sendable (LoadedRules) -> Void
+        _ reporter: Reporter, _ service: ServiceManager?, take: @escaping @Sendable (LoadedRules) -> Void
     ) throws(WatchError) {
         wake = try Wake()
         self.places = places
@@ -48,6 +51,7 @@ final class RuleReloading: Sendable {
         self.seen = Mutex(seen)
         self.program = program
         self.reporter = reporter
+        self.service = service
         self.take = take
     }
 
@@ -150,6 +154,7 @@ final class RuleReloading: Sendable {
     }
 
     private func reload() {
+        service?.noteReloading()
         let files = Self.files(of: places, program)
         seen.withLock { $0 = files }
         program.discovery.forget()
@@ -162,9 +167,11 @@ final class RuleReloading: Sendable {
             reporter.say(
                 .error, "the rules are not taken, because of errors in them; those that ran before go on",
                 help: "mend them; they are read again when they change, or on SIGHUP")
+            service?.noteNotReloaded()
             return
         }
         if loaded.ruleset.rules.isEmpty { reporter.say(.warning, "no rule is left: nothing is watched") }
+        service?.noteLoaded()
         take(loaded)
     }
 }

@@ -35,6 +35,10 @@ final class EngineRun: Sendable {
         var signs: [String] = []
         var waiting: [String: Int] = [:]
         var isReady = false
+        /// How many folders were watched when it was ready.
+        var folders = 0
+        /// How many touches of the canary were seen.
+        var alive = 0
         var reloads = 0
         var refusals: [StartError] = []
         var summary: EngineSummary?
@@ -64,13 +68,14 @@ final class EngineRun: Sendable {
     /// Starts an engine whose actions take several events at once.
     init(
         _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
-        clock: LocalClock = .system, patience: Duration = .seconds(600),
+        clock: LocalClock = .system, patience: Duration = .seconds(600), canary: WatchedCanary? = nil,
         batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
     ) {
         self.journal = journal
         var options = Engine.Options(jobs: jobs, isOnce: isOnce)
         options.clock = clock
         options.patience = patience
+        options.canary = canary
         let engine = Engine(
             ruleset: Ruleset(rules), options: options, journal: journal,
             perform: { [self] action, invocations in
@@ -81,7 +86,10 @@ final class EngineRun: Sendable {
             report: { [self] report in
                 state.withLock { state in
                     switch report {
-                    case .ready: state.isReady = true
+                    case .ready(let folders, _):
+                        state.isReady = true
+                        state.folders = folders
+                    case .alive: state.alive += 1
                     case .reloaded: state.reloads += 1
                     case .notReloaded(let error): state.refusals.append(error)
                     case .attempt(let attempt): state.attempts.append(attempt)
@@ -147,6 +155,8 @@ final class EngineRun: Sendable {
     var signs: [String] { state.withLock { $0.signs } }
     /// How many jobs wait for rules that do not run.
     var waiting: [String: Int] { state.withLock { $0.waiting } }
+    var folders: Int { state.withLock { $0.folders } }
+    var alive: Int { state.withLock { $0.alive } }
     /// How often other rules were ready.
     var reloads: Int { state.withLock { $0.reloads } }
     /// Why other rules were not taken.

@@ -7,6 +7,7 @@ ALIGHT names the program, .build/debug/alight if it isn't set. Without it the ru
 
 import ctypes
 import glob
+import importlib.util
 import json
 import os
 import re
@@ -50,6 +51,11 @@ def blocks(page):
     if language is not None:
         raise AssertionError(f"{page}:{start}: the block is not closed")
     return found
+
+
+def is_configuration(text):
+    """Whether a block is a configuration, which says so in its first line."""
+    return text.startswith("# config.yaml\n")
 
 
 def prose(page):
@@ -127,7 +133,7 @@ class RulesTests(DocumentationTestCase):
         checked = 0
         for page in PAGES:
             for language, line, text in blocks(page):
-                if language != "yaml" or not re.search(r"^rules:", text, re.MULTILINE):
+                if language != "yaml" or not re.search(r"^rules:", text, re.MULTILINE) or is_configuration(text):
                     continue
                 checked += 1
                 with self.subTest(f"{page}:{line}"):
@@ -150,6 +156,59 @@ class RulesTests(DocumentationTestCase):
         if re.search(r"^ +sandbox:", text, re.MULTILINE) and ctypes.CDLL(None).syscall(444, None, 0, 1) < 1:
             return "this kernel can't keep programs to the files"
         return None
+
+
+class ConfigurationTests(DocumentationTestCase):
+
+    PAGE = "docs/operating.md"
+
+    def run_alight(self, *words):
+        if not os.access(ALIGHT, os.X_OK):
+            self.skipTest(f"the configurations are not read: {ALIGHT} is not built, run `swift build`")
+        return subprocess.run(
+            [ALIGHT, *words], cwd=self.root, capture_output=True, text=True,
+            env={"PATH": SYSTEM_PATH, "HOME": self.root}, timeout=60)
+
+    def test_every_configuration_is_read(self):
+        checked = 0
+        for page in PAGES:
+            for language, line, text in blocks(page):
+                if language != "yaml" or not is_configuration(text):
+                    continue
+                checked += 1
+                with self.subTest(f"{page}:{line}"):
+                    write(self.path("config.yaml"), text)
+                    done = self.run_alight("config", "--json", "--config", "config.yaml")
+                    self.assertEqual((done.returncode, done.stderr), (0, ""))
+                    for name, setting in json.loads(done.stdout)["settings"].items():
+                        if re.search(rf"^ *{name.rpartition('.')[2]}:", text, re.MULTILINE):
+                            self.assertEqual(setting["origin"]["kind"], "file", name)
+        self.assertGreater(checked, 0)
+
+    def test_every_key_is_described_and_no_other(self):
+        done = self.run_alight("config", "--json")
+        names = set(json.loads(done.stdout)["settings"])
+        described = set(re.findall(r"^\| `([a-z.]+)` \| [^|]+ \| [^|]+ \|$", read(self.PAGE).split("###")[0], re.M))
+        self.assertEqual(described, names | {"retention"})
+
+    def test_every_variable_is_described(self):
+        source = read("Sources/RuleLoading/Configuration/ConfigurationEnvironment.swift")
+        self.assertEqual(set(re.findall(r"ALIGHT_[A-Z_]*[A-Z]", source)),
+                         set(re.findall(r"`(ALIGHT_(?:CONFIG|JOURNAL|RETENTION|LISTEN|CONTROL|JOBS|LOG_\w+|PLUGINS|RULES))`",
+                                        read(self.PAGE))))
+
+    @unittest.skipIf(importlib.util.find_spec("jsonschema") is None, "there is no jsonschema: apt install python3-jsonschema")
+    def test_the_schema_takes_them(self):
+        import jsonschema
+        import yaml
+        schema = json.loads(self.run_alight("schema", "--config").stdout)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        validator = jsonschema.Draft202012Validator(schema)
+        for _, _, text in blocks(self.PAGE):
+            if is_configuration(text):
+                self.assertEqual([error.message for error in validator.iter_errors(yaml.safe_load(text))], [])
+        for wrong in ({"jobs": 0}, {"log": "json"}, {"listen": "8080"}, {"job": 3}, {"retention": {}}, {"rules": []}):
+            self.assertFalse(validator.is_valid(wrong), wrong)
 
 
 class LinkTests(unittest.TestCase):

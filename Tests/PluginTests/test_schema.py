@@ -188,7 +188,8 @@ class SchemaTests(unittest.TestCase):
             with open(page, encoding="utf-8") as file:
                 blocks = re.findall(r"^```yaml\n(.*?)^```", file.read(), re.M | re.S)
             for block in blocks:
-                if not re.search(r"^rules:", block, re.M):
+                # A configuration says so; test_docs.py holds it against the schema of its own.
+                if not re.search(r"^rules:", block, re.M) or block.startswith("# config.yaml\n"):
                     continue
                 tried += 1
                 with self.subTest(page=os.path.basename(page), block=block[:80]):

@@ -53,7 +53,7 @@ package struct NotifyHandler: Handler {
             let message = "'notify-send' is missing; install the package libnotify-bin"
             return Outcome(.failed, message, code: "no-program")
         }
-        if environment.isRoot, let problem = ExecutableCheck.ownershipProblem(with: program) {
+        if environment.isRoot, let problem = OwnershipCheck.problem(with: program) {
             return Outcome(.failed, problem.message, code: "cannot-start")
         }
         let event = invocation.job.event

@@ -15,7 +15,7 @@ final class OwnershipRecord: Sendable {
         // Taken first, so that what changes meanwhile is looked at again.
         let stamp = FileStamp(path)
         if let stamp, safe.withLock({ $0[path] }) == stamp { return nil }
-        let problem = ExecutableCheck.ownershipProblem(with: path)
+        let problem = OwnershipCheck.problem(with: path)
         safe.withLock { $0[path] = problem == nil ? stamp : nil }
         return problem
     }

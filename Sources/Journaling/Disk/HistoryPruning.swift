@@ -15,6 +15,9 @@ package struct JournalRetention: Sendable {
         self.jobs = jobs
         self.bytes = bytes
     }
+
+    /// Forgets nothing: for whoever has the journal for a moment, and does not know what is to be kept.
+    package static let unlimited = JournalRetention(period: .seconds(36_500 * 86_400), jobs: .max, bytes: .max)
 }
 
 /// Forgets finished jobs, a few in each commit.

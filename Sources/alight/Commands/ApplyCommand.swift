@@ -43,11 +43,11 @@ struct ApplyCommand: ParsableCommand {
     func validate() throws {
         guard (1...256).contains(jobs) else { throw ValidationError("'--jobs \(jobs)' is not between 1 and 256") }
         guard !paths.contains("") else { throw ValidationError("a path is empty") }
-        _ = try journal.file()
+        try journal.check()
     }
 
     func run() throws {
-        let program = try ProgramSurroundings()
+        let program = try ProgramSurroundings(try journal.settings())
         let loaded = try rules.load(program)
         let rule = try loaded.rule(named: rule)
         if loaded.disabledRules.contains(where: { $0.name == rule.name }) {

@@ -16,6 +16,8 @@ struct CheckCommand: ParsableCommand {
 
     @OptionGroup var rules: RulesOptions
 
+    @OptionGroup var configuration: ConfigurationOptions
+
     @Option(
         help: ArgumentHelp(
             "How to tell what is wrong: text, or for editors json, one object a line and nothing else.",
@@ -23,7 +25,7 @@ struct CheckCommand: ParsableCommand {
     var format = DiagnosticFormat.text
 
     func run() throws {
-        let program = try ProgramSurroundings()
+        let program = try ProgramSurroundings(try configuration.load().settings)
         let loaded = try rules.load(program, telling: format)
         if format == .json { return }
         for rule in loaded.ruleset.rules {

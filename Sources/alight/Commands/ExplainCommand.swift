@@ -48,14 +48,15 @@ struct ExplainCommand: ParsableCommand {
     }
 
     func run() throws {
-        let program = try ProgramSurroundings(startsPlugins: false)
+        let settings = try journal.settings()
+        let program = try ProgramSurroundings(settings, startsPlugins: false)
         let loaded = try rules.load(program)
         let disabled = Set(loaded.disabledRules.map(\.name))
         let rules = try chosen(from: loaded)
         program.sayUndescribed()
         let surroundings = PathExplanation.Surroundings(
             ruleset: loaded.ruleset, isDisabled: { disabled.contains($0) }, runner: program.runner,
-            journal: openJournal(), choice: event.flatMap(EventChoice.init))
+            journal: openJournal(settings), choice: event.flatMap(EventChoice.init))
         var isTaken = false
         for path in RawArguments.paths(paths) {
             let absolute = program.loading.currentFolder.resolving(path.bytes).normalized
@@ -88,9 +89,9 @@ struct ExplainCommand: ParsableCommand {
     }
 
     /// The journal; nil if there is none, or if it can't be read, which has been said.
-    private func openJournal() -> JournalReader? {
+    private func openJournal(_ settings: Configuration) -> JournalReader? {
         // Without a place for it there is no journal.
-        guard case .file(let file)? = try? journal.place(), DiskProbe.resolve(file) != nil else { return nil }
+        guard case .file(let file)? = try? settings.journalPlace(), DiskProbe.resolve(file) != nil else { return nil }
         do {
             return try JournalReader(file, isTraceless: true)
         } catch {

@@ -57,7 +57,7 @@ struct JobsCommand: ParsableCommand {
 
     func validate() throws {
         _ = try query(now: DiskProbe.now())
-        _ = try journal.file()
+        try journal.check()
     }
 
     func run() throws {

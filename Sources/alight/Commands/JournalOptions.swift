@@ -1,40 +1,39 @@
 import ArgumentParser
 import FileEvents
-import Foundation
-import Glibc
+import RuleLoading
 
-/// Where the journal is, for all commands that need it.
+/// Where the journal is, and the configuration, for all commands that need it.
 struct JournalOptions: ParsableArguments {
     @Option(
         name: .customLong("journal"),
         help: ArgumentHelp(
             "The journal's file.",
             discussion: """
-                Default: $XDG_STATE_HOME/alight/journal.db, by default in ~/.local/state; as root \
-                /var/lib/alight/journal.db.
+                Default: that of the configuration, else $XDG_STATE_HOME/alight/journal.db, by default in \
+                ~/.local/state; as root /var/lib/alight/journal.db.
                 """,
             valueName: "file"),
         completion: .file())
     var journal: String?
 
-    /// Where a journal is kept.
-    enum Place: Sendable, Hashable {
-        /// `:memory:`: nowhere, it ends with the program.
-        case memory
-        /// The absolute path of the file.
-        case file(PathBytes)
+    @OptionGroup var configuration: ConfigurationOptions
+
+    /// What the options say.
+    ///
+    /// - Throws: `ValidationError` when the name is no path.
+    func flags() throws -> Configuration {
+        var flags = Configuration()
+        flags.journal = try named().map { Setting($0, from: .flag("--journal")) }
+        return flags
     }
 
-    /// The place that was named, or the usual one.
+    /// What holds, with these options.
     ///
-    /// - Throws: `ValidationError` when nothing is named and nothing usual, or the name is no path.
-    func place() throws -> Place {
-        guard let journal else {
-            guard let file = Self.usualFile else {
-                throw ValidationError("there is no place for the journal: set HOME, or name a file with --journal")
-            }
-            return .file(file)
-        }
+    /// - Throws: As ``flags()``, and `Exit` when the configuration can't be used.
+    func settings() throws -> Configuration { try configuration.load(try flags()).settings }
+
+    private func named() throws -> JournalPlace? {
+        guard let journal else { return nil }
         if journal == ":memory:" { return .memory }
         let path = RawArguments.paths([journal])[0]
         if path.bytes.isEmpty { throw ValidationError("'--journal' is empty; name a file") }
@@ -45,22 +44,34 @@ struct JournalOptions: ParsableArguments {
         return .file((isAbsolute ? path : ProgramSurroundings.currentFolder.appending(path.bytes)).normalized)
     }
 
-    /// The file that was named, or the usual one, for commands that look at a journal.
+    /// Looks at what was given, for commands that look at a journal.
     ///
-    /// - Throws: `ValidationError` as ``place()``, and for a journal that is no file.
+    /// - Throws: `ValidationError` when the name is no path, or that of no file.
+    func check() throws { if case .memory = try named() { throw Self.nothingIsLeft(of: "--journal") } }
+
+    /// The file that was named, that of the configuration or the usual one, for commands that look at a journal.
+    ///
+    /// - Throws: `ValidationError` as ``check()``, and when nothing is named and nothing usual; `Exit` when the
+    ///   configuration can't be used.
     func file() throws -> PathBytes {
-        guard case .file(let file) = try place() else {
-            throw ValidationError("'--journal :memory:' is only for 'alight run': nothing is left of it to look at")
+        let settings = try settings()
+        switch try settings.journalPlace() {
+        case .file(let file): return file
+        case .memory: throw Self.nothingIsLeft(of: settings.journal?.origin.word ?? "--journal")
         }
-        return file
     }
 
-    /// The file that is used when none is named; nil if nothing says where a user's files are.
-    private static var usualFile: PathBytes? {
-        let variables = ProcessInfo.processInfo.environment
-        let state = variables["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-        let home = variables["HOME"].flatMap { $0.hasPrefix("/") ? "\($0)/.local/state" : nil }
-        let folder = state ?? (geteuid() == 0 ? "/var/lib" : home)
-        return folder.map { PathBytes("\($0)/alight/journal.db").normalized }
+    private static func nothingIsLeft(of word: String) -> ValidationError {
+        ValidationError("'\(word) :memory:' is only for 'alight run': nothing is left of it to look at")
+    }
+}
+
+extension Configuration {
+    /// Where the journal is.
+    ///
+    /// - Throws: `ValidationError` when nothing is named and nothing usual.
+    func journalPlace() throws -> JournalPlace {
+        if let journal { return journal.value }
+        throw ValidationError("there is no place for the journal: set HOME, or name a file with --journal")
     }
 }

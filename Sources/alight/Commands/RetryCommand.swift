@@ -22,7 +22,7 @@ struct RetryCommand: ParsableCommand {
 
     func validate() throws {
         try chosen.check("retry")
-        _ = try journal.file()
+        try journal.check()
     }
 
     func run() throws {
@@ -52,7 +52,7 @@ struct DiscardCommand: ParsableCommand {
 
     func validate() throws {
         try chosen.check("discard")
-        _ = try journal.file()
+        try journal.check()
     }
 
     func run() throws {

@@ -10,7 +10,10 @@ struct RulesOptions: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
             "Rules files, or folders of them.",
-            discussion: "Default: ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules."),
+            discussion: """
+                Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules, as root \
+                /etc/alight/rules.
+                """),
         completion: .file())
     var rules: [String] = []
 
@@ -35,7 +38,7 @@ struct RulesOptions: ParsableArguments {
         return loaded
     }
 
-    /// The rules that were named, or those in the first default place that exists.
+    /// The rules that were named, those of the configuration, or those in the first default place that exists.
     ///
     /// - Throws: `Exit` when nothing was named and no default place exists; it has been said.
     func places(_ program: ProgramSurroundings) throws -> [PathBytes] { try program.places(rules) }
@@ -47,7 +50,10 @@ struct NamedRules: ParsableArguments {
         name: .customLong("rules"),
         help: ArgumentHelp(
             "A rules file, or a folder of them; may be repeated.",
-            discussion: "Default: ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules.",
+            discussion: """
+                Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules, as root \
+                /etc/alight/rules.
+                """,
             valueName: "path"),
         completion: .file())
     var rules: [String] = []
@@ -59,11 +65,12 @@ struct NamedRules: ParsableArguments {
 }
 
 extension ProgramSurroundings {
-    /// The rules that were named, or those in the first default place that exists.
+    /// The rules that were named, those of the configuration, or those in the first default place that exists.
     ///
     /// - Throws: `Exit` when nothing was named and no default place exists; it has been said.
     fileprivate func places(_ named: [String]) throws -> [PathBytes] {
         if !named.isEmpty { return RawArguments.paths(named) }
+        if let configuredRules { return configuredRules }
         let candidates = defaultRules
         for candidate in candidates where FileManager.default.fileExists(atPath: candidate) {
             return [PathBytes(candidate)]

@@ -4,6 +4,7 @@ import Engine
 import FileEvents
 import FileObserving
 import FileWatching
+import Foundation
 import Glibc
 import Handling
 import Journaling
@@ -11,8 +12,6 @@ import Logging
 import RuleLoading
 import Rules
 import Settling
-
-extension LogFormat: ExpressibleByArgument {}
 
 /// `alight run`: the foreground watcher.
 struct RunCommand: ParsableCommand {
@@ -23,7 +22,8 @@ struct RunCommand: ParsableCommand {
             Says 'ready: watching N folders for M rules' on standard error once every watch is live, then prints one \
             line per action on standard output. SIGTERM and SIGINT finish what is accepted and end with 0; a second \
             one stops at once, with 1 if that cut work off. SIGUSR1 looks at everything again. SIGHUP reads the rules \
-            again, and so does a change of their files; while they have errors, those that ran before go on.
+            again, and so does a change of their files; while they have errors, those that ran before go on. Under \
+            systemd it says when it is ready, and logs to the journal.
 
             With --dry-run it says 'would run' of each action, with all that is filled in, and goes on as if it had \
             succeeded. Nothing is run, written or sent; the journal is only read.
@@ -46,23 +46,22 @@ struct RunCommand: ParsableCommand {
     @Flag(help: "Read the rules again on SIGHUP only, not when their files change.")
     var noAutoReload = false
 
-    @Option(help: ArgumentHelp("'text' for people, 'json' for machines: one object a line.", valueName: "format"))
-    var logFormat = LogFormat.text
+    @OptionGroup var running: RunningOptions
 
-    @Option(help: ArgumentHelp("Most actions at once, over all rules.", valueName: "n"))
-    var jobs = max(4, 2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
-
-    func validate() throws {
-        guard (1...256).contains(jobs) else { throw ValidationError("'--jobs \(jobs)' is not between 1 and 256") }
-        try control.check(isOnce: once, isDry: dryRun)
-    }
+    func validate() throws { try control.check(isOnce: once, isDry: dryRun) }
 
     func run() throws {
-        let program = try ProgramSurroundings(startsPlugins: !dryRun)
+        let found = try journal.configuration.load(try journal.flags().over(running.flags).over(try control.flags))
+        let settings = found.settings
+        let program = try ProgramSurroundings(settings, startsPlugins: !dryRun)
         let places = once ? [] : try rules.places(program)
         let seen = RuleReloading.files(of: places, program)
         let loaded = try rules.load(program)
-        let reporter = Reporter(format: logFormat)
+        let format = settings.logFormat?.value ?? .text
+        // What would be run is for whoever asks, not for a log.
+        let reporter = Reporter(
+            format: dryRun && format == .journal ? .text : format, minimum: settings.logLevel?.value ?? .info)
+        let service = once ? nil : ServiceManager(ProcessInfo.processInfo.environment)
         let dry = dryRun ? DryRun(runner: program.runner, reporter: reporter) : nil
         guard !loaded.ruleset.rules.isEmpty else {
             let which = rules.tags.isEmpty ? "all rules" : "all rules that have the tag"
@@ -73,26 +72,36 @@ struct RunCommand: ParsableCommand {
             dry.begin(loaded.ruleset)
             program.sayUndescribed(reporter)
         }
-        let kept = try open(journal.place(), reporter)
-        var options = Engine.Options(jobs: jobs, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
+        let kept = try open(settings.journalPlace(), keeping: settings.retention, reporter)
+        let canary = try canary(for: service, reporter)
+        defer { canary?.end() }
+        var options = Engine.Options(
+            jobs: settings.actionLimit, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
         if dryRun {
             options.isDry = true
             // What costs no time is told in its order.
             options.jobs = 1
         }
+        options.canary = canary?.watched
         if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: places, program) }
         let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())
         let engine = Engine(
             ruleset: loaded.ruleset, options: options, journal: kept.journal,
             perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
-            report: {
-                feed?.take($0)
-                dry?.report($0) ?? reporter.report($0)
+            report: { report in
+                feed?.take(report)
+                dry?.report(report) ?? reporter.report(report)
+                service?.note(report)
+                if case .ready = report, let canary, !canary.start() {
+                    reporter.say(
+                        .error, "cannot start a thread, so systemd will miss signs of life",
+                        help: "raise the limit of processes (ulimit -u)")
+                }
             })
         if !dryRun { LeftoverSearch(loaded.ruleset.rules).begin() }
         let stops = StopCount()
-        let reloading = try reloading(engine, places, seen, program, kept, reporter, dry)
+        let reloading = try reloading(engine, places, seen, program, kept, reporter, service, dry)
         let isSteerable = Signals.forEach { number in
             if number == SIGUSR1 {
                 engine.rescan()
@@ -114,7 +123,7 @@ struct RunCommand: ParsableCommand {
         }
         let controlling = try feed.map { feed in
             let operations = RunningOperations(engine, journal: kept.file, reloading)
-            return try RunningControl(control, operations, feed, reporter)
+            return try RunningControl(control.addresses(settings), settings, operations, feed, reporter)
         }
         let summary: EngineSummary
         do {
@@ -144,13 +153,14 @@ struct RunCommand: ParsableCommand {
     /// - Throws: `Exit` when there is no thread or descriptor for it; it has been said.
     private func reloading(
         _ engine: Engine, _ places: [PathBytes], _ seen: [PathBytes: Snapshot], _ program: ProgramSurroundings,
-        _ kept: OpenJournal, _ reporter: Reporter, _ dry: DryRun?
+        _ kept: OpenJournal, _ reporter: Reporter, _ service: ServiceManager?, _ dry: DryRun?
     ) throws -> RuleReloading? {
         if once { return nil }
         Terminal.note()
         let reloading: RuleReloading
         do throws(WatchError) {
-            reloading = try RuleReloading(places, tags: Set(rules.tags), seen: seen, program, reporter) { loaded in
+            reloading = try RuleReloading(places, tags: Set(rules.tags), seen: seen, program, reporter, service) {
+                loaded in
                 dry?.sayRoots(of: loaded.ruleset)
                 engine.reload(loaded.ruleset, ignored: kept.names(below: loaded.ruleset.roots))
             }
@@ -173,12 +183,29 @@ struct RunCommand: ParsableCommand {
         return reloading
     }
 
+    /// What is touched to see that watching works, where systemd asks for signs of life.
+    ///
+    /// - Throws: `Exit` when there is no place for it; it has been said.
+    private func canary(for service: ServiceManager?, _ reporter: Reporter) throws -> Canary? {
+        guard !dryRun, let limit = service?.watchdog else { return nil }
+        do throws(WatchError) {
+            return try Canary(within: limit, ProcessInfo.processInfo.environment)
+        } catch {
+            reporter.say(
+                .error, "cannot make a folder for the watchdog's file: \(Display.text(error.description))",
+                help: "set 'RuntimeDirectory=alight' in the unit, or remove 'WatchdogSec='")
+            throw Exit(.runtimeError)
+        }
+    }
+
     /// Opens the journal, and says what it goes on with.
     ///
     /// - Throws: `Exit` when it can't be used; why has been said.
-    private func open(_ place: JournalOptions.Place, _ reporter: Reporter) throws -> OpenJournal {
+    private func open(
+        _ place: JournalPlace, keeping retention: JournalRetention, _ reporter: Reporter
+    ) throws -> OpenJournal {
         do {
-            let journal = try OpenJournal(place, isDry: dryRun)
+            let journal = try OpenJournal(place, keeping: retention, isDry: dryRun)
             if dryRun, let file = journal.file, let holder = DiskJournal.holder(of: file) {
                 let process = holder > 0 ? " (process \(holder))" : ""
                 reporter.say(

@@ -8,7 +8,7 @@ import Rules
 struct SchemaCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schema",
-        abstract: "Print the JSON Schema of rules files, for editors.",
+        abstract: "Print the JSON Schema of rules files, or of the configuration, for editors.",
         discussion: """
             Write it beside your rules and name it in their first line. Then an editor with the YAML language server \
             completes keys and underlines mistakes:
@@ -18,11 +18,15 @@ struct SchemaCommand: ParsableCommand {
 
             """ + ExitStatus.table(of: [.done, .runtimeError, .usage]))
 
+    @Flag(help: "Print that of the configuration instead.")
+    var config = false
+
     func run() throws {
         let program = try ProgramSurroundings()
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        let schema = RuleSchema.document(handlers: program.registry.builtInHandlers)
+        let schema =
+            config ? ConfigurationSchema.document : RuleSchema.document(handlers: program.registry.builtInHandlers)
         Output.standard.write(String(decoding: try encoder.encode(schema), as: UTF8.self))
     }
 }

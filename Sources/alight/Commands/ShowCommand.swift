@@ -22,7 +22,7 @@ struct ShowCommand: ParsableCommand {
 
     func validate() throws {
         try JobName.validate([id])
-        _ = try journal.file()
+        try journal.check()
     }
 
     func run() throws {

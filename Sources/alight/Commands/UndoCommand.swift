@@ -50,7 +50,7 @@ struct UndoCommand: ParsableCommand {
                 "ids can't stand beside '\(since == nil ? "--rule" : "--since")'; leave out one of them")
         }
         try JobName.validate(ids)
-        _ = try journal.file()
+        try journal.check()
     }
 
     func run() throws {
@@ -137,10 +137,13 @@ struct UndoCommand: ParsableCommand {
 
     /// The rules that are told nothing of it; without any a note says so.
     private func ruleset() -> Ruleset {
-        guard let program = try? ProgramSurroundings(startsPlugins: false) else { return Ruleset([]) }
+        guard let program = try? ProgramSurroundings(try journal.settings(), startsPlugins: false) else {
+            return Ruleset([])
+        }
         let places =
             rules.rules.isEmpty
-            ? program.defaultRules.map { PathBytes($0) }.first { DiskProbe.look(at: program.path($0)) != .absent }
+            ? program.configuredRules
+                ?? program.defaultRules.map { PathBytes($0) }.first { DiskProbe.look(at: program.path($0)) != .absent }
                 .map { [$0] } ?? []
             : RawArguments.paths(rules.rules)
         let loaded = places.isEmpty ? nil : program.loader.load(places)

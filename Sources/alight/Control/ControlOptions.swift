@@ -3,6 +3,7 @@ import Dashboard
 import FileEvents
 import Foundation
 import Glibc
+import RuleLoading
 
 /// Where a running Alight is asked: for `alight run`, which makes the place.
 struct ControlOptions: ParsableArguments {
@@ -11,7 +12,8 @@ struct ControlOptions: ParsableArguments {
         help: ArgumentHelp(
             "The socket at which others ask and steer this Alight.",
             discussion: """
-                Default: $ALIGHT_CONTROL, else $XDG_RUNTIME_DIR/alight/control.sock; as root /run/alight/control.sock.
+                Default: that of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; as root \
+                /run/alight/control.sock.
                 """,
             valueName: "socket"))
     var control: String?
@@ -44,20 +46,40 @@ struct ControlOptions: ParsableArguments {
             guard listen.isEmpty else { throw ValidationError("'--listen' means nothing with '\(flag)'; leave it out") }
             return
         }
-        _ = try addresses
+        _ = try Self.addresses(listen, option: "--listen ")
         if let control { _ = try Self.path(control, option: "--control") }
     }
 
-    /// The addresses that are to be listened at.
-    var addresses: [ListenAddress] {
+    /// What the options say.
+    ///
+    /// - Throws: `ValidationError` for a path that is none.
+    var flags: Configuration {
         get throws {
-            try listen.map { text in
-                guard let address = ListenAddress(text) else {
-                    throw ValidationError(
-                        "'--listen \(Display.text(text))' is no address with a port; write '127.0.0.1:8088'")
-                }
-                return address
+            var flags = Configuration()
+            if noControl { flags.control = Setting(nil, from: .flag("--no-control")) }
+            if let control {
+                flags.control = Setting(try Self.path(control, option: "--control"), from: .flag("--control"))
             }
+            if !listen.isEmpty { flags.listen = Setting(listen.joined(separator: ", "), from: .flag("--listen")) }
+            return flags
+        }
+    }
+
+    /// The addresses that are to be listened at: those of the options, else that of the configuration.
+    ///
+    /// - Throws: `ValidationError` for one that is none.
+    func addresses(_ settings: Configuration) throws -> [ListenAddress] {
+        if !listen.isEmpty { return try Self.addresses(listen, option: "--listen ") }
+        return try Self.addresses(settings.listen?.value.map { [$0] } ?? [], option: "listen: ")
+    }
+
+    private static func addresses(_ listen: [String], option: String) throws -> [ListenAddress] {
+        try listen.map { text in
+            guard let address = ListenAddress(text) else {
+                throw ValidationError(
+                    "'\(option)\(Display.text(text))' is no address with a port; write '127.0.0.1:8088'")
+            }
+            return address
         }
     }
 
@@ -70,13 +92,6 @@ struct ControlOptions: ParsableArguments {
         }
         return ProgramSurroundings.currentFolder.resolving(path.bytes).normalized
     }
-
-    /// The socket that is used when none is named; nil if nothing says where a user's sockets are.
-    static var usualPath: PathBytes? {
-        let variables = ProcessInfo.processInfo.environment
-        if let named = variables["ALIGHT_CONTROL"], named.hasPrefix("/") { return PathBytes(named).normalized }
-        return ControlSocket.usualPath(runtimeFolder: variables["XDG_RUNTIME_DIR"], user: geteuid())
-    }
 }
 
 /// Which running Alight is asked: for all other commands.
@@ -86,8 +101,8 @@ struct ControlChoice: ParsableArguments {
         help: ArgumentHelp(
             "The socket of the running Alight, as given to 'alight run'.",
             discussion: """
-                Default: $ALIGHT_CONTROL, else $XDG_RUNTIME_DIR/alight/control.sock; as root /run/alight/control.sock. \
-                If nobody listens there, the one beside it at which somebody does.
+                Default: that of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; as root \
+                /run/alight/control.sock. If nobody listens there, the one beside it at which somebody does.
                 """,
             valueName: "socket"))
     var control: String?
@@ -101,9 +116,10 @@ struct ControlChoice: ParsableArguments {
     /// - Throws: `Exit` when none is running; it has been said.
     func client() throws -> ControlClient {
         if let control { return ControlClient(try ControlOptions.path(control, option: "--control")) }
-        guard let usual = ControlOptions.usualPath else {
+        let setting = try ConfigurationOptions.parse([]).load().settings.control
+        guard let usual = setting?.value else {
             Output.error.write(
-                "error: there is no usual place for control sockets\n"
+                "error: no control socket is set, and there is no usual place for one\n"
                     + "    help: set XDG_RUNTIME_DIR, or name the socket of 'alight run' with --control")
             throw Exit(.runtimeError)
         }
@@ -112,6 +128,7 @@ struct ControlChoice: ParsableArguments {
             close(descriptor)
             return ControlClient(usual)
         }
+        guard setting?.origin == .standard else { return ControlClient(usual) }
         let others = ControlSocket.othersAlive(besides: usual)
         if others.count > 1 {
             let names = others.map { "\n    \(Display.path($0))" }.joined()

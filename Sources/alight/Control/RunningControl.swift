@@ -4,6 +4,7 @@ import FileEvents
 import Glibc
 import Journaling
 import PluginProtocol
+import RuleLoading
 import Rules
 
 /// What an Alight that runs has for those who ask and steer it: the events, and the server.
@@ -15,9 +16,11 @@ struct RunningControl {
     /// Without the socket an Alight does its work all the same, so that only what was named is an error.
     ///
     /// - Throws: `Exit` when it can't be done as it was asked for; it has been said.
-    init(_ options: ControlOptions, _ operations: RunningOperations, _ feed: EventFeed, _ reporter: Reporter) throws {
-        let addresses = try options.addresses
-        let socket = try Self.socket(options, reporter)
+    init(
+        _ addresses: [ListenAddress], _ settings: Configuration, _ operations: RunningOperations, _ feed: EventFeed,
+        _ reporter: Reporter
+    ) throws {
+        let socket = try Self.socket(settings.control, reporter)
         guard socket != nil || !addresses.isEmpty else {
             server = nil
             return
@@ -52,21 +55,21 @@ struct RunningControl {
     /// Ends the server, and removes the socket.
     func end() { server?.stop() }
 
-    private static func socket(_ options: ControlOptions, _ reporter: Reporter) throws -> ControlSocket? {
-        if options.noControl { return nil }
-        if let control = options.control {
-            let path = try ControlOptions.path(control, option: "--control")
+    private static func socket(_ setting: Setting<PathBytes?>?, _ reporter: Reporter) throws -> ControlSocket? {
+        guard let usual = setting?.value else {
+            if setting?.origin ?? .standard == .standard {
+                reporter.say(
+                    .notice, "there is no place for the control socket, and so no 'alight status'; see --control")
+            }
+            return nil
+        }
+        guard setting?.origin == .standard else {
             do throws(ControlProblem) {
-                return try ControlSocket(at: path)
+                return try ControlSocket(at: usual)
             } catch {
                 reporter.say(.error, Display.text(error.message), help: error.help)
                 throw Exit(.runtimeError)
             }
-        }
-        guard let usual = ControlOptions.usualPath else {
-            reporter.say(
-                .notice, "there is no place for the control socket, and so no 'alight status'; see --control")
-            return nil
         }
         func withoutIt(_ problem: ControlProblem) -> ControlSocket? {
             reporter.say(

@@ -42,7 +42,7 @@ struct PluginsCommand: ParsableCommand {
         var json = false
 
         func run() throws {
-            let program = try ProgramSurroundings()
+            let program = try ProgramSurroundings(try place.configuration.load().settings)
             let folder = try place.folder(program)
             let listings = place.listings(program, from: folder)
             if json {
@@ -83,7 +83,7 @@ struct PluginsCommand: ParsableCommand {
         var json = false
 
         func run() throws {
-            let program = try ProgramSurroundings()
+            let program = try ProgramSurroundings(try place.configuration.load().settings)
             if let handler = program.registry.builtInHandlers.first(where: { $0.reference.name == name }) {
                 let facts = HandlerText(builtIn: handler)
                 Output.standard.write(
@@ -112,15 +112,18 @@ struct PluginPlace: ParsableArguments {
         name: .customLong("rules"),
         help: ArgumentHelp(
             "A rules file, or a folder of them, whose plugins are meant.",
-            discussion: "Default: ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules, else '.'.",
+            discussion:
+                "Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules, else '.'.",
             valueName: "path"))
     var rules: String?
+
+    @OptionGroup var configuration: ConfigurationOptions
 
     /// The absolute folder of the rules.
     ///
     /// - Throws: `Exit` when it was named and is not there; it has been said.
     func folder(_ program: ProgramSurroundings) throws -> PathBytes {
-        let candidates = rules.map { [$0] } ?? program.defaultRules
+        let candidates = rules.map { [$0] } ?? program.configuredRules?.map(\.description) ?? program.defaultRules
         for candidate in candidates {
             var isFolder: ObjCBool = false
             guard FileManager.default.fileExists(atPath: candidate, isDirectory: &isFolder) else { continue }

@@ -50,7 +50,7 @@ struct TestPluginCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let program = try ProgramSurroundings()
+        let program = try ProgramSurroundings(try place.configuration.load().settings)
         let options = try options(program)
         let listing = try place.find(name, program)
         guard let plugin = listing.plugin, listing.problems.isEmpty else {

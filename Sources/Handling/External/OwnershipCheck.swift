@@ -1,0 +1,81 @@
+import CAlightLinux
+package import FileEvents
+import Glibc
+package import Rules
+
+/// Finds who but root could change what root is about to do.
+package enum OwnershipCheck {
+    /// Who but root could change the file, or put another in its place; nil when nobody can.
+    ///
+    /// The file and all folders above it are looked at, and so are symbolic links on
+    /// the way, with what they lead to. In a folder with the sticky bit, as `/tmp` is, a file or
+    /// link can be replaced only by whom it belongs to, so there what root owns is safe.
+    package static func problem(with path: PathBytes) -> HandlerProblem? {
+        var done: PathBytes = "/"
+        if let problem = problem(at: done) { return problem }
+        // The names that are still to be gone through, the next one last.
+        var names = Array(path.normalized.bytes.split(separator: .slash).reversed())
+        var links = 0
+        while let name = names.popLast() {
+            if name.elementsEqual([.dot]) { continue }
+            if name.elementsEqual([.dot, .dot]) {
+                done = done.parent
+                continue
+            }
+            let place = done.appending(name)
+            guard let status = status(of: place) else { return nil }
+            guard status.st_mode & S_IFMT == S_IFLNK else {
+                if let problem = problem(at: place, status) { return problem }
+                done = place
+                continue
+            }
+            if status.st_uid != 0 {
+                return HandlerProblem(
+                    message: "the link '\(place)' belongs to user \(status.st_uid), who could change what root runs",
+                    help: "run: chown -h root:root '\(place)'")
+            }
+            links += 1
+            // As many as the kernel follows.
+            guard links <= 40, let target = target(of: place) else { return nil }
+            if target.first == .slash { done = "/" }
+            names += target.split(separator: .slash).reversed()
+        }
+        return nil
+    }
+
+    private static func problem(at place: PathBytes) -> HandlerProblem? {
+        status(of: place).flatMap { problem(at: place, $0) }
+    }
+
+    /// What is wrong with a file or folder itself.
+    private static func problem(at place: PathBytes, _ status: stat) -> HandlerProblem? {
+        if status.st_uid != 0 {
+            return HandlerProblem(
+                message: "'\(place)' belongs to user \(status.st_uid), who could change what root runs",
+                help: "run: chown root:root '\(place)'")
+        }
+        let isSticky = status.st_mode & S_IFMT == S_IFDIR && status.st_mode & S_ISVTX != 0
+        let isOpenToGroup = status.st_mode & S_IWGRP != 0 && (status.st_gid != 0 || hasAccessList(place))
+        guard status.st_mode & S_IWOTH != 0 || isOpenToGroup, !isSticky else { return nil }
+        return HandlerProblem(
+            message:
+                "'\(place)' can be changed by others than root (mode \(ExecutableCheck.octal(status.st_mode)))",
+            help: "run: chmod go-w '\(place)'")
+    }
+
+    /// Whether users have rights of their own there; then the bits of the group are the most that any of them has.
+    private static func hasAccessList(_ place: PathBytes) -> Bool {
+        place.withCString { cal_read_attribute($0, "system.posix_acl_access", nil, 0) } > 0
+    }
+
+    private static func status(of place: PathBytes) -> stat? {
+        var status = stat()
+        return place.withCString { lstat($0, &status) } == 0 ? status : nil
+    }
+
+    private static func target(of link: PathBytes) -> [UInt8]? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let length = link.withCString { readlink($0, &buffer, buffer.count) }
+        return length > 0 ? buffer[..<length].map { UInt8(bitPattern: $0) } : nil
+    }
+}

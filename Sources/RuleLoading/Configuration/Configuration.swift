@@ -1,0 +1,53 @@
+package import FileEvents
+
+/// What is set that is no rule: nil for what nobody says.
+///
+/// The options of a command, the environment, the file and what holds without
+/// them are one of these each, and ``over(_:)`` makes one of them.
+package struct Configuration: Sendable {
+    package var journal: Setting<JournalPlace>?
+    /// How long finished jobs are kept.
+    package var retentionPeriod: Setting<Duration>?
+    /// How many finished jobs are kept at most.
+    package var retentionJobs: Setting<Int>?
+    /// How many bytes the texts of finished jobs may have.
+    package var retentionSize: Setting<Int>?
+    /// `HOST:PORT` where the control interface listens besides; nil in it for nowhere.
+    package var listen: Setting<String?>?
+    /// The path of the control socket; nil in it for none.
+    package var control: Setting<PathBytes?>?
+    /// Most actions at once, over all rules.
+    package var jobs: Setting<Int>?
+    package var logFormat: Setting<LogFormat>?
+    package var logLevel: Setting<LogLevel>?
+    /// Folders of plugins that are searched before the usual ones.
+    package var plugins: Setting<[PathBytes]>?
+    /// Rules files, and folders of them, for commands that name none.
+    package var rules: Setting<[PathBytes]>?
+
+    package static let jobsRange = 1...256
+    package static let retentionJobsRange = 0...100_000_000
+    /// The least that ``retentionSize`` may be.
+    package static let leastRetentionSize = 1 << 20
+    /// The most that ``retentionPeriod`` may be.
+    package static let longestRetentionDays: Int64 = 36_500
+
+    package init() {}
+
+    /// What this one says, and where it says nothing what the other says.
+    package func over(_ other: Configuration) -> Configuration {
+        var both = self
+        both.journal = journal ?? other.journal
+        both.retentionPeriod = retentionPeriod ?? other.retentionPeriod
+        both.retentionJobs = retentionJobs ?? other.retentionJobs
+        both.retentionSize = retentionSize ?? other.retentionSize
+        both.listen = listen ?? other.listen
+        both.control = control ?? other.control
+        both.jobs = jobs ?? other.jobs
+        both.logFormat = logFormat ?? other.logFormat
+        both.logLevel = logLevel ?? other.logLevel
+        both.plugins = plugins ?? other.plugins
+        both.rules = rules ?? other.rules
+        return both
+    }
+}

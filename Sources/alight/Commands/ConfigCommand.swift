@@ -1,0 +1,30 @@
+import ArgumentParser
+import RuleLoading
+
+/// `alight config`: what is set, and who says so.
+struct ConfigCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "config",
+        abstract: "Show the configuration that holds, and where each value comes from.",
+        discussion: """
+            It takes the options of 'alight run' that set a value. An option is followed before a variable of the \
+            environment (ALIGHT_JOBS), that before the file, and what nobody says has its default.
+
+            \(ExitStatus.table(of: [.done, .usage, .rulesInvalid]))
+            """)
+
+    @OptionGroup var journal: JournalOptions
+
+    @OptionGroup var running: RunningOptions
+
+    @OptionGroup var control: ControlOptions
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
+    func run() throws {
+        let found = try journal.configuration.load(try journal.flags().over(running.flags).over(try control.flags))
+        let text = ConfigurationText(found)
+        Output.standard.write(json ? Reporter.json(text.object) : text.lines.joined(separator: "\n"))
+    }
+}

@@ -1,0 +1,127 @@
+import ArgumentParser
+import FileEvents
+import Foundation
+import Glibc
+import Journaling
+import RuleLoading
+import Rules
+
+/// Where the configuration is, for all commands that need it.
+struct ConfigurationOptions: ParsableArguments {
+    @Option(
+        name: .customLong("config"),
+        help: ArgumentHelp(
+            "The file of the configuration.",
+            discussion: """
+                Default: $XDG_CONFIG_HOME/alight/config.yaml, by default in ~/.config; as root else \
+                /etc/alight/config.yaml. 'alight config' shows what holds.
+                """,
+            valueName: "file"))
+    var config: String?
+
+    /// What holds, from the options, the environment and the file.
+    ///
+    /// - Parameter flags: What the options of the command say.
+    /// - Returns: What holds, and the file that was read.
+    /// - Throws: `Exit` when the file or a variable can't be used; it has been said.
+    func load(_ flags: Configuration = Configuration()) throws -> LoadedConfiguration {
+        let variables = ProcessInfo.processInfo.environment
+        let environment: Configuration
+        do throws(HandlerProblem) {
+            environment = try ConfigurationEnvironment(variables).configuration()
+        } catch {
+            let help = error.help.map { "\n    help: \(Display.text($0))" } ?? ""
+            Output.error.write("error: \(Display.text(error.message))\(help)")
+            throw Exit(.usage)
+        }
+        var effective = flags.over(environment)
+        let path = path(variables)
+        if let path {
+            let loader = ConfigurationLoader(surroundings: ProgramSurroundings.loading(variables))
+            let (inFile, diagnostics) = loader.load(
+                ProgramSurroundings.currentFolder.resolving(path.bytes).normalized, shown: path.description)
+            for diagnostic in diagnostics { diagnostic.tell(as: .text) }
+            if diagnostics.contains(where: { $0.severity == .error }) { throw Exit(.rulesInvalid) }
+            effective = effective.over(inFile)
+        }
+        return LoadedConfiguration(settings: effective.over(.standard(variables)), file: path)
+    }
+
+    /// The file that is read; nil when there is none.
+    private func path(_ variables: [String: String]) -> PathBytes? {
+        if let config { return RawArguments.paths([config])[0] }
+        if let named = variables["ALIGHT_CONFIG"], !named.isEmpty { return PathBytes(named) }
+        return Self.usualFiles(variables).first { path in
+            var status = stat()
+            // One that can't be reached is read all the same, to say so.
+            return path.withCString { lstat($0, &status) } == 0 || (errno != ENOENT && errno != ENOTDIR)
+        }
+    }
+
+    /// Where it is when it is not named; the first that is there is read.
+    static func usualFiles(_ variables: [String: String]) -> [PathBytes] {
+        var files: [PathBytes] = []
+        if let folder = ProgramSurroundings.configurationFolder(variables) {
+            files.append(PathBytes("\(folder)/alight/config.yaml"))
+        }
+        if geteuid() == 0 { files.append("/etc/alight/config.yaml") }
+        return files
+    }
+}
+
+/// The configuration that holds, and the file that was read for it.
+struct LoadedConfiguration {
+    var settings: Configuration
+    var file: PathBytes?
+}
+
+extension Configuration {
+    /// What holds where nobody says anything.
+    static func standard(_ variables: [String: String]) -> Configuration {
+        let retention = JournalRetention()
+        var standard = Configuration()
+        standard.journal = usualJournal(variables).map { Setting(.file($0), from: .standard) }
+        standard.retentionPeriod = Setting(retention.period, from: .standard)
+        standard.retentionJobs = Setting(retention.jobs, from: .standard)
+        standard.retentionSize = Setting(Int(retention.bytes), from: .standard)
+        standard.listen = Setting(nil, from: .standard)
+        standard.control = Setting(usualControl(variables), from: .standard)
+        standard.jobs = Setting(usualJobs, from: .standard)
+        let isJournal = JournalSocket.isStream(of: variables["JOURNAL_STREAM"])
+        standard.logFormat = Setting(
+            isJournal ? .journal : .text, from: isJournal ? .variable("JOURNAL_STREAM") : .standard)
+        standard.logLevel = Setting(.info, from: .standard)
+        standard.plugins = Setting([], from: .standard)
+        return standard
+    }
+
+    /// The file that is used when none is named; nil if nothing says where a user's files are.
+    private static func usualJournal(_ variables: [String: String]) -> PathBytes? {
+        let state = variables["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        let home = variables["HOME"].flatMap { $0.hasPrefix("/") ? "\($0)/.local/state" : nil }
+        let folder = state ?? (geteuid() == 0 ? "/var/lib" : home)
+        return folder.map { PathBytes("\($0)/alight/journal.db").normalized }
+    }
+
+    /// The control socket that is used when none is named; nil if nothing says where a user's sockets are.
+    private static func usualControl(_ variables: [String: String]) -> PathBytes? {
+        if geteuid() == 0 { return "/run/alight/control.sock" }
+        let folder = variables["XDG_RUNTIME_DIR"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+        return folder.map { PathBytes("\($0)/alight/control.sock").normalized }
+    }
+
+    private static var usualJobs: Int {
+        max(4, min(2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), jobsRange.upperBound))
+    }
+
+    /// How many actions run at once.
+    var actionLimit: Int { jobs?.value ?? Self.usualJobs }
+
+    var retention: JournalRetention {
+        var retention = JournalRetention()
+        if let period = retentionPeriod?.value { retention.period = period }
+        if let jobs = retentionJobs?.value { retention.jobs = jobs }
+        if let size = retentionSize?.value { retention.bytes = Int64(size) }
+        return retention
+    }
+}

@@ -1,0 +1,42 @@
+import ArgumentParser
+import RuleLoading
+
+extension LogFormat: ExpressibleByArgument {}
+extension LogLevel: ExpressibleByArgument {}
+
+/// What of the configuration `alight run` takes as options of its own.
+struct RunningOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "'text' for people, 'json' for machines: one object a line, 'journal' for systemd's.",
+            discussion: "Default: that of the configuration, else journal where systemd reads the output, else text.",
+            valueName: "format"))
+    var logFormat: LogFormat?
+
+    @Option(
+        help: ArgumentHelp(
+            "From which weight on something is told.", discussion: "Default: that of the configuration, else info.",
+            valueName: "level"))
+    var logLevel: LogLevel?
+
+    @Option(
+        help: ArgumentHelp(
+            "Most actions at once, over all rules.",
+            discussion: "Default: that of the configuration, else twice the number of processors, at least 4.",
+            valueName: "n"))
+    var jobs: Int?
+
+    func validate() throws {
+        guard let jobs, !Configuration.jobsRange.contains(jobs) else { return }
+        throw ValidationError("'--jobs \(jobs)' is not between 1 and 256")
+    }
+
+    /// What the options say.
+    var flags: Configuration {
+        var flags = Configuration()
+        flags.logFormat = logFormat.map { Setting($0, from: .flag("--log-format")) }
+        flags.logLevel = logLevel.map { Setting($0, from: .flag("--log-level")) }
+        flags.jobs = jobs.map { Setting($0, from: .flag("--jobs")) }
+        return flags
+    }
+}

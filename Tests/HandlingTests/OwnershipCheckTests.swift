@@ -1,0 +1,121 @@
+import FileEvents
+import Glibc
+import Handling
+import Rules
+import TestKit
+import Testing
+
+/// Who could change what root is about to do.
+@Suite(.enabled(if: geteuid() == 0, "only root can give files away"))
+struct OwnershipCheckTests {
+    private static func own(_ path: PathBytes, _ user: uid_t) {
+        #expect(path.withCString { lchown($0, user, user) } == 0)
+    }
+
+    private static func mode(_ path: PathBytes, _ mode: mode_t) { #expect(path.withCString { chmod($0, mode) } == 0) }
+
+    private static func link(_ path: PathBytes, to target: String) {
+        #expect(path.withCString { symlink(target, $0) } == 0)
+    }
+
+    @Test func `what only root can change is in order, also in a folder like tmp`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("sticky/rules.yaml"), "x")
+            Self.mode(tree.path("sticky"), 0o1777)
+            #expect(OwnershipCheck.problem(with: tree.path("sticky/rules.yaml")) == nil)
+            #expect(OwnershipCheck.problem(with: tree.path("missing")) == nil)
+        }
+    }
+
+    @Test func `a file of somebody else is refused, also in a folder like tmp`() {
+        withTempTree { tree in
+            let file = tree.path("sticky/rules.yaml")
+            TestFile.write(file, "x")
+            Self.mode(tree.path("sticky"), 0o1777)
+            Self.own(file, 4711)
+            let problem = OwnershipCheck.problem(with: file)
+            #expect(problem?.message == "'\(file)' belongs to user 4711, who could change what root runs")
+            #expect(problem?.help == "run: chown root:root '\(file)'")
+        }
+    }
+
+    @Test(arguments: [0o666, 0o646, 0o662] as [mode_t])
+    func `a file that all can write is refused`(mode: mode_t) {
+        withTempTree { tree in
+            let file = tree.path("rules.yaml")
+            TestFile.write(file, "x")
+            Self.mode(file, mode)
+            #expect(OwnershipCheck.problem(with: file)?.help == "run: chmod go-w '\(file)'")
+        }
+    }
+
+    @Test func `a group that can write is refused, but for root's own`() {
+        withTempTree { tree in
+            let file = tree.path("rules.yaml")
+            TestFile.write(file, "x")
+            Self.mode(file, 0o664)
+            #expect(OwnershipCheck.problem(with: file) == nil)
+            #expect(file.withCString { chown($0, 0, 4711) } == 0)
+            #expect(OwnershipCheck.problem(with: file)?.message.contains("(mode 0664)") == true)
+        }
+    }
+
+    @Test func `a folder above it counts as well`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("open/deep/rules.yaml"), "x")
+            Self.mode(tree.path("open"), 0o777)
+            let problem = OwnershipCheck.problem(with: tree.path("open/deep/rules.yaml"))
+            #expect(problem?.help == "run: chmod go-w '\(tree.path("open"))'")
+        }
+    }
+
+    @Test func `what a link leads to is looked at on its whole way`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("open/rules.yaml"), "x")
+            TestFile.makeFolder(tree.path("links"))
+            Self.mode(tree.path("open"), 0o777)
+            Self.link(tree.path("links/second"), to: "../open")
+            Self.link(tree.path("links/first"), to: "second/rules.yaml")
+            let problem = OwnershipCheck.problem(with: tree.path("links/first"))
+            #expect(problem?.help == "run: chmod go-w '\(tree.path("open"))'")
+        }
+    }
+
+    @Test func `a link of somebody else is refused, whatever it leads to`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("rules.yaml"), "x")
+            let link = tree.path("link.yaml")
+            Self.link(link, to: "rules.yaml")
+            #expect(OwnershipCheck.problem(with: link) == nil)
+            Self.own(link, 4711)
+            #expect(OwnershipCheck.problem(with: link)?.help == "run: chown -h root:root '\(link)'")
+        }
+    }
+
+    @Test func `links that lead in a circle come to an end`() {
+        withTempTree { tree in
+            Self.link(tree.path("a"), to: "b")
+            Self.link(tree.path("b"), to: "a")
+            #expect(OwnershipCheck.problem(with: tree.path("a")) == nil)
+        }
+    }
+
+    @Test func `rights that an access list gives are rights`() {
+        withTempTree { tree in
+            let file = tree.path("rules.yaml")
+            TestFile.write(file, "x")
+            Self.mode(file, 0o660)
+            // Version 2; the owner, user 4711, the group, the mask, others.
+            var list: [UInt8] = [2, 0, 0, 0]
+            for (tag, rights, id) in [(1, 6, -1), (2, 6, 4711), (4, 4, -1), (16, 6, -1), (32, 0, -1)]
+                as [(UInt8, UInt8, Int32)]
+            {
+                list += [tag, 0, rights, 0] + withUnsafeBytes(of: id.littleEndian) { Array($0) }
+            }
+            // Not every file system has access lists.
+            if TestFile.setAttribute(file, "system.posix_acl_access", list) {
+                #expect(OwnershipCheck.problem(with: file)?.help == "run: chmod go-w '\(file)'")
+            }
+        }
+    }
+}

@@ -1,0 +1,432 @@
+"""What Alight says to systemd and to its journal, over real sockets; and the units that are shipped.
+
+    python3 -m unittest discover -s Tests/PluginTests -p test_systemd.py -v
+
+ALIGHT names the program, .build/debug/alight if it isn't set.
+"""
+
+import contextlib
+import fcntl
+import glob
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+CHECKOUT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
+ALIGHT = os.path.join(CHECKOUT, os.environ.get("ALIGHT") or ".build/debug/alight")
+UNITS = os.path.join(CHECKOUT, "packaging", "systemd")
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+LIMIT = 60
+F_GET_SEALS = 1034
+ALL_SEALS = 0x0f
+
+
+class SocketTestCase(unittest.TestCase):
+
+    def setUp(self):
+        if not os.access(ALIGHT, os.X_OK):
+            reason = f"nothing is tried: {ALIGHT} is not built, run `swift build`"
+            print(reason, file=sys.stderr)
+            self.skipTest(reason)
+        # The path of a socket has at most 107 bytes, so the folder's must be short.
+        folder = tempfile.TemporaryDirectory(prefix="alight-sd-", dir="/tmp")
+        self.addCleanup(folder.cleanup)
+        self.root = os.path.realpath(folder.name)
+        os.mkdir(self.path("in"))
+        self.write_rules("first")
+
+    def path(self, *names):
+        return os.path.join(self.root, *names)
+
+    def write(self, name, text):
+        with open(self.path(name + ".new"), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.rename(self.path(name + ".new"), self.path(name))
+
+    def write_rules(self, name):
+        self.write("rules.yaml", f"rules: [{{ name: {name}, path: in/*, settle: 0, action: log }}]\n")
+
+    def bind(self, address):
+        receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        receiver.bind(address)
+        receiver.settimeout(LIMIT)
+        self.addCleanup(receiver.close)
+        return receiver
+
+    def start(self, variables, *options, around=()):
+        environment = {
+            "PATH": SYSTEM_PATH, "HOME": self.root, "XDG_STATE_HOME": self.path("state"),
+            "XDG_RUNTIME_DIR": self.path("runtime"), **variables}
+        os.makedirs(self.path("runtime"), exist_ok=True)
+        with open(self.path("out"), "wb") as output, open(self.path("err"), "wb") as error:
+            program = subprocess.Popen(
+                [*around, ALIGHT, "run", "rules.yaml", *options], cwd=self.root, env=environment, stdout=output,
+                stderr=error)
+        self.addCleanup(self.end, program)
+        return program
+
+    def end(self, program):
+        if program.poll() is None:
+            program.kill()
+            program.wait()
+
+    def said(self, name="err"):
+        with open(self.path(name), encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def wait(self, fact, what):
+        deadline = time.monotonic() + LIMIT
+        while not fact():
+            self.assertLess(time.monotonic(), deadline, f"{what}\n{self.said()}")
+            time.sleep(0.02)
+
+
+class NotifyTests(SocketTestCase):
+
+    def next(self, receiver, word):
+        """Returns the next message with a line that begins so, as a dictionary; the others are passed over."""
+        deadline = time.monotonic() + LIMIT
+        while time.monotonic() < deadline:
+            lines = dict(line.split("=", 1) for line in receiver.recv(65536).decode().split("\n"))
+            if word in lines:
+                return lines
+        raise AssertionError(f"no {word} came")
+
+    def test_the_life_of_a_service(self):
+        receiver = self.bind(self.path("notify"))
+        program = self.start({"NOTIFY_SOCKET": self.path("notify")})
+        ready = self.next(receiver, "READY")
+        self.assertEqual(ready, {"READY": "1", "STATUS": "watching 1 folder for 1 rule"})
+        self.assertIn("ready: watching 1 folder for 1 rule", self.said())
+        before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        program.send_signal(signal.SIGHUP)
+        reloading = self.next(receiver, "RELOADING")
+        after = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+        self.assertEqual(reloading["RELOADING"], "1")
+        self.assertTrue(before <= int(reloading["MONOTONIC_USEC"]) <= after)
+        self.assertEqual(self.next(receiver, "READY")["STATUS"], "watching 1 folder for 1 rule")
+        program.terminate()
+        self.assertEqual(self.next(receiver, "STOPPING"), {"STOPPING": "1", "STATUS": "stopping"})
+        self.assertEqual(program.wait(LIMIT), 0)
+
+    def test_a_reload_that_fails_ends_as_well(self):
+        receiver = self.bind(self.path("notify"))
+        program = self.start({"NOTIFY_SOCKET": self.path("notify")}, "--no-auto-reload")
+        self.next(receiver, "READY")
+        self.write("rules.yaml", "rules: [{ name: first }]\n")
+        program.send_signal(signal.SIGHUP)
+        self.next(receiver, "RELOADING")
+        self.assertIn("those that ran before go on", self.next(receiver, "READY")["STATUS"])
+
+    def test_rules_that_change_by_themselves_are_a_reload(self):
+        receiver = self.bind(self.path("notify"))
+        self.start({"NOTIFY_SOCKET": self.path("notify")})
+        self.next(receiver, "READY")
+        self.write_rules("second")
+        self.next(receiver, "RELOADING")
+        self.next(receiver, "READY")
+
+    def test_an_abstract_address(self):
+        name = f"alight-test-{os.getpid()}"
+        receiver = self.bind("\0" + name)
+        self.start({"NOTIFY_SOCKET": "@" + name})
+        self.next(receiver, "READY")
+
+    def test_nobody_there_is_no_harm(self):
+        program = self.start({"NOTIFY_SOCKET": self.path("nobody"), "WATCHDOG_USEC": "200000"})
+        self.wait(lambda: "ready:" in self.said(), "it is not ready")
+        program.terminate()
+        self.assertEqual(program.wait(LIMIT), 0)
+
+    def test_a_reader_that_is_behind_is_not_waited_for(self):
+        self.bind(self.path("notify"))  # and never reads
+        program = self.start({"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "4000"})
+        self.wait(lambda: "ready:" in self.said(), "it is not ready")
+        for number in range(100):
+            with open(self.path("in", str(number)), "w", encoding="utf-8"):
+                pass
+        self.wait(lambda: self.said("out").count("succeeded") >= 100, "the files are not handled")
+        program.terminate()
+        self.assertEqual(program.wait(LIMIT), 0)
+
+    # The watchdog.
+
+    def threads(self, program):
+        names = set()
+        for path in glob.glob(f"/proc/{program.pid}/task/*/comm"):
+            with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
+                names.add(file.read().strip())
+        return names
+
+    def test_signs_of_life_come_as_long_as_watching_works(self):
+        receiver = self.bind(self.path("notify"))
+        program = self.start({"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "400000"})
+        ready = self.next(receiver, "READY")
+        # The file that is touched is no folder of the user's.
+        self.assertEqual(ready["STATUS"], "watching 1 folder for 1 rule")
+        for _ in range(5):
+            self.assertEqual(self.next(receiver, "WATCHDOG"), {"WATCHDOG": "1"})
+        folder, = glob.glob(self.path("runtime", "alight-canary-*"))
+        self.assertEqual(os.stat(folder).st_mode & 0o777, 0o700)
+        # Somebody takes the folder away: the touches are in vain, though every thread is well.
+        os.rename(folder, self.path("gone"))
+        # What was touched before is seen before this.
+        self.write("in/x", "x")
+        self.wait(lambda: "in/x: succeeded" in self.said("out"), "the file is not handled")
+        self.drain(receiver)
+        receiver.settimeout(2)
+        with self.assertRaises(TimeoutError):
+            while True:
+                self.assertNotIn(b"WATCHDOG", receiver.recv(65536))
+        os.rename(self.path("gone"), folder)
+        receiver.settimeout(LIMIT)
+        self.next(receiver, "WATCHDOG")
+        program.terminate()
+        self.assertEqual(program.wait(LIMIT), 0)
+        self.assertEqual(os.listdir(self.path("runtime")), [])
+
+    def drain(self, receiver):
+        """Takes all that has come."""
+        receiver.settimeout(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                receiver.recv(65536)
+
+    def test_without_a_watchdog_nothing_is_touched(self):
+        receiver = self.bind(self.path("notify"))
+        program = self.start({"NOTIFY_SOCKET": self.path("notify")})
+        self.next(receiver, "READY")
+        self.assertNotIn("alight-canary", self.threads(program))
+        self.assertEqual(glob.glob(self.path("runtime", "alight-canary-*")), [])
+
+    def test_a_watchdog_for_another_process_is_none(self):
+        receiver = self.bind(self.path("notify"))
+        program = self.start(
+            {"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "400000", "WATCHDOG_PID": "1"})
+        self.next(receiver, "READY")
+        self.assertNotIn("alight-canary", self.threads(program))
+
+    def test_without_systemd_nothing_happens(self):
+        program = self.start({"WATCHDOG_USEC": "400000"})
+        self.wait(lambda: "ready:" in self.said(), "it is not ready")
+        self.assertNotIn("alight-canary", self.threads(program))
+        self.assertEqual(os.listdir(self.path("runtime")), [])
+
+    def test_the_file_of_a_killed_alight_is_removed_by_the_next(self):
+        receiver = self.bind(self.path("notify"))
+        variables = {"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "400000"}
+        program = self.start(variables)
+        self.next(receiver, "WATCHDOG")
+        program.kill()
+        program.wait()
+        left = set(glob.glob(self.path("runtime", "alight-canary-*")))
+        self.assertEqual(len(left), 1)
+        self.drain(receiver)
+        receiver.settimeout(LIMIT)
+        self.start(variables)
+        self.next(receiver, "WATCHDOG")
+        self.assertTrue(left.isdisjoint(glob.glob(self.path("runtime", "alight-canary-*"))))
+
+
+def fields(message):
+    """Reads a message as the journal does."""
+    found, rest = {}, message
+    while rest:
+        line, _, rest = rest.partition(b"\n")
+        if b"=" in line:
+            name, _, value = line.partition(b"=")
+        else:
+            name, length = line, struct.unpack("<Q", rest[:8])[0]
+            value, end, rest = rest[8:8 + length], rest[8 + length:9 + length], rest[9 + length:]
+            if end != b"\n":
+                raise AssertionError(f"the field {name} doesn't end where it says")
+        found[name.decode()] = value
+    return found
+
+
+def can_mount():
+    return os.geteuid() == 0 and subprocess.run(
+        ["unshare", "--mount", "true"], capture_output=True).returncode == 0
+
+
+@unittest.skipUnless(can_mount(), "another /run needs root and a mount namespace")
+class JournalTests(SocketTestCase):
+
+    # In a namespace of its own, where /run is the test's.
+    INSIDE = """
+        mount -t tmpfs none /run && mkdir -p /run/systemd/journal && mount --bind "$0" /run/systemd/journal && exec "$@"
+        """
+
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.path("journal"))
+        self.around = ["unshare", "--mount", "sh", "-c", self.INSIDE, self.path("journal")]
+
+    def next(self, receiver, wanted):
+        """Returns the next message of which that is true."""
+        deadline = time.monotonic() + LIMIT
+        while time.monotonic() < deadline:
+            message = fields(self.receive(receiver)[0])
+            if wanted(message):
+                return message
+        raise AssertionError("no such message came")
+
+    def receive(self, receiver):
+        """Returns a message, and whether it came in a sealed file."""
+        message, descriptors, _, _ = socket.recv_fds(receiver, 1 << 22, 4)
+        if not descriptors:
+            return message, False
+        self.assertEqual(message, b"")
+        descriptor, = descriptors
+        self.assertEqual(fcntl.fcntl(descriptor, F_GET_SEALS) & ALL_SEALS, ALL_SEALS)
+        with open(descriptor, "rb") as file:
+            file.seek(0)
+            return file.read(), True
+
+    def test_what_happens_has_fields(self):
+        receiver = self.bind(self.path("journal", "socket"))
+        self.start({}, "--log-format", "journal", around=self.around)
+        ready = self.next(receiver, lambda message: b"ready" in message["MESSAGE"])
+        self.assertEqual(ready["MESSAGE"], b"ready: watching 1 folder for 1 rule")
+        self.assertEqual((ready["PRIORITY"], ready["SYSLOG_IDENTIFIER"]), (b"5", b"alight"))
+        name = b"new\nline and \xff"
+        with open(os.path.join(os.fsencode(self.path("in")), name), "wb"):
+            pass
+        attempt = self.next(receiver, lambda message: "ALIGHT_JOB" in message)
+        self.assertEqual(attempt["ALIGHT_PATH"], os.fsencode(self.path("in")) + b"/" + name)
+        self.assertEqual(attempt["ALIGHT_RULE"], b"first")
+        self.assertEqual((attempt["ALIGHT_EVENT"], attempt["ALIGHT_ATTEMPT"]), (b"created", b"1"))
+        self.assertEqual((attempt["ALIGHT_OUTCOME"], attempt["PRIORITY"]), (b"succeeded", b"6"))
+        self.assertRegex(attempt["MESSAGE"], rb"^first: created .*/in/new\\nline and .*: succeeded in ")
+        self.assertEqual(self.said("out"), "")
+        self.assertEqual(self.said("err"), "")
+
+    def test_failures_weigh_more(self):
+        self.write(
+            "rules.yaml", "rules: [{ name: f, path: in/*, settle: 0, action: { exec: [\"false\"] }, retry: false }]\n")
+        receiver = self.bind(self.path("journal", "socket"))
+        self.start({}, "--log-format", "journal", "--log-level", "warning", around=self.around)
+        # What weighs less than a warning is not told, so nothing says when it is ready.
+        number = 0
+        receiver.settimeout(1)
+        deadline = time.monotonic() + LIMIT
+        while time.monotonic() < deadline:
+            number += 1
+            with open(self.path("in", str(number)), "w", encoding="utf-8"):
+                pass
+            with contextlib.suppress(TimeoutError):
+                first = fields(self.receive(receiver)[0])
+                break
+        self.assertEqual((first["PRIORITY"], first["ALIGHT_STATE"]), (b"3", b"dead"))
+
+    def test_systemd_s_own_stream_is_enough(self):
+        receiver = self.bind(self.path("journal", "socket"))
+        # Standard error is the stream when it has this device and inode.
+        with open(self.path("err"), "wb"):
+            pass
+        status = os.stat(self.path("err"))
+        self.start({"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}, around=self.around)
+        self.next(receiver, lambda message: message["MESSAGE"].startswith(b"ready"))
+
+    def test_another_stream_is_none(self):
+        receiver = self.bind(self.path("journal", "socket"))
+        self.start({"JOURNAL_STREAM": "1:1"}, around=self.around)
+        self.wait(lambda: "ready:" in self.said(), "it is not ready")
+        receiver.settimeout(0)
+        with self.assertRaises(BlockingIOError):
+            receiver.recv(65536)
+
+    def test_a_format_that_is_asked_for_holds(self):
+        receiver = self.bind(self.path("journal", "socket"))
+        with open(self.path("err"), "wb"):
+            pass
+        status = os.stat(self.path("err"))
+        self.start(
+            {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}, "--log-format", "text", around=self.around)
+        self.wait(lambda: "ready:" in self.said(), "it is not ready")
+        receiver.settimeout(0)
+        with self.assertRaises(BlockingIOError):
+            receiver.recv(65536)
+
+    def test_a_large_message_comes_in_a_sealed_file(self):
+        # A datagram has no more than the socket's buffer, some 200 KB, and a variable at most 128 KiB.
+        self.write(
+            "rules.yaml",
+            "rules: [{ name: l, path: in/*, settle: 0, action: { use: log, with: { message: \"" + 4 * "${env:LARGE}"
+            + "\" } } }]\n")
+        receiver = self.bind(self.path("journal", "socket"))
+        self.start({"LARGE": "x" * 100_000}, "--log-format", "journal", around=self.around)
+        self.next(receiver, lambda message: message["MESSAGE"].startswith(b"ready"))
+        with open(self.path("in", "a"), "w", encoding="utf-8"):
+            pass
+        message, is_sealed = self.receive(receiver)
+        self.assertTrue(is_sealed)
+        self.assertTrue(fields(message)["MESSAGE"].endswith(b"x" * 400_000))
+        self.assertEqual(fields(message)["ALIGHT_RULE"], b"l")
+
+    def test_without_a_journal_it_is_told_as_text(self):
+        self.start({}, "--log-format", "journal", around=self.around)
+        self.wait(lambda: "ready: watching 1 folder for 1 rule" in self.said(), "it is not told")
+        with open(self.path("in", "a"), "w", encoding="utf-8"):
+            pass
+        self.wait(lambda: "succeeded" in self.said("out"), "the attempt is not told")
+
+
+@unittest.skipUnless(shutil.which("systemd-analyze", path=SYSTEM_PATH), "there is no systemd-analyze: apt install systemd")
+class UnitTests(unittest.TestCase):
+
+    UNITS = ["alight.service", "alight@.service", "user/alight.service"]
+
+    def analyze(self, *words):
+        return subprocess.run(
+            ["systemd-analyze", *words], capture_output=True, text=True, timeout=LIMIT,
+            env={"PATH": SYSTEM_PATH, "HOME": "/root", "XDG_RUNTIME_DIR": "/run"})
+
+    def test_all_units_are_here(self):
+        found = glob.glob(os.path.join(UNITS, "**", "*.*"), recursive=True)
+        self.assertEqual(sorted(os.path.relpath(path, UNITS) for path in found), sorted(self.UNITS))
+
+    def test_systemd_understands_the_units(self):
+        version = int(re.search(r"systemd (\d+)", self.analyze("--version").stdout)[1])
+        for name in self.UNITS:
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                # The program need not be installed here.
+                with open(os.path.join(UNITS, name), encoding="utf-8") as file:
+                    text = file.read().replace("/usr/bin/alight ", "/bin/true ")
+                unit = os.path.join(folder, os.path.basename(name).replace("@.", "@photos."))
+                with open(unit, "w", encoding="utf-8") as file:
+                    file.write(text)
+                words = ["--user"] if name.startswith("user/") else []
+                done = self.analyze(*words, "verify", "--man=no", unit)
+                lines = [
+                    line for line in (done.stdout + done.stderr).splitlines()
+                    # Of 253 and later.
+                    if not (version < 253 and "notify-reload" in line) and os.path.basename(unit) in line]
+                self.assertEqual(lines, [])
+
+    def test_the_exposure_of_the_system_s_units_is_small(self):
+        for name in ("alight.service", "alight@.service"):
+            with self.subTest(name):
+                done = self.analyze("security", "--offline=yes", "--threshold=30", os.path.join(UNITS, name))
+                self.assertEqual(done.returncode, 0, done.stdout[-300:] + done.stderr)
+                self.assertRegex(done.stdout, r"Overall exposure level for alight(@\w+)?\.service: [0-3]\.\d")
+
+    def test_what_stopping_and_watching_need_is_there(self):
+        for name in self.UNITS:
+            with self.subTest(name), open(os.path.join(UNITS, name), encoding="utf-8") as file:
+                lines = file.read().splitlines()
+                for line in ("Type=notify-reload", "NotifyAccess=main", "KillMode=mixed", "TimeoutStopSec=15min"):
+                    self.assertIn(line, lines)
+                self.assertTrue(any(line.startswith("WatchdogSec=") for line in lines))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,222 @@
+import FileEvents
+import Rules
+import TestKit
+import Testing
+
+@testable import RuleLoading
+
+struct ConfigurationTests {
+    /// Reads a text as the file `config.yaml` of the folder `/etc/alight`.
+    private static func load(
+        _ text: String, distrust: @escaping @Sendable (PathBytes) -> HandlerProblem? = { _ in nil }
+    ) -> (configuration: Configuration, diagnostics: [Diagnostic], folder: PathBytes) {
+        withTempTree { tree in
+            TestFile.write(tree.path("config.yaml"), text)
+            let environment = ["STORE": "/srv/store"]
+            var surroundings = RuleLoader.Surroundings(
+                home: "/home/ada", environment: { environment[$0] }, currentFolder: tree.root)
+            surroundings.distrust = distrust
+            let (configuration, diagnostics) = ConfigurationLoader(surroundings: surroundings).load(
+                tree.path("config.yaml"), shown: "config.yaml")
+            return (configuration, diagnostics, tree.root)
+        }
+    }
+
+    @Test func `every key is read, with its place`() {
+        let (found, diagnostics, folder) = Self.load(
+            """
+            journal: jobs.db
+            retention:
+              period: 90d
+              jobs: 5000
+              size: 64 MiB
+            listen: "[::1]:8080"
+            control: ${env:STORE}/control.sock
+            jobs: 3
+            log: { format: journal, level: warning }
+            plugins: ~/plugins
+            rules: [rules, ../more/one.yaml, /etc/alight/rules]
+
+            """)
+        #expect(diagnostics.isEmpty)
+        func at(_ line: Int, _ column: Int = 1) -> SettingOrigin {
+            .file(SourcePlace(file: "config.yaml", line: line, column: column))
+        }
+        #expect(found.journal == Setting(.file(folder.appending("jobs.db")), from: at(1)))
+        #expect(found.retentionPeriod == Setting(.seconds(90 * 86_400), from: at(3, 3)))
+        #expect(found.retentionJobs == Setting(5000, from: at(4, 3)))
+        #expect(found.retentionSize == Setting(64 << 20, from: at(5, 3)))
+        #expect(found.listen == Setting("[::1]:8080", from: at(6)))
+        #expect(found.control == Setting("/srv/store/control.sock", from: at(7)))
+        #expect(found.jobs == Setting(3, from: at(8)))
+        #expect(found.logFormat == Setting(.journal, from: at(9, 8)))
+        #expect(found.logLevel == Setting(.warning, from: at(9, 25)))
+        #expect(found.plugins == Setting(["/home/ada/plugins"], from: at(10)))
+        let more = folder.parent.appending("more/one.yaml")
+        #expect(found.rules == Setting([folder.appending("rules"), more, "/etc/alight/rules"], from: at(11)))
+    }
+
+    @Test func `short forms are read`() {
+        let (found, diagnostics, _) = Self.load(
+            "journal: ':memory:'\nretention: 0\nlisten: false\ncontrol: false\nrules: ~/r.yaml\n")
+        #expect(diagnostics.isEmpty)
+        #expect(found.journal?.value == .memory)
+        #expect(found.retentionPeriod?.value == .zero)
+        #expect(found.listen?.value == .some(nil))
+        #expect(found.control?.value == .some(nil))
+        #expect(found.rules?.value == ["/home/ada/r.yaml"])
+        #expect(found.jobs == nil)
+    }
+
+    @Test(arguments: ["", "# nothing yet\n", "---\n"])
+    func `a file without values says nothing`(text: String) {
+        let (found, diagnostics, _) = Self.load(text)
+        #expect(diagnostics.isEmpty)
+        #expect(found.jobs == nil)
+    }
+
+    struct Fault: CustomTestStringConvertible {
+        var text: String
+        /// Line, column, message.
+        var said: String
+        var help: String?
+        var testDescription: String { text }
+    }
+
+    static let faults = [
+        Fault(text: "job: 3", said: "1:1: unknown key 'job'", help: "write 'jobs'"),
+        Fault(
+            text: "action: log", said: "1:1: unknown key 'action'",
+            help: "it belongs into a rules file, see docs/rules.md"),
+        Fault(text: "jobs: 0", said: "1:7: 'jobs' must be a whole number from 1 to 256, not '0'"),
+        Fault(
+            text: "jobs: \"4\"", said: "1:7: 'jobs' must be a whole number from 1 to 256, not '4'",
+            help: "write it without quotes"),
+        Fault(text: "retention: 3 weeks", said: "1:12: unknown unit 'weeks' in the duration '3 weeks'"),
+        Fault(
+            text: "retention: { size: 5 KB }", said: "1:20: '5 KB' is less than 1 MiB", help: "write '1 MiB' or more"),
+        Fault(text: "retention: {}", said: "1:12: 'retention' is empty"),
+        Fault(text: "listen: 8080", said: "1:9: '8080' is no address with a port", help: "write '127.0.0.1:8080'"),
+        Fault(text: "listen: localhost:99999", said: "1:9: '99999' in 'localhost:99999' is no port from 0 to 65535"),
+        Fault(text: "listen: ::1:80", said: "1:9: '::1' is no address", help: "write '[::1]:80'"),
+        Fault(text: "listen: true", said: "1:9: 'listen' must be false or a value, not 'true'"),
+        Fault(text: "control: run/", said: "1:10: 'control' is the folder 'run/'", help: "name a file in it"),
+        Fault(text: "log: { format: jsn }", said: "1:16: 'format' can't be 'jsn'"),
+        Fault(text: "log: { level: loud }", said: "1:15: 'level' can't be 'loud'"),
+        Fault(
+            text: "log: json", said: "1:6: 'log' must be a mapping, not 'json'",
+            help: "write a mapping with format, level"),
+        Fault(text: "journal: ${env:NOWHERE}/j.db", said: "1:10: the environment variable 'NOWHERE' is not set"),
+        Fault(text: "journal: \"a${stem}.db\"", said: "1:12: placeholder '${stem}' has no value here"),
+        Fault(
+            text: "journal: \"a${env:X.db\"", said: "1:10: placeholder in 'a${env:X.db' has no closing '}'",
+            help: "add '}'"),
+        Fault(text: "plugins: []", said: "1:10: 'plugins' is empty"),
+        Fault(text: "plugins: [{ a: b }]", said: "1:11: 'plugins' must be a string, not a mapping"),
+        Fault(
+            text: "rules:\n  - path: in/*\n    action: log",
+            said: "1:1: 'rules' of the configuration names files and folders, and holds no rules",
+            help: "put the rules into a file of their own, and write its path here"),
+        Fault(text: "- jobs", said: "1:1: a configuration must be a mapping, not a list"),
+        Fault(text: "jobs: [", said: "2:1: "),
+    ]
+
+    @Test(arguments: faults)
+    func `a fault is told with its place and what to do`(fault: Fault) throws {
+        let diagnostics = Self.load(fault.text + "\n").diagnostics
+        let first = try #require(diagnostics.first)
+        #expect("\(first.place.line):\(first.place.column): \(first.message)".hasPrefix(fault.said))
+        #expect(first.severity == .error)
+        if let help = fault.help { #expect(first.help?.hasPrefix(help) == true, "\(first.help ?? "")") }
+    }
+
+    @Test func `several faults are told at once`() {
+        #expect(Self.load("jobs: no\nlisten: x\nlog: { level: 3, fromat: text }\n").diagnostics.count == 4)
+    }
+
+    @Test func `a file that root must not trust is not read`() {
+        let (found, diagnostics, _) = Self.load("jobs: 3\n") { _ in
+            HandlerProblem(message: "others can change it", help: "run: chmod")
+        }
+        #expect(diagnostics.map(\.message) == ["others can change it"])
+        #expect(found.jobs == nil)
+    }
+
+    @Test func `rules that root must not trust are not read`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("rules.yaml"), "rules: [{ path: in/*, action: log }]\n")
+            var surroundings = RuleLoader.Surroundings(home: nil, environment: { _ in nil }, currentFolder: tree.root)
+            surroundings.distrust = { HandlerProblem(message: "'\($0)' is open", help: "run: chmod") }
+            let loaded = RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules.yaml"])
+            #expect(loaded.diagnostics.map(\.message) == ["'\(tree.path("rules.yaml"))' is open"])
+            #expect(loaded.diagnostics.first?.place.file == "rules.yaml")
+            #expect(loaded.rulesInOrder.isEmpty)
+        }
+    }
+
+    // MARK: - The environment
+
+    @Test func `variables of the environment are read`() throws {
+        let found = try ConfigurationEnvironment([
+            "ALIGHT_JOURNAL": ":memory:", "ALIGHT_RETENTION": "7d", "ALIGHT_LISTEN": "localhost:0",
+            "ALIGHT_CONTROL": "false", "ALIGHT_JOBS": "9", "ALIGHT_LOG_FORMAT": "json", "ALIGHT_LOG_LEVEL": "",
+            "ALIGHT_PLUGINS": "/a:/b/../c", "ALIGHT_RULES": "/r",
+        ]).configuration()
+        #expect(found.journal == Setting(.memory, from: .variable("ALIGHT_JOURNAL")))
+        #expect(found.retentionPeriod?.value == .seconds(7 * 86_400))
+        #expect(found.listen?.value == "localhost:0")
+        #expect(found.control?.value == .some(nil))
+        #expect(found.jobs?.value == 9)
+        #expect(found.logFormat?.value == .json)
+        #expect(found.logLevel == nil)
+        #expect(found.plugins?.value == ["/a", "/c"])
+        #expect(found.rules?.value == ["/r"])
+    }
+
+    @Test(arguments: [
+        ("ALIGHT_JOBS", "many", "ALIGHT_JOBS must be a whole number from 1 to 256, not 'many'"),
+        ("ALIGHT_RETENTION", "long", "ALIGHT_RETENTION: 'long' is no duration"),
+        ("ALIGHT_LISTEN", "80", "ALIGHT_LISTEN: '80' is no address with a port"),
+        ("ALIGHT_LOG_FORMAT", "xml", "ALIGHT_LOG_FORMAT can't be 'xml'"),
+        ("ALIGHT_JOURNAL", "j.db", "ALIGHT_JOURNAL must be an absolute path, not 'j.db'"),
+        ("ALIGHT_CONTROL", "/run/", "ALIGHT_CONTROL is the folder '/run/'"),
+        ("ALIGHT_RULES", "/a:b", "ALIGHT_RULES must name absolute paths, not 'b'"),
+    ])
+    func `a variable that can't be read is named`(name: String, value: String, message: String) {
+        #expect {
+            try ConfigurationEnvironment([name: value]).configuration()
+        } throws: {
+            ($0 as? HandlerProblem)?.message == message
+        }
+    }
+
+    // MARK: - Which of them holds
+
+    @Test func `what comes first holds, key by key`() {
+        var flags = Configuration()
+        flags.jobs = Setting(1, from: .flag("--jobs"))
+        var variables = Configuration()
+        variables.jobs = Setting(2, from: .variable("ALIGHT_JOBS"))
+        variables.logLevel = Setting(.error, from: .variable("ALIGHT_LOG_LEVEL"))
+        var file = Configuration()
+        file.logLevel = Setting(.debug, from: .standard)
+        file.listen = Setting(nil, from: .standard)
+        var standard = Configuration()
+        standard.listen = Setting("x:1", from: .standard)
+        standard.logFormat = Setting(.text, from: .standard)
+        let held = flags.over(variables).over(file).over(standard)
+        #expect(held.jobs?.value == 1)
+        #expect(held.logLevel?.value == .error)
+        #expect(held.listen?.value == .some(nil))
+        #expect(held.logFormat?.value == .text)
+        #expect(held.rules == nil)
+    }
+
+    // MARK: - The schema
+
+    @Test func `the schema has the loader's keys`() {
+        #expect(Set(ConfigurationSchema.keys.map(\.name)) == Set(ConfigurationDecoder.keys))
+        #expect(Set(ConfigurationSchema.logKeys.map(\.name)) == Set(ConfigurationDecoder.logKeys))
+        #expect(Set(ConfigurationSchema.retentionKeys.map(\.name)) == Set(ConfigurationDecoder.retentionKeys))
+    }
+}
