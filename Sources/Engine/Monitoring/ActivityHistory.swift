@@ -103,7 +103,8 @@ package struct ActivityHistory: Sendable {
     }
 
     private static func slot(of now: ContinuousClock.Instant, since start: ContinuousClock.Instant) -> Int {
-        Int(max(0, (now - start) / interval))
+        // Whole seconds: a quotient of durations is a number with a fraction, and may miss a slot by a hair.
+        Int(max(0, (now - start).components.seconds) / interval.components.seconds)
     }
 
     // MARK: Looking
