@@ -85,7 +85,7 @@ struct ProgramSurroundings {
     static func loading(_ variables: [String: String]) -> RuleLoader.Surroundings {
         var loading = RuleLoader.Surroundings(
             home: home(variables), environment: { variables[$0] }, currentFolder: currentFolder)
-        if geteuid() == 0 { loading.distrust = { OwnershipCheck.problem(with: $0) } }
+        if OwnershipCheck.isMeaningful { loading.distrust = { OwnershipCheck.problem(with: $0) } }
         return loading
     }
 

@@ -43,6 +43,22 @@ package enum OwnershipCheck {
         return nil
     }
 
+    /// Whether this process is a root to whom owners of files are told.
+    ///
+    /// In a user namespace of its own, as in a container without privileges, all that
+    /// belongs to the system may seem to belong to nobody, `/` first of all: then nothing can be said.
+    package static var isMeaningful: Bool {
+        guard geteuid() == 0 else { return false }
+        guard let root = status(of: "/"), root.st_uid != 0, let map = fopen("/proc/self/uid_map", "re") else {
+            return true
+        }
+        defer { fclose(map) }
+        var line = [CChar](repeating: 0, count: 128)
+        guard fgets(&line, Int32(line.count), map) != nil else { return true }
+        let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return text.split(whereSeparator: \.isWhitespace).last == "4294967295"
+    }
+
     private static func problem(at place: PathBytes) -> HandlerProblem? {
         status(of: place).flatMap { problem(at: place, $0) }
     }
