@@ -22,6 +22,7 @@ let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: 
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
+let metrics = Target.Dependency.product(name: "CoreMetrics", package: "swift-metrics")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 
 // For `--version`. Not Context.gitInformation: SwiftPM keeps what it evaluated, and so the commit of some former day. The
@@ -42,6 +43,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     ],
     targets: [
         // Layer 0: C.
@@ -104,13 +106,13 @@ let package = Package(
             "Engine",
             [
                 "CAlightLinux", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
-                "Reconciling", "Rules", "Settling", logging,
+                "Reconciling", "Rules", "Settling", logging, metrics,
             ]),
 
         // Layer 6: the control API and the dashboard, whose files are in the program.
         .target(
             name: "Dashboard",
-            dependencies: ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "FileWatching", "PluginProtocol"],
+            dependencies: ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "FileWatching", "PluginProtocol", metrics],
             resources: [.embedInCode("Resources")], swiftSettings: strict),
 
         // Layer 7: the program.
@@ -118,7 +120,7 @@ let package = Package(
             name: "alight",
             dependencies: [
                 argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "Engine", "FileEvents",
-                "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling", logging, "PluginProtocol",
+                "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling", logging, metrics, "PluginProtocol",
                 "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),
@@ -145,7 +147,7 @@ let package = Package(
         .executableTarget(
             name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "TestKit", grdb], path: "Tests/CrashDriver",
             swiftSettings: strict),
-        tests("Dashboard", ["Dashboard", "FileEvents", "PluginProtocol", "TestKit"], exclude: ["Golden"]),
+        tests("Dashboard", ["Dashboard", "FileEvents", "PluginProtocol", "TestKit", metrics], exclude: ["Golden"]),
         tests(
             "EndToEnd",
             [

@@ -52,7 +52,7 @@ package final class Engine: Sendable {
     private let log: Logger
     let report: @Sendable (EngineReport) -> Void
     let mailbox = Mailbox()
-    let monitor = Monitor()
+    let monitor: Monitor
     private let stopSignal = StopSignal()
 
     /// How long running actions are left alone after a stop is asked for.
@@ -71,18 +71,21 @@ package final class Engine: Sendable {
     ///   - perform: Does one action, for several events in a batch, and has an outcome for each of them in order;
     ///     called on threads that may block.
     ///   - log: For what handlers and plugins say.
+    ///   - metrics: Counts what is done; nil for nobody.
     ///   - report: Called on the engine's thread, in order; it must not block for long.
     package init(
         ruleset: Ruleset, options: Options, journal: any Journal,
-        perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger,
+        perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger, metrics: EngineMetrics? = nil,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
+        let monitor = Monitor(metrics)
+        self.monitor = monitor
         self.ruleset = ruleset
         self.options = options
         self.journal = journal
         self.perform = perform
         self.log = log
-        self.report = { [monitor] told in
+        self.report = { told in
             monitor.note(told)
             report(told)
         }

@@ -26,7 +26,10 @@ package final class Monitor: Sendable {
     private static let longestSettle = Duration.seconds(3600)
     private static let failures = 5
 
-    package init() {}
+    /// Counts for a system that gathers figures over time; nil when nobody does.
+    private let metrics: EngineMetrics?
+
+    package init(_ metrics: EngineMetrics? = nil) { self.metrics = metrics }
 
     // MARK: For whoever asks
 
@@ -79,6 +82,7 @@ package final class Monitor: Sendable {
         _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int, queue: JobCounts,
         at now: ContinuousClock.Instant
     ) {
+        metrics?.noteHints(hints)
         state.withLock { state in
             state.status.phase = phase
             state.status.isReady = isReady
@@ -96,7 +100,9 @@ package final class Monitor: Sendable {
         state.withLock { state in
             if state.status.rescan != nil {
                 for (_, event) in turn.events where event.origin == .rescan && !event.kind.isLifecycle {
-                    if state.rescanned.insert(event.path).inserted { state.status.rescan?.found += 1 }
+                    guard state.rescanned.insert(event.path).inserted else { continue }
+                    state.status.rescan?.found += 1
+                    metrics?.noteFound()
                 }
             }
             guard !jobs.isEmpty else { return }
@@ -104,9 +110,12 @@ package final class Monitor: Sendable {
             state.history.note(events: jobs.count, queue: state.status.queue.open + jobs.count, at: now)
             for job in jobs {
                 let event = job.event
+                metrics?.noteEvent(event, rule: job.rule)
                 guard event.origin == .live, event.kind == .created || event.kind == .modified else { continue }
                 let duration = event.time.since(event.snapshot.changed)
-                if duration > .zero, duration < Self.longestSettle { state.history.noteSettle(duration, at: now) }
+                guard duration > .zero, duration < Self.longestSettle else { continue }
+                state.history.noteSettle(duration, at: now)
+                metrics?.noteSettle(duration)
             }
         }
     }
@@ -143,6 +152,7 @@ package final class Monitor: Sendable {
             for part in result.parts where part.hasBegun && part.job.attempt == 1 && !part.job.isInterrupted {
                 let wait = result.started.since(part.job.event.time)
                 state.history.noteWait(max(.zero, wait), at: now)
+                metrics?.noteWait(max(.zero, wait))
             }
         }
     }
@@ -157,6 +167,7 @@ package final class Monitor: Sendable {
         case .journal(let fault): state.withLock { $0.status.journalFault = fault }
         case .watching(.overflow):
             state.withLock { $0.status.overflows += 1 }
+            metrics?.noteOverflow()
             noteRescan(.overflow)
         case .watching(.rescanned):
             state.withLock { $0.status.rescan?.ended = DiskProbe.now() }
@@ -168,6 +179,7 @@ package final class Monitor: Sendable {
         let now = ContinuousClock.now
         state.withLock { state in
             for attempt in attempts {
+                metrics?.noteAttempt(attempt)
                 state.status.counts.attempts += 1
                 var tally = state.status.rules[attempt.rule] ?? EngineStatus.RuleTally()
                 let job = EngineStatus.EndedJob(

@@ -85,10 +85,12 @@ struct RunCommand: ParsableCommand {
         options.canary = canary?.watched
         if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: places, program) }
         let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())
+        let metrics = feed.map { _ in RunningMetrics() }
         let engine = Engine(
             ruleset: loaded.ruleset, options: options, journal: kept.journal,
             perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
+            metrics: metrics.map { EngineMetrics($0.registry) },
             report: { report in
                 feed?.take(report)
                 dry?.report(report) ?? reporter.report(report)
@@ -123,7 +125,7 @@ struct RunCommand: ParsableCommand {
         }
         let controlling = try feed.map { feed in
             let operations = RunningOperations(engine, journal: kept.file, reloading)
-            return try RunningControl(control.addresses(settings), settings, operations, feed, reporter)
+            return try RunningControl(control.addresses(settings), settings, operations, metrics, feed, reporter)
         }
         let summary: EngineSummary
         do {

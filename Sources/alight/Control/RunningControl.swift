@@ -17,8 +17,8 @@ struct RunningControl {
     ///
     /// - Throws: `Exit` when it can't be done as it was asked for; it has been said.
     init(
-        _ addresses: [ListenAddress], _ settings: Configuration, _ operations: RunningOperations, _ feed: EventFeed,
-        _ reporter: Reporter
+        _ addresses: [ListenAddress], _ settings: Configuration, _ operations: RunningOperations,
+        _ metrics: RunningMetrics?, _ feed: EventFeed, _ reporter: Reporter
     ) throws {
         let socket = try Self.socket(settings.control, reporter)
         guard socket != nil || !addresses.isEmpty else {
@@ -28,7 +28,9 @@ struct RunningControl {
         let isOpen = addresses.contains { !$0.isLoopback }
         let access = Access(
             hosts: addresses.reduce(into: []) { $0.formUnion($1.hosts) }, token: isOpen ? Access.makeToken() : nil)
-        var routes = Routes(operations)
+        var text: (@Sendable () -> String)?
+        if let metrics { text = { metrics.text((try? operations.status()) ?? .null) } }
+        var routes = Routes(operations, metrics: text)
         routes.addPages(operations)
         do throws(ControlProblem) {
             server = try ControlServer(

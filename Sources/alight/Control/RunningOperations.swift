@@ -50,7 +50,7 @@ final class RunningOperations: Operations {
         let (dead, failures) = dead(status, at: now)
         let known = watching ?? kept.withLock { $0.watching } ?? WatchStatus()
         return [
-            "version": .string(Version.number), "commit": Version.commit.map { .string($0) } ?? .null, "pid": .integer(Int64(getpid())),
+            "version": .string(Version.number), "commit": .text(Version.commit), "pid": .integer(Int64(getpid())),
             "started": .string(started.wall.milliseconds),
             "uptime": .number(((now - started.instant) / .milliseconds(1)).rounded() / 1000),
             "state": .string(status.phase.rawValue), "ready": .bool(status.isReady),

@@ -1,0 +1,70 @@
+package import CoreMetrics
+import FileEvents
+import PluginProtocol
+import Rules
+
+/// Counts what the engine does, for a system that gathers figures over time.
+///
+/// Called on the engine's thread. What can be read at any moment, as how many jobs wait, is not counted here.
+package final class EngineMetrics: Sendable {
+    private let factory: any MetricsFactory
+    private let hints: Counter
+    private let settle: Timer
+    private let wait: Timer
+
+    /// - Parameter factory: Makes the metrics.
+    package init(_ factory: any MetricsFactory) {
+        self.factory = factory
+        hints = Counter(label: "alight_hints_total", factory: factory)
+        settle = Timer(label: "alight_settle_seconds", factory: factory)
+        wait = Timer(label: "alight_wait_seconds", factory: factory)
+    }
+
+    /// The names of all metrics that are counted, each with a line about it.
+    package static let help = [
+        "alight_hints_total": "Paths that the kernel or a listing told to look at.",
+        "alight_events_total": "Events of files that became jobs, by rule and kind.",
+        "alight_attempts_total": "Attempts at jobs that have ended, by rule and outcome.",
+        "alight_jobs_total": "Jobs that have ended, by rule and state.",
+        "alight_settle_seconds": "From the last change of a file to its event.",
+        "alight_wait_seconds": "From an event to the beginning of the first attempt at its job.",
+        "alight_run_seconds": "How long attempts took, by rule.",
+        "alight_overflows_total": "How often the kernel's queue of events was full.",
+        "alight_rescan_found_total": "Paths that a comparison with the disk found changed though no event had told.",
+    ]
+
+    func noteHints(_ count: Int) { if count > 0 { hints.increment(by: count) } }
+
+    func noteEvent(_ event: FileEvent, rule: String) {
+        Counter(
+            label: "alight_events_total", dimensions: [("rule", rule), ("kind", event.kind.rawValue)], factory: factory
+        ).increment()
+    }
+
+    func noteSettle(_ duration: Duration) { settle.record(duration) }
+
+    func noteWait(_ duration: Duration) { wait.record(duration) }
+
+    func noteAttempt(_ attempt: AttemptReport) {
+        count("alight_attempts_total", [("rule", attempt.rule), ("outcome", attempt.outcome.ending.rawValue)])
+        Timer(label: "alight_run_seconds", dimensions: [("rule", attempt.rule)], factory: factory)
+            .record(attempt.duration)
+        guard attempt.state != .pending, attempt.state != .running else { return }
+        count("alight_jobs_total", [("rule", attempt.rule), ("state", attempt.state.rawValue)])
+    }
+
+    func noteOverflow() { count("alight_overflows_total", []) }
+
+    func noteFound() { count("alight_rescan_found_total", []) }
+
+    private func count(_ label: String, _ dimensions: [(String, String)]) {
+        Counter(label: label, dimensions: dimensions, factory: factory).increment()
+    }
+}
+
+extension Timer {
+    fileprivate func record(_ duration: Duration) {
+        let (seconds, attoseconds) = duration.components
+        recordNanoseconds(seconds * 1_000_000_000 + attoseconds / 1_000_000_000)
+    }
+}

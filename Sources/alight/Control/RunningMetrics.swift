@@ -1,0 +1,104 @@
+import CoreMetrics
+import Dashboard
+import Engine
+import Glibc
+import PluginProtocol
+
+/// What `/metrics` tells: what the engine has counted, how it stands at this moment, and what the process uses.
+final class RunningMetrics: Sendable {
+    let registry = PrometheusRegistry(help: EngineMetrics.help.merging(RunningMetrics.help) { own, _ in own })
+
+    private static let help = [
+        "alight_build_info": "1, with the version and the commit of the program.",
+        "alight_degraded": "1 when something is wrong that 'alight status' names.",
+        "alight_paused": "1 when all rules are paused.",
+        "alight_settling_paths": "Paths that wait until they have settled.",
+        "alight_queue_jobs": "Jobs by state: pending, running, or dead letters.",
+        "alight_watches": "Watches of inotify that Alight holds.",
+        "alight_watches_limit": "How many the user may hold, of all programs together.",
+        "alight_roots": "Folders that rules watch, by the way in which they are watched.",
+        "alight_journal_bytes": "The size of the journal's files.",
+    ]
+
+    /// - Parameter status: What `/v1/status` answers.
+    /// - Returns: All metrics in the text format of Prometheus.
+    func text(_ status: JSONValue) -> String {
+        let status = status.object ?? [:]
+        let commit = status["commit"]?.string ?? ""
+        set("alight_build_info", [("version", status["version"]?.string ?? ""), ("commit", commit)], 1)
+        set("alight_degraded", status["degraded"] == true ? 1 : 0)
+        set("alight_paused", status["paused"] == true ? 1 : 0)
+        let queue = status["queue"]?.object ?? [:]
+        set("alight_settling_paths", queue["settling"]?.double ?? 0)
+        for state in ["pending", "running", "dead"] {
+            set("alight_queue_jobs", [("state", state)], queue[state]?.double ?? 0)
+        }
+        let watches = status["watches"]?.object ?? [:]
+        set("alight_watches", watches["used"]?.double ?? 0)
+        set("alight_watches_limit", watches["limit"]?.double ?? 0)
+        let roots = (status["roots"]?.array ?? []).compactMap { $0.object?["backend"]?.string }
+        for backend in ["inotify", "polling", "missing"] {
+            set("alight_roots", [("backend", backend)], Double(roots.count { $0 == backend }))
+        }
+        set("alight_journal_bytes", status["journal"]?.object?["size"]?.double ?? 0)
+        return registry.text() + process
+    }
+
+    private func set(_ name: String, _ value: Double) { set(name, [], value) }
+
+    private func set(_ name: String, _ labels: [(String, String)], _ value: Double) {
+        Meter(label: name, dimensions: labels, factory: registry).set(value)
+    }
+
+    // MARK: The process
+
+    /// What Prometheus' own libraries tell of a process, by the same names.
+    private var process: String {
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        let seconds = Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        var text = ""
+        func add(_ name: String, _ type: String, _ help: String, _ value: Double) {
+            text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n\(name) \(value)\n"
+        }
+        add("process_cpu_seconds_total", "counter", "Processor time of Alight itself.", seconds)
+        if let pages = ProcessFiles.resident {
+            add(
+                "process_resident_memory_bytes", "gauge", "Resident memory.",
+                Double(pages) * Double(sysconf(Int32(_SC_PAGESIZE))))
+        }
+        if let count = ProcessFiles.count(of: "/proc/self/fd") {
+            add("process_open_fds", "gauge", "Open file descriptors.", Double(count))
+        }
+        if let count = ProcessFiles.count(of: "/proc/self/task") {
+            add("process_threads", "gauge", "Threads.", Double(count))
+        }
+        add("process_start_time_seconds", "gauge", "When it was started.", start)
+        return text
+    }
+
+    /// Seconds since 1970.
+    private let start = Double(time(nil))
+}
+
+/// What /proc tells of this process, as proc(5) has it.
+private enum ProcessFiles {
+    /// Resident pages.
+    static var resident: Int? {
+        guard let file = fopen("/proc/self/statm", "re") else { return nil }
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 128)
+        guard fgets(&line, Int32(line.count), file) != nil else { return nil }
+        let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return text.split(separator: " ").dropFirst().first.flatMap { Int($0) }
+    }
+
+    /// How many entries a folder has.
+    static func count(of folder: String) -> Int? {
+        guard let stream = opendir(folder) else { return nil }
+        defer { closedir(stream) }
+        var count = -2
+        while readdir(stream) != nil { count += 1 }
+        return count
+    }
+}
