@@ -91,6 +91,7 @@ test:
 	$(SWIFT) build --build-tests
 	packaging/install-plugins .build/debug
 	packaging/install-schemathesis .build/schemathesis
+	packaging/get-promtool
 	SWIFT=$(SWIFT) packaging/run-tests
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
@@ -102,6 +103,7 @@ plugins-deps:
 test-plugins:
 	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
 	packaging/install-schemathesis .build/schemathesis
+	packaging/get-promtool
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
 ## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails

@@ -120,8 +120,8 @@ let package = Package(
             name: "alight",
             dependencies: [
                 argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "Engine", "FileEvents",
-                "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling", logging, metrics, "PluginProtocol",
-                "Reconciling", "RuleLoading", "Rules", "Settling",
+                "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling", logging, metrics,
+                "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             swiftSettings: strict),
 

@@ -31,7 +31,8 @@ struct MoveGroupTests {
             guard let other = OtherFileSystem() else { return }
             for name in ["1/a", "2/a"] { TestFile.write(other.root.appending(name), "same") }
             let to = tree.path("out/")
-            var (move, carried, name) = try published(other.root.appending("1/a"), to: PathBytes("\(to)/"), "deduplicate")
+            let folder = PathBytes("\(to)/")
+            var (move, carried, name) = try published(other.root.appending("1/a"), to: folder, "deduplicate")
             let twin = BuiltInRun(MoveHandler())(
                 other.root.appending("2/a"), ["to": PathBytes("\(to)/"), "on_conflict": "deduplicate"])
             #expect(twin.code == "same-content")
@@ -48,7 +49,8 @@ struct MoveGroupTests {
         try withTempTree { tree in
             guard let other = OtherFileSystem() else { return }
             TestFile.write(other.root.appending("a"), "old")
-            var (move, carried, name) = try published(other.root.appending("a"), to: PathBytes("\(tree.path("out"))/"), "rename")
+            let folder = PathBytes("\(tree.path("out"))/")
+            var (move, carried, name) = try published(other.root.appending("a"), to: folder, "rename")
             TestFile.write(other.root.appending("a"), "newer")
             #expect(try move.removeSource(of: &carried, name).code == "changed")
             #expect(listing(other.root) == ["a: newer"])

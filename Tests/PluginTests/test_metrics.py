@@ -1,0 +1,71 @@
+"""What Prometheus gets from /metrics: its own checker finds nothing wrong, and the figures are those of what was done.
+
+    python3 -m unittest discover -s Tests/PluginTests -p test_metrics.py -v
+
+`make test` gets promtool by packaging/get-promtool; without it, or without the program, this fails.
+"""
+
+import json
+import os
+import re
+import subprocess
+import time
+import unittest
+import urllib.request
+
+import test_api
+
+PROMTOOL = os.path.join(test_api.CHECKOUT, ".build/promtool")
+DASHBOARD = os.path.join(test_api.CHECKOUT, "packaging/grafana-dashboard.json")
+# What comes with the first of something, and so is not there before.
+RARE = {"alight_overflows_total", "alight_rescan_found_total"}
+
+
+class MetricsTest(unittest.TestCase):
+    setUp = test_api.APITest.setUp
+    stop = test_api.APITest.stop
+
+    def metrics(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=60) as answer:
+            self.assertEqual(answer.headers["Content-Type"], "text/plain; version=0.0.4; charset=utf-8")
+            return answer.read().decode()
+
+    def wait_until_counted(self, line):
+        """The metrics, as soon as they have the line."""
+        deadline = time.monotonic() + 60
+        while line not in (text := self.metrics()).splitlines():
+            self.assertLess(time.monotonic(), deadline, text)
+            time.sleep(0.02)
+        return text
+
+    def test_the_checker_of_prometheus_finds_nothing_wrong(self):
+        for name in ("a.txt", "b.txt", "c.bad"):
+            with open(os.path.join(self.folder, "in", name), "w", encoding="utf-8") as file:
+                file.write("x")
+        self.wait_until_counted('alight_jobs_total{rule="good",state="succeeded"} 2')
+        text = self.wait_until_counted('alight_jobs_total{rule="bad",state="dead"} 1')
+        check = subprocess.run(
+            [PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((check.returncode, check.stdout + check.stderr), (0, ""), text)
+        lines = text.splitlines()
+        for line in ('alight_events_total{rule="good",kind="created"} 2', 'alight_run_seconds_count{rule="bad"} 1',
+                     'alight_attempts_total{rule="bad",outcome="retry"} 1', "alight_wait_seconds_count 3",
+                     'alight_roots{backend="inotify"} 1', "alight_degraded 0", "alight_settling_paths 0"):
+            self.assertIn(line, lines)
+
+    def test_the_dashboard_of_grafana_asks_for_what_there_is(self):
+        with open(os.path.join(self.folder, "in", "a.txt"), "w", encoding="utf-8") as file:
+            file.write("x")
+        text = self.wait_until_counted('alight_jobs_total{rule="good",state="succeeded"} 1')
+        there = set(re.findall(r"^([a-z_]+)(?:\{.*\})? ", text, re.MULTILINE)) | RARE
+        with open(DASHBOARD, encoding="utf-8") as file:
+            panels = json.load(file)["panels"]
+        asked = set()
+        for expression in [target["expr"] for panel in panels for target in panel["targets"]]:
+            asked |= set(re.findall(r"\b(?:alight|process)_[a-z_]+", expression))
+        self.assertGreater(len(asked), 10)
+        self.assertEqual(asked - there, set())
+
+
+if __name__ == "__main__":
+    unittest.main()
