@@ -48,19 +48,20 @@ struct ConfigCommandTests {
 
     @Test func `programs read it as JSON`() throws {
         try withTempTree { tree in
-            TestFile.write(tree.path("c.yaml"), "control: false\nrules: [here]\n")
+            TestFile.write(tree.path("c.yaml"), "listen: false\nrules: [here]\n")
             let (status, output, _) = Self.run(tree, ["config", "--json", "--config", "c.yaml"])
             #expect(status == 0)
             let object = try #require(
                 try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
             #expect(object["file"] as? String == "c.yaml")
             let settings = try #require(object["settings"] as? [String: [String: Any]])
-            #expect(settings["control"]?["value"] as? Bool == false)
+            #expect(settings["listen"]?["value"] as? Bool == false)
+            #expect((settings["listen"]?["origin"] as? [String: Any])?["kind"] as? String == "file")
             let origin = try #require(settings["rules"]?["origin"] as? [String: Any])
             #expect(origin["kind"] as? String == "file")
             #expect(origin["line"] as? Int == 2)
             #expect(settings["rules"]?["value"] as? [String] == [tree.path("here").description])
-            #expect((settings["listen"]?["origin"] as? [String: Any])?["kind"] as? String == "default")
+            #expect((settings["jobs"]?["origin"] as? [String: Any])?["kind"] as? String == "default")
         }
     }
 

@@ -158,6 +158,26 @@ class RulesTests(DocumentationTestCase):
         return None
 
 
+class TutorialTests(DocumentationTestCase):
+
+    def test_its_lines_do_what_it_says(self):
+        script = "".join(text for language, _, text in blocks("docs/tutorial.md") if language == "sh")
+        self.assertGreater(len(script), 1000)
+        programs = self.path("bin")
+        os.makedirs(programs)
+        os.symlink(ALIGHT, os.path.join(programs, "alight"))
+        # Whatever happens, what was begun ends.
+        done = subprocess.run(
+            ["timeout", "120", "bash", "-euo", "pipefail", "-c",
+             "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n" + script], cwd=self.root,
+            capture_output=True, text=True, timeout=180,
+            env={"PATH": f"{programs}:{SYSTEM_PATH}", "HOME": self.root, "XDG_RUNTIME_DIR": self.root,
+                 "XDG_STATE_HOME": self.path("state"), "ALIGHT_CONTROL": self.path("control.sock")})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("bill.pdf", done.stdout)
+        self.assertTrue(os.path.exists(self.path("Documents", "bill.pdf")))
+
+
 class ConfigurationTests(DocumentationTestCase):
 
     PAGE = "docs/operating.md"
@@ -188,7 +208,7 @@ class ConfigurationTests(DocumentationTestCase):
     def test_every_key_is_described_and_no_other(self):
         done = self.run_alight("config", "--json")
         names = set(json.loads(done.stdout)["settings"])
-        described = set(re.findall(r"^\| `([a-z.]+)` \| [^|]+ \| [^|]+ \|$", read(self.PAGE).split("###")[0], re.M))
+        described = set(re.findall(r"^\| `([a-z.]+)` \| [^|]+ \| [^|]+ \|$", read(self.PAGE).split("\n## Configuration\n")[1].split("###")[0], re.M))
         self.assertEqual(described, names | {"retention"})
 
     def test_every_variable_is_described(self):

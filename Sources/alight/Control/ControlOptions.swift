@@ -128,7 +128,6 @@ struct ControlChoice: ParsableArguments {
             close(descriptor)
             return ControlClient(usual)
         }
-        guard setting?.origin == .standard else { return ControlClient(usual) }
         let others = ControlSocket.othersAlive(besides: usual)
         if others.count > 1 {
             let names = others.map { "\n    \(Display.path($0))" }.joined()

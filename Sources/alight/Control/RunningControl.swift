@@ -65,7 +65,8 @@ struct RunningControl {
             }
             return nil
         }
-        guard setting?.origin == .standard else {
+        // What was named for this one alone has to be had; several may share the rest.
+        if setting?.origin == .flag("--control") {
             do throws(ControlProblem) {
                 return try ControlSocket(at: usual)
             } catch {
