@@ -169,7 +169,7 @@ class TutorialTests(DocumentationTestCase):
         # Whatever happens, what was begun ends.
         done = subprocess.run(
             ["timeout", "120", "bash", "-euo", "pipefail", "-c",
-             "trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n" + script], cwd=self.root,
+             "trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n" + script], cwd=self.root,
             capture_output=True, text=True, timeout=180,
             env={"PATH": f"{programs}:{SYSTEM_PATH}", "HOME": self.root, "XDG_RUNTIME_DIR": self.root,
                  "XDG_STATE_HOME": self.path("state"), "ALIGHT_CONTROL": self.path("control.sock")})
