@@ -96,6 +96,12 @@ struct AccessTests {
         #expect(ListenAddress("[::1]:80")?.text == "[::1]:80")
         #expect(ListenAddress("[::1]:80")?.isLoopback == true)
         #expect(ListenAddress("0.0.0.0:80")?.isLoopback == false)
+        // A name may stand for anything, however it begins, and an address has several spellings.
+        #expect(ListenAddress("127.example.org:80")?.isLoopback == false)
+        #expect(ListenAddress("127.3.2.1:80")?.isLoopback == true)
+        #expect(ListenAddress("[0:0::1]:80")?.isLoopback == true)
+        #expect(ListenAddress("[0::0]:80")?.isAny == true)
+        #expect(ListenAddress("[::2]:80")?.isAny == false)
         for text in ["", "8088", "::1:80", "localhost", "localhost:0", "localhost:70000", "localhost:x"] {
             #expect(ListenAddress(text) == nil, "\(text)")
         }

@@ -321,4 +321,37 @@ struct ControlTests {
             #expect(Self.command(root, ["status"]).status == 1)
         }
     }
+
+    @Test func `the picture of a job is shown, and nothing that took its place`() throws {
+        try Self.withProgram { root, _ in
+            let picture: [UInt8] = [0x89] + Array("PNG\r\n\u{1A}\nbytes".utf8)
+            let path = root.appending("in/a.png")
+            TestFile.write(path, picture)
+            let job = try #require(try Self.job(root, "succeeded"))
+            let target = "/v1/jobs/\(job)/input"
+            #expect(RawHTTP.ask(Self.socket(root), "GET", target)?.status == 200)
+            // Somebody else's, by a link, by a second name, and by a folder that is a link now.
+            let secret = root.appending("secret/a.png")
+            TestFile.write(secret, picture)
+            try #require(path.withCString { unlink($0) } == 0)
+            try #require(secret.withCString { from in path.withCString { symlink(from, $0) } } == 0)
+            #expect(RawHTTP.ask(Self.socket(root), "GET", target)?.status == 404)
+            try #require(path.withCString { unlink($0) } == 0)
+            try #require(secret.withCString { from in path.withCString { link(from, $0) } } == 0)
+            #expect(RawHTTP.ask(Self.socket(root), "GET", target)?.status == 404)
+        }
+    }
+
+    @Test func `root trusts no journal that others can change`() throws {
+        guard geteuid() == 0 else { return }
+        try Self.withProgram(["--no-control"]) { root, _ in
+            let journal = root.appending("shared/j.db")
+            TestFile.makeFolder(journal.parent)
+            try #require(journal.parent.withCString { chmod($0, 0o777) } == 0)
+            let (status, _, error) = Self.command(root, ["jobs", "--journal", journal.description])
+            #expect(status == 1)
+            #expect(error.contains("the journal can't be trusted: "), "\(error)")
+            #expect(error.contains("help: run: chmod go-w"), "\(error)")
+        }
+    }
 }

@@ -101,8 +101,11 @@ package struct PageRoutes: Sendable {
         _ request: APIRequest, back: String, _ action: (String?) throws(APIError) -> Void
     ) -> APIResponse {
         do throws(APIError) {
-            let form = APIRequest(way: request.way, method: "POST", target: Array("/?".utf8) + request.body)
-            try action(form?.text("rule"))
+            guard let form = APIRequest(way: request.way, method: "POST", target: Array("/?".utf8) + request.body),
+                form.query.keys.allSatisfy({ $0 == "rule" }),
+                request.body.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).count <= 1
+            else { throw APIError(400, "the form makes no sense", help: "use the buttons of the pages") }
+            try action(form.text("rule"))
             return APIResponse(303, type: "text/plain; charset=utf-8", headers: [("Location", back)], body: [])
         } catch {
             let status = (try? operations.status()) ?? .null

@@ -22,10 +22,26 @@ package struct ListenAddress: Sendable, Hashable {
     }
 
     /// Whether nobody but this machine can call there.
-    package var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+    ///
+    /// A name other than `localhost` may stand for any address.
+    package var isLoopback: Bool {
+        guard host != "localhost" else { return true }
+        let bytes = numbers
+        return bytes.count == 4 ? bytes[0] == 127 : bytes == [UInt8](repeating: 0, count: 15) + [1]
+    }
 
     /// Whether it is every address that the machine has.
-    package var isAny: Bool { host == "0.0.0.0" || host == "::" }
+    package var isAny: Bool {
+        let bytes = numbers
+        return !bytes.isEmpty && bytes.allSatisfy { $0 == 0 }
+    }
+
+    /// The bytes of the address, 4 or 16; none of a name.
+    private var numbers: [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: 16)
+        if inet_pton(AF_INET, host, &bytes) == 1 { return Array(bytes.prefix(4)) }
+        return inet_pton(AF_INET6, host, &bytes) == 1 ? bytes : []
+    }
 
     /// As in a link.
     package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }

@@ -31,7 +31,12 @@ final class ServerLoop {
         var number: UInt64
         var request: APIRequest
         var stream: EventStream?
+        /// Bytes that are held for the client until it has taken them.
+        var held = 0
     }
+
+    /// Most bytes that are held for all clients together: slow ones could ask for more and more.
+    private static let mostHeld = 48 << 20
 
     let parts: Parts
     private let local: Int32?
@@ -316,6 +321,9 @@ final class ServerLoop {
         else {
             throw APIError(400, "the request's target makes no sense", help: "escape what is no letter or digit as %XX")
         }
+        guard header("Transfer-Encoding") == nil || header("Content-Length") == nil else {
+            throw APIError(400, "the request has two lengths", help: "send Content-Length, or chunks")
+        }
         guard chm_header_count(pointer, "Host") <= 1 else {
             throw APIError(400, "the request has several 'Host' headers", help: "send one")
         }
@@ -393,6 +401,13 @@ final class ServerLoop {
     }
 
     private func send(_ response: APIResponse, to pointer: OpaquePointer) {
+        let held = exchanges.values.reduce(0) { $0 + $1.held }
+        guard response.body.count < 1 << 16 || held + response.body.count <= Self.mostHeld else {
+            send(
+                APIError(503, "too much is on its way to others", help: "ask again in a moment").response, to: pointer)
+            return
+        }
+        exchanges[pointer]?.held = response.body.count
         for (name, value) in response.headers { chm_add_header(pointer, name, value) }
         Self.addSecurity(pointer)
         response.body.withUnsafeBytes {

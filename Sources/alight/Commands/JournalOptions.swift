@@ -1,6 +1,8 @@
 import ArgumentParser
 import FileEvents
+import Handling
 import RuleLoading
+import Rules
 
 /// Where the journal is, and the configuration, for all commands that need it.
 struct JournalOptions: ParsableArguments {
@@ -71,7 +73,16 @@ extension Configuration {
     ///
     /// - Throws: `ValidationError` when nothing is named and nothing usual.
     func journalPlace() throws -> JournalPlace {
-        if let journal { return journal.value }
+        if let journal {
+            if case .file(let file) = journal.value, OwnershipCheck.isMeaningful,
+                let problem = OwnershipCheck.problem(with: file)
+            {
+                let help = problem.help.map { "\n    help: \(Display.text($0))" } ?? ""
+                Output.error.write("error: the journal can't be trusted: \(Display.text(problem.message))\(help)")
+                throw Exit(.runtimeError)
+            }
+            return journal.value
+        }
         throw ValidationError("there is no place for the journal: set HOME, or name a file with --journal")
     }
 }

@@ -1,3 +1,4 @@
+import CAlightLinux
 import Dashboard
 import FileEvents
 import Foundation
@@ -31,8 +32,7 @@ struct ControlClient {
         let connection = try Connection(path, patience: Self.patience)
         try connection.send(method, target, text)
         let status = try connection.readHead()
-        let value = JSONText.value(of: connection.readRest())
-        guard let value else { throw .noAnswer }
+        guard let rest = connection.readRest(), let value = JSONText.value(of: rest) else { throw .noAnswer }
         guard (200..<300).contains(status) else {
             let error = value.object?["error"]?.object
             throw .refused(
@@ -55,7 +55,7 @@ struct ControlClient {
         try connection.send("GET", target, "")
         let status = try connection.readHead()
         guard status == 200 else {
-            let error = JSONText.value(of: connection.readRest())?.object?["error"]?.object
+            let error = connection.readRest().flatMap { JSONText.value(of: $0) }?.object?["error"]?.object
             throw .refused(
                 status: status, message: error?["message"]?.string ?? "it answers \(status)",
                 help: error?["help"]?.string ?? "see its messages")
@@ -112,12 +112,18 @@ struct ControlClient {
 /// One request and its answer.
 private final class Connection {
     private let descriptor: Int32
+    /// When the whole answer has to be there; nil for a stream.
+    private let deadline: ContinuousClock.Instant?
+    /// A longer answer is none of Alight's.
+    private static let most = 32 << 20
     private var buffer: [UInt8] = []
     private var place = 0
 
     init(_ path: PathBytes, patience: Int) throws(ControlClient.Problem) {
         descriptor = ControlSocket.connected(to: path)
+        deadline = patience > 0 ? .now + .seconds(patience) : nil
         guard descriptor >= 0 else { throw .notRunning(errno: -descriptor) }
+        guard Self.isTrusted(descriptor) else { throw .notRunning(errno: EPERM) }
         guard patience > 0 else { return }
         var limit = timeval(tv_sec: patience, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
@@ -125,6 +131,13 @@ private final class Connection {
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// Whether it is this user's Alight, or root's; root may ask everybody's.
+    private static func isTrusted(_ descriptor: Int32) -> Bool {
+        var user: UInt32 = 0
+        guard cal_peer_user(descriptor, &user) == 0 else { return false }
+        return user == geteuid() || user == 0 || geteuid() == 0
+    }
 
     func send(_ method: String, _ target: String, _ body: String) throws(ControlClient.Problem) {
         let head =
@@ -152,8 +165,9 @@ private final class Connection {
         }
     }
 
-    func readRest() -> [UInt8] {
-        while fill() {}
+    /// What is left of the answer; nil when it is endless.
+    func readRest() -> [UInt8]? {
+        while fill() { if buffer.count > Self.most { return nil } }
         defer { place = buffer.count }
         return Array(buffer[place...])
     }
@@ -167,7 +181,7 @@ private final class Connection {
                 place = end + 1
                 return String(decoding: line, as: UTF8.self)
             }
-            if !fill() { return nil }
+            if buffer.count > Self.most || !fill() { return nil }
         }
     }
 
@@ -175,12 +189,13 @@ private final class Connection {
         buffer.removeFirst(place)
         place = 0
         var bytes = [UInt8](repeating: 0, count: 16_384)
-        while true {
+        while deadline.map({ $0 > .now }) ?? true {
             let count = bytes.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return false }
             buffer += bytes[..<count]
             return true
         }
+        return false
     }
 }

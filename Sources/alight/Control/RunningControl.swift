@@ -46,7 +46,8 @@ struct RunningControl {
         }
         for address in addresses {
             let query = access.token.map { "?token=\($0)" } ?? ""
-            reporter.say(.notice, "dashboard: http://\(address.text)/\(query)")
+            // Nobody gets in without the token, so it is told at any level.
+            reporter.say(access.token == nil ? .notice : .warning, "dashboard: http://\(address.text)/\(query)")
             guard !address.isLoopback else { continue }
             reporter.say(
                 .warning, "'\(address.text)' can be reached by others, and what they send and get is not encrypted",

@@ -1,3 +1,4 @@
+import CAlightLinux
 import Dashboard
 import Engine
 import FileEvents
@@ -114,13 +115,19 @@ extension RunningOperations {
     // MARK: Pictures
 
     func input(of id: String) throws(APIError) -> (bytes: [UInt8], type: String) {
-        let path = try details(id).job.path
+        let job = try details(id).job
+        let path = job.path
         let gone = APIError(404, "'\(path)' is no file any more", help: "it may have been moved by the rule's action")
-        let descriptor = path.withCString { open($0, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) }
+        // Below the rule's root no link is followed: what it leads to is not for everyone who may see the job.
+        let rule = engine.status(at: .now).ruleset.rule(named: job.rule)
+        let descriptor = Self.open(path, below: rule?.root(taking: path) ?? "/")
         guard descriptor >= 0 else { throw gone }
         defer { close(descriptor) }
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { throw gone }
+        // Nor is a second name of some other file shown.
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
+            throw gone
+        }
         let none = APIError(
             415, "'\(path)' is no picture of at most 10 MiB", help: "only png, jpeg, gif and webp are shown")
         guard status.st_size <= Self.mostPicture else { throw none }
@@ -136,6 +143,14 @@ extension RunningOperations {
         bytes.removeLast(bytes.count - filled)
         guard let type = Self.pictureType(bytes) else { throw none }
         return (bytes, type)
+    }
+
+    private static func open(_ path: PathBytes, below root: PathBytes) -> Int32 {
+        let folder = root.withCString { cal_open_root($0) }
+        guard folder >= 0 else { return folder }
+        defer { close(folder) }
+        let inner = path.bytes.dropFirst(root == "/" ? 1 : root.bytes.count + 1)
+        return PathBytes(inner).withCString { cal_open_beneath(folder, $0, CAL_OPEN_READING, 0) }
     }
 
     private static func pictureType(_ bytes: [UInt8]) -> String? {
