@@ -180,6 +180,22 @@ struct ControlServerTests {
         }
     }
 
+    @Test(arguments: [1, 1_999_999, 9_000_000_000])
+    func `one who comes with a number of another start gets all there is, and is told that more may be missing`(
+        _ id: Int
+    ) throws {
+        let feed = EventFeed(now: Timestamp(seconds: 2, nanoseconds: 0))
+        for number in 0..<3 { feed.publish(.attempt) { "{\"n\":\(number)}" } }
+        try withServer(feed: feed) { path in
+            let connection = try #require(RawHTTP(path))
+            connection.send("GET /v1/events?only=attempt HTTP/1.0\r\nLast-Event-ID: \(id)\r\n\r\n")
+            let text = connection.read(until: "{\"n\":2}\n\n")
+            // The number before the first one may be the last of the start before.
+            #expect(text.contains("event: gap\ndata: {\"missed\":null}\n\n") == (id != 1_999_999), "\(text)")
+            #expect(text.contains("{\"n\":0}"))
+        }
+    }
+
     @Test func `how it stands is told once, and again when it has changed`() throws {
         try withServer { path in
             let connection = try #require(RawHTTP(path))

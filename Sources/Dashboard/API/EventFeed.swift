@@ -32,11 +32,14 @@ package final class EventFeed: Sendable {
     private static let patience = Duration.seconds(300)
 
     private let state: Mutex<State>
+    /// The first id that this program gives.
+    private let begin: UInt64
 
     /// Begins to count at the present, so that ids go on when the program is started again.
     package init(now: Timestamp) {
         let milliseconds = UInt64(max(0, now.seconds)) * 1000 + UInt64(now.nanoseconds / 1_000_000)
-        state = Mutex(State(next: milliseconds * 1000))
+        begin = milliseconds * 1000
+        state = Mutex(State(next: begin))
     }
 
     /// Whether events are worth publishing of which there are very many.
@@ -83,8 +86,9 @@ package final class EventFeed: Sendable {
                 let attempts = state.inOrder.filter { $0.kind == .attempt }.suffix(recent)
                 return attempts.first?.id ?? state.next
             }
-            // An id that was never given is of another program: whatever is there is news.
-            return last < state.next ? last + 1 : state.inOrder.first?.id ?? state.next
+            // An id that was never given is of another program: whatever is there is news, and what else there was is
+            // not known.
+            return last < state.next ? last + 1 : begin - 1
         }
     }
 
@@ -97,17 +101,26 @@ package final class EventFeed: Sendable {
 
     /// The events from an id on, some at a time.
     ///
-    /// - Returns: The events, and how many there were between the id and the first of them that are not kept any more.
-    func events(from id: UInt64, limit: Int) -> (events: [Entry], missed: UInt64) {
+    /// - Returns: The events, and what there was between the id and the first of them that is not kept any more.
+    func events(from id: UInt64, limit: Int) -> (events: [Entry], missed: Missed) {
         state.withLock { state in
-            guard id < state.next, !state.entries.isEmpty else { return ([], 0) }
+            guard id < state.next, !state.entries.isEmpty else { return ([], .nothing) }
             let first = state.entries[state.oldest].id
             let from = max(id, first)
             let count = min(limit, Int(state.next - from))
             let start = state.oldest + Int(from - first)
             let events = (0..<count).map { state.entries[(start + $0) % state.entries.count] }
-            return (events, from - id)
+            if id < begin { return (events, .unknown) }
+            return (events, from > id ? .events(from - id) : .nothing)
         }
+    }
+
+    /// What a reader doesn't get of what it asked for.
+    enum Missed: Sendable, Hashable {
+        case nothing
+        case events(UInt64)
+        /// What an earlier program had, of which nobody knows how much it was.
+        case unknown
     }
 
     /// Whether there is an event of that id or a later one.

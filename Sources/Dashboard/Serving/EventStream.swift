@@ -75,7 +75,11 @@ final class EventStream {
         }
         while text.utf8.count < 16_384 {
             let (events, missed) = feed.events(from: next, limit: 32)
-            if missed > 0 { text += "event: gap\ndata: {\"missed\":\(missed)}\n\n" }
+            switch missed {
+            case .nothing: break
+            case .events(let count): text += "event: gap\ndata: {\"missed\":\(count)}\n\n"
+            case .unknown: text += "event: gap\ndata: {\"missed\":null}\n\n"
+            }
             guard let last = events.last else { break }
             next = last.id + 1
             for event in events where kinds.contains(event.kind) {
