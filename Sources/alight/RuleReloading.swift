@@ -2,6 +2,7 @@ import Engine
 import FileEvents
 import FileObserving
 import FileWatching
+import Glibc
 import Handling
 import RuleLoading
 import Rules
@@ -28,6 +29,9 @@ final class RuleReloading: Sendable {
     /// What sees changes of the files; nil when nobody looks.
     private let observer = Mutex<FileObserver?>(nil)
     private let rejected = Atomic(false)
+    /// How often the rules have begun to be read again, and how often that has come to its end.
+    private let begun = Atomic(0)
+    private let finished = Atomic(0)
 
     /// How long a rules file must be quiet before it is read.
     private static let quiet = Duration.milliseconds(300)
@@ -60,6 +64,22 @@ final class RuleReloading: Sendable {
 
     /// Asks for it; many calls before it begins are one.
     func request() { wake.signal() }
+
+    /// Asks for it, and waits until it is done; blocks.
+    ///
+    /// - Parameter patience: How long at most.
+    /// - Returns: Whether the rules were taken; nil when that isn't known in time.
+    func requestAndWait(_ patience: Duration) -> Bool? {
+        let before = begun.load(ordering: .acquiring)
+        request()
+        let deadline = ContinuousClock.now + patience
+        // One that was under way then has not read what is meant.
+        while finished.load(ordering: .acquiring) <= before {
+            guard ContinuousClock.now < deadline else { return nil }
+            usleep(5000)
+        }
+        return !hasRejected
+    }
 
     /// Begins to serve requests, for ever; false when there is no thread to be had.
     func start() -> Bool {
@@ -154,6 +174,8 @@ final class RuleReloading: Sendable {
     }
 
     private func reload() {
+        begun.wrappingAdd(1, ordering: .releasing)
+        defer { finished.store(begun.load(ordering: .relaxed), ordering: .releasing) }
         service?.noteReloading()
         let files = Self.files(of: places, program)
         seen.withLock { $0 = files }

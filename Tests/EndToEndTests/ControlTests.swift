@@ -247,6 +247,10 @@ struct ControlTests {
             #expect(Deadline.wait { program.error.contains("reloaded: ") })
             let rules = try Self.get(root, "/v1/rules")["rules"] as? [[String: Any]]
             #expect(rules?.map { $0["name"] as? String } == ["letters", "images"])
+            TestFile.write(root.appending("rules.yaml"), "rules: 3\n")
+            let (status, _, error) = Self.command(root, ["reload"])
+            #expect(status == 1)
+            #expect(error.contains("the rules are not taken, because of errors in them"), "\(error)")
         }
     }
 

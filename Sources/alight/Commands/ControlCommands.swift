@@ -69,8 +69,8 @@ struct ReloadCommand: ParsableCommand {
         commandName: "reload",
         abstract: "Have a running Alight read its rules again, as SIGHUP does.",
         discussion: """
-            While they have errors, those that ran before go on; the running Alight says what is wrong, and so does \
-            'alight check'.
+            While they have errors, those that ran before go on, and this ends with 1; the running Alight says what is \
+            wrong, and so does 'alight check'.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)

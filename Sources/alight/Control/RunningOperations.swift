@@ -165,7 +165,11 @@ final class RunningOperations: Operations {
 
     func reload() throws(APIError) {
         guard let reloading else { throw APIError(503, "the rules are not read again", help: "start Alight again") }
-        reloading.request()
+        guard reloading.requestAndWait(Self.patience) != false else {
+            throw APIError(
+                422, "the rules are not taken, because of errors in them; those that ran before go on",
+                help: "'alight check' says what is wrong")
+        }
     }
 
     func rescan() throws(APIError) { engine.rescan() }
