@@ -33,14 +33,7 @@ package struct CopyHandler: Handler {
 
     /// Copies those of a batch in groups, each of which is put on the disk by one call for the whole file system.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
-        guard invocations.count >= GroupFlush.fewest else {
-            return invocations.map { $0.stop.isRaised ? .interrupted("Alight stops") : run($0) }
-        }
-        var outcomes: [Outcome] = []
-        while outcomes.count < invocations.count {
-            outcomes += copy(together: invocations[outcomes.count...].prefix(GroupFlush.most))
-        }
-        return outcomes
+        GroupFlush.run(invocations, alone: { run($0) }, together: { copy(together: $0) })
     }
 
     /// A copy that has no name yet.

@@ -31,14 +31,7 @@ package struct MoveHandler: Handler {
 
     /// Moves several; the copies that go to another file system are put on the disk by one call for all.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
-        guard invocations.count >= GroupFlush.fewest else {
-            return invocations.map { $0.stop.isRaised ? .interrupted("Alight stops") : run($0) }
-        }
-        var outcomes: [Outcome] = []
-        while outcomes.count < invocations.count {
-            outcomes += move(together: invocations[outcomes.count...].prefix(GroupFlush.most))
-        }
-        return outcomes
+        GroupFlush.run(invocations, alone: { run($0) }, together: { move(together: $0) })
     }
 
     private enum Opening {

@@ -1,14 +1,35 @@
 import CAlightLinux
 import FileEvents
+import Rules
 
 /// Puts several staged files on the disk by one call for each file system, however many files.
 ///
 /// syncfs(2). All have to be written before the first of them is flushed.
 struct GroupFlush {
     /// With fewer it is better to flush each of them, since others' files are flushed too.
-    static let fewest = 4
+    private static let fewest = 4
     /// Most files at once: each holds some descriptors.
-    static let most = 64
+    private static let most = 64
+
+    /// Works for files in groups that share a flush, or one by one where they are few.
+    ///
+    /// - Parameters:
+    ///   - invocations: The files.
+    ///   - alone: Works for one.
+    ///   - together: Works for a group; it has an outcome for each, in order.
+    /// - Returns: The outcomes, in order.
+    static func run(
+        _ invocations: [Invocation], alone: (Invocation) -> Outcome, together: (ArraySlice<Invocation>) -> [Outcome]
+    ) -> [Outcome] {
+        guard invocations.count >= fewest else {
+            return invocations.map { $0.stop.isRaised ? .interrupted("Alight stops") : alone($0) }
+        }
+        var outcomes: [Outcome] = []
+        while outcomes.count < invocations.count {
+            outcomes += together(invocations[outcomes.count...].prefix(most))
+        }
+        return outcomes
+    }
 
     /// What came of it, by the number of the file system.
     private var flushed: [UInt64: Int32] = [:]
