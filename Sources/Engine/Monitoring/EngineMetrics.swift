@@ -2,6 +2,7 @@ package import CoreMetrics
 import FileEvents
 import PluginProtocol
 import Rules
+import Synchronization
 
 /// Counts what the engine does, for a system that gathers figures over time.
 ///
@@ -11,6 +12,9 @@ package final class EngineMetrics: Sendable {
     private let hints: Counter
     private let settle: Timer
     private let wait: Timer
+    /// Those of rules, by name, rule, and kind or state: to find one by its labels costs more than to count.
+    private let counters = Mutex<[[String]: Counter]>([:])
+    private let timers = Mutex<[String: Timer]>([:])
 
     /// - Parameter factory: Makes the metrics.
     package init(_ factory: any MetricsFactory) {
@@ -36,9 +40,7 @@ package final class EngineMetrics: Sendable {
     func noteHints(_ count: Int) { if count > 0 { hints.increment(by: count) } }
 
     func noteEvent(_ event: FileEvent, rule: String) {
-        Counter(
-            label: "alight_events_total", dimensions: [("rule", rule), ("kind", event.kind.rawValue)], factory: factory
-        ).increment()
+        count("alight_events_total", rule: rule, "kind", event.kind.rawValue)
     }
 
     func noteSettle(_ duration: Duration) { settle.record(duration) }
@@ -46,19 +48,31 @@ package final class EngineMetrics: Sendable {
     func noteWait(_ duration: Duration) { wait.record(duration) }
 
     func noteAttempt(_ attempt: AttemptReport) {
-        count("alight_attempts_total", [("rule", attempt.rule), ("outcome", attempt.outcome.ending.rawValue)])
-        Timer(label: "alight_run_seconds", dimensions: [("rule", attempt.rule)], factory: factory)
-            .record(attempt.duration)
+        count("alight_attempts_total", rule: attempt.rule, "outcome", attempt.outcome.ending.rawValue)
+        timers.withLock { timers in
+            let timer =
+                timers[attempt.rule]
+                ?? Timer(label: "alight_run_seconds", dimensions: [("rule", attempt.rule)], factory: factory)
+            timers[attempt.rule] = timer
+            timer.record(attempt.duration)
+        }
         guard attempt.state != .pending, attempt.state != .running else { return }
-        count("alight_jobs_total", [("rule", attempt.rule), ("state", attempt.state.rawValue)])
+        count("alight_jobs_total", rule: attempt.rule, "state", attempt.state.rawValue)
     }
 
-    func noteOverflow() { count("alight_overflows_total", []) }
+    func noteOverflow() { Counter(label: "alight_overflows_total", factory: factory).increment() }
 
-    func noteFound() { count("alight_rescan_found_total", []) }
+    func noteFound() { Counter(label: "alight_rescan_found_total", factory: factory).increment() }
 
-    private func count(_ label: String, _ dimensions: [(String, String)]) {
-        Counter(label: label, dimensions: dimensions, factory: factory).increment()
+    private func count(_ label: String, rule: String, _ name: String, _ value: String) {
+        counters.withLock { counters in
+            let key = [label, rule, value]
+            let counter =
+                counters[key]
+                ?? Counter(label: label, dimensions: [("rule", rule), (name, value)], factory: factory)
+            counters[key] = counter
+            counter.increment()
+        }
     }
 }
 
