@@ -168,22 +168,6 @@ package final class ControlSocket: Sendable {
 }
 
 extension ControlSocket {
-    /// Where the sockets of this user's Alights are, unless others are named.
-    ///
-    /// - Parameters:
-    ///   - runtimeFolder: `$XDG_RUNTIME_DIR`, which means nothing to root: its Alight may be started by init.
-    ///   - user: The user.
-    /// - Returns: The path; nil when nothing says where a user's sockets are.
-    package static func usualPath(runtimeFolder: String?, user: UInt32) -> PathBytes? {
-        if user == 0 { return "/run/alight/control.sock" }
-        if let runtimeFolder, runtimeFolder.hasPrefix("/") {
-            return PathBytes(runtimeFolder).appending("alight/control.sock").normalized
-        }
-        // The one that logind makes, also where somebody has dropped the variable.
-        let folder = PathBytes("/run/user/\(user)")
-        return folder.withCString { access($0, W_OK) } == 0 ? folder.appending("alight/control.sock") : nil
-    }
-
     /// The socket beside the usual one that an Alight uses when that one is taken.
     package static func besides(_ path: PathBytes, process: Int32) -> PathBytes {
         path.parent.appending("control-\(process).sock")

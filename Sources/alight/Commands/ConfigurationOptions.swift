@@ -30,8 +30,7 @@ struct ConfigurationOptions: ParsableArguments {
         do throws(HandlerProblem) {
             environment = try ConfigurationEnvironment(variables).configuration()
         } catch {
-            let help = error.help.map { "\n    help: \(Display.text($0))" } ?? ""
-            Output.error.write("error: \(Display.text(error.message))\(help)")
+            error.say()
             throw Exit(.usage)
         }
         var effective = flags.over(environment)

@@ -47,11 +47,7 @@ struct ResumeCommand: ParsableCommand {
 /// What is said of the rules that are paused.
 enum PauseAnswer {
     static func ask(_ target: String, _ rule: String?, _ choice: ControlChoice) throws {
-        Signals.endUsually()
-        let client = try choice.client()
-        let body: JSONValue = rule.map { ["rule": .string($0)] } ?? [:]
-        let answer = try client.said { () throws(ControlClient.Problem) in try client.ask("POST", target, body) }
-        Output.standard.write(words(answer))
+        Output.standard.write(words(try choice.post(target, rule.map { ["rule": .string($0)] } ?? [:])))
     }
 
     static func words(_ answer: JSONValue) -> String {
@@ -80,9 +76,7 @@ struct ReloadCommand: ParsableCommand {
     func validate() throws { try choice.check() }
 
     func run() throws {
-        Signals.endUsually()
-        let client = try choice.client()
-        _ = try client.said { () throws(ControlClient.Problem) in try client.ask("POST", "/v1/reload") }
+        _ = try choice.post("/v1/reload")
         Output.standard.write("the rules are read again")
     }
 }
@@ -103,9 +97,19 @@ struct RescanCommand: ParsableCommand {
     func validate() throws { try choice.check() }
 
     func run() throws {
-        Signals.endUsually()
-        let client = try choice.client()
-        _ = try client.said { () throws(ControlClient.Problem) in try client.ask("POST", "/v1/rescan") }
+        _ = try choice.post("/v1/rescan")
         Output.standard.write("everything is looked at again")
+    }
+}
+
+extension ControlChoice {
+    /// Asks the running Alight for something to be done.
+    ///
+    /// - Returns: Its answer.
+    /// - Throws: `Exit` when it isn't done; why has been said.
+    fileprivate func post(_ target: String, _ body: JSONValue? = nil) throws -> JSONValue {
+        Signals.endUsually()
+        let client = try client()
+        return try client.said { () throws(ControlClient.Problem) in try client.ask("POST", target, body) }
     }
 }

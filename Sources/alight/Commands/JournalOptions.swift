@@ -77,8 +77,7 @@ extension Configuration {
             if case .file(let file) = journal.value, OwnershipCheck.isMeaningful,
                 let problem = OwnershipCheck.problem(with: file)
             {
-                let help = problem.help.map { "\n    help: \(Display.text($0))" } ?? ""
-                Output.error.write("error: the journal can't be trusted: \(Display.text(problem.message))\(help)")
+                problem.say("the journal can't be trusted: ")
                 throw Exit(.runtimeError)
             }
             return journal.value

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dashboard
 import FileEvents
 import Foundation
 import PluginProtocol
@@ -80,9 +81,7 @@ struct LogCommand: ParsableCommand {
 
 /// What another Alight has said in JSON.
 enum JSONLine {
-    static func object(_ text: String) -> [String: JSONValue]? {
-        (try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8)))?.object
-    }
+    static func object(_ text: String) -> [String: JSONValue]? { JSONText.value(of: Array(text.utf8))?.object }
 
     /// The path of an object, by its bytes where it isn't text.
     static func path(_ object: [String: JSONValue], _ name: String = "path") -> PathBytes? {

@@ -170,10 +170,7 @@ struct PluginPlace: ParsableArguments {
     }
 
     static func say(_ problems: [HandlerProblem]) {
-        for problem in problems {
-            let help = problem.help.map { "\n    help: \(Display.text($0))" } ?? ""
-            Output.error.write("error: \(Display.text(problem.message))\(help)")
-        }
+        for problem in problems { problem.say() }
     }
 
     static func absolute(_ path: String, _ program: ProgramSurroundings) -> PathBytes {
@@ -189,8 +186,7 @@ extension PluginListing {
     var remarks: [String] {
         var lines = problems.map { problem in
             let title = plugin == nil && !problem.message.contains("'\(name)'") ? "'\(Display.text(name))': " : ""
-            let help = problem.help.map { "\n    help: \(Display.text($0))" } ?? ""
-            return "error: \(title)\(Display.text(problem.message))\(help)"
+            return problem.line(title)
         }
         for remark in plugin?.remarks ?? [] {
             lines.append("warning: plugin '\(Display.text(name))': \(Display.text(remark))")
