@@ -17,7 +17,8 @@ extension Ruleset {
     func views(
         beginning journal: any Journal, isOnce: Bool, goingOn running: Set<String> = []
     ) -> (views: [View], reselected: [Rule]) {
-        let starts = journal.begin(records, isWatching: true, at: DiskProbe.now())
+        // Should this run be cut off before all has been compared, the times of files tell what came since.
+        let starts = journal.begin(records, isWatching: true, at: DiskProbe.fileTime())
         let last = journal.lastKept
         let views = rules.map { rule in
             let isGoingOn = !running.isDisjoint(with: [rule.name] + rule.formerly)

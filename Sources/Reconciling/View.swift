@@ -11,7 +11,8 @@ package enum Beginning: Sendable, Hashable {
     /// What differs from what the ledger knows of an earlier run.
     ///
     /// With a time, a path that is unknown is news only if something has happened
-    /// to it since: it was there before, and the view did not look at it then.
+    /// to it since: it was there before, and the view did not look at it then. What has happened
+    /// in the same tick of the kernel's clock counts as since.
     case compared(since: Timestamp?)
     /// Nothing, whatever the ledger knows: what is there takes the place of that.
     ///
@@ -77,7 +78,7 @@ package struct View: Sendable {
         case .silent: false
         case .told: true
         case .renewed: !renews(snapshot)
-        case .compared(let since): since.map { $0 < snapshot.changed } ?? true
+        case .compared(let since): since.map { $0 <= snapshot.changed } ?? true
         }
     }
 

@@ -111,6 +111,16 @@ package enum DiskProbe {
         return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
     }
 
+    /// The time that a file would get which changes now.
+    ///
+    /// The kernel stamps files with the system clock of its last tick, some milliseconds before ``now()``; what changes
+    /// from now on never gets an earlier time than this. A file that has this very time may have changed before, too.
+    package static func fileTime() -> Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME_COARSE, &time)
+        return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
+    }
+
     // The kernel's bounds, XATTR_LIST_MAX and XATTR_SIZE_MAX: no list and no value is longer.
     private static let attributeBound = 65_536
 
