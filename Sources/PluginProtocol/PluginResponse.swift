@@ -1,4 +1,4 @@
-public import FoundationEssentials
+import FoundationEssentials
 
 /// What a plugin writes to standard output: how the attempt ended.
 public struct PluginResponse: Sendable, Hashable, Codable {
@@ -78,16 +78,5 @@ public struct PluginPath: Sendable, Hashable, Codable {
             var container = encoder.container(keyedBy: CodingKeys.self)
             try container.encode(Data(bytes).base64EncodedString(), forKey: .base64)
         }
-    }
-}
-
-extension PluginRequest {
-    /// The request as one line of JSON with its newline, members in alphabetical order.
-    public func encoded() throws -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        var line = try encoder.encode(self)
-        line.append(UInt8(ascii: "\n"))
-        return line
     }
 }

@@ -37,10 +37,12 @@ struct KeptRequest {
             kept.with = schema.withoutSecrets(kept.with)
             kept.events[0].with = kept.events[0].with.map(schema.withoutSecrets)
         }
-        guard let data = try? kept.encoded(), let value = try? JSONDecoder().decode(JSONValue.self, from: data),
-            var object = value.object
-        else { return "{}" }
-        if request.events.count > 1 { object["event_count"] = .integer(Int64(request.events.count)) }
+        let count = request.events.count > 1 ? request.events.count : nil
+        guard let bytes = try? kept.encodedBytes(eventCount: count) else { return "{}" }
+        if bytes.count <= Self.limit { return String(decoding: bytes.dropLast(), as: UTF8.self) }
+        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)), let object = value.object else {
+            return "{}"
+        }
         return Self.bounded(object)
     }
 

@@ -4,22 +4,6 @@ enum Base64 {
     private static let values: [UInt8: UInt32] = Dictionary(
         uniqueKeysWithValues: alphabet.enumerated().map { ($0.element, UInt32($0.offset)) })
 
-    static func encoded(_ bytes: [UInt8]) -> [UInt8] {
-        var text: [UInt8] = []
-        text.reserveCapacity((bytes.count + 2) / 3 * 4)
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            var bits: UInt32 = 0
-            for byte in group { bits = bits << 8 | UInt32(byte) }
-            bits <<= UInt32(3 - group.count) * 8
-            for digit in 0..<4 {
-                let isPadding = digit > group.count
-                text.append(isPadding ? UInt8(ascii: "=") : alphabet[Int(bits >> UInt32(18 - 6 * digit) & 63)])
-            }
-        }
-        return text
-    }
-
     /// The bytes of the text; nil when it is no base64.
     static func decoded(_ text: some Collection<UInt8>) -> [UInt8]? {
         guard text.count % 4 == 0 else { return nil }

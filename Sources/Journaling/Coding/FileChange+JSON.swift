@@ -4,7 +4,7 @@ import Rules
 
 // The text of what can be taken back: an array of objects, each with the word `did` and the paths that belong to it.
 extension [FileChange] {
-    func write(to json: inout JSONText) {
+    func write(to json: inout JSONOutput) {
         json.array { json in
             for change in self {
                 json.element()
@@ -22,8 +22,8 @@ extension [FileChange] {
 }
 
 extension FileChange {
-    fileprivate func write(to json: inout JSONText) {
-        func path(_ name: StaticString, _ path: PathBytes, _ json: inout JSONText) {
+    fileprivate func write(to json: inout JSONOutput) {
+        func path(_ name: StaticString, _ path: PathBytes, _ json: inout JSONOutput) {
             json.key(name)
             json.text(path.bytes)
         }
@@ -90,7 +90,7 @@ extension FileChange {
 }
 
 extension FileMark {
-    fileprivate func write(to json: inout JSONText) {
+    fileprivate func write(to json: inout JSONOutput) {
         json.object { json in
             json.key("type")
             json.string(type.rawValue)

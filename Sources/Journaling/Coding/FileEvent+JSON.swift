@@ -4,7 +4,7 @@ import PluginProtocol
 // The text in the column `facts` of a job. Members that are nil, false or empty are left out.
 extension FileEvent {
     /// Writes the event with all that belongs to it.
-    func write(to json: inout JSONText) {
+    func write(to json: inout JSONOutput) {
         json.object { json in
             json.key("event")
             json.string(kind.rawValue)
@@ -77,7 +77,7 @@ extension FileEvent {
 
 extension Author {
     /// Writes the member `by`: an object of what is known, or a word for why nothing is.
-    fileprivate func write(to json: inout JSONText) {
+    fileprivate func write(to json: inout JSONOutput) {
         switch self {
         case .notAsked: return
         case .unknown(let reason):
@@ -116,7 +116,7 @@ extension Author {
 }
 
 extension TailText {
-    fileprivate func write(to json: inout JSONText) {
+    fileprivate func write(to json: inout JSONOutput) {
         json.object { json in
             json.key("offset")
             json.number(Int64(bitPattern: offset))
@@ -137,7 +137,7 @@ extension TailText {
 }
 
 extension Snapshot {
-    func write(to json: inout JSONText) {
+    func write(to json: inout JSONOutput) {
         json.object { json in
             json.key("type")
             json.string(type.rawValue)
@@ -202,7 +202,7 @@ extension Snapshot {
 
 extension [ExtendedAttribute] {
     /// Writes an array of names and values; the values in base64.
-    func write(to json: inout JSONText) {
+    func write(to json: inout JSONOutput) {
         json.array { json in
             for attribute in self {
                 json.element()

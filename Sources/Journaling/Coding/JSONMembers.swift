@@ -1,7 +1,7 @@
 import FileEvents
 import PluginProtocol
 
-extension JSONText {
+extension JSONOutput {
     /// Writes a member that is true, and nothing otherwise.
     mutating func flag(_ name: StaticString, _ isSet: Bool) {
         guard isSet else { return }

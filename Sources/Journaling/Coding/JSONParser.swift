@@ -1,6 +1,6 @@
 import PluginProtocol
 
-/// Reads JSON that ``JSONText`` wrote, to the last bit of its numbers and bytes of its texts.
+/// Reads JSON that ``JSONOutput`` wrote, to the last bit of its numbers and bytes of its texts.
 struct JSONParser {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var place = 0

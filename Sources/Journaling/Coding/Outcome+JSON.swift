@@ -4,7 +4,7 @@ import Rules
 
 // The text in the columns `steps` and `previous` of a job.
 extension Outcome {
-    func write(to json: inout JSONText) {
+    func write(to json: inout JSONOutput) {
         json.object { json in
             json.key("outcome")
             json.string(ending.rawValue)
@@ -73,7 +73,7 @@ extension Outcome {
     /// The steps as one text; nil when there is none.
     static func text(of steps: [Outcome]) -> [UInt8]? {
         guard !steps.isEmpty else { return nil }
-        var json = JSONText(capacity: 256)
+        var json = JSONOutput(capacity: 256)
         json.array { json in
             for step in steps {
                 json.element()
@@ -92,7 +92,7 @@ extension Outcome {
 }
 
 extension ProcessFacts {
-    fileprivate func write(to json: inout JSONText) {
+    fileprivate func write(to json: inout JSONOutput) {
         json.object { json in
             if let status {
                 json.key("status")
@@ -117,7 +117,7 @@ extension ProcessFacts {
 
 extension PreviousAttempt {
     var jsonText: [UInt8] {
-        var json = JSONText(capacity: 128)
+        var json = JSONOutput(capacity: 128)
         json.object { json in
             json.key("attempt")
             json.number(Int64(attempt))

@@ -4,7 +4,7 @@ import Rules
 // The text in the column `undone` of an attempt.
 extension UndoRecord {
     var jsonText: [UInt8] {
-        var json = JSONText(capacity: 128)
+        var json = JSONOutput(capacity: 128)
         json.object { json in
             json.key("time")
             json.time(time)
@@ -29,7 +29,7 @@ extension [FileChange] {
     /// The text in the column `changes` of an attempt; nil when there are none.
     var jsonText: [UInt8]? {
         guard !isEmpty else { return nil }
-        var json = JSONText(capacity: 512)
+        var json = JSONOutput(capacity: 512)
         write(to: &json)
         return json.bytes
     }

@@ -1,22 +1,26 @@
-import FileEvents
-import PluginProtocol
+import FoundationEssentials
 
 /// JSON that is written by appending, for what is written for every job.
-struct JSONText {
-    private(set) var bytes: [UInt8] = []
+package struct JSONOutput {
+    package private(set) var bytes: [UInt8] = []
     private var isFirst = true
+    /// Whether a number without a fraction is written without a point: it is an integer for who reads it.
+    private let shortensNumbers: Bool
 
-    init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
+    package init(capacity: Int = 0, shorteningNumbers: Bool = false) {
+        shortensNumbers = shorteningNumbers
+        bytes.reserveCapacity(capacity)
+    }
 
     // MARK: Structure
 
     /// Writes an object whose members the closure writes.
-    mutating func object(_ body: (inout JSONText) -> Void) { nest("{", "}", body) }
+    package mutating func object(_ body: (inout JSONOutput) -> Void) { nest("{", "}", body) }
 
     /// Writes an array whose elements the closure writes, each after ``element()``.
-    mutating func array(_ body: (inout JSONText) -> Void) { nest("[", "]", body) }
+    package mutating func array(_ body: (inout JSONOutput) -> Void) { nest("[", "]", body) }
 
-    private mutating func nest(_ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONText) -> Void) {
+    private mutating func nest(_ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONOutput) -> Void) {
         bytes.append(UInt8(ascii: open))
         isFirst = true
         body(&self)
@@ -27,7 +31,7 @@ struct JSONText {
     /// Begins a member of an object; its value is what is written next.
     ///
     /// - Parameter name: Needs no escapes.
-    mutating func key(_ name: StaticString) {
+    package mutating func key(_ name: StaticString) {
         element()
         bytes.append(UInt8(ascii: "\""))
         name.withUTF8Buffer { bytes.append(contentsOf: $0) }
@@ -36,16 +40,16 @@ struct JSONText {
     }
 
     /// Begins an element of an array.
-    mutating func element() {
+    package mutating func element() {
         if !isFirst { bytes.append(UInt8(ascii: ",")) }
         isFirst = false
     }
 
     // MARK: Values
 
-    mutating func raw(_ text: StaticString) { text.withUTF8Buffer { bytes.append(contentsOf: $0) } }
+    package mutating func raw(_ text: StaticString) { text.withUTF8Buffer { bytes.append(contentsOf: $0) } }
 
-    mutating func number(_ number: Int64) {
+    package mutating func number(_ number: Int64) {
         if number < 0 { bytes.append(UInt8(ascii: "-")) }
         var rest = number.magnitude
         let start = bytes.count
@@ -56,7 +60,7 @@ struct JSONText {
         bytes[start...].reverse()
     }
 
-    mutating func string(_ text: String) {
+    package mutating func string(_ text: String) {
         var text = text
         text.withUTF8 { string(utf8: $0) }
     }
@@ -81,7 +85,7 @@ struct JSONText {
     }
 
     /// Writes text, or bytes that are not UTF-8 as `{"base64":"…"}`.
-    mutating func text(_ content: [UInt8]) {
+    package mutating func text(_ content: [UInt8]) {
         content.withUnsafeBufferPointer { buffer in
             if buffer.allSatisfy({ $0 < 0x80 }) || String(validating: buffer, as: UTF8.self) != nil {
                 string(utf8: buffer)
@@ -95,30 +99,23 @@ struct JSONText {
     }
 
     /// Writes bytes as text in base64.
-    mutating func base64(_ content: [UInt8]) {
+    package mutating func base64(_ content: [UInt8]) {
         bytes.append(UInt8(ascii: "\""))
-        bytes.append(contentsOf: Base64.encoded(content))
+        bytes.append(contentsOf: Data(content).base64EncodedString().utf8)
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// Writes the seconds since 1970 and the nanoseconds after them.
-    mutating func time(_ time: Timestamp) {
-        array { json in
-            json.element()
-            json.number(time.seconds)
-            json.element()
-            json.number(Int64(time.nanoseconds))
-        }
-    }
-
-    mutating func value(_ value: JSONValue) {
+    package mutating func value(_ value: JSONValue) {
         switch value {
         case .null: raw("null")
         case .bool(let bool): if bool { raw("true") } else { raw("false") }
         case .integer(let integer): number(integer)
         case .number(let number):
             // JSON has no word for what is no number.
-            if number.isFinite { bytes.append(contentsOf: "\(number)".utf8) } else { raw("null") }
+            guard number.isFinite else { return raw("null") }
+            let text = "\(number)"
+            let isWhole = shortensNumbers && text.hasSuffix(".0")
+            bytes.append(contentsOf: isWhole ? text.utf8.dropLast(2) : text.utf8[...])
         case .string(let text): string(text)
         case .array(let elements):
             array { json in
