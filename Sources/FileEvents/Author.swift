@@ -20,7 +20,7 @@ package struct WritingProcess: Sendable, Hashable {
 package enum Author: Sendable, Hashable {
     /// Nobody wanted to know, or it is not a thing that somebody did.
     case notAsked
-    case process(WritingProcess)
+    indirect case process(WritingProcess)
     case unknown(UnknownAuthor)
 
     /// The process, where it is known.

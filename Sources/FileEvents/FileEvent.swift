@@ -72,7 +72,12 @@ public struct FileEvent: Hashable, Sendable {
     /// Of a root that was never seen they are ``Snapshot/unseen``.
     public var snapshot: Snapshot
     /// The facts accepted before; nil for a path that was unknown.
-    public var before: Snapshot?
+    public var before: Snapshot? {
+        get { former?.value }
+        set { former = newValue.map(Box.init) }
+    }
+    /// Apart from the event, which most often has none: very many may wait.
+    private var former: Box<Snapshot>?
     /// What differs: `extended`, `truncated`, `overwritten`; `mode`, `uid`, `gid`, `nlink`, `mtime`, `xattr:NAME`.
     public var changed: [String]
     /// Whether the path holds another file than before.
@@ -84,7 +89,11 @@ public struct FileEvent: Hashable, Sendable {
     /// How many entries a folder has; nil for all else, and when it can't be listed.
     public var children: Int?
     /// The text that was added, for rules that follow a file.
-    public var tail: TailText?
+    public var tail: TailText? {
+        get { addition?.value }
+        set { addition = newValue.map(Box.init) }
+    }
+    private var addition: Box<TailText>?
     public var origin: EventOrigin
     /// When the difference was established.
     public var time: Timestamp
@@ -102,13 +111,13 @@ public struct FileEvent: Hashable, Sendable {
         self.root = root
         self.from = from
         self.snapshot = snapshot
-        self.before = before
+        former = before.map(Box.init)
         self.changed = changed
         self.isReplaced = isReplaced
         self.isByMove = isByMove
         self.sameAs = sameAs
         self.children = children
-        self.tail = tail
+        addition = tail.map(Box.init)
         self.origin = origin
         self.time = time
     }

@@ -3,33 +3,66 @@ package import PluginProtocol
 import Synchronization
 
 /// The id of a job: 26 characters that sort by the time of making (a ULID).
+///
+/// What is one is held as the 128 bits that it stands for, so that many jobs need little memory, and none to be compared.
 package struct JobID: Sendable, Hashable, CustomStringConvertible {
-    package let description: String
-
-    /// Makes an id of the milliseconds since 1970 and 80 random bits.
-    package init(now: Timestamp, random: (UInt64, UInt16)) {
-        let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
-        var milliseconds = UInt64(max(0, now.seconds)) * 1000 + UInt64(now.nanoseconds / 1_000_000)
-        var characters = [UInt8](repeating: 0, count: 26)
-        for index in (0..<10).reversed() {
-            characters[index] = alphabet[Int(milliseconds & 31)]
-            milliseconds >>= 5
-        }
-        var (low, high) = random
-        for index in (10..<26).reversed() {
-            characters[index] = alphabet[Int(low & 31)]
-            low = low >> 5 | UInt64(high & 31) << 59
-            high >>= 5
-        }
-        description = String(decoding: characters, as: UTF8.self)
+    private enum Form: Sendable, Hashable {
+        case bits(high: UInt64, low: UInt64)
+        /// What is no ULID, as somebody wrote it.
+        case text(String)
     }
 
-    package init(_ text: String) { description = text }
+    private let form: Form
+
+    /// Makes an id of the milliseconds since 1970, of which it holds 48 bits, and 80 random bits.
+    package init(now: Timestamp, random: (UInt64, UInt16)) {
+        let milliseconds = UInt64(max(0, now.seconds)) * 1000 + UInt64(now.nanoseconds / 1_000_000)
+        form = .bits(high: milliseconds << 16 | UInt64(random.1), low: random.0)
+    }
+
+    package init(_ text: String) { form = Self.bits(of: text) ?? .text(text) }
+
+    package var description: String {
+        switch form {
+        case .text(let text): text
+        case .bits(var high, var low):
+            String(unsafeUninitializedCapacity: Self.length) { characters in
+                for index in (0..<Self.length).reversed() {
+                    characters[index] = Self.alphabet[Int(low & 31)]
+                    low = low >> 5 | high << 59
+                    high >>= 5
+                }
+                return Self.length
+            }
+        }
+    }
+
+    /// Nil for what would be written in another way.
+    private static func bits(of text: String) -> Form? {
+        var (high, low): (UInt64, UInt64) = (0, 0)
+        var count = 0
+        for character in text.utf8 {
+            guard count < length, let value = alphabet.firstIndex(of: character), count > 0 || value < 8 else {
+                return nil
+            }
+            high = high << 5 | low >> 59
+            low = low << 5 | UInt64(value)
+            count += 1
+        }
+        return count == length ? .bits(high: high, low: low) : nil
+    }
+
+    private static let length = 26
+    private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
 
     /// Whether it is one that this type makes, of which other names can be made.
     package var isWellFormed: Bool {
-        description.utf8.count == 26
-            && description.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+        switch form {
+        case .bits: true
+        case .text(let text):
+            text.utf8.count == Self.length
+                && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
+        }
     }
 
     private static let source = Mutex(JobIDSource())

@@ -13,7 +13,7 @@ struct JobChanges {
     enum Fate {
         /// Pending or running: the queue has the job.
         case open
-        case ended(End)
+        indirect case ended(End)
         /// Nothing is kept of it: others do its work.
         case gone
     }

@@ -77,16 +77,16 @@ extension JobQueue {
 
     /// Changes the events of all pending jobs, when their files are known by other numbers.
     mutating func mapEvents(_ transform: (inout FileEvent) -> Bool) {
-        for (id, job) in jobs {
+        for job in jobs.jobs {
             var event = job.event
             guard transform(&event) else { continue }
-            jobs[id]?.event = event
-            changes?.noteOpen(id, hasFacts: true)
+            jobs[job.id]?.event = event
+            changes?.noteOpen(job.id, hasFacts: true)
         }
     }
 
     private func pendingJobs(of rule: String) -> [(JobPlace, Job)] {
-        jobs.values.filter { $0.rule == rule }
+        jobs.jobs.filter { $0.rule == rule }
             .compactMap { job in places[job.id].map { ($0, job) } }
             .sorted { $0.0.sequence < $1.0.sequence }
     }

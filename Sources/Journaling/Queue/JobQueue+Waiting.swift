@@ -5,7 +5,7 @@ import Rules
 extension JobQueue {
     /// How many pending jobs wait for something that need not come soon.
     var held: Int {
-        jobs.values.count { job in
+        jobs.jobs.count { job in
             job.waiting.map { !$0.cause.passesSoon } ?? false && places[job.id] != nil
         }
     }

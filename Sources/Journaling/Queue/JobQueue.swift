@@ -17,7 +17,7 @@ struct JobQueue<Files: KnownFiles> {
 
     var lanes: [String: JobLane] = [:]
     /// Pending and running jobs.
-    var jobs: [JobID: Job] = [:]
+    var jobs = JobStore()
     /// When the pending jobs are due, and the order in which they came.
     var places: [JobID: JobPlace] = [:]
     /// The open jobs that are run for themselves, by rule and path; of each path only the first can be leased.
@@ -174,7 +174,7 @@ struct JobQueue<Files: KnownFiles> {
 
     /// Gives the running jobs of a rule to another.
     mutating func renameRunning(_ old: String, to new: String) {
-        for id in jobs.filter({ $0.value.rule == old }).keys { jobs[id]?.rule = new }
+        for id in jobs.jobs.filter({ $0.rule == old }).map(\.id) { jobs[id]?.rule = new }
         if let paths = running.removeValue(forKey: old) { running[new, default: []].formUnion(paths) }
         if let waiting = lines.removeValue(forKey: old) { lines[new, default: [:]].merge(waiting) { $1 + $0 } }
     }
