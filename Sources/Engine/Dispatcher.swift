@@ -209,7 +209,7 @@ struct Dispatcher: ~Copyable {
 
     /// Most small files that one attempt takes of a rule whose actions are brief: a commit of the journal and a flush of
     /// the disk then serve for several.
-    private static let mostBrief = 16
+    private static let mostBrief = 64
     private static let mostBriefBytes: UInt64 = 1 << 20
 
     /// Begins the attempts that were prepared.

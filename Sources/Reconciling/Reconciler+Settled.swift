@@ -11,7 +11,7 @@ extension Reconciler {
     ///   - now: The present.
     ///   - limit: The most paths to look at; the rest is due at once in the next turn.
     /// - Returns: Events and the snapshots that they rest on. They must be committed before anything else is added.
-    package mutating func takeSettled(at now: ContinuousClock.Instant, limit: Int = 2_000) -> Turn {
+    package mutating func takeSettled(at now: ContinuousClock.Instant, limit: Int = 500) -> Turn {
         links.forget()
         var gone: [(key: Key, note: Note)] = []
         for (key, entry) in settler.takeDue(at: now, limit: limit) {

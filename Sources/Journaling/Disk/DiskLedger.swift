@@ -258,7 +258,7 @@ final class DiskLedger: KnownFiles {
         row.bind(snapshot.delivered.map { Int64(bitPattern: $0) })
         row.bind(
             utf8: snapshot.extended.map { extended in
-                var json = JSONText()
+                var json = JSONOutput()
                 extended.write(to: &json)
                 return json.bytes
             })

@@ -222,7 +222,7 @@ final class JobTable {
             row.bind(job.rule)
             row.bind(blob: job.event.path.bytes)
             row.bind(job.event.kind.rawValue)
-            var json = JSONText(capacity: 1024)
+            var json = JSONOutput(capacity: 1024)
             job.event.write(to: &json)
             row.bind(utf8: json.bytes)
             row.bind(Int64(job.mask.rawValue))
