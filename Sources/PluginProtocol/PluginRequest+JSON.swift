@@ -4,12 +4,14 @@ public import FoundationEssentials
 extension PluginRequest {
     /// The request as one line of JSON with its newline, members in alphabetical order.
     ///
-    /// - Throws: `EncodingError` when a parameter is no number, which JSON has no word for.
+    /// - Throws: `EncodingError` when a number of the parameters is infinite or none, which JSON has no word for.
     public func encoded() throws -> Data { Data(try encodedBytes()) }
 
     /// The same as bytes.
     ///
     /// - Parameter count: What is told as `event_count` besides.
+    /// - Returns: The line.
+    /// - Throws: As ``encoded()``.
     package func encodedBytes(eventCount count: Int? = nil) throws -> [UInt8] {
         if let value = ([with] + events.compactMap(\.with)).first(where: \.holdsNoNumber) {
             throw EncodingError.invalidValue(

@@ -53,7 +53,9 @@ struct RequestEncodingTests {
             with: [:], scratch: "", events: [])
     }
 
-    private static func object(_ data: Data) throws -> JSONValue { try JSONDecoder().decode(JSONValue.self, from: data) }
+    private static func object(_ data: Data) throws -> JSONValue {
+        try JSONDecoder().decode(JSONValue.self, from: data)
+    }
 
     @Test(arguments: [full, small])
     func `it is what Foundation's encoder writes`(_ request: PluginRequest) throws {
