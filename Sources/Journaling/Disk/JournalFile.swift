@@ -107,7 +107,7 @@ enum JournalFile {
                 sql: """
                     PRAGMA secure_delete = OFF;
                     PRAGMA synchronous = NORMAL;
-                    PRAGMA cache_size = -4096;
+                    PRAGMA cache_size = -2048;
                     PRAGMA journal_size_limit = 16777216;
                     PRAGMA wal_autocheckpoint = \(logPages);
                     """)
