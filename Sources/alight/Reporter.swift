@@ -141,6 +141,11 @@ struct Reporter: Sendable {
     /// Writes a message to standard error.
     func say(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
         guard tells(LogLevel(rawValue: level.rawValue) ?? .error) else { return }
+        tell(level, message, help: help, facts: facts)
+    }
+
+    /// Writes a message to standard error, from whichever weight on something is told.
+    func tell(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
         switch format {
         case .journal where send(level, message, help: help, facts: facts): break
         case .text, .journal:

@@ -288,6 +288,78 @@ struct ControlTests {
         }
     }
 
+    // MARK: By TCP
+
+    /// The token of the link that the program has printed, and the link without it.
+    private static func link(_ program: RunningProgram) throws -> (place: String, token: String) {
+        let said = try #require(program.error.split(separator: "dashboard: ").dropFirst().first)
+        let link = try #require(said.split { $0 == "\"" || $0 == "\n" }.first)
+        let parts = link.split(separator: "?token=")
+        try #require(parts.count == 2)
+        return (String(parts[0]), String(parts[1]))
+    }
+
+    private static func statusByTCP(_ port: UInt16, _ header: String, host: String) throws -> String {
+        let connection = try #require(RawHTTP(port: port))
+        connection.send("GET /v1/rules HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\(header)\r\n\r\n")
+        return String(connection.readAll().prefix(12))
+    }
+
+    @Test func `the link with the token is told at any level, holds over a restart, and names what can be reached`()
+        throws
+    {
+        let port = RawHTTP.freePort()
+        let arguments = ["--listen", "0.0.0.0:\(port)", "--log-level", "error"]
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.write(tree.path("rules.yaml"), Self.rules(root))
+            var links: [(place: String, token: String)] = []
+            for start in 1...2 {
+                let program = RunningProgram(
+                    Places.alight, ["run", "rules.yaml"] + arguments, in: root, output: root.appending("run-\(start)"))
+                #expect(Deadline.wait { program.error.contains("dashboard: ") && RawHTTP(port: port) != nil })
+                links.append(try Self.link(program))
+                let (place, token) = links[start - 1]
+                let host = String(place.dropFirst(7).dropLast())
+                #expect(host.hasSuffix(":\(port)") && !host.hasPrefix("0.0.0.0"), "\(place)")
+                #expect(try Self.statusByTCP(port, "Authorization: Bearer \(token)", host: host) == "HTTP/1.1 200")
+                #expect(try Self.statusByTCP(port, "Authorization: Bearer no", host: host) == "HTTP/1.1 401")
+                #expect(try Self.statusByTCP(port, "Authorization: Bearer \(token)", host: "x.test") == "HTTP/1.1 421")
+                program.signal(SIGTERM)
+                #expect(program.wait() == 0, "\(program.error)")
+            }
+            #expect(links[0].token == links[1].token)
+            let file = tree.path(".state/alight/journal.db-token")
+            #expect(String(decoding: TestFile.read(file) ?? [], as: UTF8.self) == "\(links[0].token)\n")
+            // Whoever could have read it may be anybody.
+            try #require(file.withCString { chmod($0, 0o644) } == 0)
+            let refused = RunningProgram(
+                Places.alight, ["run", "rules.yaml"] + arguments, in: root, output: root.appending("refused"))
+            #expect(refused.wait() == 1)
+            #expect(refused.error.contains("help: run: chmod 600 '\(file)'"), "\(refused.error)")
+            #expect(!TestFile.exists(Self.socket(root)), "what was begun is taken back")
+        }
+    }
+
+    @Test func `behind a proxy the token is asked for at the loopback address too, and the link leads to the proxy`()
+        throws
+    {
+        let port = RawHTTP.freePort()
+        let arguments = ["--listen", "127.0.0.1:\(port)", "--external-url", "https://alight.test/"]
+        try Self.withProgram(arguments) { _, program in
+            let words = program.error.split(separator: "dashboard: ").dropFirst().map { String($0) }
+            try #require(words.count == 2, "\(program.error)")
+            #expect(words[0].hasPrefix("http://127.0.0.1:\(port)/?token="))
+            #expect(words[1].hasPrefix("https://alight.test/?token="))
+            let token = try Self.link(program).token
+            for host in ["127.0.0.1:\(port)", "alight.test"] {
+                #expect(try Self.statusByTCP(port, "X-Nothing: x", host: host) == "HTTP/1.1 401")
+                #expect(try Self.statusByTCP(port, "Authorization: Bearer \(token)", host: host) == "HTTP/1.1 200")
+            }
+        }
+    }
+
     // MARK: Several
 
     @Test func `a second Alight makes a socket beside the first, and commands ask the first`() throws {
