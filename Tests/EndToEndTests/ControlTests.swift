@@ -204,6 +204,54 @@ struct ControlTests {
         }
     }
 
+    @Test func `while all rules are paused one can't go on alone, which is said, and changes nothing`() throws {
+        try Self.withProgram { (root, _) throws in
+            Self.command(root, ["pause", "--rule", "letters"])
+            Self.command(root, ["pause"])
+            for name in ["letters", "pictures"] {
+                let (status, output, error) = Self.command(root, ["resume", "--rule", name])
+                #expect(status == 1)
+                #expect(output.isEmpty)
+                #expect(error.contains("error: all rules are paused, so that '\(name)' can't go on alone"), "\(error)")
+            }
+            let paused = try Self.get(root, "/v1/status")["paused_rules"] as? [String]
+            #expect(paused == ["letters"])
+            TestFile.write(root.appending("in/a.txt"), "a")
+            #expect(try Self.awaitPending(root))
+            #expect(Self.command(root, ["resume"]).output == "no rule is paused\n")
+            #expect(Deadline.wait { Self.out(root) == "a" })
+            Self.command(root, ["pause", "--rule", "letters"])
+            #expect(Self.command(root, ["resume", "--rule", "letters"]).output == "no rule is paused\n")
+        }
+    }
+
+    @Test func `rules that are disabled are listed as off, and can't be paused`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.makeFolder(tree.path("in"))
+            let rules = Self.rules(root).replacing("  - name: pictures", with: "  - name: pictures\n    enabled: false")
+            TestFile.write(tree.path("rules.yaml"), rules + "  - { name: rest, path: in/*.md, action: log }\n")
+            let program = Self.begin(root)
+            let listed = try #require(try Self.get(root, "/v1/rules")["rules"] as? [[String: Any]])
+            #expect(listed.map { $0["name"] as? String } == ["letters", "pictures", "rest"])
+            #expect(listed.map { $0["enabled"] as? Bool } == [true, false, true])
+            #expect(try Self.get(root, "/v1/status")["disabled_rules"] as? [String] == ["pictures"])
+            let status = Self.command(root, ["status"]).output
+            #expect(status.contains("\n  off: 'pictures'; 'enabled: false' is written there\n"), "\(status)")
+            let (code, _, error) = Self.command(root, ["pause", "--rule", "pictures"])
+            #expect(code == 1)
+            #expect(error.contains("error: the rule 'pictures' is disabled, so that it never runs"), "\(error)")
+            // What is enabled by a reload is listed so.
+            TestFile.write(tree.path("rules.yaml"), Self.rules(root))
+            let isOn = try Deadline.wait {
+                try Self.get(root, "/v1/status")["disabled_rules"] as? [String] == []
+            }
+            #expect(isOn)
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+        }
+    }
+
     @Test func `a dead letter is tried again, or forgotten, and nothing else is`() throws {
         try Self.withProgram { (root, _) throws in
             TestFile.write(root.appending("refuse"), "")

@@ -56,6 +56,7 @@ final class RunningOperations: Operations {
             "state": .string(status.phase.rawValue), "ready": .bool(status.isReady),
             "degraded": .bool(!reasons.isEmpty), "reasons": .array(reasons.map { .string($0) }),
             "paused": .bool(status.pauses.all), "paused_rules": Self.names(status.pauses),
+            "disabled_rules": .array(status.ruleset.disabled.map { .string($0.name) }),
             "journal": journalObject(status), "roots": .array(known.roots.map { status.object($0) }),
             "watches": ["used": .integer(Int64(known.watches)), "limit": .integer(Int64(known.limit))],
             "overflows": .integer(Int64(status.overflows)), "last_rescan": status.rescanObject,
@@ -76,7 +77,7 @@ final class RunningOperations: Operations {
         let status = engine.status(at: .now)
         let pending = engine.pendingCounts
         return [
-            "rules": .array(status.ruleset.rules.map { status.object($0, pending: pending[$0.name] ?? 0) })
+            "rules": .array(status.ruleset.listed.map { status.object($0, pending: pending[$0.name] ?? 0) })
         ]
     }
 
@@ -180,9 +181,19 @@ final class RunningOperations: Operations {
 
     private func change(_ rule: String?, isPause: Bool) throws(APIError) -> JSONValue {
         let before = engine.status(at: .now)
+        if let rule, before.ruleset.isDisabled(rule), isPause || !before.pauses.rules.contains(rule) {
+            throw APIError(
+                409, "the rule '\(rule)' is disabled, so that it never runs", help: "set 'enabled: true' in it")
+        }
         if let rule, before.ruleset.rule(named: rule) == nil, isPause || !before.pauses.rules.contains(rule) {
             throw APIError(
                 404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules name those that there are")
+        }
+        // Whoever says so wants it to run, which it would not.
+        if let rule, !isPause, before.pauses.all {
+            throw APIError(
+                409, "all rules are paused, so that '\(rule)' can't go on alone",
+                help: "resume all of them, after pausing by name those that are to wait")
         }
         var wanted = before.pauses
         if isPause {
