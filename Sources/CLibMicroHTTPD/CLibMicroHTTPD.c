@@ -68,7 +68,7 @@ struct chm_request {
     struct chm_server *server;
     struct MHD_Connection *connection;
     char *target;
-    const char *method;
+    const char *method, *version;
     char *body;
     size_t size;
     int has_begun, has_arrived, is_suspended;
@@ -125,13 +125,14 @@ static enum MHD_Result send_answer(struct chm_request *request) {
 static enum MHD_Result handle(
     void *context, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
     const char *bytes, size_t *size, void **own) {
-    (void)url, (void)version, (void)connection;
+    (void)url, (void)connection;
     struct chm_server *server = context;
     struct chm_request *request = *own;
     if (!request || !request->target) return MHD_NO;
     if (!request->has_begun) {
         request->has_begun = 1;
         request->method = method;
+        request->version = version;
         return MHD_YES;
     }
     if (*size > 0) {
@@ -205,7 +206,8 @@ struct chm_server *chm_start(
         server, MHD_OPTION_EXTERNAL_LOGGER, drop_log, NULL, MHD_OPTION_CONNECTION_LIMIT, connections,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_URI_LOG_CALLBACK,
         begin, server, MHD_OPTION_UNESCAPE_CALLBACK, keep, NULL, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
-        MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        // Not strict: then a request without a host, and a target with blanks, are refused here, and not by it.
+        MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server, MHD_OPTION_STRICT_FOR_CLIENT, 0,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (!server->daemon) {
         free(server);
@@ -249,6 +251,14 @@ void chm_stop(struct chm_server *server) {
 int chm_connection(struct chm_request *request) { return descriptor_of(request->connection); }
 
 const char *chm_method(struct chm_request *request) { return request->method; }
+
+const char *chm_version(struct chm_request *request) { return request->version; }
+
+size_t chm_header_size(struct chm_request *request) {
+    const union MHD_ConnectionInfo *info =
+        calls.MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info ? info->header_size : 0;
+}
 
 const char *chm_target(struct chm_request *request) { return request->target; }
 

@@ -160,6 +160,45 @@ struct ControlTests {
         }
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root starts programs of others"))
+    func `a socket at which another user listens is not asked`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            try #require(root.withCString { chmod($0, 0o777) } == 0)
+            let socket = root.appending("false.sock")
+            let listening = """
+                import os, socket, sys
+                server = socket.socket(socket.AF_UNIX)
+                server.bind(sys.argv[1])
+                os.chmod(sys.argv[1], 0o777)
+                server.listen()
+                print("ready", flush=True)
+                while True:
+                    client, _ = server.accept()
+                    print("asked" if client.recv(100) else "left alone", flush=True)
+                    client.close()
+                """
+            func asUser(_ user: Int, _ words: [String]) -> [String] {
+                ["--reuid=\(user)", "--regid=\(user)", "--clear-groups"] + words
+            }
+            let other = RunningProgram(
+                "/usr/bin/setpriv", asUser(65533, ["/usr/bin/python3", "-c", listening, socket.description]), in: root,
+                output: root.appending("other"))
+            #expect(Deadline.wait { other.output.contains("ready") }, "\(other.error)")
+            let status = RunningProgram(
+                "/usr/bin/setpriv",
+                asUser(65534, [Places.alight.description, "status", "--control", socket.description]), in: root,
+                output: root.appending("status"))
+            #expect(status.wait() == 1)
+            #expect(
+                status.error.contains("error: can't ask the Alight at '\(socket)': Operation not permitted"),
+                "\(status.error)")
+            #expect(status.error.contains("help: run this as the user that Alight runs as, or as root"))
+            #expect(Deadline.wait { other.output.contains("left alone") }, "\(other.output)\(other.error)")
+            #expect(!other.output.contains("asked"))
+        }
+    }
+
     // MARK: Steering
 
     @Test func `what is paused is accepted and waits, also over a kill, until it is resumed`() throws {

@@ -25,6 +25,8 @@ package struct APIError: Error, Sendable, Hashable {
     package var help: String
     /// The methods that the path knows, of one that it doesn't.
     package var allowed: [String] = []
+    /// Whether nothing that follows on the connection can be believed to be a request.
+    package var endsConnection = false
 
     package init(_ status: Int, _ message: String, help: String) {
         self.status = status
@@ -36,6 +38,7 @@ package struct APIError: Error, Sendable, Hashable {
         var response = APIResponse(
             status, json: .object(["error": .object(["message": .string(message), "help": .string(help)])]))
         if !allowed.isEmpty { response.headers.append((name: "Allow", value: allowed.joined(separator: ", "))) }
+        if endsConnection { response.headers.append((name: "Connection", value: "close")) }
         if status == 401 { response.headers.append((name: "WWW-Authenticate", value: "Bearer")) }
         return response
     }

@@ -61,6 +61,8 @@ final class ServerLoop {
     private static let mostStrangers = 48
     /// Bytes of a request's header, and of its body.
     private static let mostHeader = 32 << 10
+    /// What the library has for a header: more, so that one that is too long arrives, and is told so in the way of the API.
+    private static let headerMemory = 128 << 10
     private static let mostBody = 64 << 10
     /// How long a whole request may take to arrive; also how long a connection may be idle.
     private static let arrival = Duration.seconds(15)
@@ -239,10 +241,11 @@ final class ServerLoop {
     /// Answers without the library, as far as that goes without waiting.
     private func refuse(_ descriptor: Int32, _ message: String, help: String) {
         let response = APIError(503, message, help: help).response
-        let head =
-            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
-            + "Content-Length: \(response.body.count)\r\nConnection: close\r\n\r\n"
-        let bytes = Array(head.utf8) + response.body
+        let headers =
+            response.headers + APIResponse.securityHeaders
+            + [("Content-Length", "\(response.body.count)"), ("Connection", "close")]
+        let head = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
+        let bytes = Array("HTTP/1.1 503 Service Unavailable\r\n\(head)\r\n".utf8) + response.body
         _ = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
         guard refused.count < Self.mostRefused else {
             close(descriptor)
@@ -269,7 +272,7 @@ final class ServerLoop {
             more: { context, request, buffer, size in
                 loop(context)?.more(request, UnsafeMutableRawBufferPointer(start: buffer, count: size)) ?? -1
             })
-        server = chm_start(callbacks, UInt32(Self.mostConnections), Self.mostHeader, Self.mostBody)
+        server = chm_start(callbacks, UInt32(Self.mostConnections), Self.headerMemory, Self.mostBody)
         if server == nil {
             hasFailed = true
             parts.complain("libmicrohttpd can't be started")
@@ -314,18 +317,13 @@ final class ServerLoop {
 
     private static func request(_ pointer: OpaquePointer, _ way: APIRequest.Way) throws(APIError) -> APIRequest {
         func header(_ name: String) -> String? { chm_header(pointer, name).map { String(cString: $0) } }
+        try checkHead(pointer)
         guard let method = chm_method(pointer), let target = chm_target(pointer),
             var request = APIRequest(
                 way: way, method: String(cString: method),
                 target: Array(UnsafeRawBufferPointer(start: target, count: Int(strlen(target)))))
         else {
             throw APIError(400, "the request's target makes no sense", help: "escape what is no letter or digit as %XX")
-        }
-        guard header("Transfer-Encoding") == nil || header("Content-Length") == nil else {
-            throw APIError(400, "the request has two lengths", help: "send Content-Length, or chunks")
-        }
-        guard chm_header_count(pointer, "Host") <= 1 else {
-            throw APIError(400, "the request has several 'Host' headers", help: "send one")
         }
         request.host = header("Host")
         request.origin = header("Origin")
@@ -340,6 +338,27 @@ final class ServerLoop {
         }
         request.body = Array(UnsafeRawBufferPointer(start: body, count: size))
         return request
+    }
+
+    /// Refuses what a proxy in front could have understood in another way.
+    private static func checkHead(_ pointer: OpaquePointer) throws(APIError) {
+        func count(_ name: String) -> Int { Int(chm_header_count(pointer, name)) }
+        func refusal(_ status: Int, _ message: String, help: String) -> APIError {
+            var error = APIError(status, message, help: help)
+            error.endsConnection = true
+            return error
+        }
+        guard chm_header_size(pointer) <= mostHeader else {
+            throw refusal(
+                431, "the request's header has \(chm_header_size(pointer)) bytes", help: "send at most \(mostHeader)")
+        }
+        guard count("Transfer-Encoding") + count("Content-Length") <= 1 else {
+            throw refusal(400, "the request has several lengths", help: "send one Content-Length, or chunks")
+        }
+        let needsHost = chm_version(pointer).map { String(cString: $0) } != "HTTP/1.0"
+        guard count("Host") == 1 || count("Host") == 0 && !needsHost else {
+            throw refusal(400, "the request has \(count("Host")) 'Host' headers", help: "send one")
+        }
     }
 
     private func begin(_ pointer: OpaquePointer, _ request: APIRequest, _ descriptor: Int32) throws(APIError) {
@@ -387,17 +406,8 @@ final class ServerLoop {
 
     // MARK: Answers
 
-    /// Headers that tell a browser to trust nothing.
     private static func addSecurity(_ pointer: OpaquePointer) {
-        chm_add_header(
-            pointer, "Content-Security-Policy",
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-                + "base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
-        chm_add_header(pointer, "X-Content-Type-Options", "nosniff")
-        chm_add_header(pointer, "X-Frame-Options", "DENY")
-        chm_add_header(pointer, "Referrer-Policy", "no-referrer")
-        chm_add_header(pointer, "Cross-Origin-Resource-Policy", "same-origin")
-        chm_add_header(pointer, "Cache-Control", "no-store")
+        for (name, value) in APIResponse.securityHeaders { chm_add_header(pointer, name, value) }
     }
 
     private func send(_ response: APIResponse, to pointer: OpaquePointer) {
