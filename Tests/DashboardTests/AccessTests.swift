@@ -86,9 +86,9 @@ struct AccessTests {
 
     @Test func `behind a proxy its name is served, and pages that are its own, with a cookie for TLS alone`() throws {
         let access = Access(hosts: ["127.0.0.1:8088"], origins: ["https://alight.example.org"], token: Self.token)
-        func ask(_ host: String, _ method: String = "GET", _ target: String = "/v1/status", origin: String? = nil) throws
-            -> Int?
-        {
+        func ask(
+            _ host: String, _ method: String = "GET", _ target: String = "/v1/status", origin: String? = nil
+        ) throws -> Int? {
             let request = try Self.request(method, target, host: host) { request in
                 request.origin = origin
                 request.authorization = "Bearer \(Self.token)"

@@ -10,7 +10,7 @@ package struct APIRequest: Sendable {
 
     package var way: Way
     package var method: String
-    /// The parts of the path between slashes, without their escapes; they may hold any bytes, or none. None of `/`.
+    /// The parts of the path between slashes, without their escapes; they may hold any bytes, or none.
     package var path: [[UInt8]]
     /// Of a name that comes twice the last value.
     package var query: [String: [UInt8]] = [:]

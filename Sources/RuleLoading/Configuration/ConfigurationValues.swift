@@ -52,7 +52,8 @@ package enum ConfigurationValues {
             host = authority[..<colon]
             let port = authority[authority.index(after: colon)...]
             guard let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) else {
-                throw HandlerProblem(message: "\(quoted(port)) in \(quoted(text)) is no port from 1 to 65535", help: form)
+                throw HandlerProblem(
+                    message: "\(quoted(port)) in \(quoted(text)) is no port from 1 to 65535", help: form)
             }
             // Browsers leave out what they take without saying.
             if number == (scheme == "https://" ? 443 : 80) { authority = host }
