@@ -1,6 +1,6 @@
 #include "CLibMicroHTTPD.h"
+#include "CSharedLibrary.h"
 
-#include <dlfcn.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,26 +26,14 @@
     X(MHD_stop_daemon)                                                                                                 \
     X(MHD_suspend_connection)
 
-#define POINTER(name) __typeof__(&name) name;
-static struct { CALLS(POINTER) } calls;
+static struct { CALLS(CSL_POINTER) } calls;
+static const struct csl_function functions[] = {CALLS(CSL_FUNCTION)};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
 
 static void load(void) {
-    void *library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        const char *said = dlerror();
-        strncpy(problem, said ? said : "it can't be loaded", sizeof problem - 1);
-        return;
-    }
-#define FIND(name)                                                                                                     \
-    calls.name = (__typeof__(&name))dlsym(library, #name);                                                             \
-    if (!calls.name) {                                                                                                 \
-        strncpy(problem, "libmicrohttpd.so.12 has no '" #name "'", sizeof problem - 1);                                \
-        return;                                                                                                        \
-    }
-    CALLS(FIND)
+    csl_load("libmicrohttpd.so.12", functions, sizeof functions / sizeof *functions, problem, sizeof problem);
 }
 
 const char *chm_load(void) {

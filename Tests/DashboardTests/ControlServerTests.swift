@@ -125,7 +125,8 @@ struct ControlServerTests {
     // MARK: Forms
 
     @Test(arguments: [
-        "rule=a&rule=b", "rule=%zz", "rule=%00", "rule=%", "name=a", "rule=a&", "&", "=", "rule=a b", "{\"rule\":\"a\"}",
+        "rule=a&rule=b", "rule=%zz", "rule=%00", "rule=%", "name=a", "rule=a&", "&", "=", "rule=a b",
+        "{\"rule\":\"a\"}",
     ])
     func `a form that makes no sense changes nothing`(_ body: String) throws {
         let operations = StubOperations()

@@ -358,6 +358,35 @@ struct ControlTests {
         }
     }
 
+    @Test func `the lines that are followed are those of the run`() throws {
+        try withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.write(
+                tree.path("rules.yaml"),
+                """
+                rules:
+                  - { name: good, path: in/*.txt, settle: 50ms, action: log }
+                  - name: bad
+                    path: in/*.bad
+                    settle: 50ms
+                    retry: { attempts: 2, delay: 100ms }
+                    action: { shell: "echo no >&2; exit 1" }
+
+                """)
+            let program = RunningProgram(
+                Places.alight, ["run", "rules.yaml"], in: tree.root, output: tree.path("run"))
+            JournalFileTests.awaitReady(program)
+            let log = RunningProgram(Places.alight, ["log"], in: tree.root, output: tree.path("log"))
+            TestFile.write(tree.path("in/a.txt"), "a")
+            TestFile.write(tree.path("in/b.bad"), "b")
+            #expect(Deadline.wait { log.output.contains("retry with 'alight retry ") }, "\(log.error)")
+            #expect(Deadline.wait { log.output.contains("a.txt: succeeded in ") })
+            #expect(log.output.contains(" (attempt 1 of 2; next in "))
+            #expect(log.output.contains(" (dead letter after 2 attempts; retry with "))
+            #expect(Deadline.wait { Set(log.lines) == Set(program.lines) }, "\(log.output)\(program.output)")
+        }
+    }
+
     @Test func `events are resumed after the last one that was seen`() throws {
         try Self.withProgram { (root, program) throws in
             TestFile.write(root.appending("in/1.png"), "1")

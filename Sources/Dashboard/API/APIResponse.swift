@@ -56,6 +56,22 @@ package enum JSONText {
         return String(decoding: data, as: UTF8.self)
     }
 
+    /// The value on many lines, members in the order of their names.
+    package static func lines(of value: JSONValue, indent: String = "") -> String {
+        let inner = indent + "  "
+        switch value {
+        case .object(let members) where !members.isEmpty:
+            let lines = members.sorted { $0.key < $1.key }.map { name, value in
+                "\(inner)\(of(.string(name))): \(lines(of: value, indent: inner))"
+            }
+            return "{\n\(lines.joined(separator: ",\n"))\n\(indent)}"
+        case .array(let elements) where !elements.isEmpty:
+            let lines = elements.map { inner + lines(of: $0, indent: inner) }
+            return "[\n\(lines.joined(separator: ",\n"))\n\(indent)]"
+        default: return of(value)
+        }
+    }
+
     /// The value of a text; nil when it is no JSON.
     package static func value(of text: [UInt8]) -> JSONValue? {
         try? JSONDecoder().decode(JSONValue.self, from: Data(text))

@@ -32,7 +32,7 @@ struct RunningControl {
             return
         }
         var text: (@Sendable () -> String)?
-        if let metrics { text = { metrics.text((try? operations.status()) ?? .null) } }
+        if let metrics { text = { metrics.text(operations.standing()) } }
         var routes = Routes(operations, metrics: text)
         routes.addPages(operations)
         do throws(ControlProblem) {
