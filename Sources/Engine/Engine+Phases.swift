@@ -1,5 +1,6 @@
 import FileEvents
 import FileWatching
+import Handling
 import Journaling
 import Rules
 import Settling

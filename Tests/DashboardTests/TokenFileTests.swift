@@ -73,8 +73,8 @@ struct TokenFileTests {
     }
 
     @Test(arguments: ["", "\n", "short", String(repeating: "a", count: 257), String(repeating: "a", count: 40) + "; x"])
-    func `what is no token is refused`(text: String) throws {
-        try withTempTree { tree in
+    func `what is no token is refused`(text: String) {
+        withTempTree { tree in
             let path = tree.path("journal.db-token")
             TestFile.write(path, Array(text.utf8), mode: 0o600)
             #expect(Self.problem(path)?.message == "there is no token in '\(path)'")
@@ -87,7 +87,8 @@ struct TokenFileTests {
             let token = String(repeating: "a-_Z", count: 8)
             for text in [token, "\(token)\n"] {
                 TestFile.write(path, Array(text.utf8), mode: 0o600)
-                #expect(try TokenFile.token(at: path) == token)
+                let read = try TokenFile.token(at: path)
+                #expect(read == token)
             }
         }
     }

@@ -358,8 +358,8 @@ struct ControlTests {
         }
     }
 
-    @Test func `the lines that are followed are those of the run`() throws {
-        try withTempTree { tree in
+    @Test func `the lines that are followed are those of the run`() {
+        withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(
                 tree.path("rules.yaml"),
@@ -407,8 +407,8 @@ struct ControlTests {
     // MARK: By TCP
 
     /// The token of the link that the program has printed, and the link without it.
-    private static func link(_ program: RunningProgram) throws -> (place: String, token: String) {
-        let said = try #require(program.error.split(separator: "dashboard: ").dropFirst().first)
+    private static func printedLink(_ program: RunningProgram) throws -> (place: String, token: String) {
+        let said = try #require(program.error.components(separatedBy: "dashboard: ").dropFirst().first)
         let link = try #require(said.split { $0 == "\"" || $0 == "\n" }.first)
         let parts = link.split(separator: "?token=")
         try #require(parts.count == 2)
@@ -435,7 +435,7 @@ struct ControlTests {
                 let program = RunningProgram(
                     Places.alight, ["run", "rules.yaml"] + arguments, in: root, output: root.appending("run-\(start)"))
                 #expect(Deadline.wait { program.error.contains("dashboard: ") && RawHTTP(port: port) != nil })
-                links.append(try Self.link(program))
+                links.append(try Self.printedLink(program))
                 let (place, token) = links[start - 1]
                 let host = String(place.dropFirst(7).dropLast())
                 #expect(host.hasSuffix(":\(port)") && !host.hasPrefix("0.0.0.0"), "\(place)")
@@ -464,11 +464,11 @@ struct ControlTests {
         let port = RawHTTP.freePort()
         let arguments = ["--listen", "127.0.0.1:\(port)", "--external-url", "https://alight.test/"]
         try Self.withProgram(arguments) { _, program in
-            let words = program.error.split(separator: "dashboard: ").dropFirst().map { String($0) }
+            let words = Array(program.error.components(separatedBy: "dashboard: ").dropFirst())
             try #require(words.count == 2, "\(program.error)")
             #expect(words[0].hasPrefix("http://127.0.0.1:\(port)/?token="))
             #expect(words[1].hasPrefix("https://alight.test/?token="))
-            let token = try Self.link(program).token
+            let token = try Self.printedLink(program).token
             for host in ["127.0.0.1:\(port)", "alight.test"] {
                 #expect(try Self.statusByTCP(port, "X-Nothing: x", host: host) == "HTTP/1.1 401")
                 #expect(try Self.statusByTCP(port, "Authorization: Bearer \(token)", host: host) == "HTTP/1.1 200")

@@ -61,13 +61,13 @@ package enum JSONText {
         let inner = indent + "  "
         switch value {
         case .object(let members) where !members.isEmpty:
-            let lines = members.sorted { $0.key < $1.key }.map { name, value in
+            let parts = members.sorted { $0.key < $1.key }.map { name, value in
                 "\(inner)\(of(.string(name))): \(lines(of: value, indent: inner))"
             }
-            return "{\n\(lines.joined(separator: ",\n"))\n\(indent)}"
+            return "{\n\(parts.joined(separator: ",\n"))\n\(indent)}"
         case .array(let elements) where !elements.isEmpty:
-            let lines = elements.map { inner + lines(of: $0, indent: inner) }
-            return "[\n\(lines.joined(separator: ",\n"))\n\(indent)]"
+            let parts = elements.map { inner + lines(of: $0, indent: inner) }
+            return "[\n\(parts.joined(separator: ",\n"))\n\(indent)]"
         default: return of(value)
         }
     }

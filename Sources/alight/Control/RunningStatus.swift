@@ -4,6 +4,7 @@ import FileWatching
 import Glibc
 import Journaling
 import PluginProtocol
+import Rules
 
 /// How it stands with this Alight at a moment.
 struct RunningStatus {
