@@ -476,6 +476,22 @@ struct ControlTests {
         }
     }
 
+    @Test(arguments: [
+        (["--external-url", "https://a.test"], "'--external-url' means nothing without an address"),
+        (["--listen", "127.0.0.1:1", "--external-url", "a.test"], "write 'https://a.test'"),
+        (["--once", "--external-url", "https://a.test"], "'--external-url' means nothing with '--once'"),
+    ])
+    func `an address of a proxy that means nothing is refused`(arguments: [String], said: String) {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.write(tree.path("rules.yaml"), Self.rules(tree.root))
+            let program = RunningProgram(
+                Places.alight, ["run", "rules.yaml"] + arguments, in: tree.root, output: tree.path("run"))
+            #expect(program.wait() == 2)
+            #expect(program.error.contains(said), "\(program.error)")
+        }
+    }
+
     // MARK: Several
 
     @Test func `a second Alight makes a socket beside the first, and commands ask the first`() throws {

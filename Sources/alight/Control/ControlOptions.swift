@@ -94,7 +94,11 @@ struct ControlOptions: ParsableArguments {
     /// - Throws: `ValidationError` for one that is none.
     func addresses(_ settings: Configuration) throws -> [ListenAddress] {
         if !listen.isEmpty { return try Self.addresses(listen, option: "--listen ") }
-        return try Self.addresses(settings.listen?.value.map { [$0] } ?? [], option: "listen: ")
+        guard let address = settings.listen?.value else {
+            if externalURL.isEmpty { return [] }
+            throw ValidationError("'--external-url' means nothing without an address; name one with '--listen'")
+        }
+        return try Self.addresses([address], option: "listen: ")
     }
 
     private static func addresses(_ listen: [String], option: String) throws -> [ListenAddress] {
