@@ -55,9 +55,10 @@ let package = Package(
         .target(name: "CAlightLinux"),
         .target(name: "CBuildCommit", cSettings: commit),
         // These load the library of their name when it is first used; only its headers are needed here.
-        .target(name: "CLibArchive"),
-        .target(name: "CLibCurl"),
-        .target(name: "CLibMicroHTTPD"),
+        .target(name: "CLibArchive", dependencies: ["CSharedLibrary"]),
+        .target(name: "CLibCurl", dependencies: ["CSharedLibrary"]),
+        .target(name: "CLibMicroHTTPD", dependencies: ["CSharedLibrary"]),
+        .target(name: "CSharedLibrary"),
         .target(name: "CRawInotify"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
         .executableTarget(name: "alight-launch", linkerSettings: [.unsafeFlags(["-static-executable"])]),

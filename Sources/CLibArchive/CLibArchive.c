@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
 #include "CLibArchive.h"
+#include "CSharedLibrary.h"
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <locale.h>
 #include <pthread.h>
@@ -66,8 +66,8 @@
     X(archive_write_set_format_pax_restricted)                                                                         \
     X(archive_write_set_format_zip)
 
-#define POINTER(name) __typeof__(&name) name;
-static struct { CALLS(POINTER) } calls;
+static struct { CALLS(CSL_POINTER) } calls;
+static const struct csl_function functions[] = {CALLS(CSL_FUNCTION)};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
@@ -75,19 +75,8 @@ static char problem[256];
 static locale_t utf8;
 
 static void load(void) {
-    void *library = dlopen("libarchive.so.13", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        const char *said = dlerror();
-        strncpy(problem, said ? said : "it can't be loaded", sizeof problem - 1);
-        return;
-    }
-#define FIND(name)                                                                                                     \
-    calls.name = (__typeof__(&name))dlsym(library, #name);                                                             \
-    if (!calls.name) {                                                                                                 \
-        strncpy(problem, "libarchive.so.13 has no '" #name "'", sizeof problem - 1);                                   \
-        return;                                                                                                        \
-    }
-    CALLS(FIND)
+    csl_load("libarchive.so.13", functions, sizeof functions / sizeof *functions, problem, sizeof problem);
+    if (problem[0]) return;
     utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
 }
 

@@ -1,7 +1,7 @@
 #include "CLibCurl.h"
+#include "CSharedLibrary.h"
 
 #include <curl/curl.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,26 +33,15 @@
     X(curl_url_get)                                                                                                    \
     X(curl_url_set)
 
-#define POINTER(name) __typeof__(&name) name;
-static struct { CALLS(POINTER) } calls;
+static struct { CALLS(CSL_POINTER) } calls;
+static const struct csl_function functions[] = {CALLS(CSL_FUNCTION)};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
 
 static void load(void) {
-    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        const char *said = dlerror();
-        strncpy(problem, said ? said : "it can't be loaded", sizeof problem - 1);
-        return;
-    }
-#define FIND(name)                                                                                                     \
-    calls.name = (__typeof__(&name))dlsym(library, #name);                                                             \
-    if (!calls.name) {                                                                                                 \
-        strncpy(problem, "libcurl.so.4 has no '" #name "'", sizeof problem - 1);                                       \
-        return;                                                                                                        \
-    }
-    CALLS(FIND)
+    csl_load("libcurl.so.4", functions, sizeof functions / sizeof *functions, problem, sizeof problem);
+    if (problem[0]) return;
     CURLcode result = calls.curl_global_init(CURL_GLOBAL_DEFAULT);
     if (result != CURLE_OK) strncpy(problem, calls.curl_easy_strerror(result), sizeof problem - 1);
 }

@@ -1,6 +1,6 @@
 #include "CLibMicroHTTPD.h"
+#include "CSharedLibrary.h"
 
-#include <dlfcn.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,26 +26,14 @@
     X(MHD_stop_daemon)                                                                                                 \
     X(MHD_suspend_connection)
 
-#define POINTER(name) __typeof__(&name) name;
-static struct { CALLS(POINTER) } calls;
+static struct { CALLS(CSL_POINTER) } calls;
+static const struct csl_function functions[] = {CALLS(CSL_FUNCTION)};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char problem[256];
 
 static void load(void) {
-    void *library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        const char *said = dlerror();
-        strncpy(problem, said ? said : "it can't be loaded", sizeof problem - 1);
-        return;
-    }
-#define FIND(name)                                                                                                     \
-    calls.name = (__typeof__(&name))dlsym(library, #name);                                                             \
-    if (!calls.name) {                                                                                                 \
-        strncpy(problem, "libmicrohttpd.so.12 has no '" #name "'", sizeof problem - 1);                                \
-        return;                                                                                                        \
-    }
-    CALLS(FIND)
+    csl_load("libmicrohttpd.so.12", functions, sizeof functions / sizeof *functions, problem, sizeof problem);
 }
 
 const char *chm_load(void) {
@@ -68,7 +56,7 @@ struct chm_request {
     struct chm_server *server;
     struct MHD_Connection *connection;
     char *target;
-    const char *method;
+    const char *method, *version;
     char *body;
     size_t size;
     int has_begun, has_arrived, is_suspended;
@@ -125,13 +113,14 @@ static enum MHD_Result send_answer(struct chm_request *request) {
 static enum MHD_Result handle(
     void *context, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
     const char *bytes, size_t *size, void **own) {
-    (void)url, (void)version, (void)connection;
+    (void)url, (void)connection;
     struct chm_server *server = context;
     struct chm_request *request = *own;
     if (!request || !request->target) return MHD_NO;
     if (!request->has_begun) {
         request->has_begun = 1;
         request->method = method;
+        request->version = version;
         return MHD_YES;
     }
     if (*size > 0) {
@@ -205,7 +194,8 @@ struct chm_server *chm_start(
         server, MHD_OPTION_EXTERNAL_LOGGER, drop_log, NULL, MHD_OPTION_CONNECTION_LIMIT, connections,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_URI_LOG_CALLBACK,
         begin, server, MHD_OPTION_UNESCAPE_CALLBACK, keep, NULL, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
-        MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        // Not strict: then a request without a host, and a target with blanks, are refused here, and not by it.
+        MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server, MHD_OPTION_STRICT_FOR_CLIENT, 0,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (!server->daemon) {
         free(server);
@@ -249,6 +239,14 @@ void chm_stop(struct chm_server *server) {
 int chm_connection(struct chm_request *request) { return descriptor_of(request->connection); }
 
 const char *chm_method(struct chm_request *request) { return request->method; }
+
+const char *chm_version(struct chm_request *request) { return request->version; }
+
+size_t chm_header_size(struct chm_request *request) {
+    const union MHD_ConnectionInfo *info =
+        calls.MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info ? info->header_size : 0;
+}
 
 const char *chm_target(struct chm_request *request) { return request->target; }
 

@@ -74,7 +74,7 @@ package struct RuleLoader: Sendable {
         loaded.diagnostics = diagnostics.flatMap { $0() }
         loaded.disabledRules = rules.filter { !$0.isEnabled }.map(\.rule)
         loaded.rulesInOrder = rules.map(\.rule)
-        loaded.ruleset = Ruleset(rules.filter(\.isEnabled).map(\.rule))
+        loaded.ruleset = Ruleset(rules.filter(\.isEnabled).map(\.rule), listed: loaded.rulesInOrder)
         return loaded
     }
 
@@ -214,7 +214,9 @@ package struct LoadedRules: Sendable {
     /// Leaves out the rules that have none of the tags; what is known of their files stays, as for disabled ones.
     package mutating func keepOnly(tags: Set<String>) {
         untaggedRules += ruleset.rules.filter { tags.isDisjoint(with: $0.tags) }
-        ruleset = Ruleset(ruleset.rules.filter { !tags.isDisjoint(with: $0.tags) })
+        ruleset = Ruleset(
+            ruleset.rules.filter { !tags.isDisjoint(with: $0.tags) },
+            listed: ruleset.listed.filter { !tags.isDisjoint(with: $0.tags) })
     }
 
     /// Whether anything is wrong that keeps the rules from running.

@@ -6,6 +6,8 @@ package import Settling
 package struct Ruleset: Sendable {
     /// In the order of files and entries, which is also the order of jobs for one path.
     package let rules: [Rule]
+    /// The same with those between them that are disabled, for people to see.
+    package let listed: [Rule]
     /// The different ways to settle; rules that agree settle a path once.
     package let policies: [SettlePolicy]
     /// The literal folders in front of the rules' wildcards, where watching begins.
@@ -19,8 +21,12 @@ package struct Ruleset: Sendable {
     /// The least rank of a rule that lets later ones see nothing of what it takes; nil when there is none.
     let firstStop: Int?
 
-    package init(_ rules: [Rule]) {
+    /// - Parameters:
+    ///   - rules: The enabled rules.
+    ///   - listed: These and the disabled ones, in order; nil when there are none of those.
+    package init(_ rules: [Rule], listed: [Rule]? = nil) {
         self.rules = rules
+        self.listed = listed ?? rules
         filters = PathFilterIndex(rules.map(\.filter))
         needsAuthors = rules.contains(where: \.needsAuthor)
         let ranks = Self.ranks(rules)
@@ -55,6 +61,12 @@ package struct Ruleset: Sendable {
     package func reaches(below folder: PathBytes) -> Bool { filters.reaches(below: folder.bytes) }
 
     package func rule(named name: String) -> Rule? { places[name].map { rules[$0] } }
+
+    /// Those that are only listed.
+    package var disabled: [Rule] { listed.filter { places[$0.name] == nil } }
+
+    /// Whether the rule of that name is only listed.
+    package func isDisabled(_ name: String) -> Bool { disabled.contains { $0.name == name } }
 
     /// Where the rule of that name stands in `rules`.
     package func index(of name: String) -> Int? { places[name] }

@@ -29,7 +29,7 @@ struct Applying {
             report: { report in
                 for attempt in report.attempts where wanted.contains(attempt.path) && attempt.state != .pending {
                     counts.note(attempt.state)
-                    if attempt.state == .dead { progress.say(Reporter.line(attempt, hasColor: false)) }
+                    if attempt.state == .dead { progress.say(AttemptLine(attempt).text(hasColor: false)) }
                 }
                 if !report.attempts.isEmpty {
                     progress.note(done: counts.done, failed: counts.failed)

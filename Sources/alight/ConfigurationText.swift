@@ -30,6 +30,9 @@ struct ConfigurationText {
         add("retention.jobs", settings.retentionJobs, Self.number)
         add("retention.size", settings.retentionSize) { (.integer(Int64($0)), SizeText.binary(UInt64($0))) }
         add("listen", settings.listen) { $0.map(Self.word) ?? Self.nothing }
+        add("external_url", settings.externalURLs) { urls in
+            (.array(urls.map { .string($0) }), urls.isEmpty ? "-" : urls.joined(separator: ", "))
+        }
         add("control", settings.control) { $0.map(Self.path) ?? Self.nothing }
         add("jobs", settings.jobs, Self.number)
         add("log.format", settings.logFormat) { Self.word($0.rawValue) }

@@ -1,3 +1,4 @@
+import Dashboard
 import FileEvents
 import Glibc
 import Journaling
@@ -95,7 +96,7 @@ struct JobReport {
         var lines: [String] = []
         if let request = attempt.request {
             lines.append("request of attempt \(attempt.number):")
-            let text = EventStory.json(request).map { Self.layout($0) } ?? request
+            let text = EventStory.json(request).map { JSONText.lines(of: $0) } ?? request
             lines += text.split(separator: "\n", omittingEmptySubsequences: false).map {
                 "  \(Display.text(String($0)))"
             }
@@ -105,22 +106,6 @@ struct JobReport {
             lines += Self.logLines(log)
         }
         return lines
-    }
-
-    /// JSON on many lines, members in the order of their names.
-    private static func layout(_ value: JSONValue, indent: String = "") -> String {
-        let inner = indent + "  "
-        switch value {
-        case .object(let members) where !members.isEmpty:
-            let lines = members.sorted { $0.key < $1.key }.map { key, value in
-                "\(inner)\(Reporter.json(.string(key))): \(layout(value, indent: inner))"
-            }
-            return "{\n\(lines.joined(separator: ",\n"))\n\(indent)}"
-        case .array(let elements) where !elements.isEmpty:
-            let lines = elements.map { inner + layout($0, indent: inner) }
-            return "[\n\(lines.joined(separator: ",\n"))\n\(indent)]"
-        default: return Reporter.json(value)
-        }
     }
 
     /// The end of a log, each line made safe.

@@ -27,7 +27,7 @@ extension Reporter {
             case .warning: Level.warning.priority
             default: Self.information
             }
-        var fields = Self.fields(Self.story(report, hasColor: false), priority)
+        var fields = Self.fields(AttemptLine(report).story(hasColor: false), priority)
         let texts: [(name: String, text: String?)] = [
             ("RULE", report.rule), ("JOB", report.job.description), ("EVENT", report.event.rawValue),
             ("ATTEMPT", "\(report.attempt)"), ("ACTION", report.action), ("OUTCOME", report.outcome.ending.rawValue),

@@ -1,3 +1,4 @@
+import Dashboard
 import Engine
 import FileEvents
 import FileWatching
@@ -141,6 +142,11 @@ struct Reporter: Sendable {
     /// Writes a message to standard error.
     func say(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
         guard tells(LogLevel(rawValue: level.rawValue) ?? .error) else { return }
+        tell(level, message, help: help, facts: facts)
+    }
+
+    /// Writes a message to standard error, from whichever weight on something is told.
+    func tell(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
         switch format {
         case .journal where send(level, message, help: help, facts: facts): break
         case .text, .journal:
@@ -196,14 +202,7 @@ struct Reporter: Sendable {
     static func json(_ object: [String: JSONValue]) -> String { json(.object(object)) }
 
     /// The value as JSON in one line, members in the order of their names.
-    static func json(_ value: JSONValue) -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(value) else {
-            preconditionFailure("a value without infinities is always JSON")
-        }
-        return String(decoding: data, as: UTF8.self)
-    }
+    static func json(_ value: JSONValue) -> String { JSONText.of(value) }
 
     private static func words(_ pauses: Pauses) -> String {
         if pauses.all { return "all rules are paused: jobs wait until 'alight resume'" }
@@ -219,7 +218,7 @@ struct Reporter: Sendable {
         switch format {
         case .journal where report.isLeft || send(report): break
         case .text, .journal:
-            if !report.isLeft { Output.standard.write(Self.line(report, hasColor: Output.standard.hasColor)) }
+            if !report.isLeft { Output.standard.write(AttemptLine(report).text(hasColor: Output.standard.hasColor)) }
         case .json: Output.standard.write(Self.json(Self.object(report)))
         }
     }
@@ -243,12 +242,13 @@ struct Reporter: Sendable {
 
     /// `10:24:03 index: 12 files: succeeded in 0.41 s`, or `… 12 files: 11 succeeded, 1 failed in …: b.txt: no room`.
     static func line(_ reports: [AttemptReport], hasColor: Bool) -> String {
-        guard let first = reports.first else { return "" }
-        var line = "\(clock(first.time)) \(first.rule): \(count(reports.count, "file")): "
+        let reports = reports.map { AttemptLine($0) }
+        guard let first = reports.first, let time = first.time else { return "" }
+        var line = "\(clock(time)) \(Display.text(first.rule)): \(count(reports.count, "file")): "
         var words: [String] = []
-        for report in reports where !words.contains(word(report)) { words.append(word(report)) }
+        for report in reports where !words.contains(report.word) { words.append(report.word) }
         line += words.map { shown in
-            let alike = reports.filter { word($0) == shown }
+            let alike = reports.filter { $0.word == shown }
             let text = words.count == 1 ? shown : "\(alike.count) \(shown)"
             return hasColor ? colored(text, alike.first?.state ?? first.state) : text
         }.joined(separator: ", ")
@@ -256,12 +256,8 @@ struct Reporter: Sendable {
         // Of several outcomes the worst is what people want to know of.
         let worst = reports.first { $0.state == .dead } ?? reports.first { $0.state == .pending } ?? first
         let about = words.count == 1 ? "" : "\(Display.path(worst.path)): "
-        if !worst.outcome.message.isEmpty { line += ": \(about)\(Display.text(worst.outcome.message))" }
-        return line + ending(worst)
-    }
-
-    private static func word(_ report: AttemptReport) -> String {
-        report.state == .dead ? "failed" : report.outcome.ending.rawValue
+        if !worst.message.isEmpty { line += ": \(about)\(Display.text(worst.message))" }
+        return line + worst.ending
     }
 
     static func colored(_ word: String, _ state: JobState) -> String {
@@ -275,42 +271,13 @@ struct Reporter: Sendable {
         return "\u{1B}[\(color)m\(word)\u{1B}[0m"
     }
 
-    /// What becomes of a job that has not succeeded.
-    private static func ending(_ report: AttemptReport) -> String {
-        switch report.state {
-        case .pending where report.outcome.isInterrupted: return " (this counts as no attempt)"
-        case .pending:
-            guard let pause = report.pause else { return "" }
-            if report.outcome.ending == .notReady {
-                return " (this counts as no attempt; next in \(seconds(pause)))"
-            }
-            return " (attempt \(report.attempt) of \(report.maximumAttempts); next in \(seconds(pause)))"
-        case .dead:
-            let attempts = report.attempt > 1 ? " after \(report.attempt) attempts" : ""
-            return " (dead letter\(attempts); retry with 'alight retry \(report.job)')"
-        default: return ""
-        }
-    }
-
-    /// `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
-    static func line(_ report: AttemptReport, hasColor: Bool) -> String {
-        "\(clock(report.time)) \(story(report, hasColor: hasColor))"
-    }
-
-    /// The same without the time.
-    static func story(_ report: AttemptReport, hasColor: Bool) -> String {
-        let outcome = hasColor ? colored(word(report), report.state) : word(report)
-        var line = "\(report.rule): \(report.event.rawValue) \(Display.path(report.path)): "
-        line += "\(outcome) in \(seconds(report.duration))"
-        if !report.outcome.message.isEmpty { line += ": \(Display.text(report.outcome.message))" }
-        return line + ending(report)
-    }
-
+    /// For programs; ``AttemptLine`` reads it.
     static func object(_ report: AttemptReport) -> [String: JSONValue] {
         var object: [String: JSONValue] = [
             "time": .string(report.time.description), "rule": .string(report.rule),
             "event": .string(report.event.rawValue), "path": .string(report.path.description),
             "job": .string(report.job.description), "attempt": .integer(Int64(report.attempt)),
+            "max_attempts": .integer(Int64(report.maximumAttempts)),
             "action": .string(report.action), "outcome": .string(report.outcome.ending.rawValue),
             "state": .string(report.state.rawValue), "message": .string(report.outcome.message),
             "duration_ms": .number(milliseconds(report.duration)),

@@ -62,9 +62,11 @@ struct AccessTests {
         #expect(try shown { $0.authorization = "Bearer \(Self.token)" } == nil)
         #expect(try shown { $0.authorization = "bearer  \(Self.token) " } == nil)
         #expect(try shown { $0.authorization = "Basic \(Self.token)" } == 401)
-        #expect(try shown { $0.cookie = "a=b; alight_token=\(Self.token)" } == nil)
-        #expect(try shown { $0.cookie = "alight_token=\(Self.token)x" } == 401)
-        #expect(try shown { $0.cookie = "alight_token=" } == 401)
+        #expect(try shown { $0.cookie = "a=b; alight_token_8088=\(Self.token)" } == nil)
+        #expect(try shown { $0.cookie = "alight_token_8088=\(Self.token)x" } == 401)
+        #expect(try shown { $0.cookie = "alight_token_8088=" } == 401)
+        // That of another Alight on the same host, whose cookies a browser sends here too.
+        #expect(try shown { $0.cookie = "alight_token_8089=\(Self.token)" } == 401)
         // A query is no place for it but in the link: it ends up in logs.
         #expect(Self.status(Self.closed, try Self.request("GET", "/v1/status?token=\(Self.token)", host: host)) == 401)
     }
@@ -77,9 +79,60 @@ struct AccessTests {
         #expect(response?.status == 303)
         #expect(headers["Location"] == "/")
         let cookie = headers["Set-Cookie"] ?? ""
-        #expect(cookie.hasPrefix("alight_token=\(Self.token);"))
-        #expect(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"))
+        #expect(cookie.hasPrefix("alight_token_8088=\(Self.token);"))
+        #expect(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict") && !cookie.contains("Secure"))
         #expect(Self.status(Self.closed, try Self.request("GET", "/?token=x", host: "192.0.2.1:8088")) == 401)
+    }
+
+    @Test func `behind a proxy its name is served, and pages that are its own, with a cookie for TLS alone`() throws {
+        let access = Access(hosts: ["127.0.0.1:8088"], origins: ["https://alight.example.org"], token: Self.token)
+        func ask(
+            _ host: String, _ method: String = "GET", _ target: String = "/v1/status", origin: String? = nil
+        ) throws -> Int? {
+            let request = try Self.request(method, target, host: host) { request in
+                request.origin = origin
+                request.authorization = "Bearer \(Self.token)"
+                request.contentType = "application/json"
+            }
+            return Self.status(access, request)
+        }
+        #expect(try ask("alight.example.org") == nil)
+        #expect(try ask("Alight.Example.Org") == nil)
+        #expect(try ask("alight.example.org:8088") == 421)
+        #expect(try ask("other.example.org") == 421)
+        let page = "https://alight.example.org"
+        #expect(try ask("alight.example.org", "POST", "/v1/pause", origin: page) == nil)
+        // A proxy that names the address itself as the host.
+        #expect(try ask("127.0.0.1:8088", "POST", "/v1/pause", origin: page) == nil)
+        #expect(try ask("127.0.0.1:8088", "POST", "/v1/pause", origin: "http://127.0.0.1:8088") == nil)
+        // Without TLS, somebody on the way may have written the page.
+        #expect(try ask("alight.example.org", "POST", "/v1/pause", origin: "http://alight.example.org") == 403)
+        #expect(try ask("alight.example.org", "POST", "/v1/pause", origin: "https://example.org") == 403)
+
+        func cookie(_ host: String) throws -> String {
+            let response = try access.check(try Self.request("GET", "/?token=\(Self.token)", host: host))
+            return response?.headers.first { $0.name == "Set-Cookie" }?.value ?? ""
+        }
+        #expect(try cookie("alight.example.org").hasPrefix("alight_token=\(Self.token);"))
+        #expect(try cookie("alight.example.org").hasSuffix("; Secure"))
+        #expect(try !cookie("127.0.0.1:8088").contains("Secure"))
+    }
+
+    @Test func `at every address it is called by each of them in numbers, and by no foreign name`() throws {
+        let address = try #require(ListenAddress("0.0.0.0:8088"))
+        let access = Access(hosts: address.hosts, takesNumbers: address.isAny, token: nil)
+        for host in ["192.0.2.7:8088", "10.0.0.1:9000", "10.0.0.1", "[2001:db8::1]:8088", "[::1]", "localhost:8088"] {
+            #expect(Self.status(access, try Self.request(host: host)) == nil, "\(host)")
+        }
+        for host in ["evil.example:8088", "10.0.0.1.evil.example", "10.0.0.1:x", "[::1", "::1", "10.1:8088", "[]"] {
+            #expect(Self.status(access, try Self.request(host: host)) == 421, "\(host)")
+        }
+        #expect(Self.status(Self.open, try Self.request(host: "10.0.0.1:8088")) == 421)
+        #expect(Self.status(access, try Self.request(host: address.linkText)) == nil)
+        #expect(!address.linkText.hasPrefix("0.0.0.0"))
+        let six = try #require(ListenAddress("[::]:8088")).linkText
+        #expect(six.hasPrefix("[") && six != "[::]:8088" && six.hasSuffix("]:8088"))
+        #expect(ListenAddress("127.0.0.1:8088")?.linkText == "127.0.0.1:8088")
     }
 
     @Test func `a token is 32 random bytes as base64url`() {

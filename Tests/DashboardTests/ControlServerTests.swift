@@ -32,7 +32,10 @@ struct ControlServerTests {
 
     @Test(arguments: [
         ("GET", "/v1/nothing", "", 404), ("GET", "/v1/jobs/NONE", "", 404), ("GET", "/%ff%fe/../x", "", 404),
-        ("GET", "/v1/jobs/%ff", "", 200), ("GET", "/%00", "", 400), ("GET", "/v1/%zz", "", 400),
+        ("GET", "//v1/status", "", 404), ("GET", "/v1//status", "", 404), ("GET", "/v1/status/", "", 404),
+        ("GET", "/v1/jobs/", "", 404), ("GET", "/v1/jobs//input", "", 404), ("GET", "/v1/ status", "", 400),
+        ("GET", "v1/status", "", 400), ("GET", "/v1/jobs/%ff", "", 200), ("GET", "/%00", "", 400),
+        ("GET", "/v1/%zz", "", 400),
         ("POST", "/v1/status", "", 405), ("GET", "/v1/pause", "", 405), ("DELETE", "/v1/jobs/X", "", 405),
         ("BREW", "/v1/status", "", 405), ("POST", "/v1/pause", "{", 400), ("POST", "/v1/pause", "[]", 400),
         ("POST", "/v1/pause", "{\"rule\":7}", 400), ("POST", "/v1/pause", "{\"rul\":\"a\"}", 400),
@@ -67,8 +70,102 @@ struct ControlServerTests {
         }
     }
 
+    @Test(arguments: [
+        ("Content-Length: 2\r\nContent-Length: 3", "{}x"), ("Content-Length: 2\r\nContent-Length: 2", "{}"),
+        ("Content-Length: 2\r\nTransfer-Encoding: chunked", "2\r\n{}\r\n0\r\n\r\n"),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "2\r\n{}\r\n0\r\n\r\n"),
+    ])
+    func `a request with several lengths is refused, and nothing behind it is taken for a request`(
+        _ headers: String, _ body: String
+    ) throws {
+        let operations = StubOperations()
+        try withServer(operations) { path in
+            let connection = try #require(RawHTTP(path))
+            connection.send(
+                "POST /v1/pause HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\(headers)\r\n\r\n\(body)"
+                    + "POST /v1/reload HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+            let answer = connection.readAll()
+            #expect(answer.hasPrefix("HTTP/1.1 400 "), "\(answer)")
+            #expect(answer.contains("the request has several lengths"))
+            #expect(answer.ranges(of: "HTTP/1.1").count == 1)
+        }
+        #expect(operations.told.withLock { $0 } == [])
+    }
+
+    @Test(arguments: ["", "Host: a\r\nHost: b\r\n"])
+    func `a request has one host`(_ headers: String) throws {
+        try withServer { path in
+            let connection = try #require(RawHTTP(path))
+            connection.send("GET /v1/rules HTTP/1.1\r\n\(headers)\r\n")
+            let answer = connection.readAll()
+            #expect(answer.hasPrefix("HTTP/1.1 400 "), "\(answer)")
+            #expect(answer.contains("'Host' headers\"}}") && answer.contains("nosniff"), "\(answer)")
+        }
+    }
+
+    @Test func `pictures that nobody reads take so much memory and no more, until somebody does`() throws {
+        try withServer { path in
+            // Of 2 MB each, of which the kernel's buffers hold a small part.
+            var readers: [RawHTTP] = []
+            for _ in 0..<25 {
+                let connection = try #require(RawHTTP(path))
+                connection.send("GET /v1/jobs/X/input HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                #expect(connection.read(until: "\r\n\r\n").hasPrefix("HTTP/1.1 200 "))
+                readers.append(connection)
+            }
+            let refused = RawHTTP.ask(path, "GET", "/v1/jobs/X/input")
+            #expect(refused?.status == 503)
+            #expect(refused?.body.contains("too much is on its way to others") == true)
+            #expect(RawHTTP.ask(path, "GET", "/v1/rules")?.status == 200, "what is small is served")
+            #expect(readers[0].readAll().utf8.count > 2_000_000)
+            #expect(Deadline.wait { RawHTTP.ask(path, "GET", "/v1/jobs/X/input")?.status == 200 })
+        }
+    }
+
+    // MARK: Forms
+
+    @Test(arguments: [
+        "rule=a&rule=b", "rule=%zz", "rule=%00", "rule=%", "name=a", "rule=a&", "&", "=", "rule=a b",
+        "{\"rule\":\"a\"}",
+    ])
+    func `a form that makes no sense changes nothing`(_ body: String) throws {
+        let operations = StubOperations()
+        let port = RawHTTP.freePort()
+        let address = try #require(ListenAddress("127.0.0.1:\(port)"))
+        var routes = Routes(operations)
+        routes.addPages(operations)
+        let server = try ControlServer(
+            nil, addresses: [address], access: Access(hosts: address.hosts, token: nil), routes: routes,
+            operations: operations, feed: EventFeed(now: Timestamp(seconds: 1, nanoseconds: 0)), complain: { _ in })
+        defer { server.stop() }
+        func send(_ body: String) throws -> String {
+            let connection = try #require(RawHTTP(port: port))
+            let lines = [
+                "POST /pause HTTP/1.1", "Host: \(address.text)", "Origin: http://\(address.text)", "Connection: close",
+                "Content-Type: application/x-www-form-urlencoded", "Content-Length: \(body.utf8.count)",
+            ]
+            connection.send(lines.joined(separator: "\r\n") + "\r\n\r\n" + body)
+            return connection.readAll()
+        }
+        let answer = try send(body)
+        #expect(answer.hasPrefix("HTTP/1.1 400 "), "\(answer.prefix(200))")
+        #expect(answer.contains("the form makes no sense"))
+        #expect(operations.told.withLock { $0 } == [])
+        // The same, well written, is done.
+        #expect(try send("rule=a").hasPrefix("HTTP/1.1 303 "))
+        #expect(operations.told.withLock { $0 } == ["pause a"])
+    }
+
     @Test func `a header that is too long is refused, and so is a body`() throws {
         try withServer { path in
+            // What the library has room for is refused in the way of the API.
+            let some = try #require(RawHTTP(path))
+            let much = String(repeating: "a", count: 40_000)
+            some.send("GET /v1/status HTTP/1.1\r\nHost: x\r\nX-Long: \(much)\r\n\r\n")
+            let refused = some.readAll()
+            #expect(refused.hasPrefix("HTTP/1.1 431 "), "\(refused.prefix(200))")
+            #expect(refused.contains("nosniff") && refused.contains("{\"error\":{\"help\":\"send at most 32768\""))
+
             let long = try #require(RawHTTP(path))
             long.send("GET /v1/status HTTP/1.1\r\nHost: x\r\nX-Long: ")
             let piece = [UInt8](repeating: UInt8(ascii: "a"), count: 65_536)

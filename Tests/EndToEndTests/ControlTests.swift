@@ -160,6 +160,45 @@ struct ControlTests {
         }
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root starts programs of others"))
+    func `a socket at which another user listens is not asked`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            try #require(root.withCString { chmod($0, 0o777) } == 0)
+            let socket = root.appending("false.sock")
+            let listening = """
+                import os, socket, sys
+                server = socket.socket(socket.AF_UNIX)
+                server.bind(sys.argv[1])
+                os.chmod(sys.argv[1], 0o777)
+                server.listen()
+                print("ready", flush=True)
+                while True:
+                    client, _ = server.accept()
+                    print("asked" if client.recv(100) else "left alone", flush=True)
+                    client.close()
+                """
+            func asUser(_ user: Int, _ words: [String]) -> [String] {
+                ["--reuid=\(user)", "--regid=\(user)", "--clear-groups"] + words
+            }
+            let other = RunningProgram(
+                "/usr/bin/setpriv", asUser(65533, ["/usr/bin/python3", "-c", listening, socket.description]), in: root,
+                output: root.appending("other"))
+            #expect(Deadline.wait { other.output.contains("ready") }, "\(other.error)")
+            let status = RunningProgram(
+                "/usr/bin/setpriv",
+                asUser(65534, [Places.alight.description, "status", "--control", socket.description]), in: root,
+                output: root.appending("status"))
+            #expect(status.wait() == 1)
+            #expect(
+                status.error.contains("error: can't ask the Alight at '\(socket)': Operation not permitted"),
+                "\(status.error)")
+            #expect(status.error.contains("help: run this as the user that Alight runs as, or as root"))
+            #expect(Deadline.wait { other.output.contains("left alone") }, "\(other.output)\(other.error)")
+            #expect(!other.output.contains("asked"))
+        }
+    }
+
     // MARK: Steering
 
     @Test func `what is paused is accepted and waits, also over a kill, until it is resumed`() throws {
@@ -201,6 +240,54 @@ struct ControlTests {
             program.signal(SIGTERM)
             #expect(program.wait() == 0)
             #expect(program.error.contains("\"stopping\""), "\(program.error)")
+        }
+    }
+
+    @Test func `while all rules are paused one can't go on alone, which is said, and changes nothing`() throws {
+        try Self.withProgram { (root, _) throws in
+            Self.command(root, ["pause", "--rule", "letters"])
+            Self.command(root, ["pause"])
+            for name in ["letters", "pictures"] {
+                let (status, output, error) = Self.command(root, ["resume", "--rule", name])
+                #expect(status == 1)
+                #expect(output.isEmpty)
+                #expect(error.contains("error: all rules are paused, so that '\(name)' can't go on alone"), "\(error)")
+            }
+            let paused = try Self.get(root, "/v1/status")["paused_rules"] as? [String]
+            #expect(paused == ["letters"])
+            TestFile.write(root.appending("in/a.txt"), "a")
+            #expect(try Self.awaitPending(root))
+            #expect(Self.command(root, ["resume"]).output == "no rule is paused\n")
+            #expect(Deadline.wait { Self.out(root) == "a" })
+            Self.command(root, ["pause", "--rule", "letters"])
+            #expect(Self.command(root, ["resume", "--rule", "letters"]).output == "no rule is paused\n")
+        }
+    }
+
+    @Test func `rules that are disabled are listed as off, and can't be paused`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.makeFolder(tree.path("in"))
+            let rules = Self.rules(root).replacing("  - name: pictures", with: "  - name: pictures\n    enabled: false")
+            TestFile.write(tree.path("rules.yaml"), rules + "  - { name: rest, path: in/*.md, action: log }\n")
+            let program = Self.begin(root)
+            let listed = try #require(try Self.get(root, "/v1/rules")["rules"] as? [[String: Any]])
+            #expect(listed.map { $0["name"] as? String } == ["letters", "pictures", "rest"])
+            #expect(listed.map { $0["enabled"] as? Bool } == [true, false, true])
+            #expect(try Self.get(root, "/v1/status")["disabled_rules"] as? [String] == ["pictures"])
+            let status = Self.command(root, ["status"]).output
+            #expect(status.contains("\n  off: 'pictures'; 'enabled: false' is written there\n"), "\(status)")
+            let (code, _, error) = Self.command(root, ["pause", "--rule", "pictures"])
+            #expect(code == 1)
+            #expect(error.contains("error: the rule 'pictures' is disabled, so that it never runs"), "\(error)")
+            // What is enabled by a reload is listed so.
+            TestFile.write(tree.path("rules.yaml"), Self.rules(root))
+            let isOn = try Deadline.wait {
+                try Self.get(root, "/v1/status")["disabled_rules"] as? [String] == []
+            }
+            #expect(isOn)
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
         }
     }
 
@@ -271,6 +358,35 @@ struct ControlTests {
         }
     }
 
+    @Test func `the lines that are followed are those of the run`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.write(
+                tree.path("rules.yaml"),
+                """
+                rules:
+                  - { name: good, path: in/*.txt, settle: 50ms, action: log }
+                  - name: bad
+                    path: in/*.bad
+                    settle: 50ms
+                    retry: { attempts: 2, delay: 100ms }
+                    action: { shell: "echo no >&2; exit 1" }
+
+                """)
+            let program = RunningProgram(
+                Places.alight, ["run", "rules.yaml"], in: tree.root, output: tree.path("run"))
+            JournalFileTests.awaitReady(program)
+            let log = RunningProgram(Places.alight, ["log"], in: tree.root, output: tree.path("log"))
+            TestFile.write(tree.path("in/a.txt"), "a")
+            TestFile.write(tree.path("in/b.bad"), "b")
+            #expect(Deadline.wait { log.output.contains("retry with 'alight retry ") }, "\(log.error)")
+            #expect(Deadline.wait { log.output.contains("a.txt: succeeded in ") })
+            #expect(log.output.contains(" (attempt 1 of 2; next in "))
+            #expect(log.output.contains(" (dead letter after 2 attempts; retry with "))
+            #expect(Deadline.wait { Set(log.lines) == Set(program.lines) }, "\(log.output)\(program.output)")
+        }
+    }
+
     @Test func `events are resumed after the last one that was seen`() throws {
         try Self.withProgram { (root, program) throws in
             TestFile.write(root.appending("in/1.png"), "1")
@@ -285,6 +401,94 @@ struct ControlTests {
             second.send("GET /v1/events?only=attempt HTTP/1.0\r\nLast-Event-ID: \(line.dropFirst(4))\r\n\r\n")
             let resumed = second.read(until: "2.png")
             #expect(!resumed.contains("1.png"))
+        }
+    }
+
+    // MARK: By TCP
+
+    /// The token of the link that the program has printed, and the link without it.
+    private static func printedLink(_ program: RunningProgram) throws -> (place: String, token: String) {
+        let said = try #require(program.error.components(separatedBy: "dashboard: ").dropFirst().first)
+        let link = try #require(said.split { $0 == "\"" || $0 == "\n" }.first)
+        let parts = link.split(separator: "?token=")
+        try #require(parts.count == 2)
+        return (String(parts[0]), String(parts[1]))
+    }
+
+    private static func statusByTCP(_ port: UInt16, _ header: String, host: String) throws -> String {
+        let connection = try #require(RawHTTP(port: port))
+        connection.send("GET /v1/rules HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\(header)\r\n\r\n")
+        return String(connection.readAll().prefix(12))
+    }
+
+    @Test func `the link with the token is told at any level, holds over a restart, and names what can be reached`()
+        throws
+    {
+        let port = RawHTTP.freePort()
+        let arguments = ["--listen", "0.0.0.0:\(port)", "--log-level", "error"]
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.write(tree.path("rules.yaml"), Self.rules(root))
+            var links: [(place: String, token: String)] = []
+            for start in 1...2 {
+                let program = RunningProgram(
+                    Places.alight, ["run", "rules.yaml"] + arguments, in: root, output: root.appending("run-\(start)"))
+                #expect(Deadline.wait { program.error.contains("dashboard: ") && RawHTTP(port: port) != nil })
+                links.append(try Self.printedLink(program))
+                let (place, token) = links[start - 1]
+                let host = String(place.dropFirst(7).dropLast())
+                #expect(host.hasSuffix(":\(port)") && !host.hasPrefix("0.0.0.0"), "\(place)")
+                #expect(try Self.statusByTCP(port, "Authorization: Bearer \(token)", host: host) == "HTTP/1.1 200")
+                #expect(try Self.statusByTCP(port, "Authorization: Bearer no", host: host) == "HTTP/1.1 401")
+                #expect(try Self.statusByTCP(port, "Authorization: Bearer \(token)", host: "x.test") == "HTTP/1.1 421")
+                program.signal(SIGTERM)
+                #expect(program.wait() == 0, "\(program.error)")
+            }
+            #expect(links[0].token == links[1].token)
+            let file = tree.path(".state/alight/journal.db-token")
+            #expect(String(decoding: TestFile.read(file) ?? [], as: UTF8.self) == "\(links[0].token)\n")
+            // Whoever could have read it may be anybody.
+            try #require(file.withCString { chmod($0, 0o644) } == 0)
+            let refused = RunningProgram(
+                Places.alight, ["run", "rules.yaml"] + arguments, in: root, output: root.appending("refused"))
+            #expect(refused.wait() == 1)
+            #expect(refused.error.contains("help: run: chmod 600 '\(file)'"), "\(refused.error)")
+            #expect(!TestFile.exists(Self.socket(root)), "what was begun is taken back")
+        }
+    }
+
+    @Test func `behind a proxy the token is asked for at the loopback address too, and the link leads to the proxy`()
+        throws
+    {
+        let port = RawHTTP.freePort()
+        let arguments = ["--listen", "127.0.0.1:\(port)", "--external-url", "https://alight.test/"]
+        try Self.withProgram(arguments) { _, program in
+            let words = Array(program.error.components(separatedBy: "dashboard: ").dropFirst())
+            try #require(words.count == 2, "\(program.error)")
+            #expect(words[0].hasPrefix("http://127.0.0.1:\(port)/?token="))
+            #expect(words[1].hasPrefix("https://alight.test/?token="))
+            let token = try Self.printedLink(program).token
+            for host in ["127.0.0.1:\(port)", "alight.test"] {
+                #expect(try Self.statusByTCP(port, "X-Nothing: x", host: host) == "HTTP/1.1 401")
+                #expect(try Self.statusByTCP(port, "Authorization: Bearer \(token)", host: host) == "HTTP/1.1 200")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        (["--external-url", "https://a.test"], "'--external-url' means nothing without an address"),
+        (["--listen", "127.0.0.1:1", "--external-url", "a.test"], "write 'https://a.test'"),
+        (["--once", "--external-url", "https://a.test"], "'--external-url' means nothing with '--once'"),
+    ])
+    func `an address of a proxy that means nothing is refused`(arguments: [String], said: String) {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            TestFile.write(tree.path("rules.yaml"), Self.rules(tree.root))
+            let program = RunningProgram(
+                Places.alight, ["run", "rules.yaml"] + arguments, in: tree.root, output: tree.path("run"))
+            #expect(program.wait() == 2)
+            #expect(program.error.contains(said), "\(program.error)")
         }
     }
 

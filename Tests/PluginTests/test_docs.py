@@ -208,13 +208,13 @@ class ConfigurationTests(DocumentationTestCase):
     def test_every_key_is_described_and_no_other(self):
         done = self.run_alight("config", "--json")
         names = set(json.loads(done.stdout)["settings"])
-        described = set(re.findall(r"^\| `([a-z.]+)` \| [^|]+ \| [^|]+ \|$", read(self.PAGE).split("\n## Configuration\n")[1].split("###")[0], re.M))
+        described = set(re.findall(r"^\| `([a-z._]+)` \| [^|]+ \| [^|]+ \|$", read(self.PAGE).split("\n## Configuration\n")[1].split("###")[0], re.M))
         self.assertEqual(described, names | {"retention"})
 
     def test_every_variable_is_described(self):
         source = read("Sources/RuleLoading/Configuration/ConfigurationEnvironment.swift")
         self.assertEqual(set(re.findall(r"ALIGHT_[A-Z_]*[A-Z]", source)),
-                         set(re.findall(r"`(ALIGHT_(?:CONFIG|JOURNAL|RETENTION|LISTEN|CONTROL|JOBS|LOG_\w+|PLUGINS|RULES))`",
+                         set(re.findall(r"`(ALIGHT_(?:CONFIG|JOURNAL|RETENTION|LISTEN|EXTERNAL_URL|CONTROL|JOBS|LOG_\w+|PLUGINS|RULES))`",
                                         read(self.PAGE))))
 
     @unittest.skipIf(importlib.util.find_spec("jsonschema") is None, "there is no jsonschema: apt install python3-jsonschema")
@@ -227,7 +227,7 @@ class ConfigurationTests(DocumentationTestCase):
         for _, _, text in blocks(self.PAGE):
             if is_configuration(text):
                 self.assertEqual([error.message for error in validator.iter_errors(yaml.safe_load(text))], [])
-        for wrong in ({"jobs": 0}, {"log": "json"}, {"listen": "8080"}, {"job": 3}, {"retention": {}}, {"rules": []}):
+        for wrong in ({"jobs": 0}, {"log": "json"}, {"listen": "8080"}, {"external_url": "alight.example.org"}, {"job": 3}, {"retention": {}}, {"rules": []}):
             self.assertFalse(validator.is_valid(wrong), wrong)
 
 

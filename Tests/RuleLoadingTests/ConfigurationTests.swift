@@ -36,6 +36,7 @@ struct ConfigurationTests {
             log: { format: journal, level: warning }
             plugins: ~/plugins
             rules: [rules, ../more/one.yaml, /etc/alight/rules]
+            external_url: [https://Alight.example.org/, "http://[::1]:81"]
 
             """)
         #expect(diagnostics.isEmpty)
@@ -54,6 +55,7 @@ struct ConfigurationTests {
         #expect(found.plugins == Setting(["/home/ada/plugins"], from: at(10)))
         let more = folder.parent.appending("more/one.yaml")
         #expect(found.rules == Setting([folder.appending("rules"), more, "/etc/alight/rules"], from: at(11)))
+        #expect(found.externalURLs == Setting(["https://alight.example.org", "http://[::1]:81"], from: at(12)))
     }
 
     @Test func `short forms are read`() {
@@ -100,6 +102,19 @@ struct ConfigurationTests {
         Fault(text: "listen: localhost:99999", said: "1:9: '99999' in 'localhost:99999' is no port from 0 to 65535"),
         Fault(text: "listen: ::1:80", said: "1:9: '::1' is no address", help: "write '[::1]:80'"),
         Fault(text: "listen: true", said: "1:9: 'listen' must be false or a value, not 'true'"),
+        Fault(
+            text: "external_url: alight.example.org",
+            said: "1:15: 'alight.example.org' is no URL that begins with 'https://' or 'http://'",
+            help: "write 'https://alight.example.org'"),
+        Fault(
+            text: "external_url: [https://example.org/alight]",
+            said: "1:16: 'https://example.org/alight' has a path, and the dashboard can only be at '/'",
+            help: "give it a host name of its own"),
+        Fault(
+            text: "external_url: https://a:0", said: "1:15: '0' in 'https://a:0' is no port from 1 to 65535",
+            help: "write it as a browser shows it"),
+        Fault(text: "external_url: https://a@b", said: "1:15: 'a@b' in 'https://a@b' is no name of a host"),
+        Fault(text: "external_url: []", said: "1:15: 'external_url' is empty"),
         Fault(text: "control: run/", said: "1:10: 'control' is the folder 'run/'", help: "name a file in it"),
         Fault(text: "log: { format: jsn }", said: "1:16: 'format' can't be 'jsn'"),
         Fault(text: "log: { level: loud }", said: "1:15: 'level' can't be 'loud'"),
@@ -161,6 +176,7 @@ struct ConfigurationTests {
             "ALIGHT_JOURNAL": ":memory:", "ALIGHT_RETENTION": "7d", "ALIGHT_LISTEN": "localhost:0",
             "ALIGHT_CONTROL": "false", "ALIGHT_JOBS": "9", "ALIGHT_LOG_FORMAT": "json", "ALIGHT_LOG_LEVEL": "",
             "ALIGHT_PLUGINS": "/a:/b/../c", "ALIGHT_RULES": "/r",
+            "ALIGHT_EXTERNAL_URL": "https://a:443, http://b:8080/",
         ]).configuration()
         #expect(found.journal == Setting(.memory, from: .variable("ALIGHT_JOURNAL")))
         #expect(found.retentionPeriod?.value == .seconds(7 * 86_400))
@@ -171,9 +187,11 @@ struct ConfigurationTests {
         #expect(found.logLevel == nil)
         #expect(found.plugins?.value == ["/a", "/c"])
         #expect(found.rules?.value == ["/r"])
+        #expect(found.externalURLs?.value == ["https://a", "http://b:8080"])
     }
 
     @Test(arguments: [
+        ("ALIGHT_EXTERNAL_URL", "https://", "ALIGHT_EXTERNAL_URL: '' in 'https://' is no name of a host"),
         ("ALIGHT_JOBS", "many", "ALIGHT_JOBS must be a whole number from 1 to 256, not 'many'"),
         ("ALIGHT_RETENTION", "long", "ALIGHT_RETENTION: 'long' is no duration"),
         ("ALIGHT_LISTEN", "80", "ALIGHT_LISTEN: '80' is no address with a port"),

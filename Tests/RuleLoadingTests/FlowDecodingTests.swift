@@ -53,8 +53,11 @@ struct FlowDecodingTests {
             rules:
               - { name: a, path: /in/*, tags: [x, y], action: log }
               - { name: b, path: /in/*, action: log }
+              - { name: c, path: /in/*, tags: [y], enabled: false, action: log }
+              - { name: d, path: /in/*, enabled: false, action: log }
             """)
         loaded.keepOnly(tags: ["y", "z"])
+        #expect(loaded.ruleset.listed.map(\.name) == ["a", "c"])
         #expect(loaded.ruleset.rules.map(\.name) == ["a"])
         #expect(loaded.untaggedRules.map(\.name) == ["b"])
     }

@@ -470,6 +470,9 @@ struct RuleDecodingTests {
             """)
         #expect(loaded.ruleset.rules.map(\.name) == ["two"])
         #expect(loaded.disabledRules.map(\.name) == ["one"])
+        #expect(loaded.ruleset.listed.map(\.name) == ["one", "two"])
+        #expect(loaded.ruleset.isDisabled("one") && !loaded.ruleset.isDisabled("two"))
+        #expect(!loaded.ruleset.isDisabled("three"))
         #expect(!loaded.hasErrors)
     }
 

@@ -30,6 +30,11 @@ struct chm_callbacks {
 /// Starts a server without a thread, a socket or a time limit of its own; NULL when that can't be done.
 ///
 /// memory: bytes for the header of a request; body: most bytes of its body.
+///
+/// What the library can't read as a request it answers itself, in HTML that is the same for all, without a header of the
+/// caller's, and closes the connection: a request line or a header line that is none, a version that is not HTTP/1, a
+/// Content-Length that is no number, chunks that are none, a header that does not fit into the memory. It has no way to be
+/// told what to say.
 struct chm_server *chm_start(
     struct chm_callbacks callbacks, unsigned int connections, size_t memory, size_t body);
 /// The descriptor that is readable when chm_run has something to do.
@@ -46,6 +51,10 @@ void chm_stop(struct chm_server *server);
 /// The connection's descriptor.
 int chm_connection(struct chm_request *request);
 const char *chm_method(struct chm_request *request);
+/// HTTP/1.1 and the like.
+const char *chm_version(struct chm_request *request);
+/// How many bytes the request has before its body.
+size_t chm_header_size(struct chm_request *request);
 /// The target as it was sent: path and query, with their escapes.
 const char *chm_target(struct chm_request *request);
 /// The value of a header; NULL without one.

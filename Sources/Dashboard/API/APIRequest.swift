@@ -10,7 +10,7 @@ package struct APIRequest: Sendable {
 
     package var way: Way
     package var method: String
-    /// The parts of the path between slashes, without their escapes; they may hold any bytes.
+    /// The parts of the path between slashes, without their escapes; they may hold any bytes, or none.
     package var path: [[UInt8]]
     /// Of a name that comes twice the last value.
     package var query: [String: [UInt8]] = [:]
@@ -35,10 +35,11 @@ package struct APIRequest: Sendable {
     ///   - method: Its method.
     ///   - target: Path and query, as they were sent.
     package init?(way: Way, method: String, target: [UInt8]) {
-        guard target.first == .slash else { return nil }
+        guard target.first == .slash, target.allSatisfy({ $0 > .blank && $0 != .delete }) else { return nil }
         let parts = target.split(separator: .questionMark, maxSplits: 1, omittingEmptySubsequences: false)
         var path: [[UInt8]] = []
-        for part in parts[0].split(separator: .slash) {
+        let names = parts[0].dropFirst()
+        for part in names.isEmpty ? [] : names.split(separator: .slash, omittingEmptySubsequences: false) {
             guard let bytes = Self.unescaped(part, isForm: false) else { return nil }
             path.append(bytes)
         }
@@ -94,4 +95,5 @@ extension UInt8 {
     fileprivate static let percent = UInt8(ascii: "%")
     fileprivate static let plus = UInt8(ascii: "+")
     fileprivate static let blank = UInt8(ascii: " ")
+    fileprivate static let delete = UInt8(0x7F)
 }

@@ -25,6 +25,8 @@ package struct APIError: Error, Sendable, Hashable {
     package var help: String
     /// The methods that the path knows, of one that it doesn't.
     package var allowed: [String] = []
+    /// Whether nothing that follows on the connection can be believed to be a request.
+    package var endsConnection = false
 
     package init(_ status: Int, _ message: String, help: String) {
         self.status = status
@@ -36,6 +38,7 @@ package struct APIError: Error, Sendable, Hashable {
         var response = APIResponse(
             status, json: .object(["error": .object(["message": .string(message), "help": .string(help)])]))
         if !allowed.isEmpty { response.headers.append((name: "Allow", value: allowed.joined(separator: ", "))) }
+        if endsConnection { response.headers.append((name: "Connection", value: "close")) }
         if status == 401 { response.headers.append((name: "WWW-Authenticate", value: "Bearer")) }
         return response
     }
@@ -51,6 +54,22 @@ package enum JSONText {
             preconditionFailure("a value without infinities is always JSON")
         }
         return String(decoding: data, as: UTF8.self)
+    }
+
+    /// The value on many lines, members in the order of their names.
+    package static func lines(of value: JSONValue, indent: String = "") -> String {
+        let inner = indent + "  "
+        switch value {
+        case .object(let members) where !members.isEmpty:
+            let parts = members.sorted { $0.key < $1.key }.map { name, value in
+                "\(inner)\(of(.string(name))): \(lines(of: value, indent: inner))"
+            }
+            return "{\n\(parts.joined(separator: ",\n"))\n\(indent)}"
+        case .array(let elements) where !elements.isEmpty:
+            let parts = elements.map { inner + lines(of: $0, indent: inner) }
+            return "[\n\(parts.joined(separator: ",\n"))\n\(indent)]"
+        default: return of(value)
+        }
     }
 
     /// The value of a text; nil when it is no JSON.

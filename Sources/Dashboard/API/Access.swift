@@ -4,16 +4,40 @@
 package struct Access: Sendable {
     /// Names by which the server is called: what a browser has in its address line.
     package var hosts: Set<String>
+    /// Whether any address is a name of it that is written in numbers: no foreign page can have one lead here.
+    package var takesNumbers: Bool
+    /// Where it is reached through a proxy, as a page there names its origin: `https://alight.example.org`.
+    package var origins: Set<String>
     /// What has to be shown with each request; nil when the address can be reached from this machine alone.
     package var token: String?
 
-    package init(hosts: Set<String>, token: String?) {
+    package init(hosts: Set<String>, takesNumbers: Bool = false, origins: Set<String> = [], token: String?) {
         self.hosts = Set(hosts.map { $0.lowercased() })
+        self.takesNumbers = takesNumbers
+        self.origins = Set(origins.map { $0.lowercased() })
         self.token = token
     }
 
-    /// The cookie that holds the token.
-    static let cookie = "alight_token"
+    /// The origins of the pages at that name.
+    private func origins(at host: String) -> Set<String> {
+        let both: Set<String> = ["http://\(host)", "https://\(host)"]
+        let known = both.intersection(origins)
+        return known.isEmpty ? both : known
+    }
+
+    /// Whether the server is called so.
+    private func isName(_ host: String) -> Bool {
+        if hosts.contains(host) || !origins.isDisjoint(with: ["http://\(host)", "https://\(host)"]) { return true }
+        return takesNumbers && ListenAddress.isNumbers(host)
+    }
+
+    /// The cookie that holds the token: to a browser all ports of a host are one, and another Alight may have another.
+    static func cookie(at host: String) -> String {
+        guard let colon = host.lastIndex(of: ":"), let port = UInt16(host[host.index(after: colon)...]) else {
+            return "alight_token"
+        }
+        return "alight_token_\(port)"
+    }
 
     /// Looks at a request.
     ///
@@ -22,20 +46,20 @@ package struct Access: Sendable {
     package func check(_ request: APIRequest) throws(APIError) -> APIResponse? {
         guard request.way == .network else { return nil }
         // A name that leads here and is not ours is an attack by a page that has had its own name lead here.
-        guard let host = request.host?.lowercased(), hosts.contains(host) else {
+        guard let host = request.host?.lowercased(), isName(host) else {
             throw APIError(
-                421, "this server is not '\(request.host ?? "")'", help: "call it by the address given to --listen")
+                421, "this server is not '\(request.host ?? "")'",
+                help: "call it by the address given to --listen, or by that of a proxy given to --external-url")
         }
         guard let token else { return nil }
         if let shown = request.text("token"), request.method == "GET", request.path.isEmpty {
             guard Self.isSame(shown, token) else { throw Self.denied }
             // The token goes out of the address line, and with it out of the history and of what is sent to others.
+            let secure = origins.contains("https://\(host)") ? "; Secure" : ""
+            let cookie = "\(Self.cookie(at: host))=\(token); HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000"
             return APIResponse(
                 303, type: "text/plain; charset=utf-8",
-                headers: [
-                    ("Location", "/"),
-                    ("Set-Cookie", "\(Self.cookie)=\(token); HttpOnly; SameSite=Strict; Path=/; Max-Age=31536000"),
-                ], body: [])
+                headers: [("Location", "/"), ("Set-Cookie", cookie + secure)], body: [])
         }
         let bearer = request.authorization.flatMap { text -> String? in
             let words = text.split(separator: " ", maxSplits: 1)
@@ -43,7 +67,7 @@ package struct Access: Sendable {
             return words[1].trimmed
         }
         let crumbs = (request.cookie ?? "").split(separator: ";").map { $0.trimmed }
-        let prefix = "\(Self.cookie)="
+        let prefix = "\(Self.cookie(at: host))="
         let shown =
             [bearer].compactMap(\.self)
             + crumbs.filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) }
@@ -58,7 +82,7 @@ package struct Access: Sendable {
         guard request.way == .network, request.method != "GET", request.method != "HEAD" else { return }
         let host = request.host?.lowercased() ?? ""
         if let origin = request.origin?.lowercased() {
-            guard origin == "http://\(host)" || origin == "https://\(host)" else {
+            guard origins(at: host).union(origins).contains(origin) else {
                 throw APIError(
                     403, "a page of '\(origin)' may change nothing here", help: "use the dashboard's own pages")
             }
@@ -75,7 +99,7 @@ package struct Access: Sendable {
 
     private static let denied = APIError(
         401, "this needs the token",
-        help: "open the link that 'alight run' has printed, or send 'Authorization: Bearer …'")
+        help: "open the link that 'alight run' prints at its start, or send 'Authorization: Bearer …'")
 
     /// Compares without telling by the time that it takes how much is right.
     static func isSame(_ one: String, _ other: String) -> Bool {

@@ -141,7 +141,7 @@ extension Routes.Route {
         guard asked.count == path.count else { return nil }
         var names: [String] = []
         for (part, bytes) in zip(path, asked) {
-            if part == "*" {
+            if part == "*", !bytes.isEmpty {
                 names.append(String(decoding: bytes, as: UTF8.self))
             } else if !part.utf8.elementsEqual(bytes) {
                 return nil

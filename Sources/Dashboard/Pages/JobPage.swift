@@ -131,7 +131,7 @@ package struct JobPage {
             attempt["request"].isNull
             ? ""
             : """
-            <details><summary>Request</summary><pre class="log" tabindex="0" role="region" aria-label="Request">\(lines: Layout.text(attempt["request"]))</pre></details>
+            <details><summary>Request</summary><pre class="log" tabindex="0" role="region" aria-label="Request">\(lines: JSONText.lines(of: attempt["request"]))</pre></details>
             """
         return """
             <article class="card attempt" data-key="\(number)"><header><h3>Attempt \(number)</h3>\(.state(attempt["outcome"].text))\
@@ -158,45 +158,5 @@ package struct JobPage {
             case nil: ""
             }
         return "<li>\(words)\(undone)</li>"
-    }
-}
-
-/// JSON on many lines.
-enum Layout {
-    /// The value's text, members in the order of their names.
-    static func text(_ value: JSONValue, indent: String = "") -> String {
-        let inner = indent + "  "
-        switch value {
-        case .object(let members) where !members.isEmpty:
-            let lines = members.sorted { $0.key < $1.key }.map { "\(inner)\(quoted($0)): \(text($1, indent: inner))" }
-            return "{\n\(lines.joined(separator: ",\n"))\n\(indent)}"
-        case .array(let elements) where !elements.isEmpty:
-            return "[\n\(elements.map { inner + text($0, indent: inner) }.joined(separator: ",\n"))\n\(indent)]"
-        case .object: return "{}"
-        case .array: return "[]"
-        case .string(let string): return quoted(string)
-        case .integer(let integer): return "\(integer)"
-        case .number(let number): return "\(number)"
-        case .bool(let bool): return "\(bool)"
-        case .null: return "null"
-        }
-    }
-
-    private static func quoted(_ text: String) -> String {
-        var quoted = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": quoted += "\\\""
-            case "\\": quoted += "\\\\"
-            case "\n": quoted += "\\n"
-            case "\t": quoted += "\\t"
-            case "\r": quoted += "\\r"
-            case _ where scalar.value < 0x20:
-                let digits = String(scalar.value, radix: 16)
-                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default: quoted.unicodeScalars.append(scalar)
-            }
-        }
-        return quoted + "\""
     }
 }

@@ -49,14 +49,17 @@ struct RuleTable {
             return "<td class=\"number \(count == 0 ? "" : kind)\" data-label=\"\(label)\">\(shown)</td>"
         }
         var marks: [HTML] = []
-        if rule["enabled"].bool == false { marks.append(.badge("off", "calm")) }
-        if rule["paused"].isTrue { marks.append(.badge("paused", "warn")) }
+        var button: HTML = ""
+        if rule["enabled"].bool == false {
+            marks.append(.badge("off", "calm"))
+        } else if rule["paused"].isTrue {
+            marks.append(.badge("paused", "warn"))
+            button = .button("Resume", "/resume", about: "rule \(name)", rule: name, style: "primary")
+        } else {
+            button = .button("Pause", "/pause", about: "rule \(name)", rule: name)
+        }
         let tags: [HTML] = rule["tags"].texts.map { "<li>\($0)</li>" }
         let tagList: HTML = tags.isEmpty ? "" : "<ul class=\"words\" aria-label=\"Tags\">\(tags)</ul>"
-        let button: HTML =
-            rule["paused"].isTrue
-            ? .button("Resume", "/resume", about: "rule \(name)", rule: name, style: "primary")
-            : .button("Pause", "/pause", about: "rule \(name)", rule: name)
         return """
             <tr data-key="\(name)"><th scope="row"><div class="name"><a href="/jobs?\(query)">\(name)</a>\(marks)\(tagList)</div>\
             <p class="muted"><bdi class="glob">\(rule["path"].text)</bdi> <span class="place">\(rule["place"].text)</span></p></th>\

@@ -43,8 +43,29 @@ package struct ListenAddress: Sendable, Hashable {
         return inet_pton(AF_INET6, host, &bytes) == 1 ? bytes : []
     }
 
-    /// As in a link.
-    package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    /// As it is written.
+    package var text: String { text(host) }
+
+    private func text(_ host: String) -> String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+
+    /// As in a link that leads there: of every address the one that others reach most likely.
+    package var linkText: String {
+        guard isAny else { return text }
+        let family = numbers.count == 4 ? AF_INET : AF_INET6
+        return text(Self.ownAddress(family) ?? (family == AF_INET ? "127.0.0.1" : "::1"))
+    }
+
+    /// Whether a host, with or without a port, is an address in numbers, as `192.0.2.1:8088` and `[::1]` are.
+    static func isNumbers(_ text: String) -> Bool {
+        var host = Substring(text)
+        if let colon = host.lastIndex(of: ":"), !host.hasSuffix("]") {
+            guard UInt16(host[host.index(after: colon)...]) != nil else { return false }
+            host = host[..<colon]
+        }
+        var bytes = [UInt8](repeating: 0, count: 16)
+        guard host.hasPrefix("["), host.hasSuffix("]") else { return inet_pton(AF_INET, String(host), &bytes) == 1 }
+        return inet_pton(AF_INET6, String(host.dropFirst().dropLast()), &bytes) == 1
+    }
 
     /// What a browser has in its address line that calls there.
     package var hosts: Set<String> {
@@ -54,33 +75,63 @@ package struct ListenAddress: Sendable, Hashable {
             var buffer = [CChar](repeating: 0, count: 256)
             if gethostname(&buffer, buffer.count - 1) == 0 {
                 let name = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-                names.formUnion(["\(name):\(port)", "localhost:\(port)", "127.0.0.1:\(port)", "[::1]:\(port)"])
-                names.formUnion(Self.ownAddresses.map { "\($0):\(port)" })
+                names.formUnion(["\(name):\(port)", "localhost:\(port)"])
             }
         }
         return names
     }
 
-    private static var ownAddresses: [String] {
+    /// The address by which this machine reaches others, else the first that it has beside the loopback's; nil if none.
+    private static func ownAddress(_ family: Int32) -> String? {
+        if let address = leavingAddress(family) { return address }
         var list: UnsafeMutablePointer<ifaddrs>?
-        guard getifaddrs(&list) == 0 else { return [] }
+        guard getifaddrs(&list) == 0 else { return nil }
         defer { freeifaddrs(list) }
-        var found: [String] = []
         var next = list
         while let entry = next {
             next = entry.pointee.ifa_next
-            guard let address = entry.pointee.ifa_addr else { continue }
-            let family = Int32(address.pointee.sa_family)
-            guard family == AF_INET || family == AF_INET6 else { continue }
-            var buffer = [CChar](repeating: 0, count: 64)
-            let length = family == AF_INET ? MemoryLayout<sockaddr_in>.size : MemoryLayout<sockaddr_in6>.size
-            guard
-                getnameinfo(address, socklen_t(length), &buffer, socklen_t(buffer.count), nil, 0, NI_NUMERICHOST) == 0
+            guard let address = entry.pointee.ifa_addr, Int32(address.pointee.sa_family) == family,
+                let text = numbers(address), text != "::1", !text.hasPrefix("127.")
             else { continue }
-            let text = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            found.append(family == AF_INET6 ? "[\(text.split(separator: "%")[0])]" : text)
+            return text
         }
-        return found
+        return nil
+    }
+
+    /// The address that what is sent out into the world has as its sender; nothing is sent to find out.
+    private static func leavingAddress(_ family: Int32) -> String? {
+        let descriptor = socket(family, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var hints = addrinfo()
+        hints.ai_family = family
+        hints.ai_flags = AI_NUMERICHOST
+        hints.ai_socktype = Int32(SOCK_DGRAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        // Addresses that nobody has, for texts as this: RFC 5737, RFC 3849.
+        guard getaddrinfo(family == AF_INET ? "192.0.2.1" : "2001:db8::1", "9", &hints, &list) == 0, let list else {
+            return nil
+        }
+        defer { freeaddrinfo(list) }
+        guard connect(descriptor, list.pointee.ai_addr, list.pointee.ai_addrlen) == 0 else { return nil }
+        var own = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &own) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                getsockname(descriptor, address, &length) == 0 ? numbers(address) : nil
+            }
+        }
+    }
+
+    /// The address in numbers; nil of one that holds on one link only, and leads nowhere without that link's name.
+    private static func numbers(_ address: UnsafeMutablePointer<sockaddr>) -> String? {
+        var buffer = [CChar](repeating: 0, count: 64)
+        let isIPv4 = Int32(address.pointee.sa_family) == AF_INET
+        let length = isIPv4 ? MemoryLayout<sockaddr_in>.size : MemoryLayout<sockaddr_in6>.size
+        guard getnameinfo(address, socklen_t(length), &buffer, socklen_t(buffer.count), nil, 0, NI_NUMERICHOST) == 0
+        else { return nil }
+        let text = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return text.contains("%") ? nil : text
     }
 
     /// Opens the sockets of the address: of a name one for each of its addresses.

@@ -19,7 +19,7 @@ final class ServerLoop {
         var complain: @Sendable (String) -> Void
     }
 
-    private struct Connection {
+    struct Connection {
         var way: APIRequest.Way
         /// When it is closed, unless something moves that.
         var deadline: ContinuousClock.Instant
@@ -35,40 +35,28 @@ final class ServerLoop {
         var held = 0
     }
 
-    /// Most bytes that are held for all clients together: slow ones could ask for more and more.
-    private static let mostHeld = 48 << 20
-
     let parts: Parts
-    private let local: Int32?
-    private let network: [Int32]
+    let local: Int32?
+    let network: [Int32]
     /// The library's server, once somebody has connected.
-    private var server: OpaquePointer?
-    private var hasFailed = false
-    private var connections: [Int32: Connection] = [:]
+    var server: OpaquePointer?
+    var hasFailed = false
+    var connections: [Int32: Connection] = [:]
     /// Connections that were refused, and when they are closed: at once they would take the answer along.
-    private var refused: [(descriptor: Int32, until: ContinuousClock.Instant)] = []
+    var refused: [(descriptor: Int32, until: ContinuousClock.Instant)] = []
     var exchanges: [OpaquePointer: Exchange] = [:]
-    private var lastNumber: UInt64 = 0
+    var lastNumber: UInt64 = 0
     /// How it stood last, as text, and how often that was another text.
-    private var status = (number: 0, text: "")
-    private var nextStatus: ContinuousClock.Instant?
-    private var isAskingStatus = false
-    private var stopBy: ContinuousClock.Instant?
-    private var now = ContinuousClock.now
+    var status = (number: 0, text: "")
+    var nextStatus: ContinuousClock.Instant?
+    var isAskingStatus = false
+    var stopBy: ContinuousClock.Instant?
+    var now = ContinuousClock.now
 
-    /// Most connections at once, and most of them by TCP, so that strangers leave room for the Unix socket.
-    private static let mostConnections = 64
-    private static let mostStrangers = 48
-    /// Bytes of a request's header, and of its body.
-    private static let mostHeader = 32 << 10
-    private static let mostBody = 64 << 10
     /// How long a whole request may take to arrive; also how long a connection may be idle.
-    private static let arrival = Duration.seconds(15)
+    static let arrival = Duration.seconds(15)
     /// How long the answer may take, with the time that the client needs to read it.
-    private static let answer = Duration.seconds(60)
-    private static let parting = Duration.seconds(1)
-    private static let mostRefused = 16
-    private static let statusPause = Duration.seconds(1)
+    static let answer = Duration.seconds(60)
 
     init(_ parts: Parts, _ local: Int32?, network: [Int32]) {
         self.parts = parts
@@ -142,7 +130,7 @@ final class ServerLoop {
     }
 
     /// Ends a connection; the library finds that out by itself, and tells.
-    private func drop(_ descriptor: Int32) {
+    func drop(_ descriptor: Int32) {
         guard connections[descriptor] != nil else { return }
         shutdown(descriptor, Int32(SHUT_RDWR))
         connections[descriptor]?.deadline = now + Self.answer
@@ -172,250 +160,5 @@ final class ServerLoop {
         }
     }
 
-    private static let ending = APIError(503, "Alight is ending", help: "try again when it has been started again")
-
-    /// Has the status made anew for those who follow it, once a second at most.
-    private func refreshStatus() {
-        let isWanted = exchanges.values.contains { $0.stream?.kinds.contains(.status) ?? false }
-        guard isWanted, stopBy == nil else {
-            nextStatus = nil
-            return
-        }
-        guard nextStatus.map({ $0 <= now }) ?? true else { return }
-        nextStatus = now + Self.statusPause
-        guard !isAskingStatus else { return }
-        isAskingStatus = parts.worker.submit { [operations = parts.operations, inbox = parts.inbox] in
-            // What passes by itself is no change.
-            var members = (try? operations.status().object) ?? [:]
-            members["uptime"] = nil
-            inbox.post(.status(members.isEmpty ? "" : JSONText.of(.object(members))))
-        }
-    }
-
-    private func wakeStreams() {
-        for (request, exchange) in exchanges {
-            guard let stream = exchange.stream, stream.isResting, stream.hasNews(status, at: now) else { continue }
-            stream.isResting = false
-            chm_wake(request)
-        }
-    }
-
-    // MARK: Connections
-
-    private func acceptAll() {
-        if let local { accept(local, .local) }
-        for descriptor in network { accept(descriptor, .network) }
-    }
-
-    private func accept(_ listener: Int32, _ way: APIRequest.Way) {
-        while true {
-            let descriptor = cal_accept(listener)
-            guard descriptor >= 0 else { return }
-            guard way == .network || isAllowed(descriptor) else {
-                close(descriptor)
-                continue
-            }
-            let strangers = connections.values.count { $0.way == .network }
-            guard connections.count < Self.mostConnections, way == .local || strangers < Self.mostStrangers else {
-                refuse(descriptor, "there are too many connections", help: "try again in a moment")
-                continue
-            }
-            guard let server = startedServer() else {
-                refuse(descriptor, "libmicrohttpd can't be loaded", help: "install libmicrohttpd12")
-                continue
-            }
-            connections[descriptor] = Connection(way: way, deadline: now + Self.arrival)
-            if chm_add(server, descriptor) != 0 { connections[descriptor] = nil }
-        }
-    }
-
-    /// Whether the other end is the same user, or root.
-    private func isAllowed(_ descriptor: Int32) -> Bool {
-        var user: UInt32 = 0
-        guard cal_peer_user(descriptor, &user) == 0 else { return false }
-        return user == geteuid() || user == 0
-    }
-
-    /// Answers without the library, as far as that goes without waiting.
-    private func refuse(_ descriptor: Int32, _ message: String, help: String) {
-        let response = APIError(503, message, help: help).response
-        let head =
-            "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
-            + "Content-Length: \(response.body.count)\r\nConnection: close\r\n\r\n"
-        let bytes = Array(head.utf8) + response.body
-        _ = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
-        guard refused.count < Self.mostRefused else {
-            close(descriptor)
-            return
-        }
-        shutdown(descriptor, Int32(SHUT_WR))
-        refused.append((descriptor: descriptor, until: now + Self.parting))
-    }
-
-    /// The library's server, which is started for the first client.
-    private func startedServer() -> OpaquePointer? {
-        if let server { return server }
-        guard !hasFailed else { return nil }
-        if let problem = chm_load() {
-            hasFailed = true
-            parts.complain(String(cString: problem))
-            return nil
-        }
-        let callbacks = chm_callbacks(
-            context: Unmanaged.passUnretained(self).toOpaque(),
-            arrived: { context, request in loop(context)?.arrived(request) },
-            ended: { context, request, descriptor in loop(context)?.ended(request, descriptor) },
-            closed: { context, descriptor in loop(context)?.connections[descriptor] = nil },
-            more: { context, request, buffer, size in
-                loop(context)?.more(request, UnsafeMutableRawBufferPointer(start: buffer, count: size)) ?? -1
-            })
-        server = chm_start(callbacks, UInt32(Self.mostConnections), Self.mostHeader, Self.mostBody)
-        if server == nil {
-            hasFailed = true
-            parts.complain("libmicrohttpd can't be started")
-        }
-        return server
-    }
-
-    // MARK: Requests
-
-    private func arrived(_ pointer: OpaquePointer?) {
-        guard let pointer else { return }
-        let descriptor = chm_connection(pointer)
-        let way = connections[descriptor]?.way ?? .network
-        connections[descriptor]?.deadline = now + Self.answer
-        lastNumber += 1
-        do throws(APIError) {
-            guard stopBy == nil else { throw Self.ending }
-            let request = try Self.request(pointer, way)
-            exchanges[pointer] = Exchange(number: lastNumber, request: request)
-            if let response = try parts.access?.check(request) { return send(response, to: pointer) }
-            let (service, names) = try parts.routes.find(request)
-            try parts.access?.checkWrite(request)
-            switch service {
-            case .events: try begin(pointer, request, descriptor)
-            case .answer(let answer):
-                let isTaken = parts.worker.submit { [inbox = parts.inbox, number = lastNumber] in
-                    do throws(APIError) {
-                        inbox.post(.answer(number, try answer(request, names)))
-                    } catch {
-                        inbox.post(.answer(number, error.response))
-                    }
-                }
-                guard isTaken else {
-                    throw APIError(
-                        503, "there is no thread to be had", help: "raise the limit of processes (ulimit -u)")
-                }
-            }
-        } catch {
-            send(error.response, to: pointer)
-        }
-    }
-
-    private static func request(_ pointer: OpaquePointer, _ way: APIRequest.Way) throws(APIError) -> APIRequest {
-        func header(_ name: String) -> String? { chm_header(pointer, name).map { String(cString: $0) } }
-        guard let method = chm_method(pointer), let target = chm_target(pointer),
-            var request = APIRequest(
-                way: way, method: String(cString: method),
-                target: Array(UnsafeRawBufferPointer(start: target, count: Int(strlen(target)))))
-        else {
-            throw APIError(400, "the request's target makes no sense", help: "escape what is no letter or digit as %XX")
-        }
-        guard header("Transfer-Encoding") == nil || header("Content-Length") == nil else {
-            throw APIError(400, "the request has two lengths", help: "send Content-Length, or chunks")
-        }
-        guard chm_header_count(pointer, "Host") <= 1 else {
-            throw APIError(400, "the request has several 'Host' headers", help: "send one")
-        }
-        request.host = header("Host")
-        request.origin = header("Origin")
-        request.authorization = header("Authorization")
-        request.cookie = header("Cookie")
-        request.contentType = header("Content-Type")
-        request.lastEventID = header("Last-Event-ID")
-        var size = 0
-        let body = chm_body(pointer, &size)
-        guard size <= mostBody else {
-            throw APIError(413, "the body has \(size) bytes", help: "send at most \(mostBody)")
-        }
-        request.body = Array(UnsafeRawBufferPointer(start: body, count: size))
-        return request
-    }
-
-    private func begin(_ pointer: OpaquePointer, _ request: APIRequest, _ descriptor: Int32) throws(APIError) {
-        var kinds = Set(EventFeed.Kind.allCases)
-        if let only = request.text("only") {
-            kinds = []
-            for word in only.split(separator: ",") {
-                guard let kind = EventFeed.Kind(rawValue: String(word)) else {
-                    throw APIError(400, "'\(word)' is no kind of event", help: "write attempt, file or status")
-                }
-                kinds.insert(kind)
-            }
-        }
-        let recent = try Self.number(request, "recent", upTo: EventFeed.length)
-        // A browser can't set the header when it comes for the first time.
-        let last = (request.lastEventID ?? request.text("last_event_id")).flatMap { UInt64($0) }
-        exchanges[pointer]?.stream = EventStream(
-            parts.feed, kinds: kinds, after: last, recent: recent, at: now)
-        connections[descriptor]?.isStream = true
-        chm_add_header(pointer, "Content-Type", "text/event-stream")
-        Self.addSecurity(pointer)
-        chm_stream(pointer, 200)
-    }
-
-    private static func number(_ request: APIRequest, _ name: String, upTo most: Int) throws(APIError) -> Int {
-        guard let text = request.text(name) else { return 0 }
-        guard let number = Int(text), (0...most).contains(number) else {
-            throw APIError(400, "'\(name)=\(text)' is no number from 0 to \(most)", help: "leave it out for none")
-        }
-        return number
-    }
-
-    private func more(_ pointer: OpaquePointer?, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
-        guard stopBy == nil, let pointer, let stream = exchanges[pointer]?.stream else { return -1 }
-        return stream.fill(buffer, status, at: .now)
-    }
-
-    private func ended(_ pointer: OpaquePointer?, _ descriptor: Int32) {
-        guard let pointer else { return }
-        exchanges.removeValue(forKey: pointer)?.stream?.end()
-        connections[descriptor]?.isStream = false
-        connections[descriptor]?.deadline = now + Self.arrival
-        if stopBy != nil { drop(descriptor) }
-    }
-
-    // MARK: Answers
-
-    /// Headers that tell a browser to trust nothing.
-    private static func addSecurity(_ pointer: OpaquePointer) {
-        chm_add_header(
-            pointer, "Content-Security-Policy",
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-                + "base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
-        chm_add_header(pointer, "X-Content-Type-Options", "nosniff")
-        chm_add_header(pointer, "X-Frame-Options", "DENY")
-        chm_add_header(pointer, "Referrer-Policy", "no-referrer")
-        chm_add_header(pointer, "Cross-Origin-Resource-Policy", "same-origin")
-        chm_add_header(pointer, "Cache-Control", "no-store")
-    }
-
-    private func send(_ response: APIResponse, to pointer: OpaquePointer) {
-        let held = exchanges.values.reduce(0) { $0 + $1.held }
-        guard response.body.count < 1 << 16 || held + response.body.count <= Self.mostHeld else {
-            send(
-                APIError(503, "too much is on its way to others", help: "ask again in a moment").response, to: pointer)
-            return
-        }
-        exchanges[pointer]?.held = response.body.count
-        for (name, value) in response.headers { chm_add_header(pointer, name, value) }
-        Self.addSecurity(pointer)
-        response.body.withUnsafeBytes {
-            chm_answer(pointer, UInt32(response.status), $0.baseAddress, $0.count)
-        }
-    }
-}
-
-private func loop(_ context: UnsafeMutableRawPointer?) -> ServerLoop? {
-    context.map { Unmanaged<ServerLoop>.fromOpaque($0).takeUnretainedValue() }
+    static let ending = APIError(503, "Alight is ending", help: "try again when it has been started again")
 }

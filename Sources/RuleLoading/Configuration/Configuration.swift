@@ -14,6 +14,8 @@ package struct Configuration: Sendable {
     package var retentionSize: Setting<Int>?
     /// `HOST:PORT` where the control interface listens besides; nil in it for nowhere.
     package var listen: Setting<String?>?
+    /// Where a proxy in front of it is reached: `https://alight.example.org`, as a page there names its origin.
+    package var externalURLs: Setting<[String]>?
     /// The path of the control socket; nil in it for none.
     package var control: Setting<PathBytes?>?
     /// Most actions at once, over all rules.
@@ -42,6 +44,7 @@ package struct Configuration: Sendable {
         both.retentionJobs = retentionJobs ?? other.retentionJobs
         both.retentionSize = retentionSize ?? other.retentionSize
         both.listen = listen ?? other.listen
+        both.externalURLs = externalURLs ?? other.externalURLs
         both.control = control ?? other.control
         both.jobs = jobs ?? other.jobs
         both.logFormat = logFormat ?? other.logFormat

@@ -9,7 +9,7 @@ struct ConfigurationDecoder: NodeReading {
     /// The absolute folder of the file, from which relative paths are meant.
     let folder: PathBytes
 
-    static let keys = ["journal", "retention", "listen", "control", "jobs", "log", "plugins", "rules"]
+    static let keys = ["journal", "retention", "listen", "external_url", "control", "jobs", "log", "plugins", "rules"]
     static let retentionKeys = ["period", "jobs", "size"]
     static let logKeys = ["format", "level"]
 
@@ -34,6 +34,7 @@ struct ConfigurationDecoder: NodeReading {
         configuration.listen = root.entry("listen").flatMap { entry in
             orFalse(entry) { checked(entry, ConfigurationValues.address) }
         }
+        configuration.externalURLs = root.entry("external_url").flatMap { setting($0, urls($0)) }
         configuration.control = root.entry("control").flatMap { entry in orFalse(entry) { file(entry) } }
         configuration.jobs = root.entry("jobs").flatMap { setting($0, integer($0, in: Configuration.jobsRange)) }
         if let entry = root.entry("log") {
@@ -95,6 +96,29 @@ struct ConfigurationDecoder: NodeReading {
         }
     }
 
+    /// One address of a page or a list of them.
+    private func urls(_ entry: YAMLNode.Entry) -> [String]? {
+        guard let nodes = oneOrMore(entry, noun: "https://alight.example.org") else { return nil }
+        var urls: [String] = []
+        for node in nodes {
+            guard let text = text(node, name: quoted(entry.name), at: mark(node), help: "write a URL") else {
+                return nil
+            }
+            do throws(HandlerProblem) {
+                urls.append(try ConfigurationValues.externalURL(text))
+            } catch {
+                problems.error(error.message, at: mark(node), help: error.help)
+                return nil
+            }
+        }
+        return urls
+    }
+
+    /// The nodes of a list, or one that stands for a list of itself.
+    private func oneOrMore(_ entry: YAMLNode.Entry, noun: String) -> [YAMLNode]? {
+        entry.value.text != nil && !entry.value.isNull ? [entry.value] : elements(entry, noun: noun)
+    }
+
     // MARK: - Paths
 
     /// Where rules are; not the rules themselves, which some put here.
@@ -110,14 +134,7 @@ struct ConfigurationDecoder: NodeReading {
 
     /// One path or a list of them.
     private func paths(_ entry: YAMLNode.Entry, noun: String) -> [PathBytes]? {
-        let nodes: [YAMLNode]
-        if entry.value.text != nil, !entry.value.isNull {
-            nodes = [entry.value]
-        } else if let elements = elements(entry, noun: noun) {
-            nodes = elements
-        } else {
-            return nil
-        }
+        guard let nodes = oneOrMore(entry, noun: noun) else { return nil }
         let paths = nodes.map { path($0, name: quoted(entry.name), at: mark($0)) }
         let known = paths.compactMap { $0 }
         return known.count == paths.count ? known : nil

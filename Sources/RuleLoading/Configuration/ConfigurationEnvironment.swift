@@ -3,7 +3,8 @@ package import Rules
 
 /// What variables of the environment say of the configuration.
 ///
-/// They are `ALIGHT_` and the key in capitals; one that is empty says nothing. Several paths are separated by colons, as in `PATH`.
+/// They are `ALIGHT_` and the key in capitals; one that is empty says nothing. Several paths are separated by colons, as in
+/// `PATH`, and several URLs by commas.
 package struct ConfigurationEnvironment {
     private let variables: [String: String]
 
@@ -11,8 +12,8 @@ package struct ConfigurationEnvironment {
 
     /// The variables that are read.
     package static let names = [
-        "ALIGHT_CONFIG", "ALIGHT_JOURNAL", "ALIGHT_RETENTION", "ALIGHT_LISTEN", "ALIGHT_CONTROL", "ALIGHT_JOBS",
-        "ALIGHT_LOG_FORMAT", "ALIGHT_LOG_LEVEL", "ALIGHT_PLUGINS", "ALIGHT_RULES",
+        "ALIGHT_CONFIG", "ALIGHT_JOURNAL", "ALIGHT_RETENTION", "ALIGHT_LISTEN", "ALIGHT_EXTERNAL_URL",
+        "ALIGHT_CONTROL", "ALIGHT_JOBS", "ALIGHT_LOG_FORMAT", "ALIGHT_LOG_LEVEL", "ALIGHT_PLUGINS", "ALIGHT_RULES",
     ]
 
     /// Reads them.
@@ -29,6 +30,15 @@ package struct ConfigurationEnvironment {
         configuration.listen = try read("ALIGHT_LISTEN") { text, name throws(HandlerProblem) in
             if text == "false" { return nil }
             return try Self.about(name) { () throws(HandlerProblem) in try ConfigurationValues.address(text) }
+        }
+        configuration.externalURLs = try read("ALIGHT_EXTERNAL_URL") { text, name throws(HandlerProblem) in
+            try Self.about(name) { () throws(HandlerProblem) in
+                var urls: [String] = []
+                for part in text.split(separator: ",") {
+                    urls.append(try ConfigurationValues.externalURL(part.filter { $0 != " " }))
+                }
+                return urls
+            }
         }
         configuration.control = try read("ALIGHT_CONTROL") { text, name throws(HandlerProblem) in
             text == "false" ? nil : try Self.file(text, name)

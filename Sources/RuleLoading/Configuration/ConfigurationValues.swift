@@ -27,6 +27,45 @@ package enum ConfigurationValues {
         return text
     }
 
+    /// Checks where a proxy in front is reached.
+    ///
+    /// - Returns: The same, as a page there names its origin: in small letters, and without what goes without saying.
+    /// - Throws: What is wrong with it.
+    package static func externalURL(_ text: String) throws(HandlerProblem) -> String {
+        let url = text.lowercased()
+        let form = "write it as a browser shows it, such as 'https://alight.example.org'"
+        guard let scheme = ["https://", "http://"].first(where: { url.hasPrefix($0) }) else {
+            let isName = !url.isEmpty && !url.contains("/") && !url.contains(" ")
+            throw HandlerProblem(
+                message: "\(quoted(text)) is no URL that begins with 'https://' or 'http://'",
+                help: isName ? "write 'https://\(url)'" : form)
+        }
+        var authority = url.dropFirst(scheme.count)
+        if authority.hasSuffix("/") { authority.removeLast() }
+        guard !authority.contains(where: { "/?#".contains($0) }) else {
+            throw HandlerProblem(
+                message: "\(quoted(text)) has a path, and the dashboard can only be at '/'",
+                help: "give it a host name of its own")
+        }
+        var host = authority
+        if let colon = authority.lastIndex(of: ":"), !authority.hasSuffix("]") {
+            host = authority[..<colon]
+            let port = authority[authority.index(after: colon)...]
+            guard let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) else {
+                throw HandlerProblem(
+                    message: "\(quoted(port)) in \(quoted(text)) is no port from 1 to 65535", help: form)
+            }
+            // Browsers leave out what they take without saying.
+            if number == (scheme == "https://" ? 443 : 80) { authority = host }
+        }
+        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]") && host.count > 2
+        let letters = isBracketed ? "0123456789abcdef:.[]" : "abcdefghijklmnopqrstuvwxyz0123456789-._"
+        guard !host.isEmpty, host.allSatisfy({ letters.contains($0) }) else {
+            throw HandlerProblem(message: "\(quoted(host)) in \(quoted(text)) is no name of a host", help: form)
+        }
+        return scheme + authority
+    }
+
     /// Reads how long something is kept.
     ///
     /// - Throws: What is wrong with it.

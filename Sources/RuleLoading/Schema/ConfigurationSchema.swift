@@ -53,6 +53,13 @@ package enum ConfigurationSchema {
             SchemaForm.orFalse(["type": "string", "pattern": #"^(\[[^\]]+\]|[^:\[\]/ ]+):[0-9]{1,5}$"#]),
             standard: false, examples: ["127.0.0.1:8080"]),
         SchemaKey(
+            "external_url", "Where a proxy in front of the control interface is reached, as a browser shows it.",
+            SchemaForm.oneOrMore([
+                "type": "string",
+                "pattern": #"^[Hh][Tt][Tt][Pp][Ss]?://(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?/?$"#,
+            ]),
+            examples: ["https://alight.example.org"]),
+        SchemaKey(
             "control", "The control socket; false for none.", SchemaForm.orFalse(path),
             examples: ["/run/alight/control.sock"]),
         SchemaKey("jobs", "Most actions at once, over all rules.", SchemaForm.integer(Configuration.jobsRange)),

@@ -84,6 +84,7 @@ extension Configuration {
         standard.retentionJobs = Setting(retention.jobs, from: .standard)
         standard.retentionSize = Setting(Int(retention.bytes), from: .standard)
         standard.listen = Setting(nil, from: .standard)
+        standard.externalURLs = Setting([], from: .standard)
         standard.control = Setting(usualControl(variables), from: .standard)
         standard.jobs = Setting(usualJobs, from: .standard)
         let isJournal = JournalSocket.isStream(of: variables["JOURNAL_STREAM"])

@@ -29,7 +29,7 @@ struct ResumeCommand: ParsableCommand {
         commandName: "resume",
         abstract: "Let all rules go on that are paused, or one of them.",
         discussion: """
-            While all rules are paused, one of them can't go on alone.
+            While all rules are paused, one of them can't go on alone: then '--rule' changes nothing, and ends with 1.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)

@@ -40,42 +40,12 @@ struct LogCommand: ParsableCommand {
         try client.said { () throws(ControlClient.Problem) in
             try client.follow("/v1/events?only=attempt&recent=\(recent)") { kind, _, data in
                 guard kind == "attempt" else { return }
-                let line = json ? data : Self.line(data, hasColor: hasColor) ?? data
+                let attempt = json ? nil : JSONLine.object(data).flatMap { AttemptLine($0) }
+                let line = attempt?.text(hasColor: hasColor) ?? data
                 if Output.standard.write(line) != .whole { Output.standard.exit(.done) }
             }
         }
         Output.error.write("Alight has ended")
-    }
-
-    /// The line that people read; nil for what is no attempt.
-    static func line(_ data: String, hasColor: Bool) -> String? {
-        guard let object = JSONLine.object(data), let rule = object["rule"]?.string,
-            let event = object["event"]?.string, let outcome = object["outcome"]?.string
-        else { return nil }
-        let path = JSONLine.path(object).map { Display.path($0) } ?? ""
-        let time = object["time"]?.string.flatMap { JSONLine.time($0) }.map { Reporter.clock($0) } ?? ""
-        let duration = Duration.milliseconds(object["duration_ms"]?.double ?? 0)
-        let state = object["state"]?.string ?? ""
-        var word = state == "dead" ? "failed" : outcome
-        if hasColor { word = "\u{1B}[\(color(state))m\(word)\u{1B}[0m" }
-        var line =
-            "\(time) \(Display.text(rule)): \(Display.text(event)) \(path): \(word) in \(Reporter.seconds(duration))"
-        if let message = object["message"]?.string, !message.isEmpty { line += ": \(Display.text(message))" }
-        if state == "dead", let job = object["job"]?.string {
-            line += " (dead letter; retry with 'alight retry \(Display.text(job))')"
-        } else if let pause = object["retry_ms"]?.double {
-            line += " (next in \(Reporter.seconds(.milliseconds(pause))))"
-        }
-        return line
-    }
-
-    private static func color(_ state: String) -> String {
-        switch state {
-        case "succeeded": "32"
-        case "skipped": "36"
-        case "dead": "31"
-        default: "33"
-        }
     }
 }
 

@@ -4,6 +4,7 @@ import FileEvents
 import Foundation
 import Glibc
 import RuleLoading
+import Rules
 
 /// Where a running Alight is asked: for `alight run`, which makes the place.
 struct ControlOptions: ParsableArguments {
@@ -25,11 +26,18 @@ struct ControlOptions: ParsableArguments {
         help: ArgumentHelp(
             "Serve the dashboard and the API there by HTTP, too; may be repeated.",
             discussion: """
-                Such as 127.0.0.1:8088. At an address that others can reach a token is asked for, which is printed as \
-                a link; there is no TLS.
+                Such as 127.0.0.1:8088. At an address that others can reach a token is asked for, which is kept \
+                beside the journal, and printed at each start as a link; there is no TLS.
                 """,
             valueName: "address:port"))
     var listen: [String] = []
+
+    @Option(
+        name: .customLong("external-url"),
+        help: ArgumentHelp(
+            "Where a proxy in front of that is reached, such as https://alight.example.org; may be repeated.",
+            discussion: "The token is asked for then at every address.", valueName: "url"))
+    var externalURL: [String] = []
 
     /// Looks at what was given.
     ///
@@ -44,8 +52,12 @@ struct ControlOptions: ParsableArguments {
                 throw ValidationError("'--control' means nothing with '\(flag)'; leave it out")
             }
             guard listen.isEmpty else { throw ValidationError("'--listen' means nothing with '\(flag)'; leave it out") }
+            guard externalURL.isEmpty else {
+                throw ValidationError("'--external-url' means nothing with '\(flag)'; leave it out")
+            }
             return
         }
+        _ = try urls()
         _ = try Self.addresses(listen, option: "--listen ")
         if let control { _ = try Self.path(control, option: "--control") }
     }
@@ -61,7 +73,19 @@ struct ControlOptions: ParsableArguments {
                 flags.control = Setting(try Self.path(control, option: "--control"), from: .flag("--control"))
             }
             if !listen.isEmpty { flags.listen = Setting(listen.joined(separator: ", "), from: .flag("--listen")) }
+            let urls = try urls()
+            if !urls.isEmpty { flags.externalURLs = Setting(urls, from: .flag("--external-url")) }
             return flags
+        }
+    }
+
+    private func urls() throws -> [String] {
+        try externalURL.map { text in
+            do throws(HandlerProblem) {
+                return try ConfigurationValues.externalURL(text)
+            } catch {
+                throw ValidationError("--external-url: \(error.message); \(error.help ?? "")")
+            }
         }
     }
 
@@ -70,7 +94,11 @@ struct ControlOptions: ParsableArguments {
     /// - Throws: `ValidationError` for one that is none.
     func addresses(_ settings: Configuration) throws -> [ListenAddress] {
         if !listen.isEmpty { return try Self.addresses(listen, option: "--listen ") }
-        return try Self.addresses(settings.listen?.value.map { [$0] } ?? [], option: "listen: ")
+        guard let address = settings.listen?.value else {
+            if externalURL.isEmpty { return [] }
+            throw ValidationError("'--external-url' means nothing without an address; name one with '--listen'")
+        }
+        return try Self.addresses([address], option: "listen: ")
     }
 
     private static func addresses(_ listen: [String], option: String) throws -> [ListenAddress] {

@@ -20,16 +20,19 @@ struct RunningControl {
         _ addresses: [ListenAddress], _ settings: Configuration, _ operations: RunningOperations,
         _ metrics: RunningMetrics?, _ feed: EventFeed, _ reporter: Reporter
     ) throws {
+        let urls = addresses.isEmpty ? [] : settings.externalURLs?.value ?? []
+        let isOpen = !urls.isEmpty || addresses.contains { !$0.isLoopback }
+        let access = Access(
+            hosts: addresses.reduce(into: []) { $0.formUnion($1.hosts) },
+            takesNumbers: addresses.contains(where: \.isAny), origins: Set(urls),
+            token: isOpen ? try Self.token(operations.journal, reporter) : nil)
         let socket = try Self.socket(settings.control, reporter)
         guard socket != nil || !addresses.isEmpty else {
             server = nil
             return
         }
-        let isOpen = addresses.contains { !$0.isLoopback }
-        let access = Access(
-            hosts: addresses.reduce(into: []) { $0.formUnion($1.hosts) }, token: isOpen ? Access.makeToken() : nil)
         var text: (@Sendable () -> String)?
-        if let metrics { text = { metrics.text((try? operations.status()) ?? .null) } }
+        if let metrics { text = { metrics.text(operations.standing()) } }
         var routes = Routes(operations, metrics: text)
         routes.addPages(operations)
         do throws(ControlProblem) {
@@ -44,14 +47,29 @@ struct RunningControl {
             reporter.say(.error, Display.text(error.message), help: error.help)
             throw Exit(.runtimeError)
         }
-        for address in addresses {
-            let query = access.token.map { "?token=\($0)" } ?? ""
-            // Nobody gets in without the token, so it is told at any level.
-            reporter.say(access.token == nil ? .notice : .warning, "dashboard: http://\(address.text)/\(query)")
-            guard !address.isLoopback else { continue }
+        for link in addresses.map({ "http://\($0.linkText)/" }) + urls.map({ "\($0)/" }) {
+            guard let token = access.token else {
+                reporter.say(.notice, "dashboard: \(link)")
+                continue
+            }
+            // Nobody gets in without it, so it is told at any level.
+            reporter.tell(.notice, "dashboard: \(link)?token=\(token)")
+        }
+        for address in addresses where !address.isLoopback {
             reporter.say(
                 .warning, "'\(address.text)' can be reached by others, and what they send and get is not encrypted",
                 help: "listen at 127.0.0.1 and use ssh -L, or put a proxy with TLS in front")
+        }
+    }
+
+    /// The token that was given before; another one at each start where nothing outlives it.
+    private static func token(_ journal: PathBytes?, _ reporter: Reporter) throws -> String {
+        guard let journal else { return Access.makeToken() }
+        do throws(ControlProblem) {
+            return try TokenFile.token(at: TokenFile.path(beside: journal))
+        } catch {
+            reporter.say(.error, Display.text(error.message), help: error.help)
+            throw Exit(.runtimeError)
         }
     }
 

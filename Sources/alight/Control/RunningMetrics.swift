@@ -1,8 +1,9 @@
 import CoreMetrics
 import Dashboard
 import Engine
+import FileWatching
 import Glibc
-import PluginProtocol
+import Journaling
 
 /// What `/metrics` tells: what the engine has counted, how it stands at this moment, and what the process uses.
 final class RunningMetrics: Sendable {
@@ -20,27 +21,24 @@ final class RunningMetrics: Sendable {
         "alight_journal_bytes": "The size of the journal's files.",
     ]
 
-    /// - Parameter status: What `/v1/status` answers.
+    /// - Parameter status: How it stands now.
     /// - Returns: All metrics in the text format of Prometheus.
-    func text(_ status: JSONValue) -> String {
-        let status = status.object ?? [:]
-        let commit = status["commit"]?.string ?? ""
-        set("alight_build_info", [("version", status["version"]?.string ?? ""), ("commit", commit)], 1)
-        set("alight_degraded", status["degraded"] == true ? 1 : 0)
-        set("alight_paused", status["paused"] == true ? 1 : 0)
-        let queue = status["queue"]?.object ?? [:]
-        set("alight_settling_paths", queue["settling"]?.double ?? 0)
-        for state in ["pending", "running", "dead"] {
-            set("alight_queue_jobs", [("state", state)], queue[state]?.double ?? 0)
+    func text(_ status: RunningStatus) -> String {
+        set("alight_build_info", [("version", Version.number), ("commit", Version.commit ?? "")], 1)
+        set("alight_degraded", status.reasons.isEmpty ? 0 : 1)
+        set("alight_paused", status.engine.pauses.all ? 1 : 0)
+        set("alight_settling_paths", Double(status.engine.settling))
+        let queue = status.engine.queue
+        for (state, jobs) in [("pending", queue.pending), ("running", queue.running), ("dead", status.dead.count)] {
+            set("alight_queue_jobs", [("state", state)], Double(jobs))
         }
-        let watches = status["watches"]?.object ?? [:]
-        set("alight_watches", watches["used"]?.double ?? 0)
-        set("alight_watches_limit", watches["limit"]?.double ?? 0)
-        let roots = (status["roots"]?.array ?? []).compactMap { $0.object?["backend"]?.string }
-        for backend in ["inotify", "polling", "missing"] {
-            set("alight_roots", [("backend", backend)], Double(roots.count { $0 == backend }))
+        set("alight_watches", Double(status.watching.watches))
+        set("alight_watches_limit", Double(status.watching.limit))
+        for means in [WatchStatus.Means.inotify, .polling, .missing] {
+            let roots = status.watching.roots.count { $0.means == means }
+            set("alight_roots", [("backend", means.rawValue)], Double(roots))
         }
-        set("alight_journal_bytes", status["journal"]?.object?["size"]?.double ?? 0)
+        set("alight_journal_bytes", Double(status.journal.size))
         return registry.text() + process
     }
 

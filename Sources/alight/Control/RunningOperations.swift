@@ -42,41 +42,24 @@ final class RunningOperations: Operations {
 
     // MARK: How it stands
 
-    func status() throws(APIError) -> JSONValue {
+    func status() throws(APIError) -> JSONValue { standing().object }
+
+    func standing() -> RunningStatus {
         let now = ContinuousClock.now
         let status = engine.status(at: now)
         let watching = survey()
-        let reasons = status.reasons(watching, hasRejectedRules: reloading?.hasRejected ?? false)
-        let (dead, failures) = dead(status, at: now)
-        let known = watching ?? kept.withLock { $0.watching } ?? WatchStatus()
-        return [
-            "version": .string(Version.number), "commit": .text(Version.commit), "pid": .integer(Int64(getpid())),
-            "started": .string(started.wall.milliseconds),
-            "uptime": .number(((now - started.instant) / .milliseconds(1)).rounded() / 1000),
-            "state": .string(status.phase.rawValue), "ready": .bool(status.isReady),
-            "degraded": .bool(!reasons.isEmpty), "reasons": .array(reasons.map { .string($0) }),
-            "paused": .bool(status.pauses.all), "paused_rules": Self.names(status.pauses),
-            "journal": journalObject(status), "roots": .array(known.roots.map { status.object($0) }),
-            "watches": ["used": .integer(Int64(known.watches)), "limit": .integer(Int64(known.limit))],
-            "overflows": .integer(Int64(status.overflows)), "last_rescan": status.rescanObject,
-            "queue": [
-                "settling": .integer(Int64(status.settling)), "pending": .integer(Int64(status.queue.pending)),
-                "running": .integer(Int64(status.queue.running)), "dead": .integer(Int64(dead)),
-            ],
-            "counts": status.countsObject,
-            "rates": [
-                "events_per_second": .number(Self.rounded(status.rates.events)),
-                "jobs_per_second": .number(Self.rounded(status.rates.jobs)),
-            ],
-            "running": status.runningObjects, "failures": .array(failures),
-        ]
+        return RunningStatus(
+            engine: status, watching: watching ?? kept.withLock { $0.watching } ?? WatchStatus(),
+            reasons: status.reasons(watching, hasRejectedRules: reloading?.hasRejected ?? false),
+            dead: dead(status, at: now), journal: (journal, journalSize), started: started.wall,
+            uptime: now - started.instant)
     }
 
     func rules() throws(APIError) -> JSONValue {
         let status = engine.status(at: .now)
         let pending = engine.pendingCounts
         return [
-            "rules": .array(status.ruleset.rules.map { status.object($0, pending: pending[$0.name] ?? 0) })
+            "rules": .array(status.ruleset.listed.map { status.object($0, pending: pending[$0.name] ?? 0) })
         ]
     }
 
@@ -101,21 +84,14 @@ final class RunningOperations: Operations {
         return watching
     }
 
-    private func journalObject(_ status: EngineStatus) -> JSONValue {
-        var size: Int64 = 0
-        var object: [String: JSONValue] = [
-            "path": .null, "fault": .text(status.journalFault?.description),
-        ]
-        if let journal {
-            object.add("path", journal)
-            for suffix in ["", "-wal"] {
-                var file = stat()
-                let name = PathBytes(journal.bytes + Array(suffix.utf8))
-                if name.withCString({ stat($0, &file) }) == 0 { size += Int64(file.st_size) }
-            }
+    /// The bytes of the journal's files.
+    private var journalSize: Int64 {
+        guard let journal else { return 0 }
+        return ["", "-wal"].reduce(0) { size, suffix in
+            var file = stat()
+            let name = PathBytes(journal.bytes + Array(suffix.utf8))
+            return name.withCString { stat($0, &file) } == 0 ? size + Int64(file.st_size) : size
         }
-        object["size"] = .integer(size)
-        return .object(object)
     }
 
     /// How many dead letters there are, and the last of them.
@@ -133,10 +109,6 @@ final class RunningOperations: Operations {
     }
 
     func forgetDead() { kept.withLock { $0.dead = nil } }
-
-    private static func names(_ pauses: Pauses) -> JSONValue { .array(pauses.rules.sorted().map { .string($0) }) }
-
-    private static func rounded(_ rate: Double) -> Double { (rate * 100).rounded() / 100 }
 
     // MARK: The journal
 
@@ -180,9 +152,19 @@ final class RunningOperations: Operations {
 
     private func change(_ rule: String?, isPause: Bool) throws(APIError) -> JSONValue {
         let before = engine.status(at: .now)
+        if let rule, before.ruleset.isDisabled(rule), isPause || !before.pauses.rules.contains(rule) {
+            throw APIError(
+                409, "the rule '\(rule)' is disabled, so that it never runs", help: "set 'enabled: true' in it")
+        }
         if let rule, before.ruleset.rule(named: rule) == nil, isPause || !before.pauses.rules.contains(rule) {
             throw APIError(
                 404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules name those that there are")
+        }
+        // Whoever says so wants it to run, which it would not.
+        if let rule, !isPause, before.pauses.all {
+            throw APIError(
+                409, "all rules are paused, so that '\(rule)' can't go on alone",
+                help: "resume all of them, after pausing by name those that are to wait")
         }
         var wanted = before.pauses
         if isPause {
@@ -194,7 +176,7 @@ final class RunningOperations: Operations {
         }
         waitUntil { engine.status(at: .now).pauses == wanted }
         let pauses = engine.status(at: .now).pauses
-        return ["paused": .bool(pauses.all), "paused_rules": Self.names(pauses)]
+        return ["paused": .bool(pauses.all), "paused_rules": pauses.names]
     }
 
     /// Waits for what the engine does in its next turn.

@@ -61,8 +61,9 @@ extension EngineStatus {
         let tally = rules[rule.name] ?? RuleTally()
         let running = self.running.filter { $0.rule == rule.name }.reduce(0) { $0 + $1.jobs }
         var object: [String: JSONValue] = [
-            "name": .string(rule.name), "tags": .array(rule.tags.map { .string($0) }), "enabled": true,
-            "paused": .bool(pauses.hold(rule.name)), "pending": .integer(Int64(pending)),
+            "name": .string(rule.name), "tags": .array(rule.tags.map { .string($0) }),
+            "enabled": .bool(!ruleset.isDisabled(rule.name)), "paused": .bool(pauses.hold(rule.name)),
+            "pending": .integer(Int64(pending)),
             "running": .integer(Int64(running)), "succeeded": .integer(Int64(tally.succeeded)),
             "skipped": .integer(Int64(tally.skipped)), "dead": .integer(Int64(tally.dead)),
             "last": tally.last?.object ?? .null, "place": .string("\(rule.place.file):\(rule.place.line)"),

@@ -33,6 +33,8 @@ struct StatusReport {
             lines.append(
                 "  \(painted("paused", "33")): \(names.joined(separator: ", ")); 'alight resume' lets them go on")
         }
+        let off = (status["disabled_rules"]?.array ?? []).compactMap(\.string).map { "'\(Display.text($0))'" }
+        if !off.isEmpty { lines.append("  off: \(off.joined(separator: ", ")); 'enabled: false' is written there") }
         return lines
     }
 

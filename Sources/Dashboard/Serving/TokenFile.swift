@@ -1,0 +1,99 @@
+package import FileEvents
+import Glibc
+
+/// The file that keeps the token from one start to the next, for its owner's eyes alone.
+package enum TokenFile {
+    /// Where the token of the Alight with that journal is: beside it, since no other Alight uses the same.
+    package static func path(beside journal: PathBytes) -> PathBytes {
+        PathBytes(journal.bytes + Array("-token".utf8))
+    }
+
+    /// Reads the token; without a file one is made, with a new token in it.
+    ///
+    /// - Throws: When it can't be read or made, and when others may have read it.
+    package static func token(at path: PathBytes) throws(ControlProblem) -> String {
+        // No link is followed, and nothing is waited for that somebody put there in its place.
+        let descriptor = path.withCString { open($0, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        if descriptor >= 0 {
+            defer { close(descriptor) }
+            return try read(descriptor, path)
+        }
+        switch errno {
+        case ENOENT: return try make(at: path)
+        case ELOOP: throw ControlProblem("the token's file '\(path)' is a link", help: deletion)
+        case let error: throw failure("read", path, error)
+        }
+    }
+
+    private static let deletion = "delete it: the next start makes another one, with another token"
+
+    private static func failure(_ verb: String, _ path: PathBytes, _ error: Int32) -> ControlProblem {
+        ControlProblem(
+            "can't \(verb) the token's file '\(path)': \(String(cString: strerror(error)))",
+            help: "see that the folder can be written, or listen at 127.0.0.1 alone, where no token is needed")
+    }
+
+    // MARK: Reading
+
+    private static func read(_ descriptor: Int32, _ path: PathBytes) throws(ControlProblem) -> String {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw failure("read", path, errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw ControlProblem("the token's file '\(path)' is no file", help: deletion)
+        }
+        guard status.st_uid == geteuid() else {
+            throw ControlProblem("the token's file '\(path)' belongs to user \(status.st_uid)", help: deletion)
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            let mode = String(status.st_mode & 0o7777, radix: 8)
+            throw ControlProblem(
+                "others may use the token's file '\(path)' (mode 0\(mode))",
+                help: "run: chmod 600 '\(path)'; if somebody may have read it, \(deletion)")
+        }
+        var bytes = [UInt8](repeating: 0, count: longest + 2)
+        var count = -1
+        repeat { count = Glibc.read(descriptor, &bytes, bytes.count) } while count < 0 && errno == EINTR
+        guard count >= 0 else { throw failure("read", path, errno) }
+        let lines = bytes[..<count].split(separator: .newline, omittingEmptySubsequences: true)
+        guard count < bytes.count, lines.count == 1, (shortest...longest).contains(lines[0].count),
+            lines[0].allSatisfy(isOfToken)
+        else { throw ControlProblem("there is no token in '\(path)'", help: deletion) }
+        return String(decoding: lines[0], as: UTF8.self)
+    }
+
+    /// How long a token may be that somebody has written there by hand.
+    private static let shortest = 32
+    private static let longest = 256
+
+    /// What can stand in a link and in a cookie as it is.
+    private static func isOfToken(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"): true
+        default: false
+        }
+    }
+
+    // MARK: Making
+
+    private static func make(at path: PathBytes) throws(ControlProblem) -> String {
+        let token = Access.makeToken()
+        let descriptor = path.withCString {
+            open($0, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t(0o600))
+        }
+        guard descriptor >= 0 else { throw failure("make", path, errno) }
+        defer { close(descriptor) }
+        let line = Array("\(token)\n".utf8)
+        // Without the flush a power failure could leave an empty file, which is no token.
+        guard write(descriptor, line, line.count) == line.count, fsync(descriptor) == 0 else {
+            let error = errno
+            _ = path.withCString { unlink($0) }
+            throw failure("write", path, error)
+        }
+        return token
+    }
+}
+
+extension UInt8 {
+    fileprivate static let newline = UInt8(ascii: "\n")
+}

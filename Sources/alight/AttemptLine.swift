@@ -1,0 +1,94 @@
+import Engine
+import FileEvents
+import PluginProtocol
+import Rules
+
+/// An attempt as people read it, whether it was made here or another Alight has told of it in JSON.
+struct AttemptLine {
+    var time: Timestamp?
+    var rule: String
+    var event: String
+    var path: PathBytes
+    var job: String
+    var attempt: Int
+    var mostAttempts: Int
+    var outcome: String
+    /// Whether it was cut off by a stop.
+    var isInterrupted: Bool
+    var message: String
+    var state: JobState
+    var duration: Duration
+    var pause: Duration?
+
+    init(_ report: AttemptReport) {
+        time = report.time
+        rule = report.rule
+        event = report.event.rawValue
+        path = report.path
+        job = report.job.description
+        attempt = report.attempt
+        mostAttempts = report.maximumAttempts
+        outcome = report.outcome.ending.rawValue
+        isInterrupted = report.outcome.isInterrupted
+        message = report.outcome.message
+        state = report.state
+        duration = report.duration
+        pause = report.pause
+    }
+
+    /// Reads what ``Reporter/object(_:)`` has written; nil for what is no attempt.
+    init?(_ object: [String: JSONValue]) {
+        guard let rule = object["rule"]?.string, let event = object["event"]?.string,
+            let outcome = object["outcome"]?.string,
+            let state = object["state"]?.string.flatMap(JobState.init(rawValue:))
+        else { return nil }
+        time = object["time"]?.string.flatMap { JSONLine.time($0) }
+        self.rule = rule
+        self.event = event
+        path = JSONLine.path(object) ?? ""
+        job = object["job"]?.string ?? ""
+        attempt = Int(object["attempt"]?.double ?? 0)
+        mostAttempts = Int(object["max_attempts"]?.double ?? 0)
+        self.outcome = outcome
+        isInterrupted = object["code"]?.string == "interrupted"
+        message = object["message"]?.string ?? ""
+        self.state = state
+        duration = .milliseconds(object["duration_ms"]?.double ?? 0)
+        pause = (object["retry_ms"]?.double).map { .milliseconds($0) }
+    }
+
+    /// `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.
+    func text(hasColor: Bool) -> String {
+        let clock = time.map { Reporter.clock($0) + " " } ?? ""
+        return clock + story(hasColor: hasColor)
+    }
+
+    /// The same without the time.
+    func story(hasColor: Bool) -> String {
+        let shown = hasColor ? Reporter.colored(word, state) : word
+        var line = "\(Display.text(rule)): \(Display.text(event)) \(Display.path(path)): "
+        line += "\(shown) in \(Reporter.seconds(duration))"
+        if !message.isEmpty { line += ": \(Display.text(message))" }
+        return line + ending
+    }
+
+    /// How it ended.
+    var word: String { state == .dead ? "failed" : Display.text(outcome) }
+
+    /// What becomes of a job that has not succeeded.
+    var ending: String {
+        switch state {
+        case .pending where isInterrupted: return " (this counts as no attempt)"
+        case .pending:
+            guard let pause else { return "" }
+            if outcome == Outcome.Ending.notReady.rawValue {
+                return " (this counts as no attempt; next in \(Reporter.seconds(pause)))"
+            }
+            return " (attempt \(attempt) of \(mostAttempts); next in \(Reporter.seconds(pause)))"
+        case .dead:
+            let attempts = attempt > 1 ? " after \(attempt) attempts" : ""
+            return " (dead letter\(attempts); retry with 'alight retry \(Display.text(job))')"
+        default: return ""
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import Engine
+import FileEvents
+import FileWatching
+import Glibc
+import Journaling
+import PluginProtocol
+import Rules
+
+/// How it stands with this Alight at a moment.
+struct RunningStatus {
+    var engine: EngineStatus
+    var watching: WatchStatus
+    /// What is wrong, for people.
+    var reasons: [String]
+    /// How many dead letters there are, and the last of them.
+    var dead: (count: Int, last: [JSONValue])
+    /// The journal's file, nil for one in memory, and what it takes with those beside it.
+    var journal: (path: PathBytes?, size: Int64)
+    var started: Timestamp
+    var uptime: Duration
+
+    /// For programs: what `/v1/status` answers.
+    var object: JSONValue {
+        [
+            "version": .string(Version.number), "commit": .text(Version.commit), "pid": .integer(Int64(getpid())),
+            "started": .string(started.milliseconds),
+            "uptime": .number((uptime / .milliseconds(1)).rounded() / 1000),
+            "state": .string(engine.phase.rawValue), "ready": .bool(engine.isReady),
+            "degraded": .bool(!reasons.isEmpty), "reasons": .array(reasons.map { .string($0) }),
+            "paused": .bool(engine.pauses.all), "paused_rules": engine.pauses.names,
+            "disabled_rules": .array(engine.ruleset.disabled.map { .string($0.name) }),
+            "journal": journalObject, "roots": .array(watching.roots.map { engine.object($0) }),
+            "watches": ["used": .integer(Int64(watching.watches)), "limit": .integer(Int64(watching.limit))],
+            "overflows": .integer(Int64(engine.overflows)), "last_rescan": engine.rescanObject,
+            "queue": [
+                "settling": .integer(Int64(engine.settling)), "pending": .integer(Int64(engine.queue.pending)),
+                "running": .integer(Int64(engine.queue.running)), "dead": .integer(Int64(dead.count)),
+            ],
+            "counts": engine.countsObject,
+            "rates": [
+                "events_per_second": .number(Self.rounded(engine.rates.events)),
+                "jobs_per_second": .number(Self.rounded(engine.rates.jobs)),
+            ],
+            "running": engine.runningObjects, "failures": .array(dead.last),
+        ]
+    }
+
+    private var journalObject: JSONValue {
+        var object: [String: JSONValue] = [
+            "path": .null, "fault": .text(engine.journalFault?.description), "size": .integer(journal.size),
+        ]
+        if let path = journal.path { object.add("path", path) }
+        return .object(object)
+    }
+
+    private static func rounded(_ rate: Double) -> Double { (rate * 100).rounded() / 100 }
+}
+
+extension Pauses {
+    /// The rules that rest by their names.
+    var names: JSONValue { .array(rules.sorted().map { .string($0) }) }
+}

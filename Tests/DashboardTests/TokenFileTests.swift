@@ -1,0 +1,95 @@
+import Dashboard
+import FileEvents
+import Glibc
+import TestKit
+import Testing
+
+/// The file that keeps the token.
+struct TokenFileTests {
+    private static func text(_ path: PathBytes) -> String { String(decoding: TestFile.read(path) ?? [], as: UTF8.self) }
+
+    private static func problem(_ path: PathBytes) -> ControlProblem? {
+        do throws(ControlProblem) {
+            _ = try TokenFile.token(at: path)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func `it is made once, for its owner alone, and read from then on`() throws {
+        try withTempTree { tree in
+            let path = TokenFile.path(beside: tree.path("journal.db"))
+            #expect(path == tree.path("journal.db-token"))
+            let token = try TokenFile.token(at: path)
+            #expect(token.count == 43)
+            #expect(Self.text(path) == "\(token)\n")
+            var status = stat()
+            #expect(path.withCString { lstat($0, &status) } == 0)
+            #expect(status.st_mode & 0o7777 == 0o600)
+            #expect(try TokenFile.token(at: path) == token)
+            #expect(path.withCString { unlink($0) } == 0)
+            #expect(try TokenFile.token(at: path) != token)
+        }
+    }
+
+    @Test(arguments: [0o640, 0o604, 0o660, 0o601])
+    func `one that others may use is refused, with what mends it`(mode: Int) throws {
+        try withTempTree { tree in
+            let path = tree.path("journal.db-token")
+            let token = try TokenFile.token(at: path)
+            try #require(path.withCString { chmod($0, mode_t(mode)) } == 0)
+            let problem = try #require(Self.problem(path))
+            #expect(problem.message.hasSuffix("'\(path)' (mode 0\(String(mode, radix: 8)))"), "\(problem.message)")
+            #expect(problem.help.hasPrefix("run: chmod 600 '\(path)'; "))
+            try #require(path.withCString { chmod($0, 0o600) } == 0)
+            #expect(try TokenFile.token(at: path) == token)
+        }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root gives files away"))
+    func `one of another user is refused`() throws {
+        try withTempTree { tree in
+            let path = tree.path("journal.db-token")
+            _ = try TokenFile.token(at: path)
+            try #require(path.withCString { chown($0, 65534, 65534) } == 0)
+            let problem = try #require(Self.problem(path))
+            #expect(problem.message.hasSuffix("belongs to user 65534"))
+            #expect(problem.help.hasPrefix("delete it"))
+        }
+    }
+
+    @Test func `a link or a folder in its place is refused, and nothing is made where it leads`() throws {
+        try withTempTree { tree in
+            let path = tree.path("journal.db-token")
+            try #require(tree.path("elsewhere").withCString { to in path.withCString { symlink(to, $0) } } == 0)
+            #expect(Self.problem(path)?.message.hasSuffix("is a link") == true)
+            #expect(!TestFile.exists(tree.path("elsewhere")))
+            try #require(path.withCString { unlink($0) } == 0)
+            TestFile.makeFolder(path)
+            #expect(Self.problem(path)?.message.hasSuffix("is no file") == true)
+            #expect(Self.problem(tree.path("none/token"))?.message.hasPrefix("can't make the token's file") == true)
+        }
+    }
+
+    @Test(arguments: ["", "\n", "short", String(repeating: "a", count: 257), String(repeating: "a", count: 40) + "; x"])
+    func `what is no token is refused`(text: String) {
+        withTempTree { tree in
+            let path = tree.path("journal.db-token")
+            TestFile.write(path, Array(text.utf8), mode: 0o600)
+            #expect(Self.problem(path)?.message == "there is no token in '\(path)'")
+        }
+    }
+
+    @Test func `one that was written by hand is taken`() throws {
+        try withTempTree { tree in
+            let path = tree.path("journal.db-token")
+            let token = String(repeating: "a-_Z", count: 8)
+            for text in [token, "\(token)\n"] {
+                TestFile.write(path, Array(text.utf8), mode: 0o600)
+                let read = try TokenFile.token(at: path)
+                #expect(read == token)
+            }
+        }
+    }
+}
