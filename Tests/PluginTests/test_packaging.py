@@ -293,6 +293,39 @@ class InstallTests(PackagingTestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("/srv/incoming/*.pdf, watched from /srv/incoming", done.stdout)
 
+    def settings(self, text):
+        """What holds with that configuration, by the names of keys; the paths of root, as the program is installed for it."""
+        with open(self.path("some.yaml"), "w", encoding="utf-8") as file:
+            file.write(text)
+        done = self.call(ALIGHT, "config", "--json", "--config", "some.yaml")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), text)
+        return json.loads(done.stdout)["settings"]
+
+    def test_the_configuration_has_every_key_and_each_can_be_set_alone(self):
+        lines = read(CHECKOUT, "packaging/etc/config.yaml").splitlines()
+        usual = self.settings("")
+        keys, above = {}, None
+        for number, line in enumerate(lines):
+            if key := re.fullmatch(r"#( *)([a-z]+):( .+)?", line):
+                if key[1] == "" and not key[3]:
+                    above = (key[2], line)
+                    continue
+                name = f"{above[0]}.{key[2]}" if key[1] == "  " else key[2]
+                self.assertNotIn(name, keys)
+                keys[name] = f"{above[1][1:]}\n{line[1:]}\n" if key[1] == "  " else f"{line[1:]}\n"
+                # What it is stands above it.
+                self.assertRegex(lines[number - 1], r"^# [A-Z].*\.$", name)
+        self.assertEqual(set(keys), set(usual))
+        for name, text in keys.items():
+            with self.subTest(name):
+                told = self.settings(text)
+                self.assertEqual([each for each in told if told[each]["origin"]["kind"] == "file"], [name])
+                # Of these there is no value that is the usual one everywhere.
+                if name not in ("rules", "plugins", "jobs") and (os.geteuid() == 0 or name not in ("journal", "control")):
+                    self.assertEqual(told[name]["value"], usual[name]["value"])
+        everything = self.settings("".join(f"{line[1:] if re.match('#(?:  )?[a-z]', line) else line}\n" for line in lines))
+        self.assertEqual({each["origin"]["kind"] for each in everything.values()}, {"file"})
+
     def test_without_a_program_it_says_what_to_do(self):
         done = self.call(os.path.join(CHECKOUT, "packaging/install"), self.root)
         self.assertEqual(done.returncode, 1)
