@@ -293,6 +293,23 @@ class InstallTests(PackagingTestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("/srv/incoming/*.pdf, watched from /srv/incoming", done.stdout)
 
+    def test_the_copyright_names_every_library_that_is_linked_statically(self):
+        paragraphs = [dict(re.findall(r"^([\w-]+): ?(.*)$", each, re.M))
+                      for each in read(CHECKOUT, "packaging/debian/copyright").split("\n\n")]
+        files = {name: each for each in paragraphs for name in each.get("Files", "").split()}
+        packages = sorted(set(re.findall(r'\.product\(name: "\w+", package: "([^"]+)"', read(CHECKOUT, "Package.swift"))))
+        self.assertGreater(len(packages), 3)
+        for name in [*packages, "swift", "icu", "glibc"]:
+            with self.subTest(name):
+                self.assertIn(name, files)
+        texts = {each["License"] for each in paragraphs if "License" in each and "Files" not in each}
+        self.assertEqual({each["License"] for each in files.values()} - texts, set())
+        # Those that ask for it are given the exception, and others not.
+        for name in packages:
+            for path in glob.glob(f"{CHECKOUT}/.build/checkouts/{name}/LICENSE*"):
+                self.assertEqual("runtime library exception" in read(path).lower(),
+                                 "exception" in files[name]["License"], name)
+
     def settings(self, text):
         """What holds with that configuration, by the names of keys; the paths of root, as the program is installed for it."""
         with open(self.path("some.yaml"), "w", encoding="utf-8") as file:
