@@ -189,6 +189,7 @@ class Player:
                 "PATH": f"{self.path('bin')}:{docs.SYSTEM_PATH}", "HOME": self.home, "LC_ALL": "C.UTF-8", "TZ": "UTC",
                 "PLAY": self.play, "PORT": str(self.port), "HOST": self.path("host"), "CHECKOUT": docs.CHECKOUT, "ALIGHT": docs.ALIGHT,
                 "XDG_RUNTIME_DIR": self.path("home/.run"), "XDG_STATE_HOME": self.path("home/.local/state"),
+                "RUNTIME_DIRECTORY": self.path("home/.run/alight"),
                 "ALIGHT_CONTROL": self.path("home/.run/alight/control.sock")})
         os.close(self.ended)
         os.close(self.orders[0])
