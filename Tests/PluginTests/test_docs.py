@@ -230,6 +230,16 @@ class LinkTests(unittest.TestCase):
                             self.assertIn(anchor, anchors(other))
         self.assertGreater(followed, 20)
 
+    def test_every_picture_is_there_and_every_picture_is_shown(self):
+        shown = set()
+        for page in PAGES:
+            for target in re.findall(r'(?:src|srcset)="([^"]+)"|!\[[^]]*\]\(([^)]+)\)', read(page)):
+                path = os.path.normpath(os.path.join(os.path.dirname(page), "".join(target)))
+                with self.subTest(f"{page}: {path}"):
+                    self.assertTrue(os.path.exists(os.path.join(CHECKOUT, path)))
+                shown.add(path)
+        self.assertEqual({f"docs/images/{name}" for name in os.listdir(os.path.join(CHECKOUT, "docs/images"))} - shown, set())
+
 
 class PluginExampleTests(DocumentationTestCase):
 
