@@ -120,6 +120,7 @@ struct ProgramSurroundings {
     static var scratchFolders: ScratchFolders {
         let variables = ProcessInfo.processInfo.environment
         return ScratchFolders(
+            serviceFolders: variables["RUNTIME_DIRECTORY"].map { PathBytes($0) },
             runtimeFolder: variables["XDG_RUNTIME_DIR"].map { PathBytes($0) },
             temporaryFolder: variables["TMPDIR"].map { PathBytes($0) }, user: geteuid())
     }

@@ -5,9 +5,6 @@ import TestKit
 /// What must not be there when Alight has ended.
 struct Leftovers {
     let folder: PathBytes
-    let log: RunLog
-    /// Whether the journal may have forgotten jobs that ran, as when the power fails.
-    let mayForget: Bool
 
     func findings() -> [Finding] { temporaries() + scratch() + processes() }
 
@@ -17,23 +14,11 @@ struct Leftovers {
             .map { Finding(text: "a temporary file was left: \($0)") }
     }
 
-    /// The folders that attempts work in; none is left when this has looked.
-    ///
-    /// Where the power fails, nothing is left of them, for they lie in memory.
+    /// The folders that attempts work in; an Alight that ends takes its own along, and those of the killed.
     private func scratch() -> [Finding] {
-        let base: PathBytes = geteuid() == 0 ? "/run/alight" : PathBytes("/tmp/alight-\(geteuid())")
-        let jobs = Set(log.runs.map(\.job))
-        var findings: [Finding] = []
-        // Each Alight has a folder of its own in there.
-        for folder in TestFile.names(in: base).map(base.appending) {
-            for name in TestFile.names(in: folder) {
-                let job = String(decoding: name, as: UTF8.self)
-                guard jobs.contains(job) else { continue }
-                TestFile.removeTree(folder.appending(name))
-                findings.append(Finding(text: "a scratch folder was left: \(folder)/\(job)", job: job))
-            }
-        }
-        return mayForget ? [] : findings
+        let base = folder.appending(".run")
+        return TestFile.names(in: base).filter { $0.starts(with: "run-".utf8) }
+            .map { Finding(text: "a scratch folder was left: \(base.appending($0))") }
     }
 
     /// The recorders have this play's folder in their arguments.

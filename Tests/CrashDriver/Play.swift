@@ -317,7 +317,7 @@ struct Play: ~Copyable {
         } catch {
             findings.append(Finding(text: "the journal can't be read: \(error)"))
         }
-        findings += Leftovers(folder: folder, log: log, mayForget: options.mode == .truncate).findings()
+        findings += Leftovers(folder: folder).findings()
         guard findings.isEmpty else {
             let report = Report(findings: findings, log: log, operations: operations, history: history)
             throw Failure(text: "\(report.text)\nstandard error of the last alight:\n\(program.error.lastLines(10))")

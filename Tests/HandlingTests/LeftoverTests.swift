@@ -1,7 +1,10 @@
+import CAlightLinux
 import FileEvents
 import Foundation
-import Handling
+import Glibc
 import Testing
+
+@testable import Handling
 
 /// Nothing that a program starts outlives it.
 struct LeftoverTests {
@@ -117,6 +120,29 @@ struct LeftoverTests {
         let processes = folder.processes(in: "a")
         #expect(processes.count == 3)
         #expect(eventually { processes.allSatisfy(isGone) })
+    }
+
+    @Test func `when the runner is killed before it hears that the program runs, everything dies`() throws {
+        var sockets: [Int32] = [-1, -1]
+        try #require(cal_socket_pair(&sockets, 10) == 0)
+        let (ours, theirs) = (OwnedDescriptor(sockets[0]), OwnedDescriptor(sockets[1]))
+        // There is no room left for what the launcher wants to say.
+        let noise = [UInt8](repeating: 0, count: 4096)
+        while send(theirs.raw, noise, noise.count, Int32(MSG_DONTWAIT)) > 0 {}
+        while send(theirs.raw, noise, 1, Int32(MSG_DONTWAIT)) > 0 {}
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: try #require(ProcessLauncher.find()).description)
+        process.standardInput = FileHandle(fileDescriptor: theirs.raw, closeOnDealloc: false)
+        try process.run()
+        theirs.close()
+        let script = "cd '\(folder.path)'; sleep 600 & echo $! >>a; setsid sleep 600 & echo $! >>a; echo $$ >>a; wait"
+        let plan = try #require(LaunchPlan(shell(script), descriptorLimit: 0)).bytes
+        let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
+        #expect(cal_send_with_descriptors(ours.raw, plan, plan.count, [null.raw, null.raw, null.raw], 3) == 0)
+        #expect(eventually { folder.processes(in: "a").count == 3 })
+        ours.close()
+        process.waitUntilExit()
+        #expect(folder.processes(in: "a").allSatisfy(isGone))
     }
 
     @Test func `when the launcher is killed, the program dies`() throws {

@@ -16,6 +16,21 @@ struct ScratchFolderTests {
         scratch = ScratchFolders(base: try folder.folder("run/alight", mode: 0o700))
     }
 
+    @Test func `the place is the service's, else the user's, and root's is in run`() {
+        func base(_ service: PathBytes?, _ runtime: PathBytes?, _ temporary: PathBytes?, _ user: UInt32) -> PathBytes {
+            ScratchFolders(
+                serviceFolders: service, runtimeFolder: runtime, temporaryFolder: temporary, user: user
+            ).base
+        }
+        #expect(base("/run/alight:/run/alight/photos", "/run/user/0", nil, 0) == "/run/alight")
+        #expect(base("/srv/run", "/run/user/7", "/tmp", 7) == "/srv/run")
+        // What is no absolute path says nothing.
+        #expect(base("", "/run/user/7", "/tmp", 7) == "/run/user/7/alight")
+        #expect(base("run", "/run/user/7", "/tmp", 0) == "/run/alight")
+        #expect(base(nil, "", "/var/tmp", 7) == "/var/tmp/alight-7")
+        #expect(base(nil, nil, nil, 7) == "/tmp/alight-7")
+    }
+
     @Test func `what an attempt has left is removed with its folder`() throws {
         let id = "01JD8Z3T1WQ2V7N0C5M4K9R6XB"
         try folder.write("run/alight/keep", "x")

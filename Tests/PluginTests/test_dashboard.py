@@ -57,7 +57,8 @@ class DashboardTests(unittest.TestCase):
         cls.port = free_port()
         cls.address = f"http://127.0.0.1:{cls.port}"
         environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.name, "XDG_RUNTIME_DIR": folder.name, "TZ": "UTC"}
+            "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.name, "XDG_RUNTIME_DIR": folder.name,
+            "RUNTIME_DIRECTORY": folder.name + "/run", "TZ": "UTC"}
         cls.log = tempfile.TemporaryFile()
         cls.addClassCleanup(cls.log.close)
         cls.alight = subprocess.Popen(

@@ -293,6 +293,56 @@ class InstallTests(PackagingTestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("/srv/incoming/*.pdf, watched from /srv/incoming", done.stdout)
 
+    def test_the_copyright_names_every_library_that_is_linked_statically(self):
+        paragraphs = [dict(re.findall(r"^([\w-]+): ?(.*)$", each, re.M))
+                      for each in read(CHECKOUT, "packaging/debian/copyright").split("\n\n")]
+        files = {name: each for each in paragraphs for name in each.get("Files", "").split()}
+        packages = sorted(set(re.findall(r'\.product\(name: "\w+", package: "([^"]+)"', read(CHECKOUT, "Package.swift"))))
+        self.assertGreater(len(packages), 3)
+        for name in [*packages, "swift", "icu", "glibc"]:
+            with self.subTest(name):
+                self.assertIn(name, files)
+        texts = {each["License"] for each in paragraphs if "License" in each and "Files" not in each}
+        self.assertEqual({each["License"] for each in files.values()} - texts, set())
+        # Those that ask for it are given the exception, and others not.
+        for name in packages:
+            for path in glob.glob(f"{CHECKOUT}/.build/checkouts/{name}/LICENSE*"):
+                self.assertEqual("runtime library exception" in read(path).lower(),
+                                 "exception" in files[name]["License"], name)
+
+    def settings(self, text):
+        """What holds with that configuration, by the names of keys; the paths of root, as the program is installed for it."""
+        with open(self.path("some.yaml"), "w", encoding="utf-8") as file:
+            file.write(text)
+        done = self.call(ALIGHT, "config", "--json", "--config", "some.yaml")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), text)
+        return json.loads(done.stdout)["settings"]
+
+    def test_the_configuration_has_every_key_and_each_can_be_set_alone(self):
+        lines = read(CHECKOUT, "packaging/etc/config.yaml").splitlines()
+        usual = self.settings("")
+        keys, above = {}, None
+        for number, line in enumerate(lines):
+            if key := re.fullmatch(r"#( *)([a-z]+):( .+)?", line):
+                if key[1] == "" and not key[3]:
+                    above = (key[2], line)
+                    continue
+                name = f"{above[0]}.{key[2]}" if key[1] == "  " else key[2]
+                self.assertNotIn(name, keys)
+                keys[name] = f"{above[1][1:]}\n{line[1:]}\n" if key[1] == "  " else f"{line[1:]}\n"
+                # What it is stands above it.
+                self.assertRegex(lines[number - 1], r"^# [A-Z].*\.$", name)
+        self.assertEqual(set(keys), set(usual))
+        for name, text in keys.items():
+            with self.subTest(name):
+                told = self.settings(text)
+                self.assertEqual([each for each in told if told[each]["origin"]["kind"] == "file"], [name])
+                # Of these there is no value that is the usual one everywhere.
+                if name not in ("rules", "plugins", "jobs") and (os.geteuid() == 0 or name not in ("journal", "control")):
+                    self.assertEqual(told[name]["value"], usual[name]["value"])
+        everything = self.settings("".join(f"{line[1:] if re.match('#(?:  )?[a-z]', line) else line}\n" for line in lines))
+        self.assertEqual({each["origin"]["kind"] for each in everything.values()}, {"file"})
+
     def test_without_a_program_it_says_what_to_do(self):
         done = self.call(os.path.join(CHECKOUT, "packaging/install"), self.root)
         self.assertEqual(done.returncode, 1)

@@ -55,7 +55,7 @@ class ShippedRulesTests(unittest.TestCase):
         done = subprocess.run(
             [ALIGHT, "run", "--once", "--journal", ":memory:", "rules/rules.yaml"], cwd=self.home, capture_output=True,
             text=True, errors="replace", timeout=300,
-            env={"PATH": SYSTEM_PATH, "HOME": self.home, "XDG_RUNTIME_DIR": self.home})
+            env={"PATH": SYSTEM_PATH, "HOME": self.home, "XDG_RUNTIME_DIR": self.home, "RUNTIME_DIRECTORY": self.home + "/.run"})
         self.output = done.stdout + done.stderr
         return done.returncode
 

@@ -49,7 +49,8 @@ package final class RunningProgram {
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
 
         var values = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder.description]
-        // As root the journal would be everybody's.
+        // As root the journal and the folder of scratch folders would be everybody's.
+        values["RUNTIME_DIRECTORY"] = folder.appending(".run").description
         values["XDG_STATE_HOME"] = folder.appending(".state").description
         values["ALIGHT_CONTROL"] = folder.appending(".run/control.sock").description
         values.merge(environment) { _, new in new }

@@ -19,9 +19,22 @@ package struct ScratchFolders: Sendable {
         own = OwnFolder(in: base)
     }
 
-    /// The usual place: `$XDG_RUNTIME_DIR/alight`, as root `/run/alight`, else `alight-UID` for temporary files.
-    package init(runtimeFolder: PathBytes?, temporaryFolder: PathBytes?, user: UInt32) {
-        if user == 0 {
+    /// The usual place: the first of `serviceFolders`, else `$XDG_RUNTIME_DIR/alight`, as root `/run/alight`, else
+    /// `alight-UID` for temporary files.
+    ///
+    /// - Parameters:
+    ///   - serviceFolders: What a service manager has made for Alight, as `$RUNTIME_DIRECTORY` tells it: absolute
+    ///     paths with colons between them.
+    ///   - runtimeFolder: `$XDG_RUNTIME_DIR`.
+    ///   - temporaryFolder: `$TMPDIR`.
+    ///   - user: Who runs Alight.
+    package init(
+        serviceFolders: PathBytes? = nil, runtimeFolder: PathBytes?, temporaryFolder: PathBytes?, user: UInt32
+    ) {
+        let first = serviceFolders?.bytes.split(separator: UInt8(ascii: ":")).first
+        if let first, first.first == UInt8(ascii: "/") {
+            self.init(base: PathBytes(Array(first)))
+        } else if user == 0 {
             self.init(base: "/run/alight")
         } else if let runtimeFolder, !runtimeFolder.bytes.isEmpty {
             self.init(base: runtimeFolder.appending("alight"))

@@ -1,0 +1,2 @@
+#: start
+mkdir -p in

@@ -1,0 +1,2 @@
+#: after kill %1
+test -e ~/Documents/bill.pdf

@@ -1,0 +1,20 @@
+#: before $ alight watch ~/Downloads
+mkdir -p Downloads/2026/{1,2,3,4,5,6,7,8,9,10}
+echo text >Downloads/notes.txt
+
+#: after $ alight watch ~/Downloads
+echo letter >Downloads/letter.pdf
+said 'created .*letter'
+mv Downloads/letter.pdf Downloads/2026/
+said 'moved '
+echo more >>Downloads/notes.txt
+said 'notes.txt'
+finish
+
+#: before # One line for each picture that is complete.
+mkdir in
+
+#: after # One line for each picture that is complete.
+echo a >in/a.jpg
+said 'in/a.jpg$'
+finish
