@@ -1,0 +1,114 @@
+"""The pure parts of the benchmarks: counts, medians, ratios, budgets, tables, and what the action wrote.
+
+    python3 -m unittest discover -s Tests/PluginTests -p test_bench.py -v
+"""
+
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "Benchmarks"))
+
+from measuring import figures, records, soaking, tables  # noqa: E402
+
+
+class FiguresTest(unittest.TestCase):
+    def test_a_percentile_is_one_of_the_values(self):
+        values = list(range(100, 0, -1))
+        self.assertEqual(figures.percentile(values, 0.5), 50)
+        self.assertEqual(figures.percentile(values, 0.99), 99)
+        self.assertEqual(figures.percentile([7], 0.99), 7)
+        self.assertEqual(figures.percentile([3, 1], 0), 1)
+
+    def test_the_tally_counts_files_and_strays(self):
+        counts = figures.tally(["a", "b", "b", "x"], ["a", "b", "c"])
+        self.assertEqual(counts, dict(files=3, once=1, lost=1, twice=1, actions=3, strays=1))
+
+    def test_covered_is_from_the_first_probe_after_which_none_was_missed(self):
+        probes = dict(d=40, a=10, c=30, b=20)
+        self.assertEqual(figures.covered_since(probes, {"a", "c", "d"}), 30)
+        self.assertEqual(figures.covered_since(probes, set(probes)), 10)
+        self.assertIsNone(figures.covered_since(probes, {"a", "b", "c"}))
+        self.assertIsNone(figures.covered_since({}, set()))
+
+    def test_a_median_leaves_out_what_is_not_there(self):
+        self.assertEqual(figures.median([3, None, 1, 2]), 2)
+        self.assertIsNone(figures.median([None]))
+
+    def test_a_ratio_is_of_the_same_repetition(self):
+        runs = {0: dict(rate=10), 1: dict(rate=40), 2: dict(rate=90)}
+        references = {0: dict(rate=10), 1: dict(rate=20), 2: dict(rate=30)}
+        # 1, 2 and 3; that of the medians would be 2 as well, that of the first and the last not.
+        self.assertEqual(figures.ratio(runs, references, "rate"), 2)
+        self.assertEqual(figures.ratio({2: runs[2]}, references, "rate"), 3)
+        self.assertEqual(figures.ratio({0: runs[0], 7: runs[2]}, references, "rate"), 1)
+        self.assertIsNone(figures.ratio(runs, {}, "rate"))
+        self.assertIsNone(figures.ratio({0: dict(rate=None)}, references, "rate"))
+
+    def test_a_summary_has_medians_and_ratios_and_forgives_no_loss(self):
+        runs = {0: dict(rate=10, lost=0), 1: dict(rate=30, lost=2), 2: dict(rate=20, lost=0)}
+        summary = figures.summary(runs, {0: dict(rate=5), 1: dict(rate=5), 2: dict(rate=5)}, ["rate"])
+        self.assertEqual(summary, dict(rate=20, lost=2, rate_ratio=4, runs=3))
+        self.assertEqual(figures.summary({}, {}), dict(runs=0))
+
+    def test_a_budget_is_kept_missed_or_not_measured(self):
+        fast, small = figures.Budget("rate", "rate ≥ 2", least=2), figures.Budget("peak", "peak ≤ 60", most=60)
+        self.assertTrue(fast.is_kept(dict(rate=2)))
+        self.assertFalse(fast.is_kept(dict(rate=1.99)))
+        self.assertIsNone(fast.is_kept(dict(rate=None)))
+        self.assertEqual(figures.verdict([fast, small], dict(rate=3, peak=60)), "within")
+        self.assertEqual(figures.verdict([fast, small], dict(rate=1, peak=61)), "MISSED: rate, peak")
+        self.assertEqual(figures.verdict([fast], {}), "MISSED: rate was not measured")
+        self.assertEqual(figures.verdict([], dict(rate=1)), "")
+
+
+class TablesTest(unittest.TestCase):
+    def test_figures_have_three_digits_that_count(self):
+        shown = [tables.shown(value) for value in (None, True, "x", 0, 12345, 123.6, 12.345, 1.2345, -1234.5)]
+        self.assertEqual(shown, ["–", "yes", "x", "0", "12,345", "124", "12.3", "1.23", "-1,234"])
+
+    def test_a_table_is_aligned_markdown(self):
+        rows = [dict(system="C", rate=1500.0), dict(system="Alight", rate=None)]
+        self.assertEqual(tables.table("Storm", [("system", "system"), ("rate", "files/s")], rows), [
+            "", "Storm", "",
+            "| system | files/s |",
+            "|--------|--------:|",
+            "| C      |   1,500 |",
+            "| Alight |       – |",
+        ])
+
+
+class RecordsTest(unittest.TestCase):
+    def test_actions_are_read_without_probes_and_without_a_torn_record(self):
+        data = b"".join(
+            records.RECORD.pack(time, size, 4711, len(name), name)
+            for time, size, name in ((10, 1000, b"file000001"), (11, 5, b"probe"), (12, -1, b"file000002")))
+        actions = records.parse(data + data[:20])
+        self.assertEqual(
+            [(action.time, action.size, action.process, action.name) for action in actions],
+            [(10, 1000, 4711, "file000001"), (12, -1, 4711, "file000002")])
+
+
+class SoakingTest(unittest.TestCase):
+    METRICS = "# TYPE process_threads gauge\nprocess_threads 12\nalight_queue_jobs{state=\"pending\"} 3\n" \
+              "alight_queue_jobs{state=\"running\"} 1\n"
+
+    def test_metrics_are_summed_over_their_labels(self):
+        values = soaking.parse(self.METRICS)
+        self.assertEqual(values["process_threads"], 12)
+        self.assertEqual(values["alight_queue_jobs"], 4)
+
+    def test_a_slope_is_that_of_the_line_through_the_points(self):
+        self.assertAlmostEqual(soaking.slope([(0, 5), (10, 25), (20, 45)]), 2)
+        self.assertAlmostEqual(soaking.slope([(0, 5), (1, 9), (2, 5)]), 0)
+        self.assertEqual(soaking.slope([(3, 5)]), 0)
+
+    def test_only_the_last_half_counts(self):
+        grows = [(second, second) for second in range(100)]
+        warms_up = [(second, min(second, 30)) for second in range(100)]
+        self.assertAlmostEqual(soaking.growth(grows), 50, delta=1)
+        self.assertAlmostEqual(soaking.growth(warms_up), 0, delta=0.01)
+
+
+if __name__ == "__main__":
+    unittest.main()
