@@ -82,7 +82,7 @@ def verdict(budgets, figures):
     """`within`, or the names of what was missed or not measured; empty without a budget."""
     missed = []
     for budget in budgets:
-        name, kept = budget.words.split()[0], budget.is_kept(figures)
+        name, kept = budget.words.split()[0].rstrip(":"), budget.is_kept(figures)
         if kept is not True:
             missed.append(name if kept is False else name + " was not measured")
     if missed:

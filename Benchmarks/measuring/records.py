@@ -1,5 +1,6 @@
 """A place for one run: the watched folder, what the action wrote, and what makes files."""
 
+import itertools
 import os
 import shutil
 import struct
@@ -36,8 +37,10 @@ def parse(data):
 class Place:
     """Folders of one run, gone at its end. `watched` and `log` are in memory, `disk` is where journals are."""
 
-    def __init__(self, programs, root, disk):
+    def __init__(self, programs, root, disk, patience=4):
         self.programs = programs
+        # Seconds without an action after which one that is missing is lost.
+        self.patience = patience
         self.base = tempfile.mkdtemp(prefix="alight-bench-", dir=root)
         self.disk = tempfile.mkdtemp(prefix="alight-bench-", dir=disk)
         self.watched, self.own, self.aside, self.log = (
@@ -70,11 +73,11 @@ class Place:
             file.seek(self.mark * RECORD.size)
             return parse(file.read())
 
-    def probe(self, folder=None):
-        """Writes the probe, and gives whether there was an action within a moment."""
+    def probe(self, number):
+        """Writes a probe, and gives whether there was an action within a moment."""
         before = self.count()
-        with open(os.path.join(folder or self.watched, PROBE), "w", encoding="ascii") as file:
-            file.write("%d\n" % time.monotonic_ns())
+        with open(os.path.join(self.watched, "%s%d" % (PROBE, number)), "w", encoding="ascii") as file:
+            file.write("x\n")
         deadline = time.monotonic() + 0.15
         while time.monotonic() < deadline:
             if self.count() > before:
@@ -85,18 +88,21 @@ class Place:
     def wait_ready(self, system):
         """Until a probe gets an action; gives the seconds since the start."""
         deadline = system.started + system.ready_limit
-        while time.monotonic() < deadline:
-            if self.probe():
+        for number in itertools.count():
+            if time.monotonic() > deadline:
+                raise Failure("no action for a file within %d s" % system.ready_limit)
+            # One after the other, as a file that changes again and again may never be finished.
+            if self.probe(0 if system.is_fixed else number):
                 seconds = time.monotonic() - system.started
                 self.wait_quiet(system, 0, 10)
                 return seconds
             if not system.is_alive():
                 raise Failure("it has ended: " + system.last_words())
-        raise Failure("no action for a file within %d s" % system.ready_limit)
 
-    def wait_quiet(self, system, expected, bound, patience=4):
+    def wait_quiet(self, system, expected, bound):
         """Until nothing more comes: for a moment when `expected` actions are there, else for longer and only while the
         system does nothing. Gives whether that was so before `bound` seconds."""
+        patience = max(self.patience, system.quiet)
         start = last = time.monotonic()
         count, processor = self.count(), system.tree.processor()
         while True:
@@ -107,7 +113,7 @@ class Place:
             if now - start > bound:
                 return False
             missing = seen - self.mark < expected
-            if now - last < (max(patience, system.quiet) if missing else system.quiet):
+            if now - last < (patience if missing else system.quiet):
                 continue
             used = system.tree.processor()
             if missing and used - processor > 0.2 * patience:

@@ -42,7 +42,8 @@ class Scenario:
         """What is there before the system starts."""
 
     def measure(self, place, system):
-        """Figures of one run. The system has been prepared, and not started."""
+        """Figures of one run. The system has been prepared, and not started. With `stopped`, why it was, it is not run
+        again."""
         raise NotImplementedError
 
     def budgets(self, _system, _rows):
@@ -55,7 +56,7 @@ def note(words):
 
 
 def new_place(options):
-    return Place(options.programs, options.root, options.disk)
+    return Place(options.programs, options.root, options.disk, 1.5 if options.quick else 4)
 
 
 def play(scenario, kind):
@@ -91,9 +92,10 @@ def run(scenario):
                 note("  %s: %s: %s" % (scenario.name, kind.name, failure))
                 continue
             runs[kind][repetition] = figures
-            if figures.pop("stopped", False):
-                # Once is enough for what takes too long.
-                out[kind] = "stopped at its bound"
+            # Once is enough for what takes too long.
+            stopped = figures.pop("stopped", None)
+            if stopped:
+                out[kind] = stopped
             note("  %s %d: %s, %.1f s" % (scenario.name, repetition + 1, kind.name, time.monotonic() - begin))
     rows = {
         kind: summary(of, runs.get(scenario.reference(kind), {}), scenario.ratios) for kind, of in runs.items()}

@@ -41,13 +41,19 @@ class Folders(Scenario):
         self.rested = set()
 
     def count(self):
-        return self.size(self.folders, self.folders // 4)
+        return self.size(self.folders, self.folders // 8)
+
+    def repetitions(self):
+        return self.options.runs or self.size(5, 1)
 
     def idle(self):
-        return self.size(60, 5)
+        return self.size(60, 3)
+
+    def bound(self):
+        return self.size(45, 8)
 
     def title(self):
-        return "%s folders at the start: until no file is missed anywhere; wake-ups in %d idle seconds; of %d later files" % (
+        return "%s folders: until no file is missed anywhere; wake-ups in %d idle seconds; %d files that come later" % (
             format(self.count(), ","), self.idle(), LATE)
 
     def systems(self):
@@ -74,7 +80,7 @@ class Folders(Scenario):
         chance = random.Random(7)
         system.start()
         probes = {}
-        while time.monotonic() < system.started + self.size(45, 15) and system.is_alive():
+        while time.monotonic() < system.started + self.bound() and system.is_alive():
             name = "early%06d" % len(probes)
             probes[name] = put(chance.choice(tree), name)
             time.sleep(PAUSE)
@@ -83,7 +89,7 @@ class Folders(Scenario):
         place.wait_quiet(system, 0, 10)
         since = covered_since(probes, self.seen(place))
         if since is None:
-            return dict(stopped=True)
+            return dict(stopped="files still missed after %d s" % self.bound())
         resident = system.tree.memory("VmRSS")
         result = dict(
             covered=since / 1e9 - system.started, cpu=system.tree.processor(), resident=resident / 2**20,

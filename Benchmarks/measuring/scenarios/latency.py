@@ -14,7 +14,7 @@ class Latency(Scenario):
     ratios = ("p50", "p99")
 
     def count(self):
-        return self.size(300, 100)
+        return self.size(300, 60)
 
     def title(self):
         return "Latency: %d files, one each 20 ms; from the close to the first instruction of the action" % self.count()
@@ -24,7 +24,7 @@ class Latency(Scenario):
 
     def prepare(self, place, system):
         if system.is_fixed:
-            place.probe()
+            place.probe(0)
             place.arrive("files", place.watched, self.count(), 0, 1000, "file")
 
     def measure(self, place, system):
@@ -39,7 +39,7 @@ class Latency(Scenario):
         for action in actions:
             first[action.name] = min(first.get(action.name, action.time), action.time)
         waits = [(first[name] - moment) / 1e6 for name, moment in closed.items() if name in first]
-        result = dict(tally([action.name for action in actions], closed), cpu=usage, stopped=not done)
+        result = dict(tally([action.name for action in actions], closed), cpu=usage, stopped=None if done else "stopped after 20 s")
         if waits:
             result.update(p50=percentile(waits, 0.5), p99=percentile(waits, 0.99), most=max(waits))
         return result

@@ -14,11 +14,13 @@ class Storm(Scenario):
         ("own_cpu", "own CPU s"), ("cpu", "CPU of all s"), ("peak", "peak MiB"), ("processes", "processes"),
         ("overflows", "overflows"))
     ratios = ("rate",)
-    # Whoever has not done all by then is stopped.
-    bound = 60
 
     def count(self):
-        return self.size(20_000, 4_000)
+        return self.size(20_000, 3_000)
+
+    def bound(self):
+        """Whoever has not done all by then is stopped."""
+        return self.size(60, 6)
 
     def title(self):
         return "Storm: %s files of 1 kB at once into one folder" % format(self.count(), ",")
@@ -32,8 +34,8 @@ class Storm(Scenario):
         place.set_mark()
         before, usage = system.overflows(), Usage(system.tree)
         closed = place.arrive("files", place.watched, self.count(), 0, 1000, "file")
-        done = place.wait_quiet(system, self.count(), self.size(self.bound, 12))
-        result = dict(usage.end(), stopped=not done)
+        done = place.wait_quiet(system, self.count(), self.bound())
+        result = dict(usage.end(), stopped=None if done else "stopped after %d s" % self.bound())
         actions = place.actions()
         result.update(tally([action.name for action in actions], closed))
         if before is not None:

@@ -20,17 +20,17 @@ class Subtrees(Scenario):
         ("once", "once"), ("lost", "lost"), ("twice", "twice"), ("strays", "others"))
 
     def folders(self):
-        return self.size(200, 50)
+        return self.size(200, 20)
 
     def repetitions(self):
         return self.options.runs or self.size(5, 1)
 
     def files(self):
         """In a tree that comes as one: ten in each of so many folders."""
-        return self.size(1000, 200)
+        return self.size(1000, 100)
 
     def title(self):
-        return "New subtrees: %d folders made one by one, each with a file at once; trees of %d files; missed of each" % (
+        return "New subtrees: %d folders made one by one, with a file at once; trees of %d files; how many were missed" % (
             self.folders(), self.files())
 
     def systems(self):
