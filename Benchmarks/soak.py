@@ -27,15 +27,15 @@ from measuring.processes import Failure, limit_descriptors
 RULES = """
 rules:
   - { name: logged, path: "IN/**/*.txt", settle: 200ms, events: [created, modified, moved, deleted], action: log }
-  - { name: copied, path: "IN/**/*.dat", settle: 200ms, action: { use: copy, with: { to: OUT/, exists: replace } } }
+  - { name: copied, path: "IN/**/*.dat", settle: 200ms, action: { use: copy, with: { to: OUT/, on_conflict: overwrite } } }
   - { name: run, path: "IN/**/*.bin", settle: 0, concurrency: 2, action: { exec: [/bin/true, "${path}"] } }
   - { name: gathered, path: "IN/**/*.log", settle: 100ms, batch: { files: 50, wait: 300ms }, action: { exec: [/bin/true] } }
-  - { name: kept, path: "IN/**/*.part", settle: 30s, action: log }
+  - { name: kept, path: "IN/**/*.late", settle: 30s, action: log }
 """
 # How many files there are at most, and how many things are done in a second.
-MOST = 3000
+MOST = 1000
 PACE = 40
-KINDS = ["txt", "dat", "bin", "log", "part"]
+KINDS = ["txt", "dat", "bin", "log", "late"]
 
 
 class Load:
@@ -170,7 +170,7 @@ def draw(samples, folder):
     with open(os.path.join(folder, "soak.tsv"), "w", encoding="utf-8") as file:
         for name in panels:
             file.write("# %s\n" % name)
-            file.writelines("%.1f\t%.3f\n" % (time / 60, value) for time, value in series[name])
+            file.writelines("%.3f\t%.3f\n" % (time / 60, value) for time, value in series[name])
             file.write("\n\n")
     script = ["set terminal pngcairo size 1200,%d" % (260 * len(panels)), "set output '%s/soak.png'" % folder,
               "set multiplot layout %d,1" % len(panels), "set grid", "set xlabel 'minutes'", "unset key",
@@ -187,7 +187,7 @@ def tell(samples, last):
         points = [(time, values.get(name, 0)) for time, values in samples]
         rise, allowed, within = soaking.judge(points, part, besides)
         level = soaking.last_half(points)
-        print("%-24s %14.0f at the end, rises by %12.1f in the last half, allowed %12.1f: %s" % (
+        print("%-24s %8.1f at the end, rises by %7.2f in the last half, allowed %7.2f: %s" % (
             heading, level[-1][1], rise, allowed, "flat" if within else "NOT FLAT"))
         is_level = is_level and within
     waiting = last.get("alight_settling_paths", 0) + last.get("alight_queue_jobs", 0)
@@ -202,6 +202,8 @@ def main():
     alight, minutes, target = os.path.abspath(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     os.makedirs(target, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="alight-soak-")
+    # So that whoever ends it finds nothing left over.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         samples, last = soak(alight, minutes * 60, folder)
         draw(samples, target)

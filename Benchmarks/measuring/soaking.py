@@ -1,9 +1,11 @@
 """Whether what a program uses stays level, from its own metrics. All of it is pure."""
 
+# By what a metric is divided.
+SCALES = {"process_resident_memory_bytes": 1 << 20}
 # What is looked at, the heading of its panel, and by how much the line through the last half of the points may rise from
 # the beginning of that half to its end: a part of the median, and so much besides for what any program does now and then.
 LEVELS = {
-    "process_resident_memory_bytes": ("resident memory, bytes", 0.05, 4 << 20),
+    "process_resident_memory_bytes": ("resident memory, MiB", 0.05, 4),
     "process_open_fds": ("open descriptors", 0.05, 8),
     "process_threads": ("threads", 0.05, 4),
     "alight_queue_jobs": ("jobs that wait or run", 0.05, 50),
@@ -21,7 +23,7 @@ def parse(text):
             continue
         name, value = line.rsplit(" ", 1)
         values[name.split("{")[0]] = values.get(name.split("{")[0], 0) + float(value)
-    return values
+    return {name: value / SCALES.get(name, 1) for name, value in values.items()}
 
 
 def slope(points):

@@ -14,7 +14,7 @@ from .bench import LINES
 
 def journal(bench):
     """Jobs in the journal, beside SQLite alone with the same rows"""
-    count = bench.size(100_000, 20_000)
+    count = bench.size(100_000, 10_000)
     # On the disk of the build, as a tmpfs has nothing to flush.
     with bench.folder() as folder, bench.folder() as nothing, bench.folder(bench.options.disk) as disk:
         bench.load("tree", folder, 1, count)

@@ -14,7 +14,9 @@ def rules(bench):
         ("one folder, by extension", "%s/**/*.e{}"), ("one folder, by name", "%s/*/n{}-*.log"),
         ("a folder each", "%s/other{}/*")]
     counts = [10, 1_000, 10_000]
-    files = bench.size(20_000, 5_000)
+    files = bench.size(20_000, 2_000)
+    if bench.options.quick:
+        kinds, counts = kinds[:1], [10, 10_000]
 
     def run(path, count):
         others = "".join(
@@ -30,7 +32,7 @@ def rules(bench):
                 programs.append(bench.alight(folder, LINES + others, output))
                 return programs[0]
 
-            numbers, program = bench.heard(start, "drop", folder, files, 3000)
+            numbers, program = bench.heard(start, "drop", folder, files, bench.size(3000, 1000))
             if numbers[1] != files:
                 raise Failure("%d of %d files were told" % (numbers[1], files))
             return numbers[0] / 1e9 / files, program.seconds

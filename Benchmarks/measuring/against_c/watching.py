@@ -125,7 +125,7 @@ def memory(bench):
 
 def idle(bench):
     """Idle: wake-ups when nothing happens"""
-    seconds = bench.size(10, 5)
+    seconds = bench.size(60, 3)
 
     def run(start):
         with bench.folder() as folder:
@@ -133,7 +133,7 @@ def idle(bench):
             program = start(folder)
             try:
                 program.wait_ready()
-                time.sleep(2)
+                time.sleep(bench.size(2, 1))
                 before = program.switches()
                 time.sleep(seconds)
                 return program.switches() - before
