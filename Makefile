@@ -110,9 +110,10 @@ test-plugins:
 	packaging/get-promtool
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
-## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails
+## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails; and whether
+## what Alight uses meanwhile stays level, in .build/soak/soak.png
 soak:
-	@packaging/require $(TEST_NEEDS)
+	@packaging/require $(TEST_NEEDS) gnuplot-nox
 	$(SWIFT) build --build-tests
 	@SWIFT=$(SWIFT) packaging/soak .build/debug $(MINUTES)
 
