@@ -153,3 +153,5 @@ class Entr(System):
 PEERS = [Incron, Direvent, Inotifywait, Watchman, Watchmedo, Watchdog, Watchfiles, Entr]
 # Those that need another setting to see new folders.
 FOLLOWING = {Incron: IncronCreate, Direvent: DireventCreate}
+# Those that take part in all scenarios when there is little time.
+FEW = [Direvent, Inotifywait, Watchman]

@@ -5,9 +5,10 @@ import sys
 import time
 
 from .figures import summary, verdict
+from .peers import FEW, PEERS
 from .processes import Failure
 from .records import Place
-from .systems import Reference, SpeakingReference
+from .systems import REFERENCES, Reference
 from .tables import table
 
 
@@ -37,6 +38,10 @@ class Scenario:
 
     def repetitions(self):
         return self.options.runs or self.size(5, 3)
+
+    def peers(self):
+        """Those that take part where files come that were not there before."""
+        return [peer for peer in PEERS if not peer.is_fixed and (peer in FEW or not self.options.quick)]
 
     def prepare(self, place, system):
         """What is there before the system starts."""
@@ -81,7 +86,7 @@ def run(scenario):
             runs[kind] = {}
     for repetition in range(scenario.repetitions()):
         for kind in runs:
-            is_peer = not kind.is_alight and kind not in (Reference, SpeakingReference)
+            is_peer = not kind.is_alight and kind not in REFERENCES
             if kind in out or (scenario.options.quick and is_peer and repetition > 0):
                 continue
             begin = time.monotonic()

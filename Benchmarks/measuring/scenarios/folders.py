@@ -5,7 +5,6 @@ import random
 import subprocess
 import time
 
-from .. import peers
 from ..figures import Budget, covered_since
 from ..rounds import Scenario, new_place
 from ..systems import Alight, Reference
@@ -57,7 +56,7 @@ class Folders(Scenario):
             format(self.count(), ","), self.idle(), LATE)
 
     def systems(self):
-        return [Reference, Alight, *(peer for peer in peers.PEERS if not peer.is_fixed)]
+        return [Reference, Alight, *self.peers()]
 
     def prepare(self, place, system):
         subprocess.run([place.program("load"), "tree", place.watched, str(self.count()), "0"], check=True)

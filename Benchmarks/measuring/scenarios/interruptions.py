@@ -3,7 +3,6 @@
 import os
 import time
 
-from .. import peers
 from ..figures import Budget, tally
 from ..rounds import Scenario
 from ..systems import Alight, Reference
@@ -39,7 +38,7 @@ class Writer(Scenario):
             self.chunks, self.pause() * 1000)
 
     def systems(self):
-        return [Reference, Alight, PatientAlight, *(peer for peer in peers.PEERS if not peer.is_fixed)]
+        return [Reference, Alight, PatientAlight, *self.peers()]
 
     def measure(self, place, system):
         system.start()
@@ -84,7 +83,7 @@ class Crash(Scenario):
         return "kill -9 in a storm of %s files, 2,000 a second, and another start" % format(self.files(), ",")
 
     def systems(self):
-        return [Reference, Alight, *(peer for peer in peers.PEERS if not peer.is_fixed)]
+        return [Reference, Alight, *self.peers()]
 
     def measure(self, place, system):
         system.start()

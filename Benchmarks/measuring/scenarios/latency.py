@@ -14,7 +14,7 @@ class Latency(Scenario):
     ratios = ("p50", "p99")
 
     def count(self):
-        return self.size(300, 60)
+        return self.size(300, 40)
 
     def title(self):
         return "Latency: %d files, one each 20 ms; from the close to the first instruction of the action" % self.count()

@@ -4,8 +4,8 @@ import os
 import subprocess
 import tarfile
 
-from .. import peers
 from ..figures import Budget, tally
+from ..peers import FOLLOWING
 from ..rounds import Scenario
 from ..systems import Alight, Reference
 
@@ -34,8 +34,7 @@ class Subtrees(Scenario):
             self.folders(), self.files())
 
     def systems(self):
-        following = [peers.FOLLOWING.get(peer, peer) for peer in peers.PEERS]
-        return [Reference, Alight, *(peer for peer in following if not peer.is_fixed)]
+        return [Reference, Alight, *(FOLLOWING.get(peer, peer) for peer in self.peers())]
 
     def measure(self, place, system):
         system.start()
