@@ -99,6 +99,7 @@ def main():
         try:
             if name in beside_peers:
                 results[name] = rounds.run(beside_peers[name](options))
+                failed += results[name]["failed"]
             else:
                 results[name] = against_c.run(BESIDE_C[name], options)
             results[name]["seconds"] = time.monotonic() - started

@@ -76,32 +76,31 @@ def play(scenario, kind):
             system.end_if_begun()
 
 
-def run(scenario):
-    """All repetitions; gives the rows of the table, and prints it."""
-    runs, out, left_out = {}, {}, []
-    for kind in scenario.systems():
-        if kind.missing():
-            left_out.append("%s: '%s' is not installed" % (kind.name, kind.missing()))
-        else:
-            runs[kind] = {}
-    for repetition in range(scenario.repetitions()):
-        for kind in runs:
-            is_peer = not kind.is_alight and kind not in REFERENCES
-            if kind in out or (scenario.options.quick and is_peer and repetition > 0):
+def take_turns(kinds, repetitions, once, measure):
+    """Measures A B C A B C …, those of `once` only in the first turn. `measure` is given a kind and a repetition.
+
+    Gives the runs of each, by repetition, and why one was left out from some turn on: it failed, or it took too long,
+    for which once is enough.
+    """
+    runs, out = {kind: {} for kind in kinds}, {}
+    for repetition in range(repetitions):
+        for kind in kinds:
+            if kind in out or (repetition > 0 and kind in once):
                 continue
-            begin = time.monotonic()
             try:
-                figures = play(scenario, kind)
+                figures = measure(kind, repetition)
             except (Failure, OSError, subprocess.SubprocessError) as failure:
                 out[kind] = str(failure)
-                note("  %s: %s: %s" % (scenario.name, kind.name, failure))
                 continue
-            runs[kind][repetition] = figures
-            # Once is enough for what takes too long.
             stopped = figures.pop("stopped", None)
             if stopped:
                 out[kind] = stopped
-            note("  %s %d: %s, %.1f s" % (scenario.name, repetition + 1, kind.name, time.monotonic() - begin))
+            runs[kind][repetition] = figures
+    return runs, out
+
+
+def rows_of(scenario, runs, out):
+    """The row of each system."""
     rows = {
         kind: summary(of, runs.get(scenario.reference(kind), {}), scenario.ratios) for kind, of in runs.items()}
     for kind, row in rows.items():
@@ -109,12 +108,33 @@ def run(scenario):
         row.update(
             system=kind.name, budget="; ".join(budget.words for budget in budgets), within=verdict(budgets, row),
             note=out.get(kind, ""))
+    return list(rows.values())
+
+
+def run(scenario):
+    """All repetitions; prints the table, and gives it with all that was measured."""
+    kinds = [kind for kind in scenario.systems() if not kind.missing()]
+    left_out = [
+        "%s: '%s' is not installed" % (kind.name, kind.missing()) for kind in scenario.systems() if kind.missing()]
+    own = [kind for kind in kinds if kind.is_alight or kind in REFERENCES]
+    once = set(kinds).difference(own) if scenario.options.quick else set()
+
+    def measure(kind, repetition):
+        begin = time.monotonic()
+        try:
+            return play(scenario, kind)
+        finally:
+            note("  %s %d: %s, %.1f s" % (scenario.name, repetition + 1, kind.name, time.monotonic() - begin))
+
+    runs, out = take_turns(kinds, scenario.repetitions(), once, measure)
+    rows = rows_of(scenario, runs, out)
     columns = [("system", "system"), ("runs", "runs"), *scenario.columns, ("budget", "budget"), ("within", ""),
                ("note", "")]
     shown = [column for column in columns if column[0] not in ("budget", "within", "note")
-             or any(row.get(column[0]) for row in rows.values())]
-    print("\n".join(table(scenario.title(), shown, rows.values())), flush=True)
+             or any(row[column[0]] for row in rows)]
+    print("\n".join(table(scenario.title(), shown, rows)), flush=True)
     for words in left_out:
         print("left out: " + words, flush=True)
-    samples = {kind.name: list(of.values()) for kind, of in runs.items()}
-    return dict(title=scenario.title(), rows=list(rows.values()), samples=samples, left_out=left_out)
+    return dict(
+        title=scenario.title(), rows=rows, samples={kind.name: list(of.values()) for kind, of in runs.items()},
+        left_out=left_out, failed=[kind.name for kind in own if kind in out])

@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "Benchmarks"))
 
-from measuring import figures, records, soaking, tables  # noqa: E402
+from measuring import figures, processes, records, rounds, soaking, tables  # noqa: E402
 
 
 class FiguresTest(unittest.TestCase):
@@ -87,6 +87,55 @@ class RecordsTest(unittest.TestCase):
         self.assertEqual(
             [(action.time, action.size, action.process, action.name) for action in actions],
             [(10, 1000, 4711, "file000001"), (12, -1, 4711, "file000002")])
+
+
+class RoundsTest(unittest.TestCase):
+    def test_systems_take_turns(self):
+        order = []
+
+        def measure(kind, repetition):
+            order.append(kind)
+            return dict(rate=repetition)
+
+        runs, out = rounds.take_turns("ABC", 3, {"C"}, measure)
+        self.assertEqual("".join(order), "ABCABAB")
+        self.assertEqual(runs["B"], {0: dict(rate=0), 1: dict(rate=1), 2: dict(rate=2)})
+        self.assertEqual((runs["C"], out), ({0: dict(rate=0)}, {}))
+
+    def test_what_fails_or_takes_too_long_is_not_run_again(self):
+        order = []
+
+        def measure(kind, _repetition):
+            order.append(kind)
+            if kind == "F":
+                raise processes.Failure("it has ended")
+            return dict(rate=1, stopped="stopped after 6 s" if kind == "S" else None)
+
+        runs, out = rounds.take_turns("FSA", 2, set(), measure)
+        self.assertEqual("".join(order), "FSAA")
+        self.assertEqual(out, dict(F="it has ended", S="stopped after 6 s"))
+        self.assertEqual((runs["F"], runs["S"]), ({}, {0: dict(rate=1)}))
+
+    def test_a_row_has_ratios_budgets_and_a_verdict_for_alight_alone(self):
+        class Other:
+            name, is_alight = "other", False
+
+        class Own:
+            name, is_alight = "own", True
+
+        class Race(rounds.Scenario):
+            ratios = ("rate",)
+
+            def reference(self, _system):
+                return Other
+
+            def budgets(self, _system, rows):
+                return [figures.Budget("rate_ratio", "rate ≥ 2 ×", least=2)] if rows else []
+
+        runs = {Other: {0: dict(rate=10), 1: dict(rate=20)}, Own: {0: dict(rate=10), 1: dict(rate=30)}}
+        other, own = rounds.rows_of(Race(None), runs, {Other: "slow"})
+        self.assertEqual((own["rate_ratio"], own["budget"], own["within"]), (1.25, "rate ≥ 2 ×", "MISSED: rate"))
+        self.assertEqual((other["rate_ratio"], other["budget"], other["within"], other["note"]), (1, "", "", "slow"))
 
 
 class SoakingTest(unittest.TestCase):
