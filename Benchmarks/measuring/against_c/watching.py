@@ -125,7 +125,7 @@ def memory(bench):
 
 def idle(bench):
     """Idle: wake-ups when nothing happens"""
-    seconds = bench.size(60, 3)
+    seconds = bench.size(60, 2)
 
     def run(start):
         with bench.folder() as folder:

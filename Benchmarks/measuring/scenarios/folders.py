@@ -46,7 +46,7 @@ class Folders(Scenario):
         return self.options.runs or self.size(5, 1)
 
     def idle(self):
-        return self.size(60, 3)
+        return self.size(60, 2)
 
     def bound(self):
         return self.size(45, 8)

@@ -16,11 +16,11 @@ class Storm(Scenario):
     ratios = ("rate",)
 
     def count(self):
-        return self.size(20_000, 2_000)
+        return self.size(20_000, 1_200)
 
     def bound(self):
         """Whoever has not done all by then is stopped."""
-        return self.size(60, 4)
+        return self.size(60, 3)
 
     def title(self):
         return "Storm: %s files of 1 kB at once into one folder" % format(self.count(), ",")
