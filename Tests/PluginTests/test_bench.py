@@ -1,10 +1,12 @@
-"""The pure parts of the benchmarks: counts, medians, ratios, budgets, tables, and what the action wrote.
+"""The benchmarks: counts, medians, ratios, budgets, tables, turns, what the action wrote, and what a tree of processes is.
 
     python3 -m unittest discover -s Tests/PluginTests -p test_bench.py -v
 """
 
 import os
+import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "Benchmarks"))
@@ -136,6 +138,39 @@ class RoundsTest(unittest.TestCase):
         other, own = rounds.rows_of(Race(None), runs, {Other: "slow"})
         self.assertEqual((own["rate_ratio"], own["budget"], own["within"]), (1.25, "rate ≥ 2 ×", "MISSED: rate"))
         self.assertEqual((other["rate_ratio"], other["budget"], other["within"], other["note"]), (1, "", "", "slow"))
+
+
+class TreeTest(unittest.TestCase):
+    """With what /proc says alone, as without the right to make a cgroup."""
+
+    def setUp(self):
+        base, processes.group_base = processes.group_base, lambda: None
+        self.addCleanup(setattr, processes, "group_base", base)
+        self.tree = processes.Tree()
+        self.addCleanup(self.tree.kill)
+
+    def wait_for(self, count):
+        deadline = time.monotonic() + 60
+        while len(self.tree.processes()) != count:
+            self.assertLess(time.monotonic(), deadline, self.tree.processes())
+            time.sleep(0.01)
+
+    def test_descendants_belong_to_it_and_end_with_it(self):
+        # The second sleep has lost its parent.
+        root = self.tree.start(["bash", "-c", "sleep 600 & (sleep 600 &) ; wait"])
+        self.wait_for(3)
+        self.assertIn(root.pid, self.tree.processes())
+        self.assertGreater(self.tree.memory("VmRSS"), 0)
+        self.assertTrue(self.tree.is_alive())
+        self.tree.kill()
+        self.assertEqual((self.tree.processes(), self.tree.is_alive()), ([], False))
+
+    def test_the_time_of_processes_that_have_ended_counts(self):
+        self.tree.start(["bash", "-c", "for n in {1..300000}; do :; done & wait; echo; exec sleep 600"],
+                        stdout=subprocess.PIPE)
+        with self.tree.roots[0].stdout as output:
+            self.assertEqual(output.readline(), b"\n")
+        self.assertGreater(self.tree.processor(), self.tree.own_processor())
 
 
 class SoakingTest(unittest.TestCase):
