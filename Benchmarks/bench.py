@@ -69,7 +69,7 @@ def parse():
     parser.add_argument("--disk", default=os.path.join(BUILT, "bench"), help="where journals are made (%(default)s)")
     parser.add_argument("--alight", default=os.path.join(BUILT, "release", "alight"))
     parser.add_argument("--observer", default=os.path.join(HERE, ".build", "release", "observer"))
-    parser.add_argument("--programs", default=os.path.join(BUILT, "bench"), help="where the C programs are (%(default)s)")
+    parser.add_argument("--programs", default=os.path.join(BUILT, "bench"), help="where those in C are (%(default)s)")
     options = parser.parse_args()
     options.alight, options.programs = os.path.abspath(options.alight), os.path.abspath(options.programs)
     for program in [options.alight, *(os.path.join(options.programs, name) for name in NEEDED)]:

@@ -2,8 +2,8 @@
 
 # By what a metric is divided.
 SCALES = {"process_resident_memory_bytes": 1 << 20}
-# What is looked at, the heading of its panel, and by how much the line through the last half of the points may rise from
-# the beginning of that half to its end: a part of the median, and so much besides for what any program does now and then.
+# What is looked at, the heading of its panel, and by how much the line through the last half of the points may rise in
+# that half: a part of the median, and so much besides for what any program does now and then.
 LEVELS = {
     "process_resident_memory_bytes": ("resident memory, MiB", 0.05, 4),
     "process_open_fds": ("open descriptors", 0.05, 8),

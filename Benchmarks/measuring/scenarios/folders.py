@@ -8,6 +8,7 @@ import time
 from ..figures import Budget, covered_since
 from ..rounds import Scenario, new_place
 from ..systems import Alight, Reference
+from ..tables import grouped
 
 # Seconds between two probes, and how many in a row show that nothing is missed any more.
 PAUSE = 0.02
@@ -53,7 +54,7 @@ class Folders(Scenario):
 
     def title(self):
         return "%s folders: until no file is missed anywhere; wake-ups in %d idle seconds; %d files that come later" % (
-            format(self.count(), ","), self.idle(), LATE)
+            grouped(self.count()), self.idle(), LATE)
 
     def systems(self):
         return [Reference, Alight, *self.peers()]

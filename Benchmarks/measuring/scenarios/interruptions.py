@@ -6,6 +6,7 @@ import time
 from ..figures import Budget, tally
 from ..rounds import Scenario
 from ..systems import Alight, Reference
+from ..tables import grouped
 
 CHUNK = b"x" * 1024
 
@@ -80,7 +81,7 @@ class Crash(Scenario):
         return self.options.runs or self.size(5, 1)
 
     def title(self):
-        return "kill -9 in a storm of %s files, 2,000 a second, and another start" % format(self.files(), ",")
+        return "kill -9 in a storm of %s files, 2,000 a second, and another start" % grouped(self.files())
 
     def systems(self):
         return [Reference, Alight, *self.peers()]

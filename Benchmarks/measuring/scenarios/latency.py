@@ -47,7 +47,8 @@ class Latency(Scenario):
     def budgets(self, system, _rows):
         kept = [Budget("lost", "lost = 0", most=0), Budget("twice", "twice = 0", most=0)]
         if system is Alight:
-            return [Budget("p50_ratio", "p50 ≤ 1.2 ×", most=1.2), Budget("p99_ratio", "p99 ≤ 1.2 ×", most=1.2), *kept]
+            kept = [Budget("p99_ratio", "p99 ≤ 1.2 ×", most=1.2), *kept]
+            return [Budget("p50_ratio", "p50 ≤ 1.2 ×", most=1.2), *kept]
         if system in (AlightBuiltIn, AlightServed):
             return [Budget("p50_ratio", "p50 ≤ 0.5 ×", most=0.5), *kept]
         return kept

@@ -5,6 +5,7 @@ from ..figures import Budget, tally
 from ..processes import Usage
 from ..rounds import Scenario
 from ..systems import REFERENCES, WAYS, Alight, AlightBatch, AlightBuiltIn
+from ..tables import grouped
 
 
 class Storm(Scenario):
@@ -23,7 +24,7 @@ class Storm(Scenario):
         return self.size(60, 3)
 
     def title(self):
-        return "Storm: %s files of 1 kB at once into one folder" % format(self.count(), ",")
+        return "Storm: %s files of 1 kB at once into one folder" % grouped(self.count())
 
     def systems(self):
         return [*REFERENCES, *WAYS, *(peer for peer in peers.PEERS if not peer.is_fixed)]
@@ -64,8 +65,8 @@ class Storm(Scenario):
         if system is AlightBatch:
             watchman = rows.get(peers.Watchman, {})
             if watchman.get("rate") and watchman.get("once") == self.count():
+                least, most = watchman["rate"], 1.2 * watchman["cpu"]
                 kept += [
-                    Budget("rate", "rate ≥ watchman's %s" % format(round(watchman["rate"]), ","), least=watchman["rate"]),
-                    Budget("cpu", "CPU ≤ %.1f s (watchman + 20 %%)" % (1.2 * watchman["cpu"]),
-                           most=1.2 * watchman["cpu"])]
+                    Budget("rate", "rate ≥ watchman's %s" % grouped(round(least)), least=least),
+                    Budget("cpu", "CPU ≤ %.2f s (watchman + 20 %%)" % most, most=most)]
         return kept

@@ -9,7 +9,9 @@ from ..peers import FOLLOWING
 from ..rounds import Scenario
 from ..systems import Alight, Reference
 
-SHELL = 'cd "$1" && for number in $(seq 1 "$2"); do mkdir -p "$number/b/c/d" && echo x >"$number/b/c/d/shell$number"; done'
+SHELL = """cd "$1" && for number in $(seq 1 "$2"); do
+    mkdir -p "$number/b/c/d" && echo x >"$number/b/c/d/shell$number"
+done"""
 
 
 class Subtrees(Scenario):
@@ -30,8 +32,8 @@ class Subtrees(Scenario):
         return self.size(1000, 100)
 
     def title(self):
-        return "New subtrees: %d folders made one by one, with a file at once; trees of %d files; how many were missed" % (
-            self.folders(), self.files())
+        words = "New subtrees: %d folders made one by one, with a file at once; trees of %d files; how many were missed"
+        return words % (self.folders(), self.files())
 
     def systems(self):
         return [Reference, Alight, *(FOLLOWING.get(peer, peer) for peer in self.peers())]
