@@ -39,7 +39,9 @@ class Latency(Scenario):
         for action in actions:
             first[action.name] = min(first.get(action.name, action.time), action.time)
         waits = [(first[name] - moment) / 1e6 for name, moment in closed.items() if name in first]
-        result = dict(tally([action.name for action in actions], closed), cpu=usage, stopped=None if done else "stopped after 20 s")
+        result = dict(tally([action.name for action in actions], closed), cpu=usage)
+        if not done:
+            result["stopped"] = "stopped after 20 s"
         if waits:
             result.update(p50=percentile(waits, 0.5), p99=percentile(waits, 0.99), most=max(waits))
         return result
