@@ -6,7 +6,8 @@
 Files come, change, are renamed and go, for rules that log, copy, run a program, gather batches and wait. Every few
 seconds /metrics is read from the control socket. FOLDER gets `soak.png`, with a panel for each figure, and the figures
 as `soak.tsv`. The exit status is 1 if one of them rises in the last half by more than measuring/soaking.py allows, or
-if a file was not handled.
+if a file was not handled. In the first minutes memory grows in any case, until the journal's cache of 16 MiB is full: a run
+of less than half an hour says little of it.
 """
 
 import collections

@@ -25,7 +25,7 @@ class Writer(Scenario):
     name = "writer"
     columns = (
         ("reopened", "actions, reopened"), ("open", "actions, kept open"), ("incomplete", "on an incomplete file"),
-        ("lost", "never on the whole"))
+        ("lost", "never on the whole, all runs"))
     chunks = 50
 
     def pause(self):
@@ -72,7 +72,7 @@ class Crash(Scenario):
     """SIGKILL in the middle of a storm, and another start."""
 
     name = "crash"
-    columns = (("once", "once"), ("lost", "lost"), ("twice", "twice"))
+    columns = (("once", "once"), ("lost", "lost, all runs"), ("twice", "twice, all runs"))
 
     def files(self):
         return self.size(2000, 600)

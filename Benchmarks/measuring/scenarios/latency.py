@@ -10,7 +10,7 @@ class Latency(Scenario):
     name = "latency"
     columns = (
         ("p50", "p50 ms"), ("p50_ratio", "× C"), ("p99", "p99 ms"), ("p99_ratio", "× C"), ("most", "max ms"),
-        ("once", "once"), ("lost", "lost"), ("twice", "twice"), ("cpu", "CPU s"))
+        ("once", "once"), ("lost", "lost, all runs"), ("twice", "twice, all runs"), ("cpu", "CPU s"))
     ratios = ("p50", "p99")
 
     def count(self):

@@ -19,7 +19,7 @@ class Subtrees(Scenario):
     parts = ("shell", "deep", "cp", "tar", "mv")
     columns = (
         ("shell", "mkdir -p in a shell"), ("deep", "mkdir in C"), ("cp", "cp -r"), ("tar", "tar x"), ("mv", "mv"),
-        ("once", "once"), ("lost", "lost"), ("twice", "twice"), ("strays", "others"))
+        ("once", "once"), ("lost", "lost, all runs"), ("twice", "twice, all runs"), ("strays", "others"))
 
     def folders(self):
         return self.size(200, 20)
