@@ -12,8 +12,8 @@ class Storm(Scenario):
     name = "storm"
     columns = (
         ("rate", "files/s"), ("rate_ratio", "× C"), ("once", "once"), ("lost", "lost, all runs"),
-        ("twice", "twice, all runs"), ("own_cpu", "own CPU s"), ("cpu", "CPU of all s"), ("peak", "peak MiB"), ("processes", "processes"),
-        ("overflows", "overflows"))
+        ("twice", "twice, all runs"), ("own_cpu", "own CPU s"), ("cpu", "CPU of all s"), ("peak", "peak MiB"),
+        ("processes", "processes"), ("overflows", "overflows"))
     ratios = ("rate",)
 
     def count(self):
