@@ -20,6 +20,10 @@ TEST_DEB_NEEDS = $(DEB_NEEDS) debootstrap libvips-tools
 PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd ocrmypdf \
 	libarchive-tools rsync openssh-client clamav
 
+# What the benchmarks need besides: a C compiler, and what makes a virtual environment and strips a program.
+BENCH_NEEDS = python3 python3-venv gcc libc6-dev binutils
+BENCH_PROGRAMS = answer arrive load record reference rows runner spawn
+
 # How long `make soak` goes on.
 MINUTES ?= 60
 
@@ -106,9 +110,10 @@ test-plugins:
 	packaging/get-promtool
 	python3 -m unittest discover --start-directory Tests/PluginTests
 
-## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails
+## soak: random input, the mirror test and the crash test with new seeds, for MINUTES=60 or until one fails; and whether
+## what Alight uses meanwhile stays level, in .build/soak/soak.png
 soak:
-	@packaging/require $(TEST_NEEDS)
+	@packaging/require $(TEST_NEEDS) gnuplot-nox
 	$(SWIFT) build --build-tests
 	@SWIFT=$(SWIFT) packaging/soak .build/debug $(MINUTES)
 
@@ -118,16 +123,27 @@ check:
 	$(SWIFT) build
 	packaging/check-rules .build/debug/alight
 
-## bench: how fast and how small, beside a small C program; some 10 minutes. BENCH=--full adds a million files
-bench:
-	@packaging/require $(BUILD_NEEDS) python3
+## bench: how fast and how small, beside a small C program and beside other programs; an hour or two. BENCH=--full adds
+## a million files
+bench: $(BENCH_PROGRAMS:%=.build/bench/%)
+	@packaging/require $(BUILD_NEEDS) $(BENCH_NEEDS)
+	@packaging/install-peers .build/peers
 	$(RELEASE)
 	$(SWIFT) build --configuration release --package-path Benchmarks
-	Benchmarks/bench.py $(BENCH)
+	Benchmarks/bench.py --json .build/bench.json $(BENCH)
 
-## bench-quick: the same, smaller, in some 3 minutes
+## bench-quick: the same with fewer files and runs, in less than five minutes
 bench-quick: BENCH += --quick
 bench-quick: bench
+
+.build/bench/%: Benchmarks/C/%.c
+	@packaging/require $(BENCH_NEEDS) libsqlite3-dev
+	@mkdir -p $(@D)
+	$(CC) -O2 -std=gnu17 -Wall -Wextra -Werror -pthread -o $@ $< $(LINKED)
+
+# The action of all systems: so that its start is the least that it can be.
+.build/bench/record: LINKED = -static
+.build/bench/rows: LINKED = -lsqlite3
 
 ## example: the program in examples/ that uses the library, and a plugin in Swift that is begun, built and tried
 example:

@@ -1,0 +1,1 @@
+"""What is measured beside programs in C, or beside cp, mv and find, and where no peer could take part."""

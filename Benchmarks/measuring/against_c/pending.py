@@ -1,0 +1,42 @@
+"""Very many files that wait until they have settled."""
+
+import os
+
+from ..tables import grouped
+
+# Each waits for an hour; those that come later are told after a second.
+RULES = """
+rules:
+  - { name: pending, path: "%s/**/pending*", settle: 1h, action: log }
+  - { name: sentinel, path: "%s/**/sentinel*", settle: 0, action: log }
+  - { name: soon, path: "%s/**/one*", settle: 1s, action: log }
+"""
+
+
+def pending(bench):
+    """Pending settles: memory for each, and how late others are told meanwhile"""
+    count, later = bench.size(1_000_000, 100_000), bench.size(30, 8)
+    with bench.folder() as folder:
+        reading, writing = os.pipe()
+        program = bench.alight(folder, RULES, writing)
+        os.close(writing)
+        try:
+            program.wait_ready()
+            # What the first files cost is not what one more costs.
+            bench.load("pending", folder, 100, 100, stdin=reading)
+            before = program.memory("VmRSS")
+            bench.load("pending", folder, count, 1000, stdin=reading)
+            each = (program.memory("VmRSS") - before) / count
+            median, most = late(bench.load("latency", folder, later, 2000, stdin=reading))
+        finally:
+            os.close(reading)
+            program.stop()
+    name = "%s pending files" % grouped(count)
+    bench.tell("resident for each of %s" % name, "bytes", each, None, "<= 400", most=400, on="figure")
+    bench.tell("how late a file is told beside %s, median" % name, "ms", median, None, "<= 50", most=50, on="figure")
+    bench.tell("  the latest of %d" % later, "ms", most, None, "<= 50", most=50, on="figure")
+
+
+def late(numbers):
+    """From the nanoseconds until a line, median and most, to ms beyond the second of the rule."""
+    return numbers[0] / 1e6 - 1000, numbers[2] / 1e6 - 1000

@@ -1,0 +1,54 @@
+"""How long the program takes to start, and how large it is."""
+
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+
+RULE = """
+rules:
+  - { name: one, path: "%s/*.txt", action: log }
+"""
+
+
+def startup(bench):
+    """Start-up beside /bin/true, and the size of what is installed"""
+    count = bench.size(40, 20)
+    with bench.folder() as folder:
+        rules = os.path.join(folder, "rules.yaml")
+        with open(rules, "w", encoding="utf-8") as file:
+            file.write(RULE % folder)
+
+        def once(*argv):
+            begin = time.monotonic()
+            subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=bench.environment, check=True)
+            return (time.monotonic() - begin) * 1000
+
+        def often(*argv):
+            return statistics.median(once(*argv) for _ in range(count))
+
+        nothing, version, check = bench.turns(
+            lambda: often("/bin/true"), lambda: often(bench.options.alight, "--version"),
+            lambda: often(bench.options.alight, "check", rules))
+    true = statistics.median(nothing)
+    for name, times, most, words in (
+            ("alight --version, against /bin/true", version, 3 * true + 10, "< 3 x + 10 ms"),
+            ("alight check, one rule, against /bin/true", check, 50, "< 50 ms")):
+        bench.tell(name, "ms", statistics.median(times), true, words, most=most, on="figure",
+                   samples=dict(alight=times, reference=nothing))
+    static = os.path.join(os.path.dirname(bench.options.alight), "..", "static", "release", "alight")
+    for name, path, most in (("the program, stripped", bench.options.alight, 25),
+                             ("the program with Swift's libraries in it, stripped", static, 80)):
+        if os.path.exists(path):
+            bench.tell(name, "MB", stripped(path) / 1e6, None, "< %d MB" % most, most=most, on="figure")
+
+
+def stripped(path):
+    """How large the program is without its symbols."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = os.path.join(folder, "copy")
+        shutil.copy(path, copy)
+        subprocess.run([shutil.which("strip") or "llvm-strip", copy], check=True)
+        return os.path.getsize(copy)

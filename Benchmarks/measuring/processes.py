@@ -1,0 +1,200 @@
+"""Programs that are measured, with all that they start."""
+
+import itertools
+import os
+import resource
+import signal
+import subprocess
+import threading
+import time
+
+TICKS = os.sysconf("SC_CLK_TCK")
+numbers = itertools.count(1)
+
+
+class Failure(Exception):
+    """Something could not be measured."""
+
+
+def limit_descriptors():
+    """As a service starts."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def stat_fields(process):
+    """The fields of /proc/PID/stat from the state on, or None."""
+    text = read("/proc/%d/stat" % process)
+    return text.rsplit(")", 1)[1].split() if text else None
+
+
+def status_field(process, key):
+    for line in read("/proc/%d/status" % process).splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1])
+    return 0
+
+
+def switches(process):
+    """How often the threads that the process has were put to sleep or woken in all."""
+    total = 0
+    try:
+        threads = os.listdir("/proc/%d/task" % process)
+    except OSError:
+        return 0
+    for thread in threads:
+        text = read("/proc/%d/task/%s/status" % (process, thread))
+        total += sum(int(line.split()[1]) for line in text.splitlines() if "ctxt_switches" in line)
+    return total
+
+
+def group_base():
+    """Where a cgroup (version 2) can be made, or None."""
+    for base in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
+        own = next((line[3:] for line in read("/proc/self/cgroup").splitlines() if line.startswith("0::")), None)
+        if own is None or not os.path.exists(base + "/cgroup.procs"):
+            continue
+        folder = base + own.rstrip("/")
+        if os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+class Tree:
+    """A program and its descendants: a cgroup of their own, or else what /proc says of the session.
+
+    Without a cgroup the processor time of a descendant that has ended counts only if its parent has waited for it, and
+    a descendant that makes a session of its own while its parent ends is not found.
+    """
+
+    def __init__(self):
+        self.group = None
+        self.roots = []
+        base = group_base()
+        if base:
+            path = "%s/alight-bench-%d-%d" % (base, os.getpid(), next(numbers))
+            try:
+                os.mkdir(path)
+                self.group = path
+            except OSError:
+                pass
+
+    def start(self, argv, **keywords):
+        def enter():
+            limit_descriptors()
+            if self.group:
+                with open(self.group + "/cgroup.procs", "w", encoding="ascii") as file:
+                    file.write("0")
+
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=enter, **keywords)
+        self.roots.append(process)
+        return process
+
+    def processes(self):
+        if self.group:
+            return [int(word) for word in read(self.group + "/cgroup.procs").split()]
+        parents = {}
+        for name in os.listdir("/proc"):
+            fields = stat_fields(int(name)) if name.isdigit() else None
+            if fields and fields[0] != "Z":
+                parents[int(name)] = (int(fields[1]), int(fields[3]))
+        own = {root.pid for root in self.roots}
+        members = {process for process, (_, session) in parents.items() if process in own or session in own}
+        while True:
+            more = {process for process, (parent, _) in parents.items() if parent in members} - members
+            if not more:
+                return sorted(members)
+            members |= more
+
+    def processor(self):
+        """Seconds of all, also of those that have ended."""
+        if self.group:
+            for line in read(self.group + "/cpu.stat").splitlines():
+                if line.startswith("usage_usec"):
+                    return int(line.split()[1]) / 1e6
+        return self.sum(lambda fields: sum(map(int, fields[11:15])) / TICKS)
+
+    def own_processor(self):
+        """Seconds of those that are still there, without their children."""
+        return self.sum(lambda fields: (int(fields[11]) + int(fields[12])) / TICKS)
+
+    def sum(self, value):
+        return sum(value(fields) for fields in map(stat_fields, self.processes()) if fields)
+
+    def memory(self, key):
+        """VmRSS or VmHWM in bytes, of all that are there."""
+        return sum(status_field(process, key) for process in self.processes()) * 1024
+
+    def switches(self):
+        """How often threads that are there now were put to sleep or woken in all."""
+        return sum(switches(process) for process in self.processes())
+
+    def is_alive(self):
+        return all(root.poll() is None for root in self.roots)
+
+    def send(self, number):
+        for process in self.processes():
+            try:
+                os.kill(process, number)
+            except ProcessLookupError:
+                pass
+
+    def stop(self, patience=5):
+        """Asks the programs that were started to end, and kills what is left."""
+        for root in self.roots:
+            if root.poll() is None:
+                root.send_signal(signal.SIGTERM)
+        self.wait(patience)
+        self.kill()
+
+    def wait(self, patience):
+        deadline = time.monotonic() + patience
+        while self.processes() and time.monotonic() < deadline:
+            for root in self.roots:
+                root.poll()
+            time.sleep(0.01)
+
+    def kill(self):
+        deadline = time.monotonic() + 10
+        while self.processes() and time.monotonic() < deadline:
+            self.send(signal.SIGKILL)
+            self.wait(0.05)
+        for root in self.roots:
+            root.wait()
+        if self.group:
+            try:
+                os.rmdir(self.group)
+            except OSError:
+                pass
+
+
+class Usage:
+    """What a tree uses from now on until `end`."""
+
+    def __init__(self, tree):
+        self.tree = tree
+        self.before = tree.processor(), tree.own_processor()
+        self.most = self.peak = 0
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.look, daemon=True)
+        self.thread.start()
+
+    def look(self):
+        while not self.ended.wait(0.1):
+            self.most = max(self.most, len(self.tree.processes()))
+
+    def end(self):
+        self.ended.set()
+        self.thread.join()
+        return dict(
+            cpu=self.tree.processor() - self.before[0], own_cpu=self.tree.own_processor() - self.before[1],
+            peak=self.tree.memory("VmHWM") / 2**20, processes=self.most)

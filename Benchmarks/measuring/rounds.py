@@ -1,0 +1,140 @@
+"""Lets systems take turns, again and again, and makes a table of what came of it."""
+
+import subprocess
+import sys
+import time
+
+from .figures import summary, verdict
+from .peers import FEW, PEERS
+from .processes import Failure
+from .records import Place
+from .systems import REFERENCES, Reference
+from .tables import table
+
+
+class Scenario:
+    """What is asked of each system. In `columns` are the figures that are shown, by key and heading."""
+
+    name = ""
+    columns = ()
+    # Figures that are compared with the reference.
+    ratios = ()
+
+    def __init__(self, options):
+        self.options = options
+
+    def size(self, whole, quick):
+        return quick if self.options.quick else whole
+
+    def title(self):
+        raise NotImplementedError
+
+    def systems(self):
+        raise NotImplementedError
+
+    def reference(self, _system):
+        """What the system is compared with."""
+        return Reference
+
+    def repetitions(self):
+        return self.options.runs or self.size(5, 3)
+
+    def peers(self):
+        """Those that take part where files come that were not there before."""
+        return [peer for peer in PEERS if not peer.is_fixed and (peer in FEW or not self.options.quick)]
+
+    def prepare(self, place, system):
+        """What is there before the system starts."""
+
+    def measure(self, place, system):
+        """Figures of one run. The system has been prepared, and not started. With `stopped`, why it was, it is not run
+        again."""
+        raise NotImplementedError
+
+    def budgets(self, _system, _rows):
+        """The bounds for one of Alight's ways; `rows` are those of all systems, by system."""
+        return []
+
+
+def note(words):
+    print(words, file=sys.stderr, flush=True)
+
+
+def new_place(options):
+    return Place(options.programs, options.root, options.disk, 1.5 if options.quick else 4)
+
+
+def play(scenario, kind):
+    """One run of one system."""
+    with new_place(scenario.options) as place:
+        system = kind(place)
+        try:
+            scenario.prepare(place, system)
+            system.prepare()
+            return scenario.measure(place, system)
+        finally:
+            system.end_if_begun()
+
+
+def take_turns(kinds, repetitions, once, measure):
+    """Measures A B C A B C …, those of `once` only in the first turn. `measure` is given a kind and a repetition.
+
+    Gives the runs of each, by repetition, and why one was left out from some turn on: it failed, or it took too long,
+    for which once is enough.
+    """
+    runs, out = {kind: {} for kind in kinds}, {}
+    for repetition in range(repetitions):
+        for kind in kinds:
+            if kind in out or (repetition > 0 and kind in once):
+                continue
+            try:
+                figures = measure(kind, repetition)
+            except (Failure, OSError, subprocess.SubprocessError) as failure:
+                out[kind] = str(failure)
+                continue
+            stopped = figures.pop("stopped", None)
+            if stopped:
+                out[kind] = stopped
+            runs[kind][repetition] = figures
+    return runs, out
+
+
+def rows_of(scenario, runs, out):
+    """The row of each system."""
+    rows = {
+        kind: summary(of, runs.get(scenario.reference(kind), {}), scenario.ratios) for kind, of in runs.items()}
+    for kind, row in rows.items():
+        budgets = scenario.budgets(kind, rows) if kind.is_alight else []
+        row.update(
+            system=kind.name, budget="; ".join(budget.words for budget in budgets), within=verdict(budgets, row),
+            note=out.get(kind, ""))
+    return list(rows.values())
+
+
+def run(scenario):
+    """All repetitions; prints the table, and gives it with all that was measured."""
+    kinds = [kind for kind in scenario.systems() if not kind.missing()]
+    left_out = [
+        "%s: '%s' is not installed" % (kind.name, kind.missing()) for kind in scenario.systems() if kind.missing()]
+    own = [kind for kind in kinds if kind.is_alight or kind in REFERENCES]
+    once = set(kinds).difference(own) if scenario.options.quick else set()
+
+    def measure(kind, repetition):
+        begin = time.monotonic()
+        try:
+            return play(scenario, kind)
+        finally:
+            note("  %s %d: %s, %.1f s" % (scenario.name, repetition + 1, kind.name, time.monotonic() - begin))
+
+    runs, out = take_turns(kinds, scenario.repetitions(), once, measure)
+    rows = rows_of(scenario, runs, out)
+    columns = [("system", "system"), ("runs", "runs"), *scenario.columns, ("budget", "budget"), ("within", ""),
+               ("note", "")]
+    shown = [column for column in columns if column[0] not in ("budget", "within", "note")
+             or any(row[column[0]] for row in rows)]
+    print("\n".join(table(scenario.title(), shown, rows)), flush=True)
+    for words in left_out:
+        print("left out: " + words, flush=True)
+    return dict(
+        title=scenario.title(), rows=rows, samples={kind.name: list(of.values()) for kind, of in runs.items()},
+        left_out=left_out, failed=[kind.name for kind in own if kind in out])

@@ -1,0 +1,130 @@
+"""Many folders at the start: when all of them are watched, what that costs, and whether it is quiet then."""
+
+import os
+import random
+import subprocess
+import time
+
+from ..figures import Budget, covered_since
+from ..rounds import Scenario, new_place
+from ..systems import Alight, Reference
+from ..tables import grouped
+
+# Seconds between two probes, and how many in a row show that nothing is missed any more.
+PAUSE = 0.02
+ENOUGH = 40
+# Files that are made when everything is at rest.
+LATE = 20
+
+
+def put(folder, name):
+    """Makes a file, and gives when it was closed."""
+    file = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT, 0o644)
+    os.write(file, b"x")
+    moment = time.monotonic_ns()
+    os.close(file)
+    return moment
+
+
+class Folders(Scenario):
+    name = "folders"
+    folders = 20_000
+    columns = (
+        ("covered", "covered s"), ("covered_ratio", "× C"), ("cpu", "CPU s"), ("resident", "resident MiB"),
+        ("each", "bytes each"), ("wakeups", "wake-ups"), ("late", "found later"))
+    ratios = ("covered",)
+
+    def __init__(self, options):
+        super().__init__(options)
+        # What each system has without folders, in bytes; and which have been idle.
+        self.empty = {}
+        self.rested = set()
+
+    def count(self):
+        return self.size(self.folders, self.folders // 8)
+
+    def repetitions(self):
+        return self.options.runs or self.size(5, 1)
+
+    def idle(self):
+        return self.size(60, 2)
+
+    def bound(self):
+        return self.size(45, 8)
+
+    def title(self):
+        return "%s folders: until no file is missed anywhere; wake-ups in %d idle seconds; %d files that come later" % (
+            grouped(self.count()), self.idle(), LATE)
+
+    def systems(self):
+        return [Reference, Alight, *self.peers()]
+
+    def prepare(self, place, system):
+        subprocess.run([place.program("load"), "tree", place.watched, str(self.count()), "0"], check=True)
+        if type(system) not in self.empty:
+            self.empty[type(system)] = self.resident_when_empty(type(system))
+
+    def resident_when_empty(self, kind):
+        with new_place(self.options) as place:
+            system = kind(place)
+            try:
+                system.prepare()
+                system.start()
+                place.wait_ready(system)
+                return system.tree.memory("VmRSS")
+            finally:
+                system.end_if_begun()
+
+    def measure(self, place, system):
+        tree = [folder for folder, _, _ in os.walk(place.watched)]
+        chance = random.Random(7)
+        system.start()
+        probes = {}
+        while time.monotonic() < system.started + self.bound() and system.is_alive():
+            name = "early%06d" % len(probes)
+            probes[name] = put(chance.choice(tree), name)
+            time.sleep(PAUSE)
+            if len(probes) % 10 == 0 and self.is_covered(place, system, probes):
+                break
+        place.wait_quiet(system, 0, 10)
+        since = covered_since(probes, self.seen(place))
+        if since is None:
+            return dict(stopped="files still missed after %d s" % self.bound())
+        resident = system.tree.memory("VmRSS")
+        result = dict(
+            covered=since / 1e9 - system.started, cpu=system.tree.processor(), resident=resident / 2**20,
+            each=(resident - self.empty[type(system)]) / self.count())
+        if type(system) not in self.rested:
+            self.rested.add(type(system))
+            time.sleep(1)
+            before = system.tree.switches()
+            time.sleep(self.idle())
+            result["wakeups"] = system.tree.switches() - before
+        place.set_mark()
+        for number in range(LATE):
+            put(chance.choice(tree), "late%06d" % number)
+        place.wait_quiet(system, LATE, 10)
+        result["late"] = len(self.seen(place))
+        return result
+
+    @staticmethod
+    def seen(place):
+        return {action.name for action in place.actions()}
+
+    def is_covered(self, place, system, probes):
+        """Whether the last probes were all seen, but for those whose action may be on its way."""
+        names = list(probes)[:len(probes) - int((system.quiet + 0.2) / PAUSE)][-ENOUGH:]
+        return len(names) == ENOUGH and self.seen(place).issuperset(names)
+
+    def budgets(self, _system, _rows):
+        return [
+            Budget("covered_ratio", "covered ≤ 2 ×", most=2), Budget("wakeups", "wake-ups = 0", most=0),
+            Budget("late", "later = %d" % LATE, least=LATE)]
+
+
+class ManyFolders(Folders):
+    name = "many-folders"
+    folders = 100_000
+
+    def idle(self):
+        return self.size(10, 1)

@@ -1,0 +1,213 @@
+"""What is measured: the reference in C, and Alight in each way that it can do an action."""
+
+import os
+import shutil
+import subprocess
+import time
+
+from .processes import Tree
+
+PROCESSORS = os.cpu_count()
+
+
+class System:
+    """A program that does the action for each file that is finished in the watched folder.
+
+    In `command`, `files` and `environment` stand `{watched}`, `{own}` (a folder of its own, kept over a restart),
+    `{disk}`, `{log}`, `{record}` and `{programs}`.
+    """
+
+    name = None
+    command = ()
+    files = {}
+    environment = {}
+    # What must be there, as a name in PATH or a path.
+    needs = ()
+    # Seconds without an action after which no further one is to be expected.
+    quiet = 0.4
+    ready_limit = 20
+    is_alight = False
+    # Whether folders below the watched one are watched, too.
+    is_recursive = True
+    # Whether only files that are there at the start are watched.
+    is_fixed = False
+    # Whether what it says is what is recorded.
+    speaks = False
+
+    def __init__(self, place):
+        self.place = place
+        self.tree = None
+        self.reader = None
+        self.started = 0
+
+    @classmethod
+    def missing(cls):
+        """What isn't installed, or None."""
+        for need in cls.needs:
+            if not (os.access(need, os.X_OK) if "/" in need else shutil.which(need)):
+                return need
+        return None
+
+    def filled(self, text):
+        place = self.place
+        values = dict(
+            watched=place.watched, own=place.own, disk=place.disk, log=place.log, record=place.program("record"),
+            programs=place.programs)
+        for name, value in values.items():
+            text = text.replace("{%s}" % name, value)
+        return text
+
+    def prepare(self):
+        for name, text in self.files.items():
+            path = os.path.join(self.place.own, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self.filled(text))
+
+    def start(self):
+        environment = dict(os.environ, LC_ALL="C.UTF-8", PYTHONDONTWRITEBYTECODE="1")
+        environment |= {name: self.filled(value) for name, value in self.environment.items()}
+        argv = [self.filled(word) for word in self.command]
+        self.tree = Tree()
+        self.started = time.monotonic()
+        with open(os.path.join(self.place.own, "output"), "ab") as errors:
+            if self.speaks:
+                # The reader is no part of what is measured.
+                self.reader = subprocess.Popen(
+                    [self.place.program("record"), "lines", self.place.log], stdin=subprocess.PIPE)
+            output = self.reader.stdin if self.speaks else errors
+            self.tree.start(argv, stdout=output, stderr=errors, env=environment, cwd=self.place.own)
+        if self.speaks:
+            self.reader.stdin.close()
+        self.begin()
+
+    def begin(self):
+        """What has to be said to it when it runs."""
+
+    def is_alive(self):
+        return self.tree.is_alive()
+
+    def output(self):
+        with open(os.path.join(self.place.own, "output"), encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def last_words(self):
+        return " / ".join(self.output().splitlines()[-2:])
+
+    def overflows(self):
+        """How often the kernel's queue was too short, if it says so."""
+        return None
+
+    def stop(self):
+        self.end(self.tree.stop)
+
+    def kill(self):
+        self.end(self.tree.kill)
+
+    def end_if_begun(self):
+        if self.tree:
+            self.kill()
+
+    def end(self, way):
+        way()
+        if self.reader:
+            self.reader.wait()
+            self.reader = None
+
+
+class Reference(System):
+    name = "C reference"
+    command = ("{programs}/runner", "{watched}", str(PROCESSORS), "{record}", "each", "{log}")
+
+    def overflows(self):
+        return self.output().count("overflow")
+
+
+class SpeakingReference(Reference):
+    """The same without a process: a line for each file."""
+
+    name = "C reference, a line"
+    command = ("{programs}/runner", "{watched}", "0")
+    speaks = True
+
+
+RULES = """
+rules:
+  - name: bench
+    path: "{watched}/**"
+    settle: %(settle)s
+    concurrency: %(lanes)d
+    action: %(action)s
+%(more)s"""
+
+
+class Alight(System):
+    """As a user would run it for speed: nothing is waited for, and the journal is on the disk."""
+
+    name = "Alight, exec"
+    is_alight = True
+    program = None
+    settle = "0"
+    lanes = PROCESSORS
+    action = '{ exec: ["{record}", each, "{log}", "${path}"] }'
+    more = ""
+    environment = {"ALIGHT_CONTROL": "{own}/control", "XDG_STATE_HOME": "{own}/state"}
+
+    @property
+    def command(self):
+        return (self.program, "run", "{own}/rules.yaml", "--journal", "{disk}/journal.db")
+
+    @property
+    def files(self):
+        return {"rules.yaml": RULES % dict(settle=self.settle, lanes=self.lanes, action=self.action, more=self.more)}
+
+    def overflows(self):
+        return self.output().count("overflow")
+
+
+class AlightBuiltIn(Alight):
+    name = "Alight, built in"
+    action = "log"
+    lanes = 4
+    speaks = True
+
+
+PLUGIN = """name: record
+protocol: [1]
+modes: [run, serve]
+concurrent: 8
+batch: 1000
+run: ["./record", request, "{log}"]
+"""
+
+
+class AlightServed(Alight):
+    name = "Alight, served"
+    action = "{ use: record }"
+    lanes = 8
+
+    def prepare(self):
+        super().prepare()
+        folder = os.path.join(self.place.own, "plugins", "record")
+        os.makedirs(folder, exist_ok=True)
+        shutil.copy(self.place.program("record"), folder)
+        with open(os.path.join(folder, "plugin.yaml"), "w", encoding="utf-8") as file:
+            file.write(self.filled(PLUGIN))
+
+
+BATCH = "    batch: { files: 1000, wait: 50ms }\n"
+
+
+class AlightBatch(Alight):
+    name = "Alight, exec of batches"
+    action = '{ exec: ["{record}", request, "{log}"] }'
+    more = BATCH
+
+
+class AlightServedBatch(AlightServed):
+    name = "Alight, served batches"
+    more = BATCH
+
+
+REFERENCES = [Reference, SpeakingReference]
+WAYS = [Alight, AlightBuiltIn, AlightServed, AlightBatch, AlightServedBatch]
