@@ -57,7 +57,4 @@ package struct WatchScope: Sendable {
         self.reaches = reaches
         self.takes = takes
     }
-
-    /// The paths of the roots, each once.
-    var rootPaths: Set<PathBytes> { Set(roots.map(\.path)) }
 }

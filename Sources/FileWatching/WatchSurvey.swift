@@ -24,8 +24,9 @@ package struct WatchSurvey: Sendable {
         var seen: Set<PathBytes> = []
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 65_536, alignment: 8)
         defer { buffer.deallocate() }
-        for path in scope.rootPaths.sorted(by: { $0.bytes.count < $1.bytes.count }) where !seen.contains(path) {
-            let backends = scope.roots.filter { $0.path == path }.map(\.backend)
+        let wanted = Dictionary(grouping: scope.roots, by: \.path).mapValues { $0.map(\.backend) }
+        let outerFirst = wanted.sorted { $0.key.bytes.count < $1.key.bytes.count }
+        for (path, backends) in outerFirst where !seen.contains(path) {
             if backends.contains(.poll) { polled.append((path, .asked)) }
             if !backends.contains(where: { $0 != .poll }) { continue }
             var pending: [(path: PathBytes, device: UInt64?)] = [(path, nil)]
@@ -34,7 +35,7 @@ package struct WatchSurvey: Sendable {
                     isComplete = false
                     return
                 }
-                if scope.roots.count > 1, folder != path, scope.rootPaths.contains(folder) {
+                if wanted.count > 1, folder != path, wanted[folder] != nil {
                     guard seen.insert(folder).inserted else { continue }
                 }
                 var error: Int32 = 0
