@@ -323,7 +323,7 @@ class InstallTests(PackagingTestCase):
         usual = self.settings("")
         keys, above = {}, None
         for number, line in enumerate(lines):
-            if key := re.fullmatch(r"#( *)([a-z]+):( .+)?", line):
+            if key := re.fullmatch(r"#( *)([a-z_]+):( .+)?", line):
                 if key[1] == "" and not key[3]:
                     above = (key[2], line)
                     continue
@@ -340,7 +340,7 @@ class InstallTests(PackagingTestCase):
                 # Of these there is no value that is the usual one everywhere.
                 if name not in ("rules", "plugins", "jobs") and (os.geteuid() == 0 or name not in ("journal", "control")):
                     self.assertEqual(told[name]["value"], usual[name]["value"])
-        everything = self.settings("".join(f"{line[1:] if re.match('#(?:  )?[a-z]', line) else line}\n" for line in lines))
+        everything = self.settings("".join(f"{line[1:] if re.match('#(?:  )?[a-z_]+:', line) else line}\n" for line in lines))
         self.assertEqual({each["origin"]["kind"] for each in everything.values()}, {"file"})
 
     def test_without_a_program_it_says_what_to_do(self):
