@@ -129,21 +129,32 @@ struct RuleBook {
         for (from, to) in renamed {
             try database.execute(sql: "UPDATE jobs SET rule = ? WHERE rule = ?", arguments: [to, from])
         }
+        guard !changed.isEmpty else { return }
+        let upsert = try SQLStatement(
+            """
+            INSERT INTO rules (id, name, selection, began, is_complete) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET name = excluded.name, selection = excluded.selection,
+                began = excluded.began, is_complete = excluded.is_complete
+            """, in: database)
+        let set = try SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database)
+        let forget = try SQLStatement("DELETE FROM facts WHERE name = ?", in: database)
         for name in changed {
             guard let row = rows[name] else { continue }
-            try database.execute(
-                sql: """
-                    INSERT INTO rules (id, name, selection, began, is_complete) VALUES (?, ?, ?, ?, ?)
-                    ON CONFLICT (id) DO UPDATE SET name = excluded.name, selection = excluded.selection,
-                        began = excluded.began, is_complete = excluded.is_complete
-                    """,
-                arguments: [row.id, name, row.selection, row.began, row.isComplete])
+            try upsert.run {
+                $0.bind(row.id)
+                $0.bind(name)
+                $0.bind(row.selection)
+                $0.bind(row.began)
+                $0.bind(row.isComplete)
+            }
             let fact = "\(Self.reselectedPrefix)\(row.id)"
             if let since = row.reselected {
-                try database.execute(
-                    sql: "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", arguments: [fact, since])
+                try set.run {
+                    $0.bind(fact)
+                    $0.bind(since)
+                }
             } else {
-                try database.execute(sql: "DELETE FROM facts WHERE name = ?", arguments: [fact])
+                try forget.run { $0.bind(fact) }
             }
         }
     }
