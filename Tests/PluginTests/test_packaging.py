@@ -270,6 +270,14 @@ class InstallTests(PackagingTestCase):
             self.assertIn("/opt/tools/bin/alight", read(unit))
             self.assertNotRegex(read(unit), r"@\w+@|[ =]/usr/bin/alight")
 
+        pages = glob.glob(self.stage + "/opt/tools/share/doc/alight/*.md")
+        self.assertGreater(len(pages), 20)
+        for page in pages:
+            for link in re.findall(r'\]\(([^)#]+)|(?:src|srcset)="([^"]+)"', read(page)):
+                link = link[0] or link[1]
+                if "://" not in link:
+                    self.assertTrue(os.path.exists(os.path.join(os.path.dirname(page), link)), f"{page}: {link}")
+
         # What somebody wrote stays.
         with open(self.stage + "/etc/alight/config.yaml", "a", encoding="utf-8") as file:
             file.write("# ours\n")
