@@ -219,6 +219,70 @@ struct ControlServerTests {
         }
     }
 
+    @Test func `a file that hangs holds up those who want files, and nobody else`() throws {
+        let operations = StubOperations()
+        try withServer(operations) { path in
+            operations.isFileStuck.withLock { $0 = true }
+            defer { operations.isFileStuck.withLock { $0 = false } }
+            var waiting: [RawHTTP] = []
+            // One that is begun, and as many as may wait behind it.
+            for _ in 0..<17 {
+                let connection = try #require(RawHTTP(path))
+                connection.send("GET /v1/jobs/X/input HTTP/1.0\r\n\r\n")
+                waiting.append(connection)
+                #expect(RawHTTP.ask(path, "GET", "/v1/rules")?.status == 200)
+                #expect(Deadline.wait { operations.told.withLock { $0.contains("input X") } })
+            }
+            let refused = RawHTTP.ask(path, "GET", "/v1/jobs/X/input")
+            #expect(refused?.status == 503)
+            #expect(refused?.body.contains("too many wait for a file") == true)
+            #expect(RawHTTP.ask(path, "GET", "/v1/status")?.status == 200)
+            #expect(RawHTTP.ask(path, "POST", "/v1/pause", "{}")?.status == 200)
+            operations.isFileStuck.withLock { $0 = false }
+            for connection in waiting { #expect(connection.readAll().contains(" 200 OK")) }
+        }
+    }
+
+    @Test func `what a client asked that has gone before its turn is not done`() throws {
+        let operations = StubOperations()
+        try withServer(operations) { path in
+            operations.isStuck.withLock { $0 = true }
+            defer { operations.isStuck.withLock { $0 = false } }
+            // What the server refuses itself is answered meanwhile, after what came before.
+            func expectRefusal() { #expect(RawHTTP.ask(path, "GET", "/v1/nothing")?.status == 404) }
+            let first = try #require(RawHTTP(path))
+            first.send("GET /v1/rules HTTP/1.0\r\n\r\n")
+            expectRefusal()
+            do {
+                let left = try #require(RawHTTP(path))
+                left.send("POST /v1/pause HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+                withExtendedLifetime(left) { expectRefusal() }
+            }
+            for _ in 0..<3 { expectRefusal() }
+            operations.isStuck.withLock { $0 = false }
+            #expect(first.readAll().contains(" 200 OK"))
+            #expect(RawHTTP.ask(path, "GET", "/v1/roots")?.status == 200)
+        }
+        #expect(operations.told.withLock { $0 } == ["rules", "roots"])
+    }
+
+    @Test func `those who follow leave places for others`() throws {
+        try withServer { path in
+            var held: [RawHTTP] = []
+            for _ in 0..<32 {
+                let connection = try #require(RawHTTP(path))
+                connection.send("GET /v1/events?only=attempt HTTP/1.0\r\n\r\n")
+                #expect(connection.read(until: "retry: ").contains(" 200 OK"))
+                held.append(connection)
+            }
+            let refused = RawHTTP.ask(path, "GET", "/v1/events?only=attempt")
+            #expect(refused?.status == 503)
+            #expect(refused?.body.contains("too many follow the events") == true)
+            #expect(RawHTTP.ask(path, "GET", "/v1/rules")?.status == 200)
+            for connection in held { withExtendedLifetime(connection) {} }
+        }
+    }
+
     @Test func `an end waits for nobody, and removes the socket`() throws {
         let operations = StubOperations()
         try withTempTree { tree in
@@ -290,6 +354,37 @@ struct ControlServerTests {
             // The number before the first one may be the last of the start before.
             #expect(text.contains("event: gap\ndata: {\"missed\":null}\n\n") == (id != 1_999_999), "\(text)")
             #expect(text.contains("{\"n\":0}"))
+        }
+    }
+
+    @Test func `one who comes with a number of another start is told at once that more may be missing`() throws {
+        try withServer { path in
+            let connection = try #require(RawHTTP(path))
+            connection.send("GET /v1/events?only=attempt HTTP/1.0\r\nLast-Event-ID: 7\r\n\r\n")
+            let gap = "id: 999999\nevent: gap\ndata: {\"missed\":null}\n\n"
+            #expect(connection.read(until: gap).contains(gap))
+        }
+    }
+
+    @Test func `one who comes back after files' events were not kept is told so, if those are wanted`() throws {
+        let feed = EventFeed(now: Timestamp(seconds: 2, nanoseconds: 0))
+        feed.publish(.attempt) { "{\"n\":0}" }
+        #expect(!feed.isFollowed)
+        feed.publish(.attempt) { "{\"n\":1}" }
+        try withServer(feed: feed) { path in
+            func follow(_ kinds: String, after id: Int) throws -> String {
+                let connection = try #require(RawHTTP(path))
+                connection.send("GET /v1/events?only=\(kinds) HTTP/1.0\r\nLast-Event-ID: \(id)\r\n\r\n")
+                return connection.read(until: "{\"n\":1}\n\n")
+            }
+            let gap = "event: gap\ndata: {\"missed\":null}\n\n"
+            let wanting = try follow("attempt,file", after: 2_000_000)
+            #expect(wanting.contains(gap))
+            let others = try follow("attempt", after: 2_000_000)
+            #expect(!others.contains(gap))
+            // What came before the lapse is all there; the lapse is told all the same.
+            let earlier = try follow("file,attempt", after: 1_999_999)
+            #expect(earlier.contains(gap))
         }
     }
 

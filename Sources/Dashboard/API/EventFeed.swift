@@ -24,6 +24,8 @@ package final class EventFeed: Sendable {
         var readers = 0
         /// Until when those who left may come back for what they missed.
         var memory: ContinuousClock.Instant?
+        /// The id that came next when an event was not published last, since nobody followed.
+        var lapse: UInt64?
         var wake: (@Sendable () -> Void)?
     }
 
@@ -42,10 +44,14 @@ package final class EventFeed: Sendable {
         state = Mutex(State(next: begin))
     }
 
-    /// Whether events are worth publishing of which there are very many.
+    /// Whether files' events are worth publishing, of which there are very many.
+    ///
+    /// Only to be asked when there is one; when it is not, one who comes back is told that something is missing.
     package var isFollowed: Bool {
         state.withLock { state in
-            state.readers > 0 || state.memory.map { $0 > .now } ?? false
+            let isFollowed = state.readers > 0 || state.memory.map { $0 > .now } ?? false
+            if !isFollowed { state.lapse = state.next }
+            return isFollowed
         }
     }
 
@@ -78,17 +84,22 @@ package final class EventFeed: Sendable {
     /// - Parameters:
     ///   - last: The id that it has seen last; nil for one that is new.
     ///   - recent: Of one that is new, how many attempts it wants of those that ended before.
-    /// - Returns: The id of the event that it is to read next.
-    func join(after last: UInt64?, recent: Int) -> UInt64 {
+    ///   - kinds: The kinds that it wants.
+    /// - Returns: The id of the event that it is to read next, and whether there may have been others before that one of
+    ///   which nobody knows.
+    func join(after last: UInt64?, recent: Int, kinds: Set<Kind>) -> (next: UInt64, mayLack: Bool) {
         state.withLock { state in
             state.readers += 1
             guard let last else {
                 let attempts = state.inOrder.filter { $0.kind == .attempt }.suffix(recent)
-                return attempts.first?.id ?? state.next
+                return (attempts.first?.id ?? state.next, false)
             }
             // An id that was never given is of another program: whatever is there is news, and what else there was is
             // not known.
-            return last < state.next ? last + 1 : begin - 1
+            let first = state.entries.isEmpty ? state.next : state.entries[state.oldest].id
+            guard last < state.next, last + 1 >= begin else { return (first, true) }
+            let hasLapsed = kinds.contains(.file) && state.lapse.map { last < $0 } ?? false
+            return hasLapsed ? (max(last + 1, first), true) : (last + 1, false)
         }
     }
 
@@ -101,26 +112,17 @@ package final class EventFeed: Sendable {
 
     /// The events from an id on, some at a time.
     ///
-    /// - Returns: The events, and what there was between the id and the first of them that is not kept any more.
-    func events(from id: UInt64, limit: Int) -> (events: [Entry], missed: Missed) {
+    /// - Returns: The events, and how many there were between the id and the first of them that are not kept any more.
+    func events(from id: UInt64, limit: Int) -> (events: [Entry], missed: UInt64) {
         state.withLock { state in
-            guard id < state.next, !state.entries.isEmpty else { return ([], .nothing) }
+            guard id < state.next, !state.entries.isEmpty else { return ([], 0) }
             let first = state.entries[state.oldest].id
             let from = max(id, first)
             let count = min(limit, Int(state.next - from))
             let start = state.oldest + Int(from - first)
             let events = (0..<count).map { state.entries[(start + $0) % state.entries.count] }
-            if id < begin { return (events, .unknown) }
-            return (events, from > id ? .events(from - id) : .nothing)
+            return (events, from - id)
         }
-    }
-
-    /// What a reader doesn't get of what it asked for.
-    enum Missed: Sendable, Hashable {
-        case nothing
-        case events(UInt64)
-        /// What an earlier program had, of which nobody knows how much it was.
-        case unknown
     }
 
     /// Whether there is an event of that id or a later one.

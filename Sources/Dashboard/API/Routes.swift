@@ -2,9 +2,13 @@ import PluginProtocol
 
 /// What is served where.
 package struct Routes: Sendable {
+    typealias Answer = @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
+
     /// What is done for a path and method.
     enum Service: Sendable {
-        case answer(@Sendable (APIRequest, [String]) throws(APIError) -> APIResponse)
+        case answer(Answer)
+        /// An answer for which a file is opened that may be on a file system that hangs: nothing else may wait for it.
+        case file(Answer)
         /// The stream of events.
         case events
     }
@@ -33,10 +37,11 @@ package struct Routes: Sendable {
             APIResponse(json: try operations.jobs(try JobsQuery(request)))
         }
         add("GET", "/v1/jobs/*") { _, names throws(APIError) in APIResponse(json: try operations.job(names[0])) }
-        add("GET", "/v1/jobs/*/input") { _, names throws(APIError) in
+        let input: Answer = { _, names throws(APIError) in
             let (bytes, type) = try operations.input(of: names[0])
             return APIResponse(type: type, headers: [("Content-Disposition", "inline")], body: bytes)
         }
+        routes.append(Route(method: "GET", path: ["v1", "jobs", "*", "input"], service: .file(input)))
         add("POST", "/v1/jobs/*/retry") { request, names throws(APIError) in
             try Self.refuseMembers(of: request, but: [])
             return APIResponse(json: try operations.retry(names[0]))

@@ -52,6 +52,9 @@ package final class ControlServer: Sendable {
         }
     }
 
+    /// Most requests that wait for a file, behind one that is being opened.
+    private static let mostForFiles = 16
+
     private let inbox: Inbox
     private let thread = Mutex<WorkerThread?>(nil)
     /// The address to which somebody connects who wants to know.
@@ -85,15 +88,17 @@ package final class ControlServer: Sendable {
         }
         path = socket?.path
         let worker: Worker
+        let files: Worker
         do throws(WatchError) {
             worker = try Worker()
+            files = try Worker(most: Self.mostForFiles)
         } catch {
             socket?.end()
             throw ControlProblem("can't open an eventfd", help: "raise the limit of open files (ulimit -n)")
         }
         let parts = ServerLoop.Parts(
-            access: access, routes: routes, operations: operations, feed: feed, worker: worker, inbox: inbox,
-            complain: complain)
+            access: access, routes: routes, operations: operations, feed: feed, worker: worker, files: files,
+            inbox: inbox, complain: complain)
         let sockets = network
         let started = WorkerThread(name: "alight-control") {
             ServerLoop(parts, socket?.descriptor, network: sockets).run()

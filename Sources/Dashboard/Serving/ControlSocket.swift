@@ -35,7 +35,11 @@ package final class ControlSocket: Sendable {
         let folder = try Self.openFolder(path.parent)
         defer { close(folder) }
         // Two that begin at once must not take each other's new socket for a dead one.
-        while flock(folder, LOCK_EX) != 0, errno == EINTR {}
+        guard Self.lock(folder) else {
+            throw ControlProblem(
+                "the folder '\(path.parent)' of the control socket is locked, and stays so",
+                help: "end what holds it (see 'lslocks'), or name a place in another folder with --control")
+        }
         let name = PathBytes(path.lastComponent)
         guard name.bytes.count <= Self.longestName, !name.bytes.isEmpty else {
             throw ControlProblem(
@@ -143,6 +147,19 @@ package final class ControlSocket: Sendable {
         return folder
     }
 
+    /// Locks an open folder, as far as it can be locked; false when somebody else holds it all the time.
+    ///
+    /// Whoever may read a folder may lock it, and must not keep an Alight from its work by that.
+    private static func lock(_ folder: Int32) -> Bool {
+        let deadline = ContinuousClock.now + .seconds(2)
+        while flock(folder, LOCK_EX | LOCK_NB) != 0 {
+            guard errno == EWOULDBLOCK || errno == EINTR else { return true }
+            guard ContinuousClock.now < deadline else { return false }
+            usleep(10_000)
+        }
+        return true
+    }
+
     private static func failure(_ path: PathBytes, _ error: Int32) -> ControlProblem {
         ControlProblem(
             "can't make the control socket '\(path)': \(String(cString: strerror(error)))",
@@ -178,7 +195,7 @@ extension ControlSocket {
         let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard folder >= 0 else { return [] }
         defer { close(folder) }
-        if removingDead { while flock(folder, LOCK_EX) != 0, errno == EINTR {} }
+        let mayRemove = removingDead && lock(folder)
         var found: [PathBytes] = []
         guard let stream = path.parent.withCString({ opendir($0) }) else { return [] }
         defer { closedir(stream) }
@@ -188,20 +205,30 @@ extension ControlSocket {
             else { continue }
             switch state(of: name, in: folder) {
             case .live: found.append(path.parent.appending(name.bytes))
-            case .dead where removingDead: _ = name.withCString { unlinkat(folder, $0, 0) }
+            case .dead where mayRemove: _ = name.withCString { unlinkat(folder, $0, 0) }
             default: break
             }
         }
         return found.sorted()
     }
 
-    /// Connects to a socket; the descriptor, which blocks, or a negative errno.
-    package static func connected(to path: PathBytes) -> Int32 {
+    /// Connects to a socket.
+    ///
+    /// A program that is stopped takes no calls: they queue up, and whoever finds the queue full has to wait.
+    ///
+    /// - Parameters:
+    ///   - path: The socket.
+    ///   - patience: How many seconds to wait then; with 0 the descriptor does not block later either.
+    /// - Returns: The descriptor, or a negative errno: `-EAGAIN` when nobody has taken the call in that time.
+    package static func connected(to path: PathBytes, patience: Int = 10) -> Int32 {
         let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard folder >= 0 else { return -errno }
         defer { close(folder) }
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        let kept = patience > 0 ? Int32(SOCK_CLOEXEC.rawValue) : flags
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | kept, 0)
         guard descriptor >= 0 else { return -errno }
+        var limit = timeval(tv_sec: patience, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         guard withAddress(of: PathBytes(path.lastComponent), in: folder, { connect(descriptor, $0, $1) }) == 0 else {
             let error = errno
             close(descriptor)

@@ -28,11 +28,13 @@ final class EventStream {
     ) {
         self.feed = feed
         self.kinds = kinds
-        next = feed.join(after: last, recent: recent)
+        let (next, mayLack) = feed.join(after: last, recent: recent, kinds: kinds)
+        self.next = next
         progress = now
         nextBeat = now + Self.beat
         // A browser waits no longer than that until it comes again.
-        pending = Array("retry: 2000\n\n".utf8)
+        let gap = mayLack ? "id: \(next &- 1)\nevent: gap\ndata: {\"missed\":null}\n\n" : ""
+        pending = Array("retry: 2000\n\n\(gap)".utf8)
     }
 
     /// Must be called once, when the client has gone.
@@ -75,11 +77,7 @@ final class EventStream {
         }
         while text.utf8.count < 16_384 {
             let (events, missed) = feed.events(from: next, limit: 32)
-            switch missed {
-            case .nothing: break
-            case .events(let count): text += "event: gap\ndata: {\"missed\":\(count)}\n\n"
-            case .unknown: text += "event: gap\ndata: {\"missed\":null}\n\n"
-            }
+            if missed > 0 { text += "event: gap\ndata: {\"missed\":\(missed)}\n\n" }
             guard let last = events.last else { break }
             next = last.id + 1
             for event in events where kinds.contains(event.kind) {

@@ -2,7 +2,7 @@ import Glibc
 
 /// An address at which somebody may be called by TCP.
 package struct ListenAddress: Sendable, Hashable {
-    /// As it was written: an address, or a name.
+    /// An address in numbers, as it is usually written, or a name in small letters.
     package var host: String
     package var port: UInt16
 
@@ -11,14 +11,25 @@ package struct ListenAddress: Sendable, Hashable {
         guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else {
             return nil
         }
-        var host = String(text[..<colon])
-        if host.hasPrefix("["), host.hasSuffix("]") {
-            host = String(host.dropFirst().dropLast())
-        } else if host.contains(":") {
-            return nil
-        }
-        self.host = host.isEmpty ? "127.0.0.1" : host
+        let written = text[..<colon]
+        let isBracketed = written.hasPrefix("[") && written.hasSuffix("]")
+        let host = String(isBracketed ? written.dropFirst().dropLast() : written)
+        // What the resolver takes '*' for depends on how it is asked.
+        guard isBracketed == host.contains(":"), host != "*" else { return nil }
+        self.host = host.isEmpty ? "127.0.0.1" : Self.usual(host)
         self.port = port
+    }
+
+    /// A host as browsers have it: an address in numbers has many spellings, such as `127.1` and `0`.
+    private static func usual(_ host: String) -> String {
+        var hints = addrinfo()
+        hints.ai_flags = AI_NUMERICHOST
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(host, nil, &hints, &list) == 0, let list else { return host.lowercased() }
+        defer { freeaddrinfo(list) }
+        guard let address = list.pointee.ai_addr else { return host }
+        return numbers(address) ?? host
     }
 
     /// Whether nobody but this machine can call there.
@@ -78,7 +89,8 @@ package struct ListenAddress: Sendable, Hashable {
                 names.formUnion(["\(name):\(port)", "localhost:\(port)"])
             }
         }
-        return names
+        // Browsers leave out the port that they take without saying.
+        return port == 80 ? names.union(names.map { String($0.dropLast(3)) }) : names
     }
 
     /// The address by which this machine reaches others, else the first that it has beside the loopback's; nil if none.
@@ -134,6 +146,11 @@ package struct ListenAddress: Sendable, Hashable {
         return text.contains("%") ? nil : text
     }
 
+    private static func isLoopback(_ address: UnsafeMutablePointer<sockaddr>) -> Bool {
+        guard let text = numbers(address) else { return false }
+        return text == "::1" || text.hasPrefix("127.")
+    }
+
     /// Opens the sockets of the address: of a name one for each of its addresses.
     ///
     /// - Throws: Why there is none.
@@ -155,6 +172,11 @@ package struct ListenAddress: Sendable, Hashable {
         while let entry = next {
             next = entry.pointee.ai_next
             let info = entry.pointee
+            // Without a token only this machine may call, whatever 'localhost' stands for.
+            guard !isLoopback || Self.isLoopback(info.ai_addr) else {
+                error = EADDRNOTAVAIL
+                continue
+            }
             let flags = Int32(SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
             let descriptor = socket(info.ai_family, info.ai_socktype | flags, 0)
             var one: Int32 = 1

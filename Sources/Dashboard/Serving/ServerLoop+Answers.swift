@@ -10,12 +10,14 @@ extension ServerLoop {
     }
 
     func send(_ response: APIResponse, to pointer: OpaquePointer) {
+        guard exchanges[pointer]?.isAnswered != true else { return }
         let held = exchanges.values.reduce(0) { $0 + $1.held }
         guard response.body.count < 1 << 16 || held + response.body.count <= Self.mostHeld else {
             send(
                 APIError(503, "too much is on its way to others", help: "ask again in a moment").response, to: pointer)
             return
         }
+        exchanges[pointer]?.isAnswered = true
         exchanges[pointer]?.held = response.body.count
         for (name, value) in response.headers { chm_add_header(pointer, name, value) }
         Self.addSecurity(pointer)

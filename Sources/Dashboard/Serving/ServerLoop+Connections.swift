@@ -5,14 +5,18 @@ import Glibc
 // Who is connected, and who is not let in.
 extension ServerLoop {
     /// Most connections at once, and most of them by TCP, so that strangers leave room for the Unix socket.
-    private static let mostConnections = 64
-    private static let mostStrangers = 48
+    static let mostConnections = 64
+    static let mostStrangers = 48
     /// What the library has for a header: more, so that one that is too long arrives, and is told so in the way of the API.
     private static let headerMemory = 128 << 10
     private static let parting = Duration.seconds(1)
     private static let mostRefused = 16
+    /// How long nobody is let in when there is nothing left for one more: poll(2) would tell of them at once, again.
+    private static let shortage = Duration.milliseconds(200)
 
     func acceptAll() {
+        if let acceptFrom, now < acceptFrom { return }
+        acceptFrom = nil
         if let local { accept(local, .local) }
         for descriptor in network { accept(descriptor, .network) }
     }
@@ -20,7 +24,10 @@ extension ServerLoop {
     private func accept(_ listener: Int32, _ way: APIRequest.Way) {
         while true {
             let descriptor = cal_accept(listener)
-            guard descriptor >= 0 else { return }
+            guard descriptor >= 0 else {
+                if [EMFILE, ENFILE, ENOMEM, ENOBUFS].contains(-descriptor) { acceptFrom = now + Self.shortage }
+                return
+            }
             guard way == .network || isAllowed(descriptor) else {
                 close(descriptor)
                 continue

@@ -16,27 +16,37 @@ extension ServerLoop {
         do throws(APIError) {
             guard stopBy == nil else { throw Self.ending }
             let request = try Self.request(pointer, way)
-            exchanges[pointer] = Exchange(number: lastNumber, request: request)
+            exchanges[pointer] = Exchange(number: lastNumber, request: request, begun: now)
             if let response = try parts.access?.check(request) { return send(response, to: pointer) }
             let (service, names) = try parts.routes.find(request)
             try parts.access?.checkWrite(request)
             switch service {
             case .events: try begin(pointer, request, descriptor)
-            case .answer(let answer):
-                let isTaken = parts.worker.submit { [inbox = parts.inbox, number = lastNumber] in
-                    do throws(APIError) {
-                        inbox.post(.answer(number, try answer(request, names)))
-                    } catch {
-                        inbox.post(.answer(number, error.response))
-                    }
-                }
-                guard isTaken else {
-                    throw APIError(
-                        503, "there is no thread to be had", help: "raise the limit of processes (ulimit -u)")
-                }
+            case .answer(let answer): try submit(request, names, answer, to: parts.worker)
+            case .file(let answer): try submit(request, names, answer, to: parts.files)
             }
         } catch {
             send(error.response, to: pointer)
+        }
+    }
+
+    private func submit(
+        _ request: APIRequest, _ names: [String], _ answer: @escaping Routes.Answer, to worker: Worker
+    ) throws(APIError) {
+        let submission = worker.submit(lastNumber) { [inbox = parts.inbox, number = lastNumber] in
+            do throws(APIError) {
+                inbox.post(.answer(number, try answer(request, names)))
+            } catch {
+                inbox.post(.answer(number, error.response))
+            }
+        }
+        switch submission {
+        case .taken: break
+        case .full:
+            throw APIError(
+                503, "too many wait for a file", help: "a file system may hang; ask again when it answers")
+        case .withoutThread:
+            throw APIError(503, "there is no thread to be had", help: "raise the limit of processes (ulimit -u)")
         }
     }
 

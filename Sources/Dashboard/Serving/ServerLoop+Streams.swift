@@ -3,6 +3,9 @@ import PluginProtocol
 
 // Those who follow the events.
 extension ServerLoop {
+    /// Most who follow at once, and most of them by TCP: half of the places, so that others can still ask.
+    private static let mostStreams = mostConnections / 2
+    private static let mostStrangeStreams = mostStrangers / 2
     private static let statusPause = Duration.seconds(1)
 
     func begin(_ pointer: OpaquePointer, _ request: APIRequest, _ descriptor: Int32) throws(APIError) {
@@ -17,6 +20,11 @@ extension ServerLoop {
             }
         }
         let recent = try Self.number(request, "recent", upTo: EventFeed.length)
+        let followers = connections.values.filter(\.isStream)
+        let strangers = followers.count { $0.way == .network }
+        guard followers.count < Self.mostStreams, request.way == .local || strangers < Self.mostStrangeStreams else {
+            throw APIError(503, "too many follow the events", help: "try again when one of them has ended")
+        }
         // A browser can't set the header when it comes for the first time.
         let last = (request.lastEventID ?? request.text("last_event_id")).flatMap { UInt64($0) }
         exchanges[pointer]?.stream = EventStream(
@@ -50,12 +58,13 @@ extension ServerLoop {
         guard nextStatus.map({ $0 <= now }) ?? true else { return }
         nextStatus = now + Self.statusPause
         guard !isAskingStatus else { return }
-        isAskingStatus = parts.worker.submit { [operations = parts.operations, inbox = parts.inbox] in
+        let submission = parts.worker.submit { [operations = parts.operations, inbox = parts.inbox] in
             // What passes by itself is no change.
             var members = (try? operations.status().object) ?? [:]
             members["uptime"] = nil
             inbox.post(.status(members.isEmpty ? "" : JSONText.of(.object(members))))
         }
+        isAskingStatus = submission == .taken
     }
 
     func wakeStreams() {
