@@ -43,8 +43,8 @@ extension Engine {
         let before = dispatcher.pauses
         if isPause { dispatcher.pauses.pause(rule) } else { dispatcher.pauses.resume(rule) }
         guard dispatcher.pauses != before else { return }
+        // Others are told at the end of the turn, when it is kept.
         journal.notePauses(dispatcher.pauses)
-        monitor.note(dispatcher.pauses)
         report(.paused(dispatcher.pauses))
     }
 

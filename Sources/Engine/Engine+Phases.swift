@@ -48,6 +48,8 @@ extension Engine {
         /// Why the journal keeps nothing at present, and when to try again.
         var journalFault: JournalFault?
         var journalRetry: ContinuousClock.Instant?
+        /// How often requests were taken from the journal.
+        var requests = 0
     }
 
     /// How long to wait before the journal is tried again.

@@ -177,7 +177,9 @@ package final class Engine: Sendable {
                     watcher.rescan()
                 case .pause(let rule): change(rule, isPause: true, &dispatcher)
                 case .resume(let rule): change(rule, isPause: false, &dispatcher)
-                case .requests: takeRequests(for: dispatcher.ruleset, at: now)
+                case .requests:
+                    takeRequests(for: dispatcher.ruleset, at: now)
+                    state.requests += 1
                 case .reload(let ruleset, let ignored): prepare(ruleset, ignored: ignored, watcher, &state)
                 case .stop: begin(.draining, &state, now)
                 case .stopAtOnce:
@@ -217,7 +219,7 @@ package final class Engine: Sendable {
             keep(&dispatcher, &state, at: now)
             monitor.noteTurn(
                 state.phase.status, isReady: state.isReady, hints: batch.hints.count, settling: reconciler.settling,
-                queue: journal.counts, at: now)
+                queue: journal.counts, pauses: dispatcher.pauses, requests: state.requests, at: now)
             if isAlive { report(.alive) }
             if isDone(state, isSettled: reconciler.isEmpty, running: dispatcher.running, now) { break }
         }

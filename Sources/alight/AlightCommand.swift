@@ -44,15 +44,20 @@ struct AlightCommand: ParsableCommand {
     static func main() {
         Signals.prepare()
         ContentType.prepare()
+        // What 'run' writes is a log, without which its work is done all the same.
+        var isLog = false
         do {
             var command = try parseAsRoot()
+            if let run = command as? RunCommand { isLog = !run.dryRun }
             try command.run()
+            if !isLog { Glibc.exit(Output.checked(.done).rawValue) }
         } catch let status as Exit {
-            Glibc.exit(status.status.rawValue)
+            Glibc.exit((isLog ? status.status : Output.checked(status.status)).rawValue)
         } catch {
             let code = exitCode(for: error)
             let message = fullMessage(for: error)
             if !message.isEmpty { (code.isSuccess ? Output.standard : Output.error).write(message) }
+            if code.isSuccess { Glibc.exit(Output.checked(.done).rawValue) }
             Glibc.exit(code == .validationFailure ? ExitStatus.usage.rawValue : code.rawValue)
         }
     }

@@ -47,14 +47,20 @@ struct AttemptLine {
         self.event = event
         path = JSONLine.path(object) ?? ""
         job = object["job"]?.string ?? ""
-        attempt = Int(object["attempt"]?.double ?? 0)
-        mostAttempts = Int(object["max_attempts"]?.double ?? 0)
+        attempt = Int(Self.bounded(object["attempt"]))
+        mostAttempts = Int(Self.bounded(object["max_attempts"]))
         self.outcome = outcome
         isInterrupted = object["code"]?.string == "interrupted"
         message = object["message"]?.string ?? ""
         self.state = state
-        duration = .milliseconds(object["duration_ms"]?.double ?? 0)
-        pause = (object["retry_ms"]?.double).map { .milliseconds($0) }
+        duration = .milliseconds(Self.bounded(object["duration_ms"]))
+        pause = object["retry_ms"]?.double == nil ? nil : .milliseconds(Self.bounded(object["retry_ms"]))
+    }
+
+    /// A number that any count or duration can hold, whoever has answered.
+    private static func bounded(_ value: JSONValue?) -> Double {
+        guard let number = value?.double, number.isFinite else { return 0 }
+        return max(0, min(number, 1e12))
     }
 
     /// `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.

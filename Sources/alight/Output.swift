@@ -46,7 +46,7 @@ struct Output: Sendable {
     @discardableResult
     func writeRaw(_ text: String) -> Written {
         let bytes = Array(text.utf8)
-        return turn.lock.withLock { _ in
+        let result: Written = turn.lock.withLock { _ in
             var written = 0
             while written < bytes.count {
                 guard waitForRoom() else { return .unread }
@@ -61,6 +61,10 @@ struct Output: Sendable {
             }
             return .whole
         }
+        if case .failed(let error) = result, descriptor == STDOUT_FILENO {
+            Self.failure.store(error, ordering: .relaxed)
+        }
+        return result
     }
 
     /// Blocks until nobody reads any more: the other end of a pipe is closed, the terminal is gone.
@@ -75,6 +79,24 @@ struct Output: Sendable {
 
     /// Ends the program between two lines.
     func exit(_ status: ExitStatus) -> Never { turn.lock.withLock { _ in Glibc.exit(status.rawValue) } }
+
+    // MARK: What can't be written
+
+    /// Why standard output could not be written the last time that it couldn't; 0 when it always could.
+    private static let failure = Atomic<Int32>(0)
+
+    /// Says when standard output could not be written, with which no command has done what it is for.
+    ///
+    /// - Parameter status: What the program would end with.
+    /// - Returns: What it is to end with.
+    static func checked(_ status: ExitStatus) -> ExitStatus {
+        let error = failure.load(ordering: .relaxed)
+        guard error != 0 else { return status }
+        Output.error.write(
+            "error: cannot write to standard output: \(String(cString: strerror(error)))\n"
+                + "    help: make room where it goes, or send it elsewhere")
+        return .runtimeError
+    }
 
     // MARK: Readers that do not read
 

@@ -135,6 +135,24 @@ struct AccessTests {
         #expect(ListenAddress("127.0.0.1:8088")?.linkText == "127.0.0.1:8088")
     }
 
+    @Test func `at port 80 it is called without the port too, as browsers do`() throws {
+        let address = try #require(ListenAddress("127.0.0.1:80"))
+        let access = Access(hosts: address.hosts, token: nil)
+        for host in ["127.0.0.1", "localhost", "[::1]", "127.0.0.1:80", "localhost:80"] {
+            #expect(Self.status(access, try Self.request(host: host)) == nil, "\(host)")
+        }
+        #expect(Self.status(access, try Self.request(host: "evil.example")) == 421)
+        func write(_ origin: String) throws -> Int? {
+            let request = try Self.request("POST", "/v1/pause", host: "localhost") { request in
+                request.origin = origin
+                request.contentType = "application/json"
+            }
+            return Self.status(access, request)
+        }
+        #expect(try write("http://localhost") == nil)
+        #expect(try write("http://evil.example") == 403)
+    }
+
     @Test func `a token is 32 random bytes as base64url`() {
         let tokens = (0..<64).map { _ in Access.makeToken() }
         let alphabet = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
@@ -155,7 +173,17 @@ struct AccessTests {
         #expect(ListenAddress("[0:0::1]:80")?.isLoopback == true)
         #expect(ListenAddress("[0::0]:80")?.isAny == true)
         #expect(ListenAddress("[::2]:80")?.isAny == false)
-        for text in ["", "8088", "::1:80", "localhost", "localhost:0", "localhost:70000", "localhost:x"] {
+        #expect(ListenAddress("[2001:DB8:0::1]:80")?.text == "[2001:db8::1]:80")
+        #expect(ListenAddress("127.1:80")?.text == "127.0.0.1:80")
+        #expect(ListenAddress("127.1:80")?.isLoopback == true)
+        #expect(ListenAddress("LOCALHOST:80")?.isLoopback == true)
+        #expect(ListenAddress("0:80")?.isAny == true)
+        #expect(ListenAddress("0:80")?.text == "0.0.0.0:80")
+        let wrong = [
+            "", "8088", "::1:80", "localhost", "localhost:0", "localhost:70000", "localhost:x", "*:80", "[]:80",
+            "[localhost]:80",
+        ]
+        for text in wrong {
             #expect(ListenAddress(text) == nil, "\(text)")
         }
     }

@@ -89,6 +89,36 @@ struct ControlSocketTests {
         }
     }
 
+    @Test func `a folder that somebody else has locked is waited for, and not for ever`() throws {
+        withTempTree { tree in
+            let path = tree.path("run/control.sock")
+            TestFile.makeFolder(path.parent)
+            _ = path.parent.withCString { chmod($0, 0o700) }
+            let folder = path.parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+            #expect(flock(folder, LOCK_SH) == 0)
+            #expect(Self.problem(path)?.message.contains("is locked") == true)
+            #expect(!TestFile.exists(path))
+            close(folder)
+            #expect(Self.problem(path) == nil)
+        }
+    }
+
+    @Test func `who calls one that takes no calls any more waits for a while alone`() throws {
+        try withTempTree { tree in
+            let path = tree.path("run/control.sock")
+            let live = try ControlSocket(at: path)
+            var callers: [Int32] = []
+            for _ in 0..<200 {
+                callers.append(ControlSocket.connected(to: path, patience: 0))
+                if callers.last ?? 0 < 0 { break }
+            }
+            #expect(callers.last == -EAGAIN)
+            #expect(ControlSocket.connected(to: path, patience: 1) == -EAGAIN)
+            for caller in callers where caller >= 0 { close(caller) }
+            withExtendedLifetime(live) {}
+        }
+    }
+
     @Test func `sockets beside the usual one are found while somebody listens`() throws {
         try withTempTree { tree in
             let usual = tree.path("run/control.sock")

@@ -9,6 +9,8 @@ final class StubOperations: Operations {
     let told = Mutex<[String]>([])
     /// While it is set, every answer waits.
     let isStuck = Mutex(false)
+    /// While it is set, no file can be read.
+    let isFileStuck = Mutex(false)
 
     private func note(_ text: String) -> JSONValue {
         while isStuck.withLock({ $0 }) { Deadline.pause(.milliseconds(1)) }
@@ -28,7 +30,9 @@ final class StubOperations: Operations {
         return note("job \(id)")
     }
     func input(of id: String) throws(APIError) -> (bytes: [UInt8], type: String) {
-        (Array(repeating: 7, count: 2_000_000), "image/png")
+        told.withLock { $0.append("input \(id)") }
+        while isFileStuck.withLock({ $0 }) { Deadline.pause(.milliseconds(1)) }
+        return (Array(repeating: 7, count: 2_000_000), "image/png")
     }
     func retry(_ id: String) throws(APIError) -> JSONValue { note("retry \(id)") }
     func discard(_ id: String) throws(APIError) -> JSONValue { note("discard \(id)") }

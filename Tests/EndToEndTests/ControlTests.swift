@@ -107,6 +107,8 @@ struct ControlTests {
             #expect(output.contains("0 pending, 0 running, 1 dead"))
             #expect(output.contains("root \(root)/in: inotify, 1 folder\n"))
             #expect(output.contains("letters: \(root)/in/a.txt: no paper"))
+            let rules = try #require(try Self.get(root, "/v1/rules")["rules"] as? [[String: Any]])
+            #expect((rules.first?["last"] as? [String: Any])?["outcome"] as? String == "failed")
             let json = Self.command(root, ["status", "--json"]).output
             let object = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any]
             let roots = object?["roots"] as? [[String: Any]]
@@ -196,6 +198,46 @@ struct ControlTests {
             #expect(status.error.contains("help: run this as the user that Alight runs as, or as root"))
             #expect(Deadline.wait { other.output.contains("left alone") }, "\(other.output)\(other.error)")
             #expect(!other.output.contains("asked"))
+        }
+    }
+
+    @Test func `numbers that no Alight can mean are answered with all the same`() throws {
+        withTempTree { tree in
+            let socket = tree.path("odd.sock")
+            let answering = """
+                import socket, sys
+                server = socket.socket(socket.AF_UNIX)
+                server.bind(sys.argv[1])
+                server.listen()
+                print("ready", flush=True)
+                body = (b'{"state": "running", "ready": true, "uptime": 1e300, "pid": -1e300, "overflows": 1e19,'
+                        b' "rates": {"events_per_second": 1e300}, "journal": {"path": "/j", "size": 1e300},'
+                        b' "roots": [{"path": "/r", "backend": "inotify", "folders": 1e300, "polled": 1e300}]}')
+                while True:
+                    client, _ = server.accept()
+                    client.recv(1000)
+                    client.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\n" + body)
+                    client.close()
+                """
+            let other = RunningProgram(
+                "/usr/bin/python3", ["-c", answering, socket.description], in: tree.root, output: tree.path("other"))
+            #expect(Deadline.wait { other.output.contains("ready") }, "\(other.error)")
+            let (status, output, error) = Self.command(tree.root, ["status", "--control", socket.description])
+            #expect(status == 0, "\(error)")
+            #expect(output.contains("root /r: inotify, "), "\(output)")
+        }
+    }
+
+    @Test func `a socket that is turned off is told as that`() throws {
+        withTempTree { tree in
+            let program = RunningProgram(
+                Places.alight, ["status"], in: tree.root,
+                environment: JournalCommand.environment.merging(["ALIGHT_CONTROL": "false"]) { $1 },
+                output: tree.path("status"))
+            #expect(program.wait() == 1)
+            #expect(
+                program.error.contains("error: the control socket is turned off by 'ALIGHT_CONTROL'"),
+                "\(program.error)")
         }
     }
 
@@ -312,6 +354,46 @@ struct ControlTests {
             #expect(RawHTTP.ask(Self.socket(root), "GET", "/v1/jobs/\(other)")?.status == 404)
             #expect(RawHTTP.ask(Self.socket(root), "GET", "/v1/jobs/\(id)")?.status == 200)
             #expect(RawHTTP.ask(Self.socket(root), "GET", "/v1/jobs/none")?.status == 404)
+        }
+    }
+
+    @Test func `a rule fails all the time until its dead letters are discarded`() throws {
+        try Self.withProgram { (root, _) throws in
+            TestFile.write(root.appending("refuse"), "")
+            for number in 1...5 { TestFile.write(root.appending("in/\(number).txt"), "x") }
+            let isSaid = try Deadline.wait {
+                let reasons = try Self.get(root, "/v1/status")["reasons"] as? [String]
+                let hasReason = reasons?.contains { $0.hasPrefix("the rule 'letters' fails all the time") }
+                return try hasReason == true && Self.queue(root)["dead"] == 5
+            }
+            #expect(isSaid)
+            #expect(Self.command(root, ["status"]).status == 6)
+            let jobs = try #require(try Self.get(root, "/v1/jobs?state=dead")["jobs"] as? [[String: Any]])
+            for job in jobs {
+                let id = try #require(job["id"] as? String)
+                #expect(RawHTTP.ask(Self.socket(root), "POST", "/v1/jobs/\(id)/discard")?.status == 200)
+            }
+            let isForgotten = try Deadline.wait {
+                try Self.get(root, "/v1/status")["reasons"] as? [String] == []
+            }
+            #expect(isForgotten)
+        }
+    }
+
+    @Test(arguments: ["status", "log", "jobs --json", "schema", "config", "check rules.yaml", "--help"])
+    func `what can't be written is said, and ends with 1`(command: String) throws {
+        try Self.withProgram { (root, _) throws in
+            TestFile.write(root.appending("in/a.png"), "a")
+            _ = try Self.job(root, "succeeded")
+            let place = root.appending(".run/control.sock").description
+            let shell = RunningProgram(
+                "/bin/sh", ["-c", "\(Places.alight) \(command) >/dev/full"], in: root,
+                environment: JournalCommand.environment.merging(["ALIGHT_CONTROL": place]) { $1 },
+                output: root.appending("shell"))
+            #expect(shell.wait() == 1)
+            #expect(
+                shell.error.contains("error: cannot write to standard output: No space left on device"),
+                "\(shell.error)")
         }
     }
 
@@ -479,9 +561,10 @@ struct ControlTests {
     @Test(arguments: [
         (["--external-url", "https://a.test"], "'--external-url' means nothing without an address"),
         (["--listen", "127.0.0.1:1", "--external-url", "a.test"], "write 'https://a.test'"),
+        (["--listen", "*:8088"], "write '0.0.0.0:8088'"),
         (["--once", "--external-url", "https://a.test"], "'--external-url' means nothing with '--once'"),
     ])
-    func `an address of a proxy that means nothing is refused`(arguments: [String], said: String) {
+    func `an address, or one of a proxy, that means nothing is refused`(arguments: [String], said: String) {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             TestFile.write(tree.path("rules.yaml"), Self.rules(tree.root))

@@ -52,6 +52,11 @@ struct JournalDiskTests {
             #expect(program.lines.count == begun)
             #expect(program.error.components(of: "the disk is full") == 1, "\(program.error)")
             #expect(program.exitStatus() == nil)
+            for command in ["pause", "resume"] {
+                let asked = RunningProgram(Places.alight, [command], in: tree.root, output: tree.path(command))
+                #expect(asked.wait() == 1)
+                #expect(asked.error.contains("but the journal can't keep that now"), "\(asked.error)")
+            }
             SmallDisk.empty(disk)
             #expect(Deadline.wait { program.lines.count == 1 + written + 50 }, "\(program.error)")
             #expect(program.error.contains("the journal is written again"))

@@ -99,7 +99,10 @@ struct ConfigurationTests {
             text: "retention: { size: 5 KB }", said: "1:20: '5 KB' is less than 1 MiB", help: "write '1 MiB' or more"),
         Fault(text: "retention: {}", said: "1:12: 'retention' is empty"),
         Fault(text: "listen: 8080", said: "1:9: '8080' is no address with a port", help: "write '127.0.0.1:8080'"),
-        Fault(text: "listen: localhost:99999", said: "1:9: '99999' in 'localhost:99999' is no port from 0 to 65535"),
+        Fault(text: "listen: localhost:99999", said: "1:9: '99999' in 'localhost:99999' is no port from 1 to 65535"),
+        Fault(text: "listen: localhost:0", said: "1:9: '0' in 'localhost:0' is no port from 1 to 65535"),
+        Fault(text: "listen: '*:80'", said: "1:9: '*' is no address", help: "write '0.0.0.0:80', or '[::]:80'"),
+        Fault(text: "listen: '[localhost]:80'", said: "1:9: '[localhost]' is no address", help: "write an address"),
         Fault(text: "listen: ::1:80", said: "1:9: '::1' is no address", help: "write '[::1]:80'"),
         Fault(text: "listen: true", said: "1:9: 'listen' must be false or a value, not 'true'"),
         Fault(
@@ -173,14 +176,14 @@ struct ConfigurationTests {
 
     @Test func `variables of the environment are read`() throws {
         let found = try ConfigurationEnvironment([
-            "ALIGHT_JOURNAL": ":memory:", "ALIGHT_RETENTION": "7d", "ALIGHT_LISTEN": "localhost:0",
+            "ALIGHT_JOURNAL": ":memory:", "ALIGHT_RETENTION": "7d", "ALIGHT_LISTEN": ":8088",
             "ALIGHT_CONTROL": "false", "ALIGHT_JOBS": "9", "ALIGHT_LOG_FORMAT": "json", "ALIGHT_LOG_LEVEL": "",
             "ALIGHT_PLUGINS": "/a:/b/../c", "ALIGHT_RULES": "/r",
             "ALIGHT_EXTERNAL_URL": "https://a:443, http://b:8080/",
         ]).configuration()
         #expect(found.journal == Setting(.memory, from: .variable("ALIGHT_JOURNAL")))
         #expect(found.retentionPeriod?.value == .seconds(7 * 86_400))
-        #expect(found.listen?.value == "localhost:0")
+        #expect(found.listen?.value == ":8088")
         #expect(found.control?.value == .some(nil))
         #expect(found.jobs?.value == 9)
         #expect(found.logFormat?.value == .json)

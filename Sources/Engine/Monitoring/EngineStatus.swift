@@ -78,6 +78,7 @@ package struct EngineStatus: Sendable {
     package var isReady = false
     /// The rules that run.
     package var ruleset: Ruleset
+    /// What rests; the journal has been told to keep it, and has a fault if it can't.
     package var pauses = Pauses()
     package var counts = Counts()
     /// Paths that wait until they have settled.
@@ -89,6 +90,8 @@ package struct EngineStatus: Sendable {
     package var failures: [EndedJob] = []
     /// Why the journal keeps nothing at present.
     package var journalFault: JournalFault?
+    /// How often requests were taken from the journal; what they asked for is kept by then, if it can be.
+    package var requests = 0
     /// How often the kernel's queue was full.
     package var overflows = 0
     package var rescan: Rescan?

@@ -79,8 +79,8 @@ package final class Monitor: Sendable {
 
     /// Notes how it stands at the end of a turn.
     func noteTurn(
-        _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int, queue: JobCounts,
-        at now: ContinuousClock.Instant
+        _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int, queue: JobCounts, pauses: Pauses,
+        requests: Int, at now: ContinuousClock.Instant
     ) {
         metrics?.noteHints(hints)
         state.withLock { state in
@@ -88,6 +88,8 @@ package final class Monitor: Sendable {
             state.status.isReady = isReady
             state.status.counts.hints += hints
             state.status.settling = settling
+            state.status.pauses = pauses
+            state.status.requests = requests
             if state.status.queue != queue {
                 state.status.queue = queue
                 state.history.note(events: 0, queue: queue.open, at: now)
@@ -182,9 +184,11 @@ package final class Monitor: Sendable {
                 metrics?.noteAttempt(attempt)
                 state.status.counts.attempts += 1
                 var tally = state.status.rules[attempt.rule] ?? EngineStatus.RuleTally()
+                // Of a dead letter nothing is tried again, whatever its last attempt has said.
+                let ending: Outcome.Ending = attempt.state == .dead ? .failed : attempt.outcome.ending
                 let job = EngineStatus.EndedJob(
                     job: attempt.job, rule: attempt.rule, path: attempt.path, time: attempt.time,
-                    outcome: attempt.outcome.ending.rawValue, message: attempt.outcome.message)
+                    outcome: ending.rawValue, message: attempt.outcome.message)
                 switch attempt.state {
                 case .succeeded:
                     state.status.counts.succeeded += 1

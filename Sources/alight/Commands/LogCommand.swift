@@ -2,6 +2,7 @@ import ArgumentParser
 import Dashboard
 import FileEvents
 import Foundation
+import Glibc
 import PluginProtocol
 
 /// `alight log`: what a running Alight does, as it does it.
@@ -36,16 +37,42 @@ struct LogCommand: ParsableCommand {
     func run() throws {
         Signals.endUsually()
         let client = try choice.client()
-        let hasColor = Output.standard.hasColor
+        var last: String?
         try client.said { () throws(ControlClient.Problem) in
-            try client.follow("/v1/events?only=attempt&recent=\(recent)") { kind, _, data in
-                guard kind == "attempt" else { return }
-                let attempt = json ? nil : JSONLine.object(data).flatMap { AttemptLine($0) }
-                let line = attempt?.text(hasColor: hasColor) ?? data
-                if Output.standard.write(line) != .whole { Output.standard.exit(.done) }
+            last = try follow(client, "recent=\(recent)", after: nil)
+        }
+        // Alight drops who doesn't read for long, as a terminal that was stopped with Ctrl-S: it is asked for the rest.
+        while let seen = last {
+            do throws(ControlClient.Problem) {
+                last = try follow(client, "last_event_id=\(seen)", after: seen)
+            } catch {
+                guard case .refused = error else { break }
+                let problem = error
+                try client.said { () throws(ControlClient.Problem) -> Void in throw problem }
             }
+            // One that is ending may let in and drop again.
+            if last == seen { usleep(100_000) }
         }
         Output.error.write("Alight has ended")
+    }
+
+    /// Writes what is told until the connection ends.
+    ///
+    /// - Returns: The id of the last event that was told.
+    private func follow(
+        _ client: ControlClient, _ begin: String, after seen: String?
+    ) throws(ControlClient.Problem) -> String? {
+        let hasColor = Output.standard.hasColor
+        var last = seen
+        try client.follow("/v1/events?only=attempt&\(begin)") { kind, id, data in
+            last = id ?? last
+            if kind == "gap" { Output.error.write("some lines may be missing here: this was behind for too long") }
+            guard kind == "attempt" else { return }
+            let attempt = json ? nil : JSONLine.object(data).flatMap { AttemptLine($0) }
+            let line = attempt?.text(hasColor: hasColor) ?? data
+            if Output.standard.write(line) != .whole { Output.standard.exit(Output.checked(.done)) }
+        }
+        return last
     }
 }
 

@@ -120,14 +120,26 @@ private final class Connection {
     private var place = 0
 
     init(_ path: PathBytes, patience: Int) throws(ControlClient.Problem) {
-        descriptor = ControlSocket.connected(to: path)
+        // Connecting counts: with a program that is stopped it may take all of the time.
         deadline = patience > 0 ? .now + .seconds(patience) : nil
-        guard descriptor >= 0 else { throw .notRunning(errno: -descriptor) }
+        descriptor = ControlSocket.connected(to: path)
+        guard descriptor >= 0 else {
+            if descriptor == -EAGAIN { throw .noAnswer }
+            throw .notRunning(errno: -descriptor)
+        }
         guard Self.isTrusted(descriptor) else { throw .notRunning(errno: EPERM) }
-        guard patience > 0 else { return }
-        var limit = timeval(tv_sec: patience, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    /// Has the next sending or receiving end with the deadline; false when that has passed.
+    private func limit(_ option: Int32) -> Bool {
+        guard let deadline else { return true }
+        let (seconds, attoseconds) = ContinuousClock.now.duration(to: deadline).components
+        let microseconds = Int(attoseconds / 1_000_000_000_000)
+        // Zero would be no limit.
+        guard seconds > 0 || microseconds > 0 else { return false }
+        var limit = timeval(tv_sec: Int(seconds), tv_usec: microseconds)
+        setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
+        return true
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
@@ -145,6 +157,7 @@ private final class Connection {
             + "Content-Length: \(body.utf8.count)\r\n\r\n"
         var bytes = Array((head + body).utf8)[...]
         while !bytes.isEmpty {
+            guard limit(SO_SNDTIMEO) else { throw .noAnswer }
             let count = bytes.withUnsafeBytes {
                 Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
@@ -189,7 +202,7 @@ private final class Connection {
         buffer.removeFirst(place)
         place = 0
         var bytes = [UInt8](repeating: 0, count: 16_384)
-        while deadline.map({ $0 > .now }) ?? true {
+        while limit(SO_RCVTIMEO) {
             let count = bytes.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else { return false }

@@ -58,7 +58,7 @@ struct ControlOptions: ParsableArguments {
             return
         }
         _ = try urls()
-        _ = try Self.addresses(listen, option: "--listen ")
+        _ = try Self.addresses(listen, option: "--listen")
         if let control { _ = try Self.path(control, option: "--control") }
     }
 
@@ -93,21 +93,23 @@ struct ControlOptions: ParsableArguments {
     ///
     /// - Throws: `ValidationError` for one that is none.
     func addresses(_ settings: Configuration) throws -> [ListenAddress] {
-        if !listen.isEmpty { return try Self.addresses(listen, option: "--listen ") }
+        if !listen.isEmpty { return try Self.addresses(listen, option: "--listen") }
         guard let address = settings.listen?.value else {
             if externalURL.isEmpty { return [] }
             throw ValidationError("'--external-url' means nothing without an address; name one with '--listen'")
         }
-        return try Self.addresses([address], option: "listen: ")
+        return try Self.addresses([address], option: "listen")
     }
 
     private static func addresses(_ listen: [String], option: String) throws -> [ListenAddress] {
         try listen.map { text in
-            guard let address = ListenAddress(text) else {
-                throw ValidationError(
-                    "'\(option)\(Display.text(text))' is no address with a port; write '127.0.0.1:8088'")
+            do throws(HandlerProblem) {
+                if let address = ListenAddress(try ConfigurationValues.address(text)) { return address }
+            } catch {
+                throw ValidationError("\(option): \(error.message); \(error.help ?? "")")
             }
-            return address
+            throw ValidationError(
+                "\(option): '\(Display.text(text))' is no address with a port; write '127.0.0.1:8088'")
         }
     }
 
@@ -146,16 +148,22 @@ struct ControlChoice: ParsableArguments {
         if let control { return ControlClient(try ControlOptions.path(control, option: "--control")) }
         let setting = try ConfigurationOptions.parse([]).load().settings.control
         guard let usual = setting?.value else {
+            if let origin = setting?.origin, origin != .standard {
+                Output.error.write(
+                    "error: the control socket is turned off by '\(Display.text(origin.word))'\n"
+                        + "    help: name a socket there instead of 'false', and start Alight again, "
+                        + "or name the socket of 'alight run' with --control")
+                throw Exit(.runtimeError)
+            }
             Output.error.write(
                 "error: no control socket is set, and there is no usual place for one\n"
                     + "    help: set XDG_RUNTIME_DIR, or name the socket of 'alight run' with --control")
             throw Exit(.runtimeError)
         }
-        let descriptor = ControlSocket.connected(to: usual)
-        if descriptor >= 0 {
-            close(descriptor)
-            return ControlClient(usual)
-        }
+        let descriptor = ControlSocket.connected(to: usual, patience: 0)
+        if descriptor >= 0 { close(descriptor) }
+        // With a full queue of callers it is there, and may answer yet.
+        if descriptor >= 0 || descriptor == -EAGAIN { return ControlClient(usual) }
         let others = ControlSocket.othersAlive(besides: usual)
         if others.count > 1 {
             let names = others.map { "\n    \(Display.path($0))" }.joined()

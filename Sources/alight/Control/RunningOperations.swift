@@ -22,8 +22,19 @@ final class RunningOperations: Operations {
     private struct Kept {
         var reader: JournalReader?
         var watching: WatchStatus?
-        /// The dead letters, how many there had been since the start then, and until when that is new enough.
-        var dead: (count: Int, last: [JSONValue], made: Int, until: ContinuousClock.Instant)?
+        /// The dead letters, of which state, and until when that is new enough.
+        var dead: (count: Int, last: [JSONValue], of: DeadState, until: ContinuousClock.Instant)?
+    }
+
+    /// What changes when dead letters come or go: how many there had been, and how often somebody asked for something.
+    private struct DeadState: Hashable {
+        var made: Int
+        var requests: Int
+
+        init(_ status: EngineStatus) {
+            made = status.counts.dead
+            requests = status.requests
+        }
     }
 
     /// How long the watcher's thread may take for an answer.
@@ -46,7 +57,8 @@ final class RunningOperations: Operations {
 
     func standing() -> RunningStatus {
         let now = ContinuousClock.now
-        let status = engine.status(at: now)
+        var status = engine.status(at: now)
+        if !status.slowed.isEmpty { forgetSettled(&status) }
         let watching = survey()
         return RunningStatus(
             engine: status, watching: watching ?? kept.withLock { $0.watching } ?? WatchStatus(),
@@ -94,17 +106,31 @@ final class RunningOperations: Operations {
         }
     }
 
+    /// Leaves out the slowed rules of which nothing is left: no job that waits or runs, and no dead letter.
+    ///
+    /// They are slowed down all the same, until a job succeeds; should the next one fail, they are told again.
+    private func forgetSettled(_ status: inout EngineStatus) {
+        guard journal != nil, let reader = try? reader() else { return }
+        let pending = engine.pendingCounts
+        for rule in status.slowed.keys where pending[rule, default: 0] == 0 {
+            guard !status.running.contains(where: { $0.rule == rule }),
+                let dead = try? reader.jobs(JournalQuery(states: [.dead], rule: rule, limit: 1)), dead.jobs.isEmpty
+            else { continue }
+            status.slowed[rule] = nil
+        }
+    }
+
     /// How many dead letters there are, and the last of them.
     private func dead(_ status: EngineStatus, at now: ContinuousClock.Instant) -> (count: Int, last: [JSONValue]) {
         guard journal != nil else { return (status.queue.dead, status.failures.map(\.failure)) }
-        if let dead = kept.withLock({ $0.dead }), dead.until > now, dead.made == status.counts.dead {
+        if let dead = kept.withLock({ $0.dead }), dead.until > now, dead.of == DeadState(status) {
             return (dead.count, dead.last)
         }
         guard let reader = try? reader(),
             let count = try? reader.deadCount(), let last = try? reader.lastDead(Self.failures)
         else { return (status.counts.dead, status.failures.map(\.failure)) }
         let failures = last.map(\.failure)
-        kept.withLock { $0.dead = (count, failures, status.counts.dead, now + Self.deadAge) }
+        kept.withLock { $0.dead = (count, failures, DeadState(status), now + Self.deadAge) }
         return (count, failures)
     }
 
@@ -175,7 +201,14 @@ final class RunningOperations: Operations {
             engine.resume(rule)
         }
         waitUntil { engine.status(at: .now).pauses == wanted }
-        let pauses = engine.status(at: .now).pauses
+        let after = engine.status(at: .now)
+        let pauses = after.pauses
+        if let fault = after.journalFault {
+            let done = isPause ? "it is paused" : "it goes on"
+            throw APIError(
+                503, "\(done), but the journal can't keep that now, so that it may not outlive this Alight: \(fault)",
+                help: fault.help)
+        }
         return ["paused": .bool(pauses.all), "paused_rules": pauses.names]
     }
 

@@ -20,7 +20,7 @@ struct StatusReport {
         let state = text("state") == "running" && status["ready"]?.bool != true ? "starting" : text("state")
         let isDegraded = status["degraded"]?.bool == true
         let word = isDegraded ? painted("degraded", "31") : painted(state, "32")
-        let uptime = Reporter.seconds(.milliseconds(1000 * (status["uptime"]?.double ?? 0).rounded()))
+        let uptime = Reporter.seconds(.seconds(Self.whole((status["uptime"]?.double ?? 0).rounded())))
         var lines = ["alight \(text("version")): \(word), process \(number(status, "pid")), for \(uptime)"]
         if isDegraded, state != "running" { lines[0] += ", \(state)" }
         for reason in status["reasons"]?.array ?? [] {
@@ -66,7 +66,7 @@ struct StatusReport {
         var lines = [line]
         if let rescan = status["last_rescan"]?.object, let at = rescan["at"]?.string.flatMap({ JSONLine.time($0) }) {
             let cause = rescan["why"]?.string == "overflow" ? "after an overflow" : "as it was asked for"
-            let found = Int(rescan["found"]?.double ?? 0)
+            let found = Self.whole(rescan["found"]?.double)
             lines.append(
                 "last rescan: \(TimeText.short(at, now: DiskProbe.now())), \(cause); "
                     + "found \(Reporter.count(found, "path")) that no event had told")
@@ -80,8 +80,8 @@ struct StatusReport {
             let path = JSONLine.path(root).map { Display.path($0) } ?? ""
             let backend = root["backend"]?.string ?? ""
             var line = "root \(path): \(painted(backend, backend == "inotify" ? "32" : "33"))"
-            let folders = Int(root["folders"]?.double ?? 0)
-            let polled = Int(root["polled"]?.double ?? 0)
+            let folders = Self.whole(root["folders"]?.double)
+            let polled = Self.whole(root["polled"]?.double)
             if backend != "missing" { line += ", \(Reporter.count(folders, "folder"))" }
             if polled > 0 { line += ", \(polled) of them polled" }
             if let reason = root["reason"]?.string { line += ": \(Display.text(reason))" }
@@ -117,10 +117,10 @@ struct StatusReport {
 
     private func text(_ name: String) -> String { Display.text(status[name]?.string ?? "") }
 
-    private func number(_ object: [String: JSONValue], _ name: String) -> Int { Int(object[name]?.double ?? 0) }
+    private func number(_ object: [String: JSONValue], _ name: String) -> Int { Self.whole(object[name]?.double) }
 
     private func rate(_ object: [String: JSONValue], _ name: String) -> String {
-        let tenths = Int(((object[name]?.double ?? 0) * 10).rounded())
+        let tenths = Self.whole(((object[name]?.double ?? 0) * 10).rounded())
         return "\(tenths / 10).\(tenths % 10)"
     }
 
@@ -129,6 +129,12 @@ struct StatusReport {
     }
 
     private static func size(_ bytes: Double) -> String {
-        bytes < 1_048_576 ? "\(Int(bytes / 1024)) KiB" : "\(Int(bytes / 1_048_576)) MiB"
+        bytes < 1_048_576 ? "\(whole(bytes / 1024)) KiB" : "\(whole(bytes / 1_048_576)) MiB"
+    }
+
+    /// The number without its fraction, as far as an Alight can mean it: somebody else may have answered.
+    private static func whole(_ number: Double?) -> Int {
+        guard let number, !number.isNaN else { return 0 }
+        return Int(max(0, min(number, 1e12)))
     }
 }

@@ -24,18 +24,21 @@ struct StatusView {
         }
         while true {
             let status: JSONValue
-            do {
-                status = try client.said { () throws(ControlClient.Problem) in try client.ask("GET", "/v1/status") }
+            do throws(ControlClient.Problem) {
+                status = try client.ask("GET", "/v1/status")
             } catch {
+                let problem = error
+                // What is said on the screen of its own would go with it.
                 if isLive { Output.standard.writeRaw(Self.ending) }
-                throw error
+                try client.said { () throws(ControlClient.Problem) -> Void in throw problem }
+                throw Exit(.runtimeError)
             }
             let text =
                 isJSON
                 ? Reporter.json(status)
                 : StatusReport(status, hasColor: Output.standard.hasColor).lines.joined(separator: "\n")
             let written = isLive ? Output.standard.writeRaw(Self.frame(text)) : Output.standard.write(text)
-            if written != .whole { Output.standard.exit(.done) }
+            if written != .whole { Output.standard.exit(Output.checked(.done)) }
             sleep(1)
         }
     }
@@ -51,6 +54,25 @@ struct StatusView {
                 _exit(128 + number)
             }
         }
+        for number in [SIGTSTP, SIGQUIT] { signal(number) { StatusView.giveBack(by: $0) } }
+    }
+
+    /// Gives the terminal back while a signal stops the program, or before it ends it; called by the signal's handler.
+    private static func giveBack(by number: Int32) {
+        let error = errno
+        let leaving: StaticString = "\u{1B}[?25h\u{1B}[?1049l"
+        _ = write(STDOUT_FILENO, leaving.utf8Start, leaving.utf8CodeUnitCount)
+        signal(number, SIG_DFL)
+        var set = sigset_t()
+        sigemptyset(&set)
+        sigaddset(&set, number)
+        pthread_sigmask(SIG_UNBLOCK, &set, nil)
+        raise(number)
+        // Somebody has let it go on.
+        signal(number) { StatusView.giveBack(by: $0) }
+        let entering: StaticString = "\u{1B}[?1049h\u{1B}[?25l"
+        _ = write(STDOUT_FILENO, entering.utf8Start, entering.utf8CodeUnitCount)
+        errno = error
     }
 
     /// The text as one write: each line over the one that was there, and nothing behind the last.
