@@ -2,7 +2,7 @@ package import Rules
 
 /// What values of the configuration have to be, wherever they are written.
 package enum ConfigurationValues {
-    /// Checks `HOST:PORT`.
+    /// Checks `HOST:PORT`, or `:PORT`, which is this machine alone.
     ///
     /// - Returns: The same.
     /// - Throws: What is wrong with it.
@@ -15,13 +15,18 @@ package enum ConfigurationValues {
         }
         let host = text[..<colon]
         let port = text[text.index(after: colon)...]
-        guard UInt16(port) != nil, port.allSatisfy(\.isNumber) else {
-            throw HandlerProblem(message: "\(quoted(port)) in \(quoted(text)) is no port from 0 to 65535", help: form)
+        guard let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) else {
+            throw HandlerProblem(message: "\(quoted(port)) in \(quoted(text)) is no port from 1 to 65535", help: form)
         }
-        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]") && host.count > 2
-        guard isBracketed || (!host.isEmpty && !host.contains { ":[]/ ".contains($0) }) else {
+        guard host != "*" else {
             throw HandlerProblem(
-                message: host.isEmpty ? "there is no address in \(quoted(text))" : "\(quoted(host)) is no address",
+                message: "'*' is no address",
+                help: "write '0.0.0.0:\(port)', or '[::]:\(port)', for every address that the machine has")
+        }
+        let isBracketed = host.hasPrefix("[") && host.hasSuffix("]") && host.contains(":")
+        guard isBracketed || !host.contains(where: { ":[]/ ".contains($0) }) else {
+            throw HandlerProblem(
+                message: "\(quoted(host)) is no address",
                 help: host.contains(":") ? "write '[\(host.filter { $0 != "[" && $0 != "]" })]:\(port)'" : form)
         }
         return text

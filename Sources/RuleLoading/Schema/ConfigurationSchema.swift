@@ -50,7 +50,7 @@ package enum ConfigurationSchema {
             ["anyOf": [period, SchemaForm.object(members(retentionKeys), isNonEmpty: true)]], standard: "30d"),
         SchemaKey(
             "listen", "The address and port where the control interface listens besides its socket; false for none.",
-            SchemaForm.orFalse(["type": "string", "pattern": #"^(\[[^\]]+\]|[^:\[\]/ ]+):[0-9]{1,5}$"#]),
+            SchemaForm.orFalse(["type": "string", "pattern": #"^(\[[^\]]+\]|[^:\[\]/ ]*):[0-9]{1,5}$"#]),
             standard: false, examples: ["127.0.0.1:8080"]),
         SchemaKey(
             "external_url", "Where a proxy in front of the control interface is reached, as a browser shows it.",
