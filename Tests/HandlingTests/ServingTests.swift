@@ -29,6 +29,27 @@ struct ServingTests {
         #expect(serving.stage.log.all == [])
     }
 
+    @Test func `a file that the plugin itself writes is no part of it, the script of an interpreter is`() throws {
+        let serving = try ServingStage(
+            """
+            sys.argv[1:] = sys.argv[-1:]
+            ready()
+            for request in requests():
+                note('book', request['id'])
+                result(request)
+            """)
+        let book = serving.stage.folder.path.appending("book").bytes
+        for (arguments, processes) in [([Array("--add".utf8), Array("to".utf8), book], 1), ([book], 4)] {
+            var plugin = serving.plugin
+            plugin.arguments = arguments
+            let handler = PluginHandler(plugin: plugin, host: serving.stage.host)
+            let before = serving.started.count
+            for job in 1...4 { #expect(handler.run(serving.invocation(job)).ending == .succeeded) }
+            #expect(serving.started.count - before == processes)
+        }
+        serving.close()
+    }
+
     @Test func `the request is that of run, with a type, and its deadline counts from when it is sent`() throws {
         let serving = try ServingStage(
             """

@@ -66,10 +66,11 @@ package struct PluginHandler: Handler {
         // A plugin of one file stands among others, which are none of its business.
         call.folder = plugin.location == plugin.executable ? nil : plugin.location
         guard isServed else { return call }
-        let scripts = plugin.arguments.filter { $0.first == .slash }.map { PathBytes($0) }
+        // Behind an interpreter its script. Other paths may be of files that the plugin writes: they are no part of it.
+        let script = plugin.arguments.first { $0.first != UInt8(ascii: "-") }
+        let files = [script].compactMap(\.self).filter { $0.first == .slash }.map { PathBytes($0) }
         call.serving = PluginHost.Serving(
-            place: plugin.location,
-            files: [plugin.executable, plugin.location.appending("plugin.yaml")] + scripts,
+            place: plugin.location, files: [plugin.executable, plugin.location.appending("plugin.yaml")] + files,
             parallel: description.parallel ?? 1, concurrent: description.concurrent ?? 1)
         return call
     }
