@@ -47,20 +47,14 @@ struct AttemptLine {
         self.event = event
         path = JSONLine.path(object) ?? ""
         job = object["job"]?.string ?? ""
-        attempt = Int(Self.bounded(object["attempt"]))
-        mostAttempts = Int(Self.bounded(object["max_attempts"]))
+        attempt = Int(JSONLine.bounded(object["attempt"]?.double))
+        mostAttempts = Int(JSONLine.bounded(object["max_attempts"]?.double))
         self.outcome = outcome
         isInterrupted = object["code"]?.string == "interrupted"
         message = object["message"]?.string ?? ""
         self.state = state
-        duration = .milliseconds(Self.bounded(object["duration_ms"]))
-        pause = object["retry_ms"]?.double == nil ? nil : .milliseconds(Self.bounded(object["retry_ms"]))
-    }
-
-    /// A number that any count or duration can hold, whoever has answered.
-    private static func bounded(_ value: JSONValue?) -> Double {
-        guard let number = value?.double, number.isFinite else { return 0 }
-        return max(0, min(number, 1e12))
+        duration = .milliseconds(JSONLine.bounded(object["duration_ms"]?.double))
+        pause = (object["retry_ms"]?.double).map { .milliseconds(JSONLine.bounded($0)) }
     }
 
     /// `10:24:03 thumbnails: created /in/cat.jpg: succeeded in 0.41 s: 256x171 webp`.

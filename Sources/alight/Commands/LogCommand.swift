@@ -80,6 +80,12 @@ struct LogCommand: ParsableCommand {
 enum JSONLine {
     static func object(_ text: String) -> [String: JSONValue]? { JSONText.value(of: Array(text.utf8))?.object }
 
+    /// A number as far as an Alight can mean it, which every count and duration can hold: somebody else may have answered.
+    static func bounded(_ number: Double?) -> Double {
+        guard let number, !number.isNaN else { return 0 }
+        return max(0, min(number, 1e12))
+    }
+
     /// The path of an object, by its bytes where it isn't text.
     static func path(_ object: [String: JSONValue], _ name: String = "path") -> PathBytes? {
         if let bytes = object["\(name)_base64"]?.string.flatMap({ Data(base64Encoded: $0) }) { return PathBytes(bytes) }

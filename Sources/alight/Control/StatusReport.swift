@@ -132,9 +132,6 @@ struct StatusReport {
         bytes < 1_048_576 ? "\(whole(bytes / 1024)) KiB" : "\(whole(bytes / 1_048_576)) MiB"
     }
 
-    /// The number without its fraction, as far as an Alight can mean it: somebody else may have answered.
-    private static func whole(_ number: Double?) -> Int {
-        guard let number, !number.isNaN else { return 0 }
-        return Int(max(0, min(number, 1e12)))
-    }
+    /// The number without its fraction.
+    private static func whole(_ number: Double?) -> Int { Int(JSONLine.bounded(number)) }
 }
