@@ -18,7 +18,7 @@ extension PluginConformance {
             let command = command(
                 "run", in: stage, environment: stage.environment(surroundings, request: request, event: event))
             let conversation = try PluginConversation(command, launcher)
-            let input = (try? request.encoded()).map { Array($0) } ?? []
+            let input = (try? request.encodedBytes()) ?? []
             // All but the newline, and no end: so it has to wait for the rest.
             _ = conversation.send(waits ? Array(input.dropLast()) : input, within: .seconds(5))
             if waits {

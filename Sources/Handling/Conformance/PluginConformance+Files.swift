@@ -150,7 +150,7 @@ extension PluginConformance {
         let folders = [stage.files, stage.home] + (ownFolder.map { [$0] } ?? [])
         let before = TreeRecord(folders, without: [stage.scratch])
         let watch = WriteWatch(before.folders)
-        let encoded = (try? request.encoded()).map { Array($0) } ?? []
+        let encoded = (try? request.encodedBytes()) ?? []
         let command = command(
             "run", in: stage, input: input ?? encoded,
             environment: stage.environment(surroundings, request: request, event: event))

@@ -16,13 +16,13 @@ struct KeptRequest {
 
     /// - Parameters:
     ///   - request: The request.
-    ///   - data: The same, as it was sent.
+    ///   - line: The same, as it was sent.
     ///   - schema: Which of the parameters are secret; nil for a program without any.
-    init(_ request: PluginRequest, sent data: Data, schema: ParameterSchema?) {
+    init(_ request: PluginRequest, sent line: [UInt8], schema: ParameterSchema?) {
         self.request = request
         self.schema = schema?.hasSecrets == true ? schema : nil
-        let isWhole = self.schema == nil && request.events.count == 1 && data.count <= Self.limit
-        sent = isWhole ? String(decoding: data.dropLast(data.last == 0x0A ? 1 : 0), as: UTF8.self) : nil
+        let isWhole = self.schema == nil && request.events.count == 1 && line.count <= Self.limit
+        sent = isWhole ? String(decoding: line.dropLast(line.last == 0x0A ? 1 : 0), as: UTF8.self) : nil
     }
 
     /// The request as it is kept with the attempt of one of its events.

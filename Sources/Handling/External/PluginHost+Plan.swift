@@ -33,11 +33,11 @@ extension PluginHost {
         } catch {
             return .impossible("\(call.program): \(error.message)", code: "cannot-start", action, invocations)
         }
-        guard let data = try? request.encoded() else {
+        guard let line = try? request.encodedBytes() else {
             let message = "the parameters can't be written as JSON"
             return .impossible(message, code: "bad-request", action, invocations)
         }
-        let shown = KeptRequest(request, sent: data, schema: call.parameters).value
+        let shown = KeptRequest(request, sent: line, schema: call.parameters).value
         let isShell: Bool
         if case .shell = action.work { isShell = true } else { isShell = false }
         let program = ActionPlan.Program(

@@ -98,7 +98,7 @@ package struct PluginHost: Sendable {
             return all(Outcome(.retry, error.message, code: "scratch"))
         }
         let request = PluginRequest(invocations, scratch: scratch)
-        guard let input = try? request.encoded() else {
+        guard let input = try? request.encodedBytes() else {
             remove(scratch, first.log)
             return all(Outcome(.failed, "the parameters can't be written as JSON", code: "bad-request"))
         }
@@ -152,13 +152,13 @@ package struct PluginHost: Sendable {
 
     /// Runs the program once, in the environment of the first event.
     private func run(
-        _ call: Call, _ invocation: Invocation, _ request: PluginRequest, input: Data, scratch: PathBytes,
+        _ call: Call, _ invocation: Invocation, _ request: PluginRequest, input: [UInt8], scratch: PathBytes,
         _ confinement: ProgramConfinement
     ) -> [Outcome] {
         let directory = invocation.directory ?? scratch
         var command = Command(
             executable: call.executable, arguments: call.arguments,
-            environment: variables(for: invocation, scratch: scratch), directory: directory, input: Array(input),
+            environment: variables(for: invocation, scratch: scratch), directory: directory, input: input,
             output: call.answers ? .collected(limit: 1 << 20) : .reported, timeout: invocation.timeout, grace: grace)
         command.confinement = confinement
         command.whenOverdue = { [grace] in

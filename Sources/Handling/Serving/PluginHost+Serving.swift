@@ -17,7 +17,7 @@ extension PluginHost {
 
     /// Has a serving process answer the request, and says how that ended.
     func serve(
-        _ call: Call, _ serving: Serving, _ invocation: Invocation, _ request: PluginRequest, input: Data,
+        _ call: Call, _ serving: Serving, _ invocation: Invocation, _ request: PluginRequest, input: [UInt8],
         scratch: PathBytes, _ confinement: ProgramConfinement
     ) -> [Outcome] {
         let given = Set(invocation.environment.map(\.name))
@@ -42,7 +42,7 @@ extension PluginHost {
             }
             guard let pool else { return request.events.map { _ in .interrupted("Alight stops") } }
             let ticket = ServeTicket(
-                id: request.id, attempt: request.attempt, timeout: invocation.timeout, request: Array(input),
+                id: request.id, attempt: request.attempt, timeout: invocation.timeout, request: input,
                 deadline: request.deadline, logger: invocation.log, progress: invocation.progress)
             guard let reply = pool.perform(ticket, stop: invocation.stop, isAgain: isAgain) else { continue }
             let log = ticket.finish()
@@ -51,7 +51,7 @@ extension PluginHost {
                 invocation.log.notice("\(call.program) \(reason); the request is sent to another process")
                 isAgain = true
                 request.interrupted = true
-                input = (try? request.encoded()) ?? input
+                input = (try? request.encodedBytes()) ?? input
                 continue
             }
             let table = OutcomeTable(
