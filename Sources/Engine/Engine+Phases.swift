@@ -80,26 +80,34 @@ extension Engine {
     ) -> ContinuousClock.Instant? {
         let settled = state.phase == .running ? settled : nil
         let due = journal.nextDue(after: last)
-        return [settled, gathered, due, state.limit, state.journalRetry].compactMap(\.self).min()
+        // A journal that can't be written to at present is tried again in its own time.
+        let commit = state.journalFault == nil ? journal.commitDue : nil
+        return [settled, gathered, due, commit, state.limit, state.journalRetry].compactMap(\.self).min()
     }
 
-    /// Has the journal keep what the turn brought, and begins what was leased.
+    /// Has the journal secure what the turn brought, begins what was leased, and lets others see it from time to time.
     ///
     /// While it can't be kept nothing more is begun. What was accepted and what
     /// has ended waits in memory; should the program die, the next start finds it again.
     func keep(_ dispatcher: inout Dispatcher, _ state: inout RunState, at now: ContinuousClock.Instant) {
         if let retry = state.journalRetry, retry > now { return }
-        guard let fault = journal.commit(at: DiskProbe.now()) else {
-            state.journalRetry = nil
-            if state.journalFault != nil {
-                report(.journal(nil))
-                state.journalFault = nil
-                // Nothing was leased in this turn, and what has been due for long wakes nobody.
-                state.journalRetry = now
-            }
-            dispatcher.launch()
+        let wall = DiskProbe.now()
+        if let fault = state.journalFault == nil ? journal.secure(at: wall) : journal.commit(at: wall) {
+            note(fault, &state, now)
             return
         }
+        state.journalRetry = nil
+        if state.journalFault != nil {
+            report(.journal(nil))
+            state.journalFault = nil
+            // Nothing was leased in this turn, and what has been due for long wakes nobody.
+            state.journalRetry = now
+        }
+        dispatcher.launch()
+        if let due = journal.commitDue, due <= now, let fault = journal.commit(at: wall) { note(fault, &state, now) }
+    }
+
+    private func note(_ fault: JournalFault, _ state: inout RunState, _ now: ContinuousClock.Instant) {
         if state.journalFault != fault { report(.journal(fault)) }
         state.journalFault = fault
         state.journalRetry = now + Self.journalPause

@@ -9,9 +9,10 @@ package import Rules
 /// committed together, and finished when its outcome is.
 ///
 /// The engine calls from one thread. What a call changes is seen by the next one
-/// at once, and is kept for good by ``commit(at:)``: once in each of the engine's
-/// turns, for all that was accepted, leased and recorded in it. No action begins
-/// before the commit of its lease.
+/// at once, and outlives the program after ``secure(at:)``: once in each of the
+/// engine's turns, for all that was accepted, leased and recorded in it. No action
+/// begins before its lease is secured. Others see it after ``commit(at:)``, which
+/// serves for several turns.
 package protocol Journal: Ledger, Sendable {
     // MARK: Life
 
@@ -47,6 +48,14 @@ package protocol Journal: Ledger, Sendable {
     /// - Returns: Nil when it is kept. A fault that may pass leaves everything to
     ///   the next call, which tries again; nothing is forgotten meanwhile.
     func commit(at now: Timestamp) -> JournalFault?
+
+    /// Sees to it that everything that was accepted, leased and recorded until now outlives the program.
+    ///
+    /// - Returns: Nil when it does, else what ``commit(at:)`` returns.
+    func secure(at now: Timestamp) -> JournalFault?
+
+    /// When what is secured has to be committed, so that others see it; nil when everything is.
+    var commitDue: ContinuousClock.Instant? { get }
 
     /// What other processes have asked for since the last call: done for the jobs, and returned for files.
     ///

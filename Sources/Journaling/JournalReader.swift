@@ -9,6 +9,8 @@ import Glibc
 package final class JournalReader: Sendable {
     package let path: PathBytes
     private let database: DatabaseQueue
+    /// How long an Alight is waited for that has yet to write what it knows; it does so many times in that time.
+    private static let patience = Duration.milliseconds(300)
 
     /// Opens the file.
     ///
@@ -22,7 +24,9 @@ package final class JournalReader: Sendable {
         let path = JournalFile.resolve(path)
         self.path = path
         try Self.check(path)
-        database = try isTraceless && JournalLock.holder(of: path) == nil ? Self.openResting(path) : Self.open(path)
+        var database = try isTraceless && JournalLock.holder(of: path) == nil ? Self.openResting(path) : Self.open(path)
+        if try Self.isBehind(database, path) { database = try Self.openResting(path) }
+        self.database = database
         try read { database in
             // A folder that can't be written to may hold tables that were not finished.
             let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
@@ -65,6 +69,21 @@ package final class JournalReader: Sendable {
         return configuration
     }
 
+    /// Whether the file still lacks what an Alight has secured, after that had time to write it.
+    private static func isBehind(_ database: DatabaseQueue, _ path: PathBytes) throws(JournalFault) -> Bool {
+        do {
+            let start = ContinuousClock.now
+            while try database.read({ try AheadLog.isAhead(of: $0, at: path) }) {
+                // Who was killed, or stopped, will not write it.
+                guard JournalLock.holder(of: path) != nil, ContinuousClock.now < start + patience else { return true }
+                usleep(5_000)
+            }
+            return false
+        } catch {
+            throw fault(error, path)
+        }
+    }
+
     /// Opens a connection that can only read.
     private static func open(_ path: PathBytes) throws(JournalFault) -> DatabaseQueue {
         var configuration = configuration()
@@ -89,12 +108,18 @@ package final class JournalReader: Sendable {
             if isWhole(path) {
                 var configuration = configuration()
                 configuration.readonly = true
-                return try DatabaseQueue(
+                let database = try DatabaseQueue(
                     path: JournalFile.uri(of: path) + "?immutable=1", configuration: configuration)
+                if try !database.read({ try AheadLog.isAhead(of: $0, at: path) }) { return database }
             }
             guard let image = try JournalImage(of: path) else { throw JournalError.notJournal(path) }
             let database = try DatabaseQueue(configuration: configuration())
-            try database.writeWithoutTransaction { try image.load(into: $0) }
+            try database.writeWithoutTransaction { database in
+                try image.load(into: database)
+                if try Int.fetchOne(database, sql: "PRAGMA user_version") == JournalSchema.migrations.count {
+                    try AheadLog.apply(to: database, of: path)
+                }
+            }
             return database
         } catch {
             throw fault(error, path)

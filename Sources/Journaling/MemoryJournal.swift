@@ -83,6 +83,10 @@ package final class MemoryJournal: Journal {
 
     package func commit(at now: Timestamp) -> JournalFault? { nil }
 
+    package func secure(at now: Timestamp) -> JournalFault? { nil }
+
+    package var commitDue: ContinuousClock.Instant? { nil }
+
     package func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest] { [] }
 
     package func takeUndos() -> [KeptChanges] { [] }

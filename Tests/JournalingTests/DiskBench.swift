@@ -60,6 +60,7 @@ final class DiskBench: Sendable {
     // MARK: Calls
 
     func commit() throws -> JournalFault? { try journal.commit(at: wall) }
+    func secure() throws -> JournalFault? { try journal.secure(at: wall) }
 
     func accept(
         _ id: String, _ kind: EventKind = .created, _ path: PathBytes = "/in/a", rule: String = "r",

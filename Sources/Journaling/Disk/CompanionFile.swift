@@ -6,6 +6,8 @@ enum CompanionFile: String {
     case log = "-wal"
     /// Memory that those share who have the file open.
     case memory = "-shm"
+    /// What the database is yet to be told of the last moments.
+    case ahead = "-ahead"
     /// What an Alight holds locked that has the journal.
     case lock = "-lock"
 

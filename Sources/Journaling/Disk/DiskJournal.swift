@@ -2,12 +2,13 @@ package import FileEvents
 package import GRDB
 package import Reconciling
 package import Rules
+import Settling
 import Synchronization
 
 /// A journal in a file, which outlives the program.
 ///
 /// What is accepted, leased and recorded gathers in memory until ``commit(at:)``
-/// writes it in one transaction. The jobs that are not finished are held in memory
+/// writes it in one transaction; ``secure(at:)`` appends it to a log beside the file, by which the next start knows it as well. The jobs that are not finished are held in memory
 /// as well as in the file; of the ledger only what has changed since the last commit.
 ///
 /// One process at a time has it for its own. Others may read the file, and write
@@ -111,6 +112,8 @@ package final class DiskJournal: Journal {
     /// - Throws: What the closure throws; `CancellationError` after ``close(at:)``.
     package func look<Answer: Sendable>(_ body: (Database) throws -> Answer) throws -> Answer {
         try guarded.withLock { guarded in
+            // What is secured is to be seen, too. Should that fail, the engine finds out at its next commit.
+            if guarded.state?.commitDue != nil { _ = guarded.state?.commit(ClockPair(DiskProbe.now(), clock())) }
             guard let state = guarded.state else { throw CancellationError() }
             return try state.look(body)
         }
@@ -133,6 +136,12 @@ package final class DiskJournal: Journal {
     package func commit(at now: Timestamp) -> JournalFault? {
         guarded.withLock { $0.state?.commit(ClockPair(now, clock())) }
     }
+
+    package func secure(at now: Timestamp) -> JournalFault? {
+        guarded.withLock { $0.state?.secure(ClockPair(now, clock())) }
+    }
+
+    package var commitDue: ContinuousClock.Instant? { guarded.withLock { $0.state?.commitDue } }
 
     package func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest] {
         guarded.withLock { $0.state?.takeRequests(at: now) ?? [] }

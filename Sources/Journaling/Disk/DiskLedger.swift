@@ -20,6 +20,8 @@ final class DiskLedger: KnownFiles {
         var entries: [PathBytes: Snapshot?] = [:]
         /// The paths that files have had since the last commit; those that they have still have to be sorted out.
         var paths: [FileIdentity: [PathBytes]] = [:]
+        /// The paths of which the log ahead of the database does not tell as they are; one may be here twice.
+        var news: [PathBytes] = []
     }
 
     private let beginReading: SQLStatement
@@ -41,33 +43,23 @@ final class DiskLedger: KnownFiles {
     /// Why something could not be read.
     private(set) var fault: (any Error)?
 
-    private static let columns = """
-        type, size, mtime, mtime_ns, ctime, ctime_ns, btime, btime_ns, device, inode, mode, uid, gid, nlink, mount, \
-        run, digest, delivered, xattrs, is_withheld
-        """
-
     init(_ database: Database, run: Int64) throws {
         self.run = run
         beginReading = try SQLStatement("BEGIN DEFERRED", in: database)
         commitReading = try SQLStatement("COMMIT", in: database)
         isThere = try SQLStatement("SELECT 1 FROM ledger WHERE rule = ? AND path = ?", in: database)
         byPath = try SQLStatement(
-            "SELECT \(Self.columns) FROM ledger WHERE rule = ? AND path = ?", in: database)
+            "SELECT \(JournalStatement.entryColumns) FROM ledger WHERE rule = ? AND path = ?", in: database)
         byInode = try SQLStatement(
-            "SELECT \(Self.columns), path FROM ledger INDEXED BY ledger_by_identity WHERE inode = ? AND rule = ?",
+            "SELECT \(JournalStatement.entryColumns), path FROM ledger INDEXED BY ledger_by_identity WHERE inode = ? AND rule = ?",
             in: database)
         page = try SQLStatement(
             """
-            SELECT \(Self.columns), path FROM ledger WHERE rule = ? AND path >= ? AND path < ? ORDER BY path
+            SELECT \(JournalStatement.entryColumns), path FROM ledger WHERE rule = ? AND path >= ? AND path < ? ORDER BY path
             LIMIT \(Self.pageSize)
             """, in: database)
-        let names = Self.columns.split(separator: ", ")
-        upsert = try SQLStatement(
-            """
-            INSERT INTO ledger (rule, path, \(Self.columns)) VALUES (?, ?\(String(repeating: ", ?", count: names.count)))
-            ON CONFLICT (rule, path) DO UPDATE SET \(names.map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
-            """, in: database)
-        delete = try SQLStatement("DELETE FROM ledger WHERE rule = ? AND path = ?", in: database)
+        upsert = try JournalStatement.upsertEntry.prepare(in: database)
+        delete = try JournalStatement.deleteEntry.prepare(in: database)
     }
 
     // MARK: KnownFiles
@@ -103,6 +95,7 @@ final class DiskLedger: KnownFiles {
     func set(_ entry: LedgerEntry) {
         guard rules[entry.view] != nil else { preconditionFailure("an entry of a rule that has not begun") }
         changes[entry.view, default: Changes()].entries[entry.path] = .some(entry.snapshot)
+        changes[entry.view]?.news.append(entry.path)
         guard let identity = entry.snapshot?.identity else { return }
         changes[entry.view]?.paths[identity, default: []].append(entry.path)
     }
@@ -221,7 +214,7 @@ final class DiskLedger: KnownFiles {
     /// Writes what has changed since the last commit, within a transaction.
     func write() throws {
         for (name, changes) in changes {
-            guard let rule = rules[name] else { preconditionFailure("an entry of a rule that has not begun") }
+            let rule = id(of: name)
             for (path, snapshot) in changes.entries {
                 if let snapshot {
                     try upsert.run { bind(snapshot, path, rule, to: $0) }
@@ -235,7 +228,38 @@ final class DiskLedger: KnownFiles {
         }
     }
 
-    private func bind(_ snapshot: Snapshot, _ path: PathBytes, _ rule: Int64, to row: SQLStatement) {
+    /// Whether the log ahead of the database tells of everything.
+    var isTold: Bool { changes.values.allSatisfy(\.news.isEmpty) }
+
+    /// Tells the log ahead of the database what has changed.
+    func write(to record: AheadRecord) {
+        for (name, changes) in changes {
+            let rule = id(of: name)
+            for path in changes.news {
+                guard let entry = changes.entries[path] else { continue }
+                if let snapshot = entry {
+                    record.add(.upsertEntry) { bind(snapshot, path, rule, to: $0) }
+                } else {
+                    record.add(.deleteEntry) {
+                        $0.bind(rule)
+                        $0.bind(blob: path.bytes)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes that the log ahead of the database tells of everything.
+    func noteTold() {
+        for name in changes.keys { changes[name]?.news.removeAll(keepingCapacity: true) }
+    }
+
+    private func id(of rule: String) -> Int64 {
+        guard let id = rules[rule] else { preconditionFailure("an entry of a rule that has not begun") }
+        return id
+    }
+
+    private func bind(_ snapshot: Snapshot, _ path: PathBytes, _ rule: Int64, to row: some RowSink) {
         row.bind(rule)
         row.bind(blob: path.bytes)
         row.bind(snapshot.type.rawValue)

@@ -43,6 +43,10 @@ struct DiskState {
     /// What the last commit has noted of a clean stop; nil before the first.
     private var notedClean: Bool?
     private let transaction: WriteTransaction
+    /// What tells of the last moments before the database does; nil where there is none.
+    private let ahead: AheadLog?
+    /// When the database has to catch up; nil while it has everything that was secured.
+    private(set) var commitDue: ContinuousClock.Instant?
     /// Last, so that it is there while the statements go.
     private let connection: DatabaseQueue
 
@@ -56,13 +60,14 @@ struct DiskState {
         self.connection = connection
         identity = DiskProbe.identity(of: path)
         let parts = try connection.writeWithoutTransaction { database in
+            try AheadLog.apply(to: database, of: path)
             let facts = try Self.facts(database)
             let run = (facts["run"] ?? 0) + 1
             return try Parts(
                 ledger: DiskLedger(database, run: run), jobs: JobTable(database),
                 history: HistoryPruning(database, retention),
                 requests: RequestTable(database), rules: RuleBook(database), mounts: MountBook(database),
-                fact: SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database),
+                fact: JournalStatement.fact.prepare(in: database),
                 transaction: WriteTransaction(database), pauses: Pauses(database), run: run,
                 kept: facts["kept"] ?? clocks.wall)
         }
@@ -80,6 +85,7 @@ struct DiskState {
         transaction = parts.transaction
         run = parts.run
         kept = parts.kept
+        ahead = lock == nil ? nil : AheadLog(of: path)
         try restoreJobs(clocks)
         // Before the commit: what took a job's place is another job, and knows nothing of what the first has left.
         cutOff.forEach(discard)
@@ -180,6 +186,64 @@ struct DiskState {
             || requests.hasTaken || isStopping || pauses != keptPauses
     }
 
+    /// Sees to it that everything until now outlives the program, be it only in the log ahead of the database.
+    ///
+    /// What is rare and can't stand there is committed at once.
+    mutating func secure(_ clocks: ClockPair) -> JournalFault? {
+        guard let ahead, fault == nil, queue.files.fault == nil, !isStopping, queue.changes?.undos.isEmpty != false,
+            !(rules.isChanged || mounts.hasChanges || requests.hasTaken || pauses != keptPauses)
+        else { return commit(clocks) }
+        queue.files.endReading()
+        guard queue.changes?.isTold == false || !queue.files.isTold else { return nil }
+        // Who looks for the file finds out what became of it.
+        guard identity == DiskProbe.identity(of: path) else { return commit(clocks) }
+        let record = AheadRecord(header: AheadLog.headerSize)
+        tell(record, clocks)
+        guard ahead.append(record) else { return commit(clocks) }
+        queue.changes?.noteTold()
+        queue.files.noteTold()
+        if commitDue == nil { commitDue = clocks.instant + AheadLog.delay }
+        return ahead.isLong ? commit(clocks) : nil
+    }
+
+    /// Tells the log what has changed since it was told of anything.
+    private func tell(_ record: AheadRecord, _ clocks: ClockPair) {
+        queue.files.write(to: record)
+        guard let changes = queue.changes else { return }
+        for id in changes.newsOrder {
+            guard let change = changes.jobs[id], let news = change.news else { continue }
+            guard let row = row(of: id, change.fate, news, clocks) else {
+                record.add(.deleteJob) { $0.bind(id.description) }
+                continue
+            }
+            record.add(news.hasFacts ? .upsertJob : .updateJob, row.bind)
+        }
+        for (id, attempt) in changes.newAttempts {
+            if case .gone = changes.jobs[id]?.fate { continue }
+            let row = AttemptRow(job: id, record: attempt)
+            record.add(.attempt, row.bind)
+            if row.isOneOfMany { record.add(.forgetAttempts) { $0.bind(id.description) } }
+        }
+        guard isWatching else { return }
+        record.add(.fact) {
+            $0.bind("kept")
+            $0.bind(clocks.wall)
+        }
+    }
+
+    /// What is written of a job; nil when nothing is kept of it.
+    private func row(
+        of id: JobID, _ fate: JobChanges.Fate, _ part: JobChanges.Part, _ clocks: ClockPair
+    ) -> JobRow? {
+        switch fate {
+        case .open:
+            let (job, place) = queue.open(id)
+            return JobRow(job, part, place: place, clocks)
+        case .ended(let end): return JobRow(end, part, at: clocks.wall)
+        case .gone: return nil
+        }
+    }
+
     /// Writes everything since the last commit; a fault leaves it to the next one.
     mutating func commit(_ clocks: ClockPair) -> JournalFault? {
         queue.files.endReading()
@@ -219,14 +283,18 @@ struct DiskState {
     }
 
     private mutating func write(_ clocks: ClockPair) throws {
+        let number = AheadLog.newNumber()
         try access { database in
             try transaction.run {
                 if rules.isChanged { try rules.write(database) }
                 if mounts.hasChanges { try mounts.write(database, run: run) }
                 if pauses != keptPauses { try pauses.write(database) }
                 try writeRows(database, clocks)
+                if isAheadToBegin { try AheadLog.note(number, fact) }
             }
         }
+        if isAheadToBegin { ahead?.begin(number) }
+        commitDue = nil
         queue.changes = JobChanges()
         // From now on the file tells of them.
         queue.refusals = [:]
@@ -247,20 +315,17 @@ struct DiskState {
         try queue.files.write()
         for id in changes.order {
             guard let change = changes.jobs[id] else { continue }
-            switch change.fate {
-            case .open:
-                let (job, place) = queue.open(id)
-                try jobs.write(job, change, due: place?.due, position: place?.sequence, clocks)
-            case .ended(let end):
-                try jobs.write(end, change, at: clocks.wall)
-                // Dead jobs stay, and so don't count.
-                if end.state != .dead { ended.append(id) }
-            case .gone: try jobs.delete(id)
+            guard let row = row(of: id, change.fate, change.part, clocks) else {
+                try jobs.delete(id)
+                continue
             }
+            try jobs.write(row)
+            // Dead jobs stay, and so don't count.
+            if case .ended(let end) = change.fate, end.state != .dead { ended.append(id) }
         }
         for (id, attempt) in changes.attempts {
             if case .gone = changes.jobs[id]?.fate { continue }
-            try jobs.write(attempt, of: id)
+            try jobs.write(AttemptRow(job: id, record: attempt))
         }
         for (kept, record) in changes.undos { try jobs.write(record, of: kept) }
         try requests.deleteTaken()
@@ -269,6 +334,9 @@ struct DiskState {
         if notedClean != isStopping { try note("is_clean", isStopping ? 1 : 0) }
         try history.prune(database, ended: ended, at: clocks.wall)
     }
+
+    /// Whether the next commit lets the log ahead of the database begin anew.
+    private var isAheadToBegin: Bool { ahead.map { !$0.isEmpty || notedClean == nil } ?? false }
 
     private func note(_ name: String, _ value: Int64) throws {
         try fact.run {
@@ -284,6 +352,7 @@ struct DiskState {
         isStopping = true
         wait(upTo: Self.lastPatience)
         if let fault = commit(clocks) { return fault }
+        ahead?.remove()
         // It is only tidier: the next start reads the log as well.
         try? access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         return nil

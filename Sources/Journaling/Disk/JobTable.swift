@@ -32,39 +32,14 @@ final class JobTable {
         "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps, is_alone, message, code"
 
     init(_ database: Database) throws {
-        upsert = try SQLStatement(
-            """
-            INSERT INTO jobs (id, state, attempt, is_interrupted, position, due, ended, previous, steps, message, code,
-                rule, path, event, facts, mask, created, is_alone)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (id) DO UPDATE SET
-                state = excluded.state, attempt = excluded.attempt, is_interrupted = excluded.is_interrupted,
-                position = excluded.position, due = excluded.due, ended = excluded.ended,
-                previous = excluded.previous, steps = excluded.steps, message = excluded.message,
-                code = excluded.code, rule = excluded.rule, path = excluded.path, event = excluded.event,
-                facts = excluded.facts, mask = excluded.mask
-            """, in: database)
-        update = try SQLStatement(
-            """
-            UPDATE jobs SET state = ?2, attempt = ?3, is_interrupted = ?4, position = coalesce(?5, position),
-                due = ?6, ended = ?7, previous = ?8, steps = ?9, message = ?10, code = ?11 WHERE id = ?1
-            """, in: database)
-        delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
-        attempt = try SQLStatement(
-            """
-            INSERT OR REPLACE INTO attempts
-                (job, started, number, duration, outcome, message, code, status, signal, log, request, changes)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """, in: database)
+        upsert = try JournalStatement.upsertJob.prepare(in: database)
+        update = try JournalStatement.updateJob.prepare(in: database)
+        delete = try JournalStatement.deleteJob.prepare(in: database)
+        attempt = try JournalStatement.attempt.prepare(in: database)
         changes = try SQLStatement(KeptChanges.query, in: database)
         undo = try SQLStatement(
             "UPDATE attempts SET undone = ?4 WHERE job = ?1 AND started = ?2 AND number = ?3", in: database)
-        // Of a job that is not ready again and again the last attempts are kept.
-        forget = try SQLStatement(
-            """
-            DELETE FROM attempts WHERE job = ?1 AND started <
-                (SELECT started FROM attempts WHERE job = ?1 ORDER BY started DESC LIMIT 1 OFFSET 19)
-            """, in: database)
+        forget = try JournalStatement.forgetAttempts.prepare(in: database)
         open = try SQLStatement(
             "SELECT \(Self.columns) FROM jobs WHERE state IN ('pending', 'running')", in: database)
         byID = try SQLStatement("SELECT \(Self.columns) FROM jobs WHERE id = ?", in: database)
@@ -184,52 +159,8 @@ final class JobTable {
         }
     }
 
-    /// Writes a job that is pending or running.
-    func write(
-        _ job: Job, _ change: JobChanges.Change, due: ContinuousClock.Instant?, position: UInt64?, _ clocks: ClockPair
-    ) throws {
-        // A running job has been leased since the last commit, or it would not be written.
-        try write(
-            job, change, state: due == nil ? .running : .pending, position: position,
-            due: due.map { clocks.columnValue(of: $0) } ?? clocks.wall, message: job.waiting?.message,
-            code: job.waiting?.cause.rawValue)
-    }
-
-    func write(_ end: JobChanges.End, _ change: JobChanges.Change, at now: Int64) throws {
-        try write(end.job, change, state: end.state, ended: now, message: end.message, code: end.code)
-    }
-
-    private func write(
-        _ job: Job, _ change: JobChanges.Change, state: JobState, position: UInt64? = nil, due: Int64? = nil,
-        ended: Int64? = nil, message: String? = nil, code: String? = nil
-    ) throws {
-        let position = (change.position ?? position).map { Int64(bitPattern: $0) }
-        // Nobody goes on with what is done.
-        let steps = state == .succeeded || state == .skipped ? nil : Outcome.text(of: job.steps)
-        try (change.hasFacts ? upsert : update).run { row in
-            row.bind(job.id.description)
-            row.bind(state.rawValue)
-            row.bind(Int64(job.attempt))
-            row.bind(job.isInterrupted)
-            row.bind(change.hasFacts ? position ?? 0 : position)
-            row.bind(due)
-            row.bind(ended)
-            row.bind(utf8: job.previous?.jsonText)
-            row.bind(utf8: steps)
-            row.bind(message)
-            row.bind(code)
-            guard change.hasFacts else { return }
-            row.bind(job.rule)
-            row.bind(blob: job.event.path.bytes)
-            row.bind(job.event.kind.rawValue)
-            var json = JSONOutput(capacity: 1024)
-            job.event.write(to: &json)
-            row.bind(utf8: json.bytes)
-            row.bind(Int64(job.mask.rawValue))
-            row.bind(job.event.time.columnValue)
-            row.bind(job.isAlone)
-        }
-    }
+    /// Writes what has become of a job.
+    func write(_ row: JobRow) throws { try (row.part.hasFacts ? upsert : update).run { row.bind(to: $0) } }
 
     /// Makes a dead letter of a job whose row makes no sense, and leaves the rest of the row as it is.
     func bury(_ id: [UInt8], at now: Int64) throws {
@@ -243,22 +174,8 @@ final class JobTable {
 
     func delete(_ id: JobID) throws { try delete.run { $0.bind(id.description) } }
 
-    func write(_ record: AttemptRecord, of job: JobID) throws {
-        let outcome = record.outcome
-        try attempt.run { row in
-            row.bind(job.description)
-            row.bind(record.started.columnValue)
-            row.bind(Int64(record.number))
-            row.bind(record.duration.columnValue)
-            row.bind(outcome.isInterrupted ? "interrupted" : outcome.ending.rawValue)
-            row.bind(outcome.message)
-            row.bind(outcome.code)
-            row.bind(outcome.process?.status.map(Int64.init))
-            row.bind(outcome.process?.signal.map(Int64.init))
-            row.bind(outcome.log.isEmpty ? nil : outcome.log)
-            row.bind(outcome.process?.request)
-            row.bind(utf8: outcome.changes.jsonText)
-        }
-        if outcome.ending == .notReady { try forget.run { $0.bind(job.description) } }
+    func write(_ row: AttemptRow) throws {
+        try attempt.run { row.bind(to: $0) }
+        if row.isOneOfMany { try forget.run { $0.bind(row.job.description) } }
     }
 }

@@ -5,7 +5,7 @@ import GRDBSQLite
 ///
 /// GRDB prepares it, and its connection is the journal's. Whoever holds the
 /// journal's lock may use it; nobody else does.
-final class SQLStatement {
+final class SQLStatement: RowSink {
     private let statement: Statement
     private var parameter: Int32 = 0
     /// SQLite's word for: copy what is bound, at once.
@@ -22,60 +22,26 @@ final class SQLStatement {
         sqlite3_bind_int64(handle, parameter, number)
     }
 
-    func bind(_ number: Int64?) {
-        if let number { bind(number) } else { bindNull() }
-    }
-
-    func bind(_ flag: Bool) { bind(flag ? 1 : 0) }
-
     func bindNull() {
         parameter += 1
         sqlite3_bind_null(handle, parameter)
     }
 
-    func bind(_ text: String) {
+    func bind(text: UnsafeBufferPointer<UInt8>) {
         parameter += 1
-        var text = text
-        text.withUTF8 { utf8 in
-            utf8.withMemoryRebound(to: CChar.self) { characters in
-                // No address stands for NULL, not for the empty text.
-                _ = sqlite3_bind_text(
-                    handle, parameter, characters.baseAddress ?? Self.nothing, Int32(characters.count), Self.copied)
-            }
+        text.withMemoryRebound(to: CChar.self) { characters in
+            // No address stands for NULL, not for the empty text.
+            _ = sqlite3_bind_text(
+                handle, parameter, characters.baseAddress ?? Self.nothing, Int32(characters.count), Self.copied)
         }
     }
 
-    func bind(_ text: String?) {
-        if let text { bind(text) } else { bindNull() }
-    }
-
-    /// Binds the UTF-8 of a text.
-    func bind(utf8: [UInt8]?) {
-        guard let utf8 else {
-            bindNull()
-            return
-        }
-        parameter += 1
-        utf8.withUnsafeBufferPointer { buffer in
-            buffer.withMemoryRebound(to: CChar.self) { characters in
-                _ = sqlite3_bind_text(
-                    handle, parameter, characters.baseAddress ?? Self.nothing, Int32(characters.count), Self.copied)
-            }
-        }
-    }
-
-    func bind(blob: [UInt8]?) {
-        guard let blob else {
-            bindNull()
-            return
-        }
+    func bind(blob: UnsafeRawBufferPointer) {
         parameter += 1
         if blob.isEmpty {
             sqlite3_bind_zeroblob(handle, parameter, 0)
         } else {
-            _ = blob.withUnsafeBytes {
-                sqlite3_bind_blob(handle, parameter, $0.baseAddress, Int32($0.count), Self.copied)
-            }
+            _ = sqlite3_bind_blob(handle, parameter, blob.baseAddress, Int32(blob.count), Self.copied)
         }
     }
 

@@ -56,18 +56,26 @@ struct WriteAheadLog {
         }
     }
 
-    /// The sums of pairs of words, each of which goes on with the one before.
     private func checksum(of range: Range<Int>, after sum: (UInt32, UInt32)) -> (UInt32, UInt32) {
+        bytes.withUnsafeBytes {
+            Self.checksum(UnsafeRawBufferPointer(rebasing: $0[range]), isBigEndian: isBigEndian, after: sum)
+        }
+    }
+
+    /// The sums of pairs of words, each of which goes on with the one before.
+    ///
+    /// The bytes are a multiple of 8.
+    static func checksum(
+        _ bytes: UnsafeRawBufferPointer, isBigEndian: Bool, after sum: (UInt32, UInt32)
+    ) -> (UInt32, UInt32) {
         var (first, second) = sum
-        bytes.withUnsafeBytes { bytes in
-            var index = range.lowerBound
-            while index < range.upperBound {
-                let one = bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self)
-                let other = bytes.loadUnaligned(fromByteOffset: index + 4, as: UInt32.self)
-                first &+= (isBigEndian ? one.bigEndian : one.littleEndian) &+ second
-                second &+= (isBigEndian ? other.bigEndian : other.littleEndian) &+ first
-                index += 8
-            }
+        var index = 0
+        while index < bytes.count {
+            let one = bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self)
+            let other = bytes.loadUnaligned(fromByteOffset: index + 4, as: UInt32.self)
+            first &+= (isBigEndian ? one.bigEndian : one.littleEndian) &+ second
+            second &+= (isBigEndian ? other.bigEndian : other.littleEndian) &+ first
+            index += 8
         }
         return (first, second)
     }

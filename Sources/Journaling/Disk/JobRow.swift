@@ -1,0 +1,91 @@
+import FileEvents
+import PluginProtocol
+import Rules
+
+/// What is written of a job.
+struct JobRow {
+    var job: Job
+    var part: JobChanges.Part
+    var state: JobState
+    var position: UInt64?
+    /// When a pending job is due; when a running one was leased.
+    var due: Int64?
+    var ended: Int64?
+    var message: String?
+    var code: String?
+
+    /// A job that is pending or, without a place, running.
+    init(_ job: Job, _ part: JobChanges.Part, place: JobPlace?, _ clocks: ClockPair) {
+        self.job = job
+        self.part = part
+        state = place == nil ? .running : .pending
+        position = part.position ?? place?.sequence
+        // A running job has been leased in this moment, or nothing would be written of it.
+        due = place.map { clocks.columnValue(of: $0.due) } ?? clocks.wall
+        message = job.waiting?.message
+        code = job.waiting?.cause.rawValue
+    }
+
+    init(_ end: JobChanges.End, _ part: JobChanges.Part, at now: Int64) {
+        job = end.job
+        self.part = part
+        state = end.state
+        position = part.position
+        ended = now
+        message = end.message
+        code = end.code
+    }
+
+    /// Binds it for ``JournalStatement/upsertJob`` if it has facts, else for ``JournalStatement/updateJob``.
+    func bind(to row: some RowSink) {
+        let position = position.map { Int64(bitPattern: $0) }
+        row.bind(job.id.description)
+        row.bind(state.rawValue)
+        row.bind(Int64(job.attempt))
+        row.bind(job.isInterrupted)
+        row.bind(part.hasFacts ? position ?? 0 : position)
+        row.bind(due)
+        row.bind(ended)
+        row.bind(utf8: job.previous?.jsonText)
+        // Nobody goes on with what is done.
+        row.bind(utf8: state == .succeeded || state == .skipped ? nil : Outcome.text(of: job.steps))
+        row.bind(message)
+        row.bind(code)
+        guard part.hasFacts else { return }
+        row.bind(job.rule)
+        row.bind(blob: job.event.path.bytes)
+        row.bind(job.event.kind.rawValue)
+        var json = JSONOutput(capacity: 1024)
+        job.event.write(to: &json)
+        row.bind(utf8: json.bytes)
+        row.bind(Int64(job.mask.rawValue))
+        row.bind(job.event.time.columnValue)
+        row.bind(job.isAlone)
+    }
+}
+
+/// What is written of an attempt.
+struct AttemptRow {
+    var job: JobID
+    var record: AttemptRecord
+
+    /// Whether others like it may be forgotten.
+    var isOneOfMany: Bool { record.outcome.ending == .notReady }
+
+    /// Binds it for ``JournalStatement/attempt``.
+    func bind(to row: some RowSink) {
+        let outcome = record.outcome
+        row.bind(job.description)
+        row.bind(record.started.columnValue)
+        row.bind(Int64(record.number))
+        row.bind(record.duration.columnValue)
+        row.bind(outcome.isInterrupted ? "interrupted" : outcome.ending.rawValue)
+        row.bind(outcome.message)
+        row.bind(outcome.code)
+        row.bind(outcome.process?.status.map(Int64.init))
+        row.bind(outcome.process?.signal.map(Int64.init))
+        row.bind(outcome.log.isEmpty ? nil : outcome.log)
+        row.bind(outcome.process?.request)
+        row.bind(utf8: outcome.changes.jsonText)
+    }
+}

@@ -1,0 +1,70 @@
+import GRDB
+
+/// The statements of nearly every commit, which the log ahead of the database names by their numbers.
+///
+/// A number is never given another meaning, nor its parameters another order: a log is read by the program that
+/// comes after the one that wrote it.
+enum JournalStatement: UInt8, CaseIterable {
+    case upsertJob = 1
+    case updateJob = 2
+    case deleteJob = 3
+    case attempt = 4
+    case forgetAttempts = 5
+    case upsertEntry = 6
+    case deleteEntry = 7
+    case fact = 8
+
+    func prepare(in database: Database) throws -> SQLStatement { try SQLStatement(sql, in: database) }
+
+    /// The columns of the ledger behind its key.
+    static let entryColumns = """
+        type, size, mtime, mtime_ns, ctime, ctime_ns, btime, btime_ns, device, inode, mode, uid, gid, nlink, mount, \
+        run, digest, delivered, xattrs, is_withheld
+        """
+
+    private var sql: String {
+        switch self {
+        case .upsertJob:
+            """
+            INSERT INTO jobs (id, state, attempt, is_interrupted, position, due, ended, previous, steps, message, code,
+                rule, path, event, facts, mask, created, is_alone)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET
+                state = excluded.state, attempt = excluded.attempt, is_interrupted = excluded.is_interrupted,
+                position = excluded.position, due = excluded.due, ended = excluded.ended,
+                previous = excluded.previous, steps = excluded.steps, message = excluded.message,
+                code = excluded.code, rule = excluded.rule, path = excluded.path, event = excluded.event,
+                facts = excluded.facts, mask = excluded.mask
+            """
+        case .updateJob:
+            """
+            UPDATE jobs SET state = ?2, attempt = ?3, is_interrupted = ?4, position = coalesce(?5, position),
+                due = ?6, ended = ?7, previous = ?8, steps = ?9, message = ?10, code = ?11 WHERE id = ?1
+            """
+        case .deleteJob: "DELETE FROM jobs WHERE id = ?"
+        case .attempt:
+            """
+            INSERT OR REPLACE INTO attempts
+                (job, started, number, duration, outcome, message, code, status, signal, log, request, changes)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """
+        case .forgetAttempts:
+            // Of a job that is not ready again and again the last attempts are kept.
+            """
+            DELETE FROM attempts WHERE job = ?1 AND started <
+                (SELECT started FROM attempts WHERE job = ?1 ORDER BY started DESC LIMIT 1 OFFSET 19)
+            """
+        case .upsertEntry: Self.entryUpsert
+        case .deleteEntry: "DELETE FROM ledger WHERE rule = ? AND path = ?"
+        case .fact: "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)"
+        }
+    }
+
+    private static var entryUpsert: String {
+        let names = entryColumns.split(separator: ", ")
+        return """
+            INSERT INTO ledger (rule, path, \(entryColumns)) VALUES (?, ?\(String(repeating: ", ?", count: names.count)))
+            ON CONFLICT (rule, path) DO UPDATE SET \(names.map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
+            """
+    }
+}
