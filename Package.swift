@@ -146,7 +146,8 @@ let package = Package(
         // Kills the program while files change, and compares what was done with what is there.
         .executableTarget(name: "crash-recorder", dependencies: ["CTestKit"], path: "Tests/CrashRecorder"),
         .executableTarget(
-            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "Journaling", "TestKit", grdb], path: "Tests/CrashDriver",
+            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "Journaling", "TestKit", grdb],
+            path: "Tests/CrashDriver",
             swiftSettings: strict),
         tests("Dashboard", ["Dashboard", "FileEvents", "PluginProtocol", "TestKit", metrics], exclude: ["Golden"]),
         tests(

@@ -48,9 +48,15 @@ extension Engine {
         /// Why the journal keeps nothing at present, and when to try again.
         var journalFault: JournalFault?
         var journalRetry: ContinuousClock.Instant?
+        /// When what is secured is to be committed; nil for nothing.
+        var commitDue: ContinuousClock.Instant?
         /// How often requests were taken from the journal.
         var requests = 0
     }
+
+    /// How long nothing may have run or happened before the journal's file follows what is secured; at the latest it does
+    /// so when the journal says.
+    private static let lull = Duration.milliseconds(3)
 
     /// How long to wait before the journal is tried again.
     private static let journalPause = Duration.seconds(1)
@@ -80,9 +86,7 @@ extension Engine {
     ) -> ContinuousClock.Instant? {
         let settled = state.phase == .running ? settled : nil
         let due = journal.nextDue(after: last)
-        // A journal that can't be written to at present is tried again in its own time.
-        let commit = state.journalFault == nil ? journal.commitDue : nil
-        return [settled, gathered, due, commit, state.limit, state.journalRetry].compactMap(\.self).min()
+        return [settled, gathered, due, state.commitDue, state.limit, state.journalRetry].compactMap(\.self).min()
     }
 
     /// Has the journal secure what the turn brought, begins what was leased, and lets others see it from time to time.
@@ -104,10 +108,21 @@ extension Engine {
             state.journalRetry = now
         }
         dispatcher.launch()
-        if let due = journal.commitDue, due <= now, let fault = journal.commit(at: wall) { note(fault, &state, now) }
+        guard let due = journal.commitDue else {
+            state.commitDue = nil
+            return
+        }
+        guard min(state.commitDue ?? due, due) <= now else {
+            state.commitDue = dispatcher.running == 0 ? min(due, now + Self.lull) : due
+            return
+        }
+        state.commitDue = nil
+        if let fault = journal.commit(at: wall) { note(fault, &state, now) }
     }
 
     private func note(_ fault: JournalFault, _ state: inout RunState, _ now: ContinuousClock.Instant) {
+        // It is tried again in its own time.
+        state.commitDue = nil
         if state.journalFault != fault { report(.journal(fault)) }
         state.journalFault = fault
         state.journalRetry = now + Self.journalPause

@@ -111,5 +111,12 @@ package enum JournalSchema {
         ALTER TABLE attempts ADD COLUMN undone TEXT;
         CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
         """,
+        """
+        INSERT INTO facts (name, value)
+            SELECT 'youngest', coalesce(max(iif(
+                btime BETWEEN -9000000000 AND 9000000000, btime * 1000000000 + coalesce(btime_ns, 0),
+                iif(btime IS NULL, 0, 9223372036854775807))), 0)
+            FROM ledger;
+        """,
     ]
 }

@@ -234,7 +234,8 @@ struct AheadLogTests {
         bench.kill()
         #expect(try JournalReader(bench.path).jobs(JournalQuery()).jobs.map(\.id.description) == ["1"])
         let log = try #require(TestFile.read(log))
-        #expect(try JournalReader(bench.path, isTraceless: true).jobs(JournalQuery()).jobs.map(\.id.description) == ["1"])
+        #expect(
+            try JournalReader(bench.path, isTraceless: true).jobs(JournalQuery()).jobs.map(\.id.description) == ["1"])
         #expect(TestFile.read(self.log) == log, "it is Alight's business to catch up")
     }
 

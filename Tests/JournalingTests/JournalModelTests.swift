@@ -205,7 +205,8 @@ struct JournalModelTests {
     }
 
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func `after a kill everything is as it was secured or committed last, and what ran is pending`(seed: UInt64) throws {
+    func `after a kill everything is as it was secured or committed last, and what ran is pending`(seed: UInt64) throws
+    {
         let tree = TemporaryTree()
         let path = tree.path("journal.db")
         // Both clocks are the play's.

@@ -188,6 +188,7 @@ package final class AheadLog {
 
     private static func number(in database: Database) throws -> UInt64? {
         guard try database.tableExists("facts") else { return nil }
-        return try Int64.fetchOne(database, sql: "SELECT value FROM facts WHERE name = 'ahead'").map(UInt64.init(bitPattern:))
+        return try Int64.fetchOne(database, sql: "SELECT value FROM facts WHERE name = 'ahead'").map(
+            UInt64.init(bitPattern:))
     }
 }

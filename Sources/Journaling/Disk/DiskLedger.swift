@@ -40,11 +40,16 @@ final class DiskLedger: KnownFiles {
     private let run: Int64
     /// The numbers that devices have now, by those that they had in earlier runs.
     var devices: [Int64: Int64] = [:]
+    /// No file that is known was born later: what was, is new, and need not be looked for.
+    private(set) var youngest: Int64
+    private var toldYoungest: Int64
     /// Why something could not be read.
     private(set) var fault: (any Error)?
 
-    init(_ database: Database, run: Int64) throws {
+    init(_ database: Database, run: Int64, youngest: Int64) throws {
         self.run = run
+        self.youngest = youngest
+        toldYoungest = youngest
         beginReading = try SQLStatement("BEGIN DEFERRED", in: database)
         commitReading = try SQLStatement("COMMIT", in: database)
         isThere = try SQLStatement("SELECT 1 FROM ledger WHERE rule = ? AND path = ?", in: database)
@@ -97,6 +102,7 @@ final class DiskLedger: KnownFiles {
         changes[entry.view, default: Changes()].entries[entry.path] = .some(entry.snapshot)
         changes[entry.view]?.news.append(entry.path)
         guard let identity = entry.snapshot?.identity else { return }
+        youngest = max(youngest, identity.birth)
         changes[entry.view]?.paths[identity, default: []].append(entry.path)
     }
 
@@ -104,6 +110,7 @@ final class DiskLedger: KnownFiles {
 
     func paths(_ rule: String, of identity: FileIdentity) -> [PathBytes] {
         var found: Set<PathBytes> = []
+        guard identity.birth <= youngest else { return [] }
         if let id = rules[rule] {
             read {
                 try byInode.each {
@@ -228,6 +235,9 @@ final class DiskLedger: KnownFiles {
         }
     }
 
+    /// Whether ``youngest`` is another than was told last.
+    var isYounger: Bool { youngest != toldYoungest }
+
     /// Whether the log ahead of the database tells of everything.
     var isTold: Bool { changes.values.allSatisfy(\.news.isEmpty) }
 
@@ -252,6 +262,7 @@ final class DiskLedger: KnownFiles {
     /// Notes that the log ahead of the database tells of everything.
     func noteTold() {
         for name in changes.keys { changes[name]?.news.removeAll(keepingCapacity: true) }
+        toldYoungest = youngest
     }
 
     private func id(of rule: String) -> Int64 {
@@ -290,7 +301,10 @@ final class DiskLedger: KnownFiles {
     }
 
     /// Forgets what has been committed.
-    func noteCommitted() { changes.removeAll(keepingCapacity: true) }
+    func noteCommitted() {
+        changes.removeAll(keepingCapacity: true)
+        toldYoungest = youngest
+    }
 }
 
 /// A row that no version of Alight writes.

@@ -64,7 +64,7 @@ struct DiskState {
             let facts = try Self.facts(database)
             let run = (facts["run"] ?? 0) + 1
             return try Parts(
-                ledger: DiskLedger(database, run: run), jobs: JobTable(database),
+                ledger: DiskLedger(database, run: run, youngest: facts["youngest"] ?? .max), jobs: JobTable(database),
                 history: HistoryPruning(database, retention),
                 requests: RequestTable(database), rules: RuleBook(database), mounts: MountBook(database),
                 fact: JournalStatement.fact.prepare(in: database),
@@ -193,10 +193,11 @@ struct DiskState {
         guard let ahead, fault == nil, queue.files.fault == nil, !isStopping, queue.changes?.undos.isEmpty != false,
             !(rules.isChanged || mounts.hasChanges || requests.hasTaken || pauses != keptPauses)
         else { return commit(clocks) }
-        queue.files.endReading()
-        guard queue.changes?.isTold == false || !queue.files.isTold else { return nil }
-        // Who looks for the file finds out what became of it.
-        guard identity == DiskProbe.identity(of: path) else { return commit(clocks) }
+        guard queue.changes?.isTold == false || !queue.files.isTold else {
+            // With something to be committed, the commit that follows soon ends it.
+            if commitDue == nil { queue.files.endReading() }
+            return nil
+        }
         let record = AheadRecord(header: AheadLog.headerSize)
         tell(record, clocks)
         guard ahead.append(record) else { return commit(clocks) }
@@ -224,11 +225,14 @@ struct DiskState {
             record.add(.attempt, row.bind)
             if row.isOneOfMany { record.add(.forgetAttempts) { $0.bind(id.description) } }
         }
-        guard isWatching else { return }
-        record.add(.fact) {
-            $0.bind("kept")
-            $0.bind(clocks.wall)
+        func note(_ name: String, _ value: Int64) {
+            record.add(.fact) {
+                $0.bind(name)
+                $0.bind(value)
+            }
         }
+        if queue.files.isYounger { note("youngest", queue.files.youngest) }
+        if isWatching { note("kept", clocks.wall) }
     }
 
     /// What is written of a job; nil when nothing is kept of it.
@@ -330,6 +334,7 @@ struct DiskState {
         for (kept, record) in changes.undos { try jobs.write(record, of: kept) }
         try requests.deleteTaken()
         if notedClean == nil { try note("run", run) }
+        try note("youngest", queue.files.youngest)
         if isWatching { try note("kept", clocks.wall) }
         if notedClean != isStopping { try note("is_clean", isStopping ? 1 : 0) }
         try history.prune(database, ended: ended, at: clocks.wall)

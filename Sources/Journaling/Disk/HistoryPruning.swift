@@ -46,6 +46,11 @@ final class HistoryPruning {
     /// Until when only dead jobs have ended, which stay.
     private var cursor: Int64 = .min
     private var cursorAfterCommit: Int64 = .min
+    /// When those were looked for last that are too old, and none was left.
+    ///
+    /// SQLite plans that query anew for each bound, which takes as long as the rest of a small commit.
+    private var looked: Int64?
+    private var lookedAfterCommit: Int64?
 
     init(_ database: Database, _ retention: JournalRetention) throws {
         self.retention = retention
@@ -106,7 +111,14 @@ final class HistoryPruning {
         }
         let most = Self.step + 2 * ended.count
         let excess = min(max(0, countAfterCommit - retention.jobs), most)
-        var gone = try forget(until: now - retention.period.columnValue, most)
+        let period = retention.period.columnValue
+        var gone = 0
+        lookedAfterCommit = looked
+        // They are kept a thousandth longer.
+        if looked.map({ now < $0 || now - $0 > period / 1_000 }) ?? true {
+            gone = try forget(until: now - period, most)
+            lookedAfterCommit = gone < most ? now : nil
+        }
         if gone < excess { gone += try forget(until: .max, excess - gone) }
         if gone < most, let bytesAfterCommit, bytesAfterCommit > retention.bytes {
             gone += try forget(until: .max, most - gone) { [retention] in $0 > retention.bytes }
@@ -140,5 +152,7 @@ final class HistoryPruning {
         return gone
     }
 
-    func noteCommitted() { (count, bytes, cursor) = (countAfterCommit, bytesAfterCommit, cursorAfterCommit) }
+    func noteCommitted() {
+        (count, bytes, cursor, looked) = (countAfterCommit, bytesAfterCommit, cursorAfterCommit, lookedAfterCommit)
+    }
 }
