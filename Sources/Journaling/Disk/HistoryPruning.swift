@@ -31,6 +31,7 @@ final class HistoryPruning {
 
     private let retention: JournalRetention
     private let oldest: SQLStatement
+    private let earliest: SQLStatement
     private let delete: SQLStatement
     private let free: SQLStatement
     private let size: SQLStatement
@@ -46,11 +47,11 @@ final class HistoryPruning {
     /// Until when only dead jobs have ended, which stay.
     private var cursor: Int64 = .min
     private var cursorAfterCommit: Int64 = .min
-    /// When those were looked for last that are too old, and none was left.
+    /// None of those has ended before this, that may be forgotten.
     ///
-    /// SQLite plans that query anew for each bound, which takes as long as the rest of a small commit.
-    private var looked: Int64?
-    private var lookedAfterCommit: Int64?
+    /// SQLite plans the query for them anew for each bound, which takes as long as the rest of a small commit.
+    private var first: Int64 = .min
+    private var firstAfterCommit: Int64 = .min
 
     init(_ database: Database, _ retention: JournalRetention) throws {
         self.retention = retention
@@ -60,6 +61,8 @@ final class HistoryPruning {
             WHERE state IN ('succeeded', 'skipped') AND ended >= ? AND ended <= ?
             ORDER BY ended LIMIT ?
             """, in: database)
+        earliest = try SQLStatement(
+            "SELECT min(ended) FROM jobs WHERE state IN ('succeeded', 'skipped')", in: database)
         delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
         free = try SQLStatement("PRAGMA freelist_count", in: database)
         size = try SQLStatement(
@@ -111,13 +114,13 @@ final class HistoryPruning {
         }
         let most = Self.step + 2 * ended.count
         let excess = min(max(0, countAfterCommit - retention.jobs), most)
-        let period = retention.period.columnValue
+        let end = now - retention.period.columnValue
         var gone = 0
-        lookedAfterCommit = looked
-        // They are kept a thousandth longer.
-        if looked.map({ now < $0 || now - $0 > period / 1_000 }) ?? true {
-            gone = try forget(until: now - period, most)
-            lookedAfterCommit = gone < most ? now : nil
+        firstAfterCommit = first
+        if first <= end {
+            gone = try forget(until: end, most)
+            // What ends from now on may have an earlier time, should the clock be set back; it stays a while longer.
+            if gone < most { firstAfterCommit = try earliest.first({ _ in }) { $0.optionalInteger(0) ?? now } ?? now }
         }
         if gone < excess { gone += try forget(until: .max, excess - gone) }
         if gone < most, let bytesAfterCommit, bytesAfterCommit > retention.bytes {
@@ -153,6 +156,6 @@ final class HistoryPruning {
     }
 
     func noteCommitted() {
-        (count, bytes, cursor, looked) = (countAfterCommit, bytesAfterCommit, cursorAfterCommit, lookedAfterCommit)
+        (count, bytes, cursor, first) = (countAfterCommit, bytesAfterCommit, cursorAfterCommit, firstAfterCommit)
     }
 }
