@@ -1,4 +1,4 @@
-import HeapModule
+package import HeapModule
 
 /// Holds paths back until nothing has happened to them for their quiet time.
 ///
@@ -6,6 +6,9 @@ import HeapModule
 /// takes the current instant and returns what the caller must do. A sign of life
 /// on a waiting path costs one dictionary write: its deadline in the heap is
 /// extended only when it comes up.
+///
+/// It is inlinable, so that each of those who use it has a copy for its own keys and notes: without that the standard
+/// library's tables are asked for their types at run time, for each path.
 package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     package typealias Instant = ContinuousClock.Instant
 
@@ -16,40 +19,58 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
         /// When it first became dirty.
         package let since: Instant
         /// How often it came due and was put back.
-        package fileprivate(set) var rounds = 0
-        fileprivate var due: Instant
+        package var rounds = 0
+        @usableFromInline var due: Instant
+
+        @inlinable init(note: Note, since: Instant, due: Instant) {
+            self.note = note
+            self.since = since
+            self.due = due
+        }
     }
 
-    private struct Deadline: Comparable {
-        var due: Instant
-        var sequence: UInt64
-        var key: Key
+    @usableFromInline struct Deadline: Comparable {
+        @usableFromInline var due: Instant
+        @usableFromInline var sequence: UInt64
+        @usableFromInline var key: Key
 
-        static func < (left: Deadline, right: Deadline) -> Bool {
+        @inlinable init(due: Instant, sequence: UInt64, key: Key) {
+            self.due = due
+            self.sequence = sequence
+            self.key = key
+        }
+
+        @inlinable static func < (left: Deadline, right: Deadline) -> Bool {
             (left.due, left.sequence) < (right.due, right.sequence)
         }
-        static func == (left: Deadline, right: Deadline) -> Bool {
+        @inlinable static func == (left: Deadline, right: Deadline) -> Bool {
             (left.due, left.sequence) == (right.due, right.sequence)
         }
     }
 
-    private var waiting: [Key: Waiting] = [:]
-    private var deadlines = Heap<Deadline>()
-    private var sequence: UInt64 = 0
+    @usableFromInline var waiting: [Key: Waiting] = [:]
+    @usableFromInline var deadlines = Heap<Deadline>()
+    @usableFromInline var sequence: UInt64 = 0
 
+    @inlinable
     package init() {}
 
+    @inlinable
     package var count: Int { waiting.count }
 
+    @inlinable
     package func contains(_ key: Key) -> Bool { waiting[key] != nil }
 
     /// What is known of a key that waits; nil when it does not.
+    @inlinable
     package func note(_ key: Key) -> Note? { waiting(key)?.note }
 
     /// The same, with the time since when it waits.
+    @inlinable
     package func waiting(_ key: Key) -> Waiting? { waiting[key] }
 
     /// The keys that wait, in no order.
+    @inlinable
     package var keys: [Key] { Array(waiting.keys) }
 
     /// Notes a sign of life and restarts the quiet time.
@@ -61,6 +82,7 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     ///   - longest: After so long since it first became dirty it is due, quiet or not; nil waits for ever.
     ///   - now: The present.
     ///   - merge: Called with the note that is kept already, otherwise.
+    @inlinable
     package mutating func add(
         _ key: Key, note: @autoclosure () -> Note, quiet: Duration, longest: Duration? = nil, at now: Instant,
         merge: (inout Note) -> Void
@@ -89,6 +111,7 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     ///   - entry: What waited.
     ///   - due: Another time at which it is due; nil for its own.
     ///   - merge: Joins its note to that of a key that waits already.
+    @inlinable
     package mutating func takeOver(
         _ key: Key, _ entry: Waiting, due: Instant? = nil, merge: (inout Note) -> Void
     ) {
@@ -104,6 +127,7 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     }
 
     /// Puts back a key that came due but was not finished.
+    @inlinable
     package mutating func putBack(_ key: Key, _ entry: Waiting, until due: Instant) {
         var entry = entry
         entry.due = due
@@ -113,6 +137,7 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     }
 
     /// Removes and returns everything whose quiet time is over, in the order of deadlines; no more than the limit.
+    @inlinable
     package mutating func takeDue(at now: Instant, limit: Int = .max) -> [(key: Key, entry: Waiting)] {
         var due: [(key: Key, entry: Waiting)] = []
         while due.count < limit, let first = deadlines.min, first.due <= now {
@@ -126,13 +151,28 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
             waiting[first.key] = nil
             due.append((first.key, entry))
         }
+        if !due.isEmpty { shrink() }
         return due
     }
 
+    /// Room for so many is kept.
+    @inlinable static var spare: Int { 1_024 }
+
+    /// Gives memory back when few of very many are left: they are jobs by now, which need memory of their own.
+    @inlinable mutating func shrink() {
+        guard waiting.capacity > Self.spare, waiting.count < waiting.capacity / 4 else { return }
+        var kept: [Key: Waiting] = [:]
+        kept.reserveCapacity(waiting.count)
+        kept.merge(waiting) { first, _ in first }
+        waiting = kept
+        deadlines = Heap(deadlines.unordered.filter { kept[$0.key] != nil })
+    }
+
     /// When `takeDue` has to be called next, at the latest; nil when nothing waits.
+    @inlinable
     package var nextDeadline: Instant? { waiting.isEmpty ? nil : deadlines.min?.due }
 
-    private mutating func push(_ key: Key, _ due: Instant) {
+    @inlinable mutating func push(_ key: Key, _ due: Instant) {
         sequence += 1
         deadlines.insert(Deadline(due: due, sequence: sequence, key: key))
     }
