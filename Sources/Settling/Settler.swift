@@ -126,7 +126,21 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
             waiting[first.key] = nil
             due.append((first.key, entry))
         }
+        if !due.isEmpty { shrink() }
         return due
+    }
+
+    /// Room for so many is kept.
+    private static var spare: Int { 1_024 }
+
+    /// Gives memory back when few of very many are left: they are jobs by now, which need memory of their own.
+    private mutating func shrink() {
+        guard waiting.capacity > Self.spare, waiting.count < waiting.capacity / 4 else { return }
+        var kept: [Key: Waiting] = [:]
+        kept.reserveCapacity(waiting.count)
+        kept.merge(waiting) { first, _ in first }
+        waiting = kept
+        deadlines = Heap(deadlines.unordered.filter { kept[$0.key] != nil })
     }
 
     /// When `takeDue` has to be called next, at the latest; nil when nothing waits.

@@ -136,4 +136,27 @@ struct SettlerTests {
         }
         #expect(last.values.allSatisfy { $0 > 19_999 - 50 })
     }
+
+    @Test func `what is left of very many comes out as if there had been few`() {
+        var settler = Settler<String, Int>()
+        for number in 0..<10_000 { add(&settler, "\(number)", at: .milliseconds(number)) }
+        // Some are touched again, so that an old deadline of theirs is passed over.
+        for number in stride(from: 9_000, to: 10_000, by: 2) { add(&settler, "\(number)", at: .seconds(10)) }
+        var taken: [String] = []
+        for limit in [9_500, 100, 400] { taken += settler.takeDue(at: start + .seconds(60), limit: limit).map(\.key) }
+        let late = stride(from: 9_000, to: 10_000, by: 2).map { "\($0)" }
+        #expect(taken == (0..<10_000).map { "\($0)" }.filter { !late.contains($0) } + late)
+        #expect(settler.count == 0 && settler.nextDeadline == nil)
+        add(&settler, "again", at: .seconds(60))
+        #expect(due(&settler, at: .seconds(62)) == ["again"])
+    }
+
+    @Test func `a note outlives that those around it are taken`() {
+        var settler = Settler<String, Int>()
+        for number in 0..<5_000 { add(&settler, "\(number)", at: .zero) }
+        settler.add("stays", note: 7, quiet: .seconds(3_600), at: start) { _ in }
+        #expect(due(&settler, at: .seconds(2)).count == 5_000)
+        #expect(settler.note("stays") == 7)
+        #expect(settler.nextDeadline == start + .seconds(3_600))
+    }
 }
