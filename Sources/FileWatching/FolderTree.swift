@@ -9,7 +9,7 @@ import Glibc
 ///
 /// The kernel gives one descriptor per folder, so two paths to one folder (a
 /// symbolic link as root, a bind mount) share it.
-struct FolderTree {
+struct FolderTree: ~Copyable {
     /// A folder of the tree; it stays invalid once the folder was forgotten.
     struct ID: Hashable {
         fileprivate var index: Int32
