@@ -41,13 +41,16 @@ final class LookAhead: Sendable {
     /// How many paths are looked at between two questions about who does which.
     private static let piece = 32
 
+    /// With one processor two threads would only take turns.
+    private static let isWorthIt = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1
+
     private let hints: ArraySlice<Hint>
     private let extras: DiskProbe.Extras
     private let state: Mutex<State>
 
     /// Begins; nil when it is not worth it, or there is no thread or processor to be had.
     init?(_ hints: ArraySlice<Hint>, reading extras: DiskProbe.Extras) {
-        guard hints.count >= Self.least, sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1 else { return nil }
+        guard hints.count >= Self.least, Self.isWorthIt else { return nil }
         self.hints = hints
         self.extras = extras
         state = Mutex(State(back: (hints.count + Self.piece - 1) / Self.piece))
