@@ -14,6 +14,9 @@ struct FolderTree: ~Copyable {
     struct ID: Hashable {
         fileprivate var index: Int32
         fileprivate var generation: UInt32
+
+        /// The same for two folders only if one was forgotten before the other came.
+        var number: Int { Int(index) }
     }
 
     struct Flags: OptionSet {

@@ -164,7 +164,7 @@ struct KeptFactsTests {
         var snapshot = Snapshot.sample()
         snapshot.born = Timestamp(seconds: 1_700_000_000, nanoseconds: 123_456_789)
         snapshot.identity.birth = 1_700_000_000_123_456_789
-        var made = job("1", .created, snapshot)
+        var made = job("1", .created, "/in/log", snapshot)
         Self.oddities[index](&made)
         accept(made)
         var leased = try #require(lease().first)
