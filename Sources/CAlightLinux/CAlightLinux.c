@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,6 +26,15 @@
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
+
+void cal_keep_heap_small(void) {
+#ifdef __GLIBC__
+    // Else the size above which a block is apart grows with the first large one
+    // that is freed, and tables that came and went leave holes in the heap.
+    mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+    mallopt(M_ARENA_MAX, 2);
+#endif
+}
 
 static int fill(int directory, const char *path, int flags, struct cal_stat *out) {
     struct statx sx;
@@ -78,6 +88,22 @@ static int open_to_probe(int directory, const char *path) {
     return openat(directory, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
 }
 
+int cal_open_listing(const char *path, int follows_link, uint64_t *device) {
+    int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follows_link ? 0 : O_NOFOLLOW);
+    int fd = open(path, flags | O_NOATIME);
+    // Another user's folder.
+    if (fd < 0 && errno == EPERM) fd = open(path, flags);
+    struct stat status;
+    if (fd < 0) return -errno;
+    if (fstat(fd, &status) != 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    *device = status.st_dev;
+    return fd;
+}
+
 int cal_probe_writers(const char *path) { return cal_probe_entry_writers(AT_FDCWD, path); }
 
 // The kernel tells of a close a few microseconds before it takes effect: asked
@@ -97,7 +123,7 @@ int cal_probe_entry_writers(int directory, const char *name) {
     // A writer that opens while the lease is held makes the kernel signal the
     // holder, and SIGIO would end the program. SIGURG is ignored by default.
     int result = fcntl(fd, F_SETSIG, SIGURG) == 0 ? take_lease(fd) : errno;
-    if (result == 0) fcntl(fd, F_SETLEASE, F_UNLCK);
+    // With the file the lease goes.
     close(fd);
     return result;
 }

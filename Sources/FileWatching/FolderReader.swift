@@ -24,20 +24,14 @@ struct FolderReader {
     ///   - followingLink: Whether the path itself may be a symbolic link.
     ///   - error: Set to the errno when the result is nil.
     init?(_ path: PathBytes, followingLink: Bool, error: inout Int32) {
-        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (followingLink ? 0 : O_NOFOLLOW)
-        let descriptor = path.withCString { open($0, flags) }
+        var device: UInt64 = 0
+        let descriptor = path.withCString { cal_open_listing($0, followingLink ? 1 : 0, &device) }
         guard descriptor >= 0 else {
-            error = errno
-            return nil
-        }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else {
-            error = errno
-            Glibc.close(descriptor)
+            error = -descriptor
             return nil
         }
         self.descriptor = descriptor
-        device = UInt64(status.st_dev)
+        self.device = device
     }
 
     /// Reads the next piece and calls the closure for each entry.

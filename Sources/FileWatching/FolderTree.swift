@@ -9,11 +9,14 @@ import Glibc
 ///
 /// The kernel gives one descriptor per folder, so two paths to one folder (a
 /// symbolic link as root, a bind mount) share it.
-struct FolderTree {
+struct FolderTree: ~Copyable {
     /// A folder of the tree; it stays invalid once the folder was forgotten.
     struct ID: Hashable {
         fileprivate var index: Int32
         fileprivate var generation: UInt32
+
+        /// The same for two folders only if one was forgotten before the other came.
+        var number: Int { Int(index) }
     }
 
     struct Flags: OptionSet {

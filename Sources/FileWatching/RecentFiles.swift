@@ -1,4 +1,5 @@
 import FileEvents
+import Glibc
 
 /// The files that the present turn has hints of: a further event about one of them needs no path.
 ///
@@ -22,10 +23,19 @@ struct RecentFiles {
     private var turn: UInt32 = 1
 
     func place(of name: UnsafeRawBufferPointer, in folder: FolderTree.ID) -> Place {
-        var hasher = Hasher()
-        hasher.combine(folder)
-        hasher.combine(bytes: name)
-        return Place(index: hasher.finalize() & (entries.count - 1), folder: folder)
+        // Whoever makes names that collide has each event cost a hint, as it would without this table.
+        var hash = UInt64(folder.number)
+        var offset = 0
+        while offset < name.count {
+            var word: UInt64 = 0
+            withUnsafeMutableBytes(of: &word) { word in
+                word.copyMemory(from: UnsafeRawBufferPointer(rebasing: name[offset..<min(offset + 8, name.count)]))
+            }
+            hash = (hash ^ word) &* 0x9E37_79B9_7F4A_7C15
+            hash ^= hash >> 29
+            offset += 8
+        }
+        return Place(index: Int(truncatingIfNeeded: hash) & (entries.count - 1), folder: folder)
     }
 
     /// The index of the hint about the file of that name; nil when there is none, or it is not known any more.
@@ -36,7 +46,8 @@ struct RecentFiles {
         let isSame = hints[Int(entry.hint)].path.bytes.withUnsafeBytes { bytes in
             let start = bytes.count - name.count
             guard start > 0, bytes[start - 1] == .slash else { return false }
-            return bytes[start...].elementsEqual(name)
+            guard let path = bytes.baseAddress, let name = name.baseAddress else { return false }
+            return memcmp(path + start, name, bytes.count - start) == 0
         }
         return isSame ? Int(entry.hint) : nil
     }

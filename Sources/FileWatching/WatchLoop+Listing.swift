@@ -70,7 +70,7 @@ extension WatchLoop {
         // Each entry of a polled folder costs a call, so that its pieces are smaller.
         let size = listing.memory == nil ? buffer.count : buffer.count / 8
         let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<size])
-        let earlier = polled[listing.folder]
+        let earlier = polled.isEmpty ? nil : polled[listing.folder]
         let result = listing.reader.next(into: piece) { take($0, in: &listing, earlier) }
         if result > 0 {
             current = listing
@@ -133,7 +133,7 @@ extension WatchLoop {
         if listing.isComparison, let memory { tell(memory, since: polled[folder] ?? PolledFolder(), listing) }
         for child in tree.unseen(below: folder) { lose(child) }
         if tree.flags(of: folder).isDisjoint(with: [.polled, .short]) {
-            polled[folder] = nil
+            if !polled.isEmpty { polled[folder] = nil }
         } else {
             polled[folder] = memory
             scheduleFolder(folder, listing.root)

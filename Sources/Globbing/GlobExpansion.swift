@@ -28,6 +28,7 @@ struct GlobExpansion {
         _ nodes: [GlobNode], offset: Int, faults: GlobFaults
     ) throws(GlobError) -> [[GlobAtom]] {
         var lists: [[GlobAtom]] = [[]]
+        lists[0].reserveCapacity(nodes.count)
         var length = 0
         for node in nodes {
             switch node {

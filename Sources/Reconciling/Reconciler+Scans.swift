@@ -76,10 +76,10 @@ extension Reconciler {
 
     /// Passes on that the path was opened, read or closed, to views that ask for it.
     mutating func tellRaw(_ hint: Hint) {
+        guard !hint.signs.isDisjoint(with: .bare) else { return }
         let kinds: [(sign: Hint.Signs, kind: EventKind)] = [
             (.opened, .opened), (.accessed, .accessed), (.closedUnwritten, .closed),
         ]
-        guard kinds.contains(where: { hint.signs.contains($0.sign) }) else { return }
         let wanted = matches(hint.path).filter { !views[$0.view].mask.isDisjoint(with: .raw) }
         guard !wanted.isEmpty, case .present(let snapshot) = DiskProbe.look(at: hint.path) else { return }
         for match in wanted where views[match.view].types.contains(snapshot.type) {
@@ -110,16 +110,21 @@ extension Reconciler {
     /// A file that something has happened to since the watching began settles as
     /// always, and so does one that is being written to at this moment: it is not
     /// finished, so its completion is news.
-    mutating func addFound(_ hint: Hint, _ matches: [Match], at now: ContinuousClock.Instant) {
+    mutating func addFound(
+        _ hint: Hint, _ look: LookAhead.Look?, _ matches: [Match], at now: ContinuousClock.Instant
+    ) {
         // What is known is looked at when the listing is compared with it: once is enough.
         let unknown = matches.filter { !knows(views[$0.view], hint.path) }
         guard !unknown.isEmpty else { return }
-        guard case .present(let snapshot) = DiskProbe.look(at: hint.path) else { return }
-        let writers = recentWriters(of: hint.path, snapshot)
+        let readsExtended = unknown.contains { views[$0.view].readsExtended }
+        let look = look ?? LookAhead.Look(at: hint.path, reading: readsExtended ? .extended : [])
+        guard case .present(let snapshot) = look.sight else { return }
+        let writers = look.writers
         let isUnfinished = writers == .somebody
         // Before any view makes it settle because it wants to be told of it, which is no news to the others.
-        let dirty = Set(
-            matches.map { policyOfView[$0.view] }.filter { settler.contains(Key(path: hint.path, policy: $0)) })
+        let dirty =
+            settler.count == 0
+            ? [] : policies(of: matches).filter { settler.contains(Key(path: hint.path, policy: $0)) }
         for match in unknown {
             let view = views[match.view]
             let key = Key(path: hint.path, policy: policyOfView[match.view])
@@ -166,7 +171,7 @@ extension Reconciler {
     /// What has to be known of a path that is there at the start.
     private func baseline(of path: PathBytes, _ snapshot: Snapshot, for view: View) -> Snapshot {
         var known = snapshot
-        if view.readsExtended { known.extended = extended(of: path) }
+        known.extended = view.readsExtended ? snapshot.extended ?? extended(of: path) : nil
         if view.tailBytes != nil { known.delivered = snapshot.size }
         if view.settle.isTree, snapshot.type == .directory { known.digest = treeDigest(of: path) }
         return known
@@ -191,9 +196,9 @@ extension Reconciler {
     }
 
     /// Who can write to a file that changed of late; nil for all others, at which nobody has looked.
-    private func recentWriters(of path: PathBytes, _ snapshot: Snapshot) -> DiskProbe.Holders? {
+    static func recentWriters(of path: PathBytes, _ snapshot: Snapshot) -> DiskProbe.Holders? {
         guard snapshot.type == .file else { return nil }
-        let threshold = DiskProbe.now().advanced(by: .zero - Self.recent)
+        let threshold = DiskProbe.now().advanced(by: .zero - recent)
         return snapshot.changed > threshold ? DiskProbe.writers(of: path) : nil
     }
 

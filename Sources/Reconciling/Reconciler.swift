@@ -240,12 +240,38 @@ package struct Reconciler: ~Copyable {
     package mutating func take(_ batch: HintQueue.Batch, at now: ContinuousClock.Instant) {
         links.forget()
         for report in batch.reports where !report.endsListing { take(report, at: now) }
-        for hint in batch.hints { add(hint, at: now) }
+        var first = 0
+        while first < batch.hints.count {
+            let window = batch.hints[first..<min(first + LookAhead.window, batch.hints.count)]
+            add(window, at: now)
+            first = window.endIndex
+        }
         for report in batch.reports where report.endsListing { take(report, at: now) }
     }
 
+    private mutating func add(_ hints: ArraySlice<Hint>, at now: ContinuousClock.Instant) {
+        let ahead = lookAhead(at: hints)
+        defer { ahead?.end() }
+        var looks: [LookAhead.Look] = []
+        var start = hints.startIndex
+        for index in hints.indices {
+            if let ahead, ahead.isStart(index) { (looks, start) = (ahead.looks(from: index), index) }
+            add(hints[index], looks.isEmpty ? nil : looks[index - start], at: now)
+        }
+    }
+
+    /// Begins to look at the paths of hints, when all are most likely new to every view, so that each is looked at.
+    private func lookAhead(at hints: ArraySlice<Hint>) -> LookAhead? {
+        guard isStarting, hints.allSatisfy({ $0.origin == .scan }), !views.contains(where: \.hasPast) else {
+            return nil
+        }
+        return LookAhead(hints, reading: views.contains(where: \.readsExtended) ? .extended : [])
+    }
+
     /// Takes a hint of a watched path.
-    private mutating func add(_ hint: Hint, at now: ContinuousClock.Instant) {
+    ///
+    /// With it may come what was seen of the path already.
+    private mutating func add(_ hint: Hint, _ look: LookAhead.Look?, at now: ContinuousClock.Instant) {
         var hint = hint
         if hint.signs.contains(.subtree) {
             let signs = hint.signs.intersection([.moved, .polled])
@@ -260,7 +286,7 @@ package struct Reconciler: ~Copyable {
         guard !matches.isEmpty else { return }
         let isFound = isStarting && hint.signs.contains(.listed) && !hint.signs.contains(.appeared)
         if hint.origin == .scan || isFound {
-            addFound(hint, matches, at: now)
+            addFound(hint, look, matches, at: now)
         } else if hint.signs == .listed, isKnown(hint.path, matches) {
             return
         } else {
@@ -286,9 +312,13 @@ package struct Reconciler: ~Copyable {
             note.hasArrived = tellArriving(hint, present, matches)
         }
         if hint.signs.contains(.listed) { note.scan = scans.innermost(holding: hint.path) }
-        for policy in Set(matches.map { policyOfView[$0.view] }) {
-            add(Key(path: hint.path, policy: policy), note, at: now)
-        }
+        for policy in policies(of: matches) { add(Key(path: hint.path, policy: policy), note, at: now) }
+    }
+
+    /// How the views settle, each way once.
+    func policies(of matches: [Match]) -> [Int] {
+        let policies = matches.map { policyOfView[$0.view] }
+        return policies.count == 1 ? policies : Array(Set(policies))
     }
 
     /// The one way into the settler: restarts the quiet time of a key, and merges what is known of it.

@@ -21,10 +21,10 @@ struct LoopCheck {
     private let index: PathSetIndex
 
     init(_ rules: [DecodedRule]) {
-        self.rules = rules.filter { $0.isEnabled && !$0.allowsLoop }
         // Without a rule that says where it writes nothing is asked.
-        let isNeeded = self.rules.contains { !$0.destinations.isEmpty }
-        index = PathSetIndex(isNeeded ? self.rules.map(\.rule.filter) : [])
+        let isNeeded = rules.contains { !$0.destinations.isEmpty }
+        self.rules = isNeeded ? rules.filter { $0.isEnabled && !$0.allowsLoop } : []
+        index = PathSetIndex(self.rules.map(\.rule.filter))
     }
 
     /// Adds a diagnostic for each loop, at a destination in it.

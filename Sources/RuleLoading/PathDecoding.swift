@@ -58,11 +58,13 @@ extension RuleDecoder {
     private func glob(from text: String, _ node: YAMLNode, options: Glob.Options) -> Glob? {
         guard var pattern = expanded(text, node) else { return nil }
         // Checked as it is written first, so that a message quotes that and not where the file happens to be.
-        let skipped = PathPrefix.parentsLength(of: Array(text.utf8))
-        let written = PathPrefix.unescapingDollars(Array(text.utf8)[skipped...])
+        let bytes = Array(text.utf8)
+        let skipped = PathPrefix.parentsLength(of: bytes)
+        let written = PathPrefix.unescapingDollars(bytes[skipped...])
         var isAbsolute = pattern.first == .slash
         if !written.isEmpty || skipped == 0 {
             guard let glob = parsed(written, written: text, node, options: options) else { return nil }
+            if isAbsolute, written == pattern, PathPrefix.normalized(pattern) == pattern { return glob }
             isAbsolute = isAbsolute || (skipped == 0 && glob.root.first == .slash)
         }
         if !isAbsolute {
@@ -104,6 +106,8 @@ extension RuleDecoder {
             rest = rest.dropFirst()
         }
         let bytes = Array(text.utf8)
+        // Most have no placeholder.
+        guard bytes.contains(UInt8(ascii: "$")) else { return pattern + rest }
         var index = bytes.count - rest.count
         var isComplete = true
         for token in PlaceholderScan.tokens(in: text) {

@@ -14,10 +14,17 @@ package enum PlainScalar: Sendable, Equatable {
 
     package init(_ text: String) {
         switch text {
-        case "", "~", "null", "Null", "NULL": self = .null
+        case _ where Self.isNull(text): self = .null
         case "true", "True", "TRUE": self = .bool(true)
         case "false", "False", "FALSE": self = .bool(false)
         default: self = Self.number(Array(text.utf8))
+        }
+    }
+
+    static func isNull(_ text: String) -> Bool {
+        switch text {
+        case "", "~", "null", "Null", "NULL": true
+        default: false
         }
     }
 
@@ -27,6 +34,7 @@ package enum PlainScalar: Sendable, Equatable {
         let isSigned = first == UInt8(ascii: "-") || first == UInt8(ascii: "+")
         let digits = isSigned ? bytes.dropFirst() : bytes[...]
         guard let leading = digits.first else { return .text }
+        guard isDigit(leading) || leading == UInt8(ascii: ".") else { return .text }
         if digits.allSatisfy(isDigit) {
             if digits.count > 1, leading == UInt8(ascii: "0") { return .leadingZero }
             return Int64(String(decoding: bytes, as: UTF8.self)).map(PlainScalar.integer) ?? .tooLarge

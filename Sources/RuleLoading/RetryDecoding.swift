@@ -84,6 +84,7 @@ struct FormerName {
 extension RuleNames {
     /// Tells of former names that belong to rules in force, and of those that two of them claim.
     static func check(_ rules: [DecodedRule]) {
+        guard rules.contains(where: { !$0.formerly.isEmpty }) else { return }
         let inForce = rules.filter(\.isEnabled)
         let owners = Dictionary(inForce.map { ($0.rule.name, $0.rule.place) }) { first, _ in first }
         var claims: [String: SourcePlace] = [:]

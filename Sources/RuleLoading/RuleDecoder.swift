@@ -188,7 +188,10 @@ struct RuleDecoder: NodeReading {
         let given = node.entry("name")
         let name = given.flatMap { text($0) } ?? "\(stem)-\(number)"
         let range = given?.value.range ?? mark(node)
-        let isPrintable = name.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+        let isPrintable = name.unicodeScalars.allSatisfy {
+            // The table of all characters is asked only for those beyond ASCII.
+            $0.isASCII ? $0.value >= 0x20 && $0.value != 0x7F : $0.properties.generalCategory != .control
+        }
         guard !name.isEmpty, isPrintable, name.utf8.count <= 200 else {
             problems.error(
                 "a rule can't have the name \(quoted(name))", at: range,

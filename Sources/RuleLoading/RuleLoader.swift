@@ -67,14 +67,16 @@ package struct RuleLoader: Sendable {
             loaded.files.append(file.path)
             let (decoded, found) = load(file, catalog: catalog, names: names)
             diagnostics.append(found)
-            rules += decoded
+            if rules.isEmpty { rules = decoded } else { rules += decoded }
         }
         RuleNames.check(rules)
         LoopCheck(rules).run()
         loaded.diagnostics = diagnostics.flatMap { $0() }
         loaded.disabledRules = rules.filter { !$0.isEnabled }.map(\.rule)
         loaded.rulesInOrder = rules.map(\.rule)
-        loaded.ruleset = Ruleset(rules.filter(\.isEnabled).map(\.rule), listed: loaded.rulesInOrder)
+        let isAll = loaded.disabledRules.isEmpty
+        loaded.ruleset = Ruleset(
+            isAll ? loaded.rulesInOrder : rules.filter(\.isEnabled).map(\.rule), listed: loaded.rulesInOrder)
         return loaded
     }
 

@@ -59,7 +59,17 @@ package struct YAMLNode: Sendable {
     }
 
     /// The entry of that name, when this is a mapping.
-    package func entry(_ name: String) -> Entry? { entries?.first { $0.name == name } }
+    package func entry(_ name: String) -> Entry? {
+        guard case .mapping(let entries) = content else { return nil }
+        // A rule is asked for all keys that there are: those that are others are not copied.
+        for index in entries.indices where entries[index].key.isText(name) { return entries[index] }
+        return nil
+    }
+
+    private func isText(_ other: String) -> Bool {
+        guard case .scalar(let text, _) = content else { return other.isEmpty }
+        return text == other
+    }
 
     /// Whether it is a scalar that no quotes and no tag make text.
     package var isPlain: Bool {
@@ -71,5 +81,5 @@ package struct YAMLNode: Sendable {
     package var isEmpty: Bool { isPlain && text?.isEmpty == true }
 
     /// Whether it is nothing, `null` or `~`.
-    package var isNull: Bool { isPlain && PlainScalar(text ?? "") == .null }
+    package var isNull: Bool { isPlain && PlainScalar.isNull(text ?? "") }
 }

@@ -34,9 +34,14 @@ package struct Ruleset: Sendable {
         firstStop = rules.indices.filter { rules[$0].isLast }.map { ranks[$0] }.min()
         places = Dictionary(rules.enumerated().map { ($1.name, $0) }) { first, _ in first }
         var policies: [SettlePolicy] = []
-        for rule in rules where !policies.contains(rule.settle) { policies.append(rule.settle) }
+        var roots: Set<PathBytes> = []
+        // By index, since a rule is large to copy.
+        for index in rules.indices {
+            if !policies.contains(rules[index].settle) { policies.append(rules[index].settle) }
+            roots.formUnion(rules[index].roots)
+        }
         self.policies = policies
-        roots = Set(rules.flatMap(\.roots)).sorted()
+        self.roots = roots.sorted()
     }
 
     /// A rule that takes a path, by its index in `rules`.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CAlightLinux
 import ContentTypes
 import Glibc
 
@@ -42,6 +43,7 @@ struct AlightCommand: ParsableCommand {
         ])
 
     static func main() {
+        cal_keep_heap_small()
         Signals.prepare()
         ContentType.prepare()
         // What 'run' writes is a log, without which its work is done all the same.

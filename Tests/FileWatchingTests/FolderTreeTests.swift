@@ -47,7 +47,8 @@ struct FolderTreeTests {
         #expect(tree.count == folders.count)
         #expect(tree.watchCount == Set(watches.values).count)
         for (path, folder) in folders {
-            #expect(tree.contains(folder))
+            let isThere = tree.contains(folder)
+            #expect(isThere)
             #expect(tree.path(of: folder) == path)
             #expect(tree.watch(of: folder) == watches[path])
             if let watch = watches[path] {

@@ -131,4 +131,45 @@ struct KeptFactsTests {
         }
         #expect(told.sorted { $0.rawValue < $1.rawValue } == [.arriving, .created])
     }
+
+    // MARK: Facts
+
+    /// Ways in which a job may differ from most.
+    static let oddities: [@Sendable (inout Job) -> Void] = [
+        { _ in },
+        { $0.event.snapshot.born = nil },
+        { $0.event.snapshot.identity.birth = 0 },
+        { $0.event.snapshot.born = Timestamp(seconds: 7, nanoseconds: 999_999_999) },
+        { $0.event.snapshot.born = Timestamp(seconds: -7, nanoseconds: 3) },
+        { $0.event.snapshot.extended = [] },
+        { $0.event.snapshot.digest = [1, 2] },
+        { $0.event.snapshot.delivered = 7 },
+        { $0.event.snapshot.type = .symlink },
+        { $0.event.before = .sample() },
+        { $0.event.changed = ["mode"] },
+        { $0.event.isReplaced = true },
+        { $0.event.isByMove = true },
+        { $0.event.sameAs = ["/in/b"] },
+        { $0.event.children = 3 },
+        { $0.event.origin = .rescan },
+        { $0.event.author = .process(WritingProcess(pid: 7)) },
+        { $0.mask = .created },
+        { $0.isInterrupted = true },
+        { $0.previous = PreviousAttempt(attempt: 1, outcome: "retry", message: nil) },
+        { $0.steps = [Outcome(.succeeded)] },
+        { $0.isAlone = true },
+    ]
+
+    @Test(arguments: oddities.indices) func `a job is leased with all that it was accepted with`(_ index: Int) throws {
+        var snapshot = Snapshot.sample()
+        snapshot.born = Timestamp(seconds: 1_700_000_000, nanoseconds: 123_456_789)
+        snapshot.identity.birth = 1_700_000_000_123_456_789
+        var made = job("1", .created, "/in/log", snapshot)
+        Self.oddities[index](&made)
+        accept(made)
+        var leased = try #require(lease().first)
+        #expect(leased.attempt == 1)
+        leased.attempt = 0
+        #expect(leased == made)
+    }
 }

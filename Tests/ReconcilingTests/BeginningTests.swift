@@ -134,4 +134,29 @@ struct BeginningTests {
             #expect(second.entries.map(\.view) == ["told"])
         }
     }
+
+    @Test(arguments: [EventMask.created, [.created, .xattr]])
+    func `S25 all of a large tree is known after the first listing, but for what is written to`(
+        _ mask: EventMask
+    ) throws {
+        try withTempTree { tree in
+            // More than one look ahead takes, and not by whole pieces.
+            let names = (0..<9_001).map { "f\($0)" }
+            for name in names where !name.hasSuffix("7") { TestFile.write(tree.path(name), name) }
+            let open = tree.path("f500").withCString { Glibc.open($0, O_WRONLY) }
+            var desk = try Desk(tree.root, mask: mask, settle: SettlePolicy(quiet: .milliseconds(100)), isReady: false)
+            desk.list(names)
+            for name in names {
+                let known = desk.ledger.snapshot(view: "v", path: tree.path(name))
+                if name.hasSuffix("7") || name == "f500" {
+                    #expect(known == nil, "\(name)")
+                } else {
+                    #expect(known?.size == UInt64(name.utf8.count), "\(name)")
+                    #expect((known?.extended == nil) == !mask.contains(.xattr), "\(name)")
+                }
+            }
+            close(open)
+            #expect(desk.wordsInTheEnd() == ["created f500"])
+        }
+    }
 }

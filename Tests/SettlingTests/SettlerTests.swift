@@ -136,4 +136,32 @@ struct SettlerTests {
         }
         #expect(last.values.allSatisfy { $0 > 19_999 - 50 })
     }
+
+    @Test func `what is left of very many comes out as if there had been few`() {
+        var settler = Settler<Int, Int>()
+        func add(_ key: Int, at offset: Duration) {
+            settler.add(key, note: 1, quiet: .seconds(2), at: start + offset) { $0 += 1 }
+        }
+        for number in 0..<10_000 { add(number, at: .milliseconds(number)) }
+        // Some are touched again, so that an old deadline of theirs is passed over.
+        let late = Array(stride(from: 9_000, to: 10_000, by: 2))
+        for number in late { add(number, at: .seconds(10)) }
+        var taken: [Int] = []
+        for offset in [11_500, 11_999, 12_000] {
+            taken += settler.takeDue(at: start + .milliseconds(offset)).map(\.key)
+        }
+        #expect(taken == Array(0..<9_000) + late.map { $0 + 1 } + late)
+        #expect(settler.count == 0 && settler.nextDeadline == nil)
+        add(1, at: .seconds(60))
+        #expect(settler.takeDue(at: start + .seconds(62)).map(\.key) == [1])
+    }
+
+    @Test func `a note outlives that those around it are taken`() {
+        var settler = Settler<String, Int>()
+        for number in 0..<5_000 { add(&settler, "\(number)", at: .zero) }
+        settler.add("stays", note: 7, quiet: .seconds(3_600), at: start) { _ in }
+        #expect(due(&settler, at: .seconds(2)).count == 5_000)
+        #expect(settler.note("stays") == 7)
+        #expect(settler.nextDeadline == start + .seconds(3_600))
+    }
 }

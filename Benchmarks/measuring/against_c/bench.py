@@ -129,7 +129,9 @@ class Bench:
         return [int(number) for number in done.stdout.split()]
 
     def alight(self, folder, rules=LINES, output=subprocess.DEVNULL, journal=None, options=()):
-        path = os.path.join(self.work, "rules.yaml")
+        # In a folder of its own, as with users: that of the rules is watched, and would tell of each write to the journal.
+        path = os.path.join(self.work, "rules", "rules.yaml")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as file:
             file.write(rules.replace("%s", folder))
         return Program([self.options.alight, "run", "--journal", journal or self.new_journal(), *options, path],

@@ -32,8 +32,18 @@ int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat 
 /// The entries of an open folder as getdents64(2) gives them: bytes filled, 0 at the end, or a negative errno.
 int64_t cal_read_entries(int folder, void *buffer, size_t size);
 
+/// Opens a folder to be listed, without a mark at it that it was read where that may be had, and gives the device
+/// that holds it; the result is a descriptor, or a negative errno.
+int cal_open_listing(const char *path, int follows_link, uint64_t *device);
+
 /// The type of the file system that holds the open file, as statfs(2) numbers it; 0, or the errno.
 int cal_file_system(int fd, uint64_t *type);
+
+/// Has memory that was needed for a while given back to the system, as far as the C library can do that.
+///
+/// Large tables are apart from the heap for good, and few threads have a heap of
+/// their own. To be called before anything else asks for memory.
+void cal_keep_heap_small(void);
 
 /// Whether a process can still write to the regular file at `path`: 0 when a
 /// read lease could be taken (and was dropped at once), so nobody has it open

@@ -104,7 +104,7 @@ final class InotifyInstance {
             let end = start + Int(event.len)
             precondition(end <= count, "inotify returns whole records")
             let padded = UnsafeRawBufferPointer(rebasing: buffer[start..<end])
-            let length = padded.firstIndex(of: 0) ?? padded.count
+            let length = padded.baseAddress.map { strnlen($0.assumingMemoryBound(to: CChar.self), padded.count) } ?? 0
             let name = UnsafeRawBufferPointer(rebasing: padded[..<length])
             body(InotifyEvent(watch: event.wd, mask: InotifyMask(rawValue: event.mask), name: name))
             offset = end
