@@ -16,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -74,6 +75,26 @@ int cal_stat_descriptor(int fd, struct cal_stat *out) { return fill(fd, "", AT_E
 int64_t cal_read_entries(int folder, void *buffer, size_t size) {
     long count = syscall(SYS_getdents64, folder, buffer, size);
     return count >= 0 ? count : -errno;
+}
+
+int cal_is_empty_folder(int folder) {
+    // As the kernel gives them; the C library has no name for this type.
+    struct entry {
+        uint64_t inode, next;
+        unsigned short length;
+        unsigned char type;
+        char name[];
+    };
+    _Alignas(8) char buffer[1024];
+    for (;;) {
+        long count = syscall(SYS_getdents64, folder, buffer, sizeof buffer);
+        if (count <= 0) return count == 0;
+        for (long at = 0; at < count;) {
+            const struct entry *entry = (const struct entry *)(buffer + at);
+            if (strcmp(entry->name, ".") != 0 && strcmp(entry->name, "..") != 0) return 0;
+            at += entry->length;
+        }
+    }
 }
 
 int cal_file_system(int fd, uint64_t *type) {
@@ -222,6 +243,24 @@ int64_t cal_receive(int socket, void *buffer, size_t size) {
     ssize_t count = recv(socket, buffer, size, MSG_DONTWAIT);
     return count >= 0 ? count : -errno;
 }
+
+uint32_t *cal_make_counter(int *fd) {
+    *fd = memfd_create("alight-counter", MFD_CLOEXEC);
+    if (*fd < 0) return NULL;
+    void *memory = MAP_FAILED;
+    if (ftruncate(*fd, sizeof(uint32_t)) == 0) {
+        memory = mmap(NULL, sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    }
+    if (memory != MAP_FAILED) return memory;
+    int error = errno;
+    close(*fd);
+    errno = error;
+    return NULL;
+}
+
+uint32_t cal_read_counter(const uint32_t *counter) { return __atomic_load_n(counter, __ATOMIC_ACQUIRE); }
+
+void cal_drop_counter(uint32_t *counter) { munmap(counter, sizeof *counter); }
 
 int cal_signal_child(int pid, int signal) {
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

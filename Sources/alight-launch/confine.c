@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,8 +22,30 @@
 static char nice_text[16];
 static int ruleset = -1;
 
+/// Sets one limit, as far as the hard limit that holds already lets it.
+static bool set_limit(int resource, uint64_t soft, uint64_t hard) {
+    struct rlimit limit;
+    if (getrlimit(resource, &limit) != 0) return false;
+    if (hard < limit.rlim_max) limit.rlim_max = hard;
+    limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
+    return setrlimit(resource, &limit) == 0;
+}
+
+/// What programs inherit of the launcher itself, which changes it only when another value comes.
+static void prepare_inheritance(const struct plan *plan) {
+    static uint32_t mask = UINT32_MAX;
+    static uint64_t descriptors;
+    if (plan->umask != mask) umask((mode_t)(mask = plan->umask));
+    if (plan->descriptors == 0 || plan->descriptors == descriptors) return;
+    if (!set_limit(RLIMIT_NOFILE, plan->descriptors, RLIM_INFINITY)) {
+        refuse("cannot set 'limits': %s", strerror(errno));
+    }
+    descriptors = plan->descriptors;
+}
+
 void prepare_confinement(const struct plan *plan) {
-    snprintf(nice_text, sizeof nice_text, "%d", plan->nice);
+    prepare_inheritance(plan);
+    if (plan->flags & FLAG_NICE) snprintf(nice_text, sizeof nice_text, "%d", plan->nice);
     if (ruleset >= 0) close(ruleset);
     ruleset = make_ruleset(plan);
     if ((plan->flags & FLAG_NO_NETWORK) && !(plan->flags & FLAG_IF_POSSIBLE) && !can_shut_off_network()) {
@@ -54,15 +77,6 @@ static bool set_nice(const struct plan *plan) {
     return syscall(SYS_setpriority, PRIO_PROCESS, 0, plan->nice) == 0;
 }
 
-/// Sets one limit, as far as the hard limit that holds already lets it.
-static bool set_limit(int resource, uint64_t soft, uint64_t hard) {
-    struct rlimit limit;
-    if (getrlimit(resource, &limit) != 0) return false;
-    if (hard < limit.rlim_max) limit.rlim_max = hard;
-    limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
-    return setrlimit(resource, &limit) == 0;
-}
-
 static bool set_limits(const struct plan *plan) {
     static const int resources[LIMIT_COUNT] = {
         // Of memory what is private and writable. RLIMIT_AS would count what is only reserved or mapped from
@@ -74,9 +88,6 @@ static bool set_limits(const struct plan *plan) {
         if (value == UINT64_MAX) continue;
         // SIGXCPU at the soft limit, and SIGKILL a second later for those who don't mind that.
         if (!set_limit(resources[index], value, index == LIMIT_CPU ? value + 1 : value)) return false;
-    }
-    if (plan->limits[LIMIT_FILES] == UINT64_MAX && plan->descriptors > 0) {
-        return set_limit(RLIMIT_NOFILE, plan->descriptors, RLIM_INFINITY);
     }
     return true;
 }
@@ -120,9 +131,6 @@ bool confine(const struct plan *plan) {
     if (is_sandbox && geteuid() == 0 && !drop_capabilities()) return fails(STEP_PRIVILEGES);
     if ((plan->flags & FLAG_USER) && !become_user(plan)) return fails(STEP_USER);
     if (chdir(plan->folder) != 0) return fails(STEP_FOLDER);
-    if ((plan->flags & FLAG_NO_NEW_PRIVILEGES) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
-        return fails(STEP_PRIVILEGES);
-    }
     if (ruleset >= 0 && !enter_ruleset(ruleset)) return fails(STEP_SANDBOX);
     if ((plan->flags & FLAG_NO_NETWORK) && can_shut_off_network() && !shut_off_network()) {
         if (!(plan->flags & FLAG_IF_POSSIBLE)) return fails(STEP_NETWORK);

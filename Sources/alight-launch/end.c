@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -70,16 +71,11 @@ static void kill_children(void) {
 
 static const int orders[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
 enum { ORDER_SIGNALS = sizeof orders / sizeof *orders };
-static volatile sig_atomic_t has_child, is_asked_by_signal, is_killed_by_signal;
-static sigset_t while_waiting;
+static bool has_child, is_asked_by_signal, is_killed_by_signal;
+/// Where signals are read; no handlers, which each child would have to give back.
+static int signals;
 /// Whether Alight's end of the socket is gone.
 static bool is_orphaned;
-
-static void note(int number) {
-    if (number == SIGCHLD) has_child = 1;
-    else if (number == SIGTERM) is_asked_by_signal = 1;
-    else is_killed_by_signal = 1;
-}
 
 void take_signals(void) {
     sigset_t all;
@@ -89,27 +85,30 @@ void take_signals(void) {
     // By system call, because posix_spawn ignores two signals that the C library keeps for itself.
     static const uint64_t default_action[4];
     for (int number = 1; number < NSIG; number++) syscall(SYS_rt_sigaction, number, default_action, NULL, 8);
-    struct sigaction action = {.sa_handler = note};
-    while_waiting = all;
-    for (int index = 0; index < ORDER_SIGNALS; index++) {
-        sigaction(orders[index], &action, NULL);
-        sigdelset(&while_waiting, orders[index]);
-    }
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    for (int index = 0; index < ORDER_SIGNALS; index++) sigaddset(&wanted, orders[index]);
+    signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0) fail("no descriptor for signals");
 }
 
-void give_back_signals(void) {
-    static const uint64_t default_action[4];
-    for (int index = 0; index < ORDER_SIGNALS; index++) {
-        syscall(SYS_rt_sigaction, orders[index], default_action, NULL, 8);
+static void read_signals(void) {
+    struct signalfd_siginfo infos[8];
+    ssize_t size;
+    while ((size = read(signals, infos, sizeof infos)) > 0) {
+        size_t count = (size_t)size / sizeof *infos;
+        for (size_t index = 0; index < count; index++) {
+            if (infos[index].ssi_signo == SIGCHLD) has_child = true;
+            else if (infos[index].ssi_signo == SIGTERM) is_asked_by_signal = true;
+            else is_killed_by_signal = true;
+        }
+        if (count < sizeof infos / sizeof *infos) return;
     }
 }
 
 void drop_signals(void) {
-    sigset_t pending;
-    sigemptyset(&pending);
-    for (int index = 0; index < ORDER_SIGNALS; index++) sigaddset(&pending, orders[index]);
-    while (sigtimedwait(&pending, NULL, &(struct timespec){0}) > 0) continue;
-    has_child = is_asked_by_signal = is_killed_by_signal = 0;
+    read_signals();
+    has_child = is_asked_by_signal = is_killed_by_signal = false;
 }
 
 int64_t milliseconds(void) {
@@ -123,34 +122,38 @@ static enum order take_order(void) {
     char byte;
     ssize_t count = recv(CONTROL, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return ORDER_NONE;
-    if (count == 0) {
+    // ECONNRESET if something was on its way to Alight.
+    if (count <= 0) {
         is_orphaned = true;
         return ORDER_QUIT;
     }
-    if (count < 0 || (byte != 'T' && byte != 'K')) return ORDER_OTHER;
+    if (byte != 'T' && byte != 'K') return ORDER_OTHER;
     if (recv(CONTROL, &byte, 1, MSG_DONTWAIT) != 1) return ORDER_NONE;
     return byte == 'T' ? ORDER_TERMINATE : ORDER_KILL;
 }
 
-static bool take_flag(volatile sig_atomic_t *flag) {
+static bool take_flag(bool *flag) {
     bool is_set = *flag;
-    *flag = 0;
+    *flag = false;
     return is_set;
 }
 
 enum order next_order(int64_t deadline) {
     for (;;) {
-        // The handlers run only in ppoll.
         if (take_flag(&has_child)) return ORDER_CHILD;
         if (take_flag(&is_asked_by_signal)) return ORDER_TERMINATE;
         if (take_flag(&is_killed_by_signal)) return ORDER_KILL;
         int64_t left = deadline < 0 ? 0 : deadline - milliseconds();
         if (left < 0) left = 0;
         struct timespec limit = {.tv_sec = left / 1000, .tv_nsec = left % 1000 * 1000000};
-        struct pollfd control = {.fd = is_orphaned ? -1 : CONTROL, .events = POLLIN};
-        int count = ppoll(&control, 1, deadline < 0 ? NULL : &limit, &while_waiting);
+        struct pollfd places[] = {
+            {.fd = is_orphaned ? -1 : CONTROL, .events = POLLIN}, {.fd = signals, .events = POLLIN},
+        };
+        int count = ppoll(places, 2, deadline < 0 ? NULL : &limit, NULL);
         if (count == 0) return ORDER_NONE;
         if (count < 0) continue;
+        if (places[1].revents != 0) read_signals();
+        if (places[0].revents == 0) continue;
         enum order order = take_order();
         if (order != ORDER_NONE) return order;
     }

@@ -1,6 +1,7 @@
 // The plan of a run, which comes from Alight over the control socket, with the program's streams.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,26 +22,40 @@ static void read_exactly(void *buffer, size_t count) {
     }
 }
 
-/// Reads the start of a plan, and takes the descriptors that come with its first byte.
-static void read_start(void *start, size_t size, int streams[3]) {
+/// Where plans are read; most fit in here.
+static char arrived[32 << 10];
+
+static bool is_order(char byte) { return byte == 'T' || byte == 'K'; }
+
+/// Waits for a plan and takes the descriptors that come with its first byte; returns how much of it is in `arrived`.
+///
+/// One call takes no more than what was sent with descriptors. Orders before that were for a run that had ended meanwhile.
+static size_t await_plan(int streams[3]) {
     union {
         char bytes[CMSG_SPACE(3 * sizeof(int))];
         struct cmsghdr alignment;
     } control;
-    struct iovec place = {start, size};
-    struct msghdr message = {
-        .msg_iov = &place, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes,
-    };
-    ssize_t got;
-    do got = recvmsg(CONTROL, &message, MSG_CMSG_CLOEXEC); while (got < 0 && errno == EINTR);
-    if (got < 0 && errno == ENOTSOCK) fail("standard input is no socket; alight starts this program, not a person");
-    if (got <= 0) _exit(0);
-    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
-    if (rights == NULL || rights->cmsg_type != SCM_RIGHTS || rights->cmsg_len != CMSG_LEN(3 * sizeof(int))) {
-        fail("a plan comes without its streams");
+    for (;;) {
+        struct iovec place = {arrived, sizeof arrived};
+        struct msghdr message = {
+            .msg_iov = &place, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes,
+        };
+        ssize_t got = recvmsg(CONTROL, &message, MSG_CMSG_CLOEXEC);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && errno == ENOTSOCK) fail("standard input is no socket; alight starts this program, not a person");
+        // Alight has ended.
+        if (got <= 0) _exit(0);
+        size_t orders = 0;
+        while (orders < (size_t)got && is_order(arrived[orders])) orders++;
+        if (orders == (size_t)got) continue;
+        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+        if (rights == NULL || rights->cmsg_type != SCM_RIGHTS || rights->cmsg_len != CMSG_LEN(3 * sizeof(int))) {
+            fail("a plan comes without its streams");
+        }
+        memcpy(streams, CMSG_DATA(rights), 3 * sizeof(int));
+        if (orders > 0) memmove(arrived, arrived + orders, (size_t)got - orders);
+        return (size_t)got - orders;
     }
-    memcpy(streams, CMSG_DATA(rights), 3 * sizeof(int));
-    read_exactly((char *)start + got, size - (size_t)got);
 }
 
 struct cursor {
@@ -87,18 +102,38 @@ static char **take_strings(struct cursor *cursor, struct plan *plan) {
     return strings;
 }
 
-static struct plan read_plan(void) {
+/// Reads the rest of a plan of which so much is in `arrived`; returns where it is, behind its start.
+static char *read_body(struct plan *plan, size_t got, uint32_t *size) {
     struct {
         char magic[MAGIC_SIZE];
         uint32_t size;
     } start;
-    struct plan plan = {.memory = {NULL}};
-    read_start(&start, sizeof start, plan.streams);
-    if (memcmp(start.magic, "ALIGHTL3", MAGIC_SIZE) != 0) fail("the plan is of another version");
+    if (got < sizeof start) {
+        read_exactly(arrived + got, sizeof start - got);
+        got = sizeof start;
+    }
+    memcpy(&start, arrived, sizeof start);
+    if (memcmp(start.magic, "ALIGHTL4", MAGIC_SIZE) != 0) fail("the plan is of another version");
     if (start.size > SIZE_MOST) fail("the plan is too large");
-    char *body = take_memory(&plan, (size_t)start.size + 1, 1);
-    read_exactly(body, start.size);
-    struct cursor cursor = {body, body + start.size};
+    got -= sizeof start;
+    // What is missing at the end is found out by who reads it.
+    if (got > start.size) got = start.size;
+    char *body = arrived + sizeof start;
+    if (start.size > sizeof arrived - sizeof start) {
+        body = take_memory(plan, start.size, 1);
+        memcpy(body, arrived + sizeof start, got);
+    }
+    read_exactly(body + got, start.size - got);
+    *size = start.size;
+    return body;
+}
+
+struct plan next_plan(void) {
+    struct plan plan = {.memory = {NULL}};
+    uint32_t size;
+    size_t got = await_plan(plan.streams);
+    char *body = read_body(&plan, got, &size);
+    struct cursor cursor = {body, body + size};
     take(&cursor, &plan.flags, sizeof plan.flags);
     take(&cursor, &plan.grace, sizeof plan.grace);
     take(&cursor, &plan.linger, sizeof plan.linger);
@@ -127,27 +162,11 @@ static struct plan read_plan(void) {
     return plan;
 }
 
-void close_streams(struct plan *plan) {
-    for (int index = 0; index < 3; index++) {
-        if (plan->streams[index] >= 0) close(plan->streams[index]);
-        plan->streams[index] = -1;
-    }
+void close_stream(struct plan *plan, int index) {
+    if (plan->streams[index] >= 0) close(plan->streams[index]);
+    plan->streams[index] = -1;
 }
 
 void free_plan(struct plan *plan) {
     for (size_t index = 0; index < sizeof plan->memory / sizeof *plan->memory; index++) free(plan->memory[index]);
-}
-
-struct plan next_plan(void) {
-    for (;;) {
-        switch (next_order(-1)) {
-        case ORDER_OTHER:
-            return read_plan();
-        case ORDER_QUIT:
-            _exit(0);
-        default:
-            // An order was for a run that had ended meanwhile.
-            continue;
-        }
-    }
 }

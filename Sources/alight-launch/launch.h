@@ -6,13 +6,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/// What Alight is told of a run: the program has ended, with its wait status; it can't be started; not now; it runs.
-enum news { ENDED, CANNOT_START, NO_RESOURCES, STARTED };
+/// What Alight is told of a run: the program has ended, with its wait status; it can't be started; not now.
+enum news { ENDED, CANNOT_START, NO_RESOURCES };
 /// Instead of a wait status: whether the launcher takes another plan.
 enum { STAYS, LEAVES };
 
 enum {
-    FLAG_NO_NEW_PRIVILEGES = 1,
+    /// Who reads what the program writes sees the end when all writers are gone, not when all that runs has ended.
+    FLAG_SHOWS_CLOSING = 1,
     FLAG_NICE = 2,
     FLAG_USER = 4,
     /// Only the files of the grants can be reached.
@@ -74,12 +75,12 @@ _Noreturn void fail(const char *message);
 /// Says why the program can't be started, and ends the launcher.
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/// The socket to Alight.
-enum { CONTROL = 0 };
+/// The socket to Alight, and memory that is shared with it, in which the programs that were begun are counted.
+enum { CONTROL = 0, COUNTER = 1 };
 
 /// Waits for the next plan; ends the launcher when there will be none.
 struct plan next_plan(void);
-void close_streams(struct plan *plan);
+void close_stream(struct plan *plan, int index);
 void free_plan(struct plan *plan);
 
 /// Tells Alight of the run; ends the launcher when Alight has gone.
@@ -120,15 +121,13 @@ enum order {
     ORDER_OTHER,
 };
 
-/// Blocks all signals but while next_order() waits, and takes those that are orders.
+/// Blocks all signals, and has those that are orders wait for next_order().
 void take_signals(void);
-/// Gives the calling child the default dispositions of those.
-void give_back_signals(void);
 
 /// Forgets orders by signal that were for a run before.
 void drop_signals(void);
 
-/// Waits for what comes next, until `deadline` (as milliseconds() counts, -1 for none).
+/// Waits for what comes next while a program runs, until `deadline` (as milliseconds() counts, -1 for none).
 enum order next_order(int64_t deadline);
 int64_t milliseconds(void);
 

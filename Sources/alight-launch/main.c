@@ -13,12 +13,15 @@
 //   at once the second time;  'K', which kills at once; both are nothing when the
 //   program has ended.
 // SIGTERM, SIGINT and SIGHUP do the same. The end of the socket is the end of Alight: it kills at once.
-// Back goes for each plan that the program runs, and how that ended, or why it could not be started: as numbers of
+// Back goes for each plan how the program ended, or why it could not be started: as numbers of
 // 32 bits which of these (enum news), the wait status or else whether the launcher stays, and the length of the
 // words that follow.
 //
+// Standard output is a file in memory with a number of 32 bits, by which the programs are counted that were begun.
+// Nobody is woken for that; Alight looks at it when a launcher is gone or says nothing.
+//
 // A plan, all numbers 32 bits in the machine's order unless said otherwise:
-//   "ALIGHTL3", size of what follows; flags (launch.h), grace in ms,
+//   "ALIGHTL4", size of what follows; flags (launch.h), grace in ms,
 //   linger in ms, descriptor limit (64 bits, 0 = leave); umask,
 //   niceness, I/O priority (0 = leave); limits (64 bits each, all bits set =
 //   leave): seconds of processor time, bytes of memory, descriptors, processes
@@ -26,10 +29,11 @@
 //   count and supplementary groups; count and grants, each access and path;
 //   working folder, executable; count and arguments; count and environment
 //   ("NAME=value").
-// A string is its length, its bytes and a NUL. Sources/Handling/External/LaunchHeader.swift writes it.
+// A string is its length, its bytes and a NUL. Sources/Handling/External/LaunchPlan.swift writes it.
 //
 // In the child it goes in this order: session, what needs root (niceness,
-// limits), user, working folder, no new privileges, sandbox, execve.
+// limits), user, working folder, sandbox, execve. What is the same for all programs is the launcher's own, and
+// inherited: no new privileges, umask, the limit of descriptors that Alight was started with.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -38,9 +42,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,8 +65,7 @@ void tell(enum news news, int status, const char *words) {
     message.length = (uint32_t)length;
     memcpy(message.words, words, length);
     size_t size = offsetof(typeof(message), words) + length;
-    // While a program runs, its end and that of all that it started come first.
-    if (send(CONTROL, &message, size, MSG_NOSIGNAL) != (ssize_t)size && news != STARTED) _exit(1);
+    if (send(CONTROL, &message, size, MSG_NOSIGNAL) != (ssize_t)size) _exit(1);
 }
 
 void fail(const char *message) {
@@ -82,8 +85,11 @@ void refuse(const char *format, ...) {
     _exit(1);
 }
 
+static pid_t launcher;
+/// What is not shared when a person starts this program.
+static uint32_t nobody_looks, *begun = &nobody_looks;
+
 static pid_t start(const struct plan *plan) {
-    pid_t launcher = getpid();
     sigset_t none;
     sigemptyset(&none);
     // Not fork: the child shares this memory, so it can say where it failed without a pipe, which would not
@@ -91,7 +97,6 @@ static pid_t start(const struct plan *plan) {
     pid_t program = vfork();
     if (program != 0) return program;
     // Only system calls from here on.
-    give_back_signals();
     if (setsid() < 0) {
         failure.error = errno;
         failure.step = STEP_SESSION;
@@ -103,8 +108,6 @@ static pid_t start(const struct plan *plan) {
     // They are all above 2, where the launcher has descriptors of its own.
     for (int index = 0; index < 3; index++) dup2(plan->streams[index], index);
     if (confine(plan)) {
-        // Foundation's own socket must not live on in the program.
-        close_range(3, ~0U, 0);
         sigprocmask(SIG_SETMASK, &none, NULL);
         execve(plan->executable, plan->arguments, plan->environment);
         failure.error = errno;
@@ -130,23 +133,37 @@ static pid_t start_patiently(const struct plan *plan) {
     }
 }
 
+/// Has execve(2) close what programs must not have: Foundation's own socket, by which it knows that this one lives.
+static void close_all_on_start(void) {
+    if (close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
+    // Before Linux 5.11. Alight has no descriptors above this number.
+    for (int descriptor = 3; descriptor < 1024; descriptor++) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+}
+
 int main(void) {
+    launcher = getpid();
+    void *counter = mmap(NULL, sizeof *begun, PROT_READ | PROT_WRITE, MAP_SHARED, COUNTER, 0);
+    if (counter != MAP_FAILED) begun = counter;
+    close_all_on_start();
     take_signals();
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) fail("cannot become a subreaper");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("cannot give up new privileges");
     // The folder that it was started in can be unmounted while it waits.
     if (chdir("/") != 0) fail("cannot enter '/'");
     for (;;) {
         struct plan plan = next_plan();
         drop_signals();
-        umask((mode_t)plan.umask);
         prepare_confinement(&plan);
         pid_t program = start_patiently(&plan);
-        // The pipes are the program's now: who reads them sees the end when the last writer is gone.
-        close_streams(&plan);
         if (program > 0) {
-            tell(STARTED, 0, "");
+            __atomic_fetch_add(begun, 1, __ATOMIC_RELEASE);
+            // Who feeds the program learns when it wants no more.
+            close_stream(&plan, 0);
+            // Kept open, the others don't wake who reads them just before the end does.
+            for (int index = 1; index < 3 && plan.flags & FLAG_SHOWS_CLOSING; index++) close_stream(&plan, index);
             tell(ENDED, wait_for_all(program, &plan), "");
         }
+        for (int index = 0; index < 3; index++) close_stream(&plan, index);
         free_plan(&plan);
     }
 }

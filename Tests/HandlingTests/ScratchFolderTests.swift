@@ -107,12 +107,21 @@ struct ScratchFolderTests {
             #expect(try FileManager.default.contentsOfDirectory(atPath: "\(next)") == [])
             try scratch.remove(next)
         }
-        // What is changed after it was given back.
-        let late = try scratch.make()
-        try scratch.remove(late)
-        usleep(20_000)
-        try Data().write(to: URL(fileURLWithPath: "\(late)/a"))
-        #expect(try scratch.make() != late)
+        // What is changed, or removed, after it was given back.
+        for change in [changes[0], changes[2], changes[5]] {
+            let first = try scratch.make()
+            let own = "\(first.parent)"
+            let before = Set(try FileManager.default.contentsOfDirectory(atPath: own))
+            try scratch.remove(first)
+            let waiting = Set(try FileManager.default.contentsOfDirectory(atPath: own)).subtracting(before)
+            let late = first.parent.appending(try #require(waiting.first))
+            usleep(20_000)
+            #expect(change(late))
+            let next = try scratch.make()
+            #expect(next != late && next != first)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: "\(next)") == [])
+            try scratch.remove(next)
+        }
         scratch.giveUp()
     }
 

@@ -7,6 +7,11 @@ import Testing
 
 @Suite("Changes in the journal")
 struct FileChangeCodingTests {
+    @Test func `what has something behind its value is no JSON, and not its null`() {
+        for text in ["{} x", "1 2", "null null", "[]]"] { #expect(JSONParser.value(of: Array(text.utf8)) == nil) }
+        #expect(JSONParser.value(of: Array("null ".utf8)) == .some(.null))
+    }
+
     @Test func `each kind of change comes back as it was, with names that are no text`() throws {
         let left = FileMark(
             identity: FileIdentity(deviceMajor: 8, deviceMinor: 1, inode: .max, birth: 1_700_000_000_123_456_789),

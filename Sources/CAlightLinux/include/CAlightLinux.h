@@ -36,6 +36,9 @@ int64_t cal_read_entries(int folder, void *buffer, size_t size);
 /// that holds it; the result is a descriptor, or a negative errno.
 int cal_open_listing(const char *path, int follows_link, uint64_t *device);
 
+/// Whether an open folder of which nothing has been read has no entries; 0 also when it can't be read.
+int cal_is_empty_folder(int folder);
+
 /// The type of the file system that holds the open file, as statfs(2) numbers it; 0, or the errno.
 int cal_file_system(int fd, uint64_t *type);
 
@@ -95,6 +98,12 @@ int cal_send_byte(int socket, uint8_t byte);
 
 /// recv(2) without blocking: bytes received, 0 at the end, or a negative errno, -EAGAIN when nothing is there.
 int64_t cal_receive(int socket, void *buffer, size_t size);
+
+/// A number that another process counts up, in memory that both share; NULL, with errno, when there is no room. `fd`
+/// (CLOEXEC) is for that process, and the caller's to close.
+uint32_t *cal_make_counter(int *fd);
+uint32_t cal_read_counter(const uint32_t *counter);
+void cal_drop_counter(uint32_t *counter);
 
 /// Sends a signal to the process of that id if it is a child of this one; 0, or the errno.
 int cal_signal_child(int pid, int signal);

@@ -86,12 +86,4 @@ struct FolderRemoval {
         if opened < 0, errno == EACCES, cal_change_mode(place, 0o700) == 0 { opened = openat(place, ".", flags) }
         return opened >= 0 ? opened : -errno
     }
-
-    /// Whether the path is a folder, and empty.
-    static func isEmpty(_ folder: PathBytes) -> Bool {
-        let descriptor = folder.withCString { Glibc.open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
-        guard descriptor >= 0 else { return false }
-        defer { close(descriptor) }
-        return OpenFolder.names(in: descriptor)?.isEmpty ?? true
-    }
 }

@@ -40,7 +40,7 @@ struct KeptRequest {
         let count = request.events.count > 1 ? request.events.count : nil
         guard let bytes = try? kept.encodedBytes(eventCount: count) else { return "{}" }
         if bytes.count <= Self.limit { return String(decoding: bytes.dropLast(), as: UTF8.self) }
-        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)), let object = value.object else {
+        guard let object = JSONValue(json: bytes[...])?.object else {
             return "{}"
         }
         return Self.bounded(object)

@@ -1,4 +1,5 @@
 import FileEvents
+import Glibc
 import Rules
 
 /// What `alight-launch` is told of a program that it is to run; the C source describes the form.
@@ -6,7 +7,7 @@ struct LaunchPlan {
     private struct Flags: OptionSet {
         let rawValue: UInt32
 
-        static let noNewPrivileges = Flags(rawValue: 1)
+        static let showsClosing = Flags(rawValue: 1)
         static let nice = Flags(rawValue: 2)
         static let user = Flags(rawValue: 4)
         static let files = Flags(rawValue: 8)
@@ -19,10 +20,21 @@ struct LaunchPlan {
     static let most = 16 << 20
 
     /// Writes the plan; nil when a string holds a NUL, which no program can be given.
-    init?(_ command: Command, descriptorLimit: UInt64) {
+    ///
+    /// - Parameters:
+    ///   - command: What to run.
+    ///   - descriptorLimit: The soft limit of descriptors; 0 leaves it.
+    ///   - showsClosing: Whether who reads what the program writes sees the end as soon as all writers are gone.
+    init?(_ command: Command, descriptorLimit: UInt64, showsClosing: Bool = false) {
         var writer = Writer()
+        writer.bytes.reserveCapacity(2048)
+        writer.bytes += "ALIGHTL4".utf8
+        let start = writer.bytes.count
+        writer.add(UInt32(0))
         let confinement = command.confinement
-        writer.add(Self.flags(of: confinement).rawValue)
+        var flags = Self.flags(of: confinement)
+        if showsClosing { flags.insert(.showsClosing) }
+        writer.add(flags.rawValue)
         writer.add(Self.milliseconds(command.grace))
         writer.add(Self.milliseconds(command.linger))
         writer.add(descriptorLimit)
@@ -32,7 +44,7 @@ struct LaunchPlan {
         for limit in Self.numbers(of: confinement.limits) { writer.add(limit ?? .max) }
         writer.add(confinement.user?.uid ?? 0)
         writer.add(confinement.user?.gid ?? 0)
-        writer.add(Array((confinement.user?.text ?? "").utf8))
+        writer.add((confinement.user?.text ?? "").utf8)
         let groups = confinement.user?.groups ?? []
         writer.add(UInt32(groups.count))
         for group in groups { writer.add(group) }
@@ -44,17 +56,18 @@ struct LaunchPlan {
         }
         writer.add(command.directory.bytes)
         writer.add(command.executable.bytes)
-        writer.add(strings: [command.executable.bytes] + command.arguments)
-        writer.add(strings: command.environment.map { Array($0.name.utf8) + [UInt8(ascii: "=")] + $0.value })
+        writer.add(UInt32(command.arguments.count + 1))
+        writer.add(command.executable.bytes)
+        for argument in command.arguments { writer.add(argument) }
+        writer.add(UInt32(command.environment.count))
+        for (name, value) in command.environment { writer.add(name: name, value: value) }
         guard !writer.holdsNUL else { return nil }
-        var start = Writer()
-        start.bytes = Array("ALIGHTL3".utf8)
-        start.add(UInt32(writer.bytes.count))
-        bytes = start.bytes + writer.bytes
+        writer.set(UInt32(writer.bytes.count - start - 4), at: start)
+        bytes = writer.bytes
     }
 
     private static func flags(of confinement: ProgramConfinement) -> Flags {
-        var flags: Flags = .noNewPrivileges
+        var flags: Flags = []
         if confinement.nice != nil { flags.insert(.nice) }
         if confinement.user != nil { flags.insert(.user) }
         if confinement.grants != nil { flags.insert(.files) }
@@ -85,16 +98,31 @@ struct LaunchPlan {
             withUnsafeBytes(of: number) { bytes += $0 }
         }
 
-        mutating func add(_ string: [UInt8]) {
-            if string.contains(0) { holdsNUL = true }
+        mutating func add(_ string: some Collection<UInt8>) {
             add(UInt32(string.count))
-            bytes += string
-            bytes.append(0)
+            finish(from: bytes.count) { $0 += string }
         }
 
-        mutating func add(strings: [[UInt8]]) {
-            add(UInt32(strings.count))
-            for string in strings { add(string) }
+        mutating func add(name: String, value: [UInt8]) {
+            add(UInt32(name.utf8.count + 1 + value.count))
+            finish(from: bytes.count) {
+                $0 += name.utf8
+                $0.append(UInt8(ascii: "="))
+                $0 += value
+            }
+        }
+
+        mutating func set(_ number: UInt32, at place: Int) {
+            bytes.withUnsafeMutableBytes { $0.storeBytes(of: number, toByteOffset: place, as: UInt32.self) }
+        }
+
+        private mutating func finish(from start: Int, _ write: (inout [UInt8]) -> Void) {
+            write(&bytes)
+            let hasNUL = bytes.withUnsafeBytes { bytes in
+                bytes.baseAddress.map { memchr($0 + start, 0, bytes.count - start) != nil } ?? false
+            }
+            if hasNUL { holdsNUL = true }
+            bytes.append(0)
         }
     }
 }

@@ -13,8 +13,15 @@ final class LaunchedProgram {
     private var message: [UInt8] = []
     /// How the program ended, once that is known.
     private(set) var end: Ended.Way?
-    /// Whether it is known to run, or to have run.
-    private(set) var hasStarted = false
+    /// Whether it runs, or has run.
+    var hasStarted: Bool {
+        switch end {
+        case nil: launcher.hasBegun
+        case .couldNotStart, .notLaunched: hadStarted
+        default: true
+        }
+    }
+    private var hadStarted = false
     /// When a launcher that says nothing is given up, and then killed.
     private var deadline: ContinuousClock.Instant?
     private var isGivenUp = false
@@ -30,7 +37,6 @@ final class LaunchedProgram {
         self.output = output
         self.error = error
         deadline = .now + Self.startPatience
-        for descriptor in [input, output, error] { _ = fcntl(descriptor.raw, F_SETFL, O_NONBLOCK) }
     }
 
     /// Readable when there is something for ``lookForEnd()``.
@@ -62,6 +68,10 @@ final class LaunchedProgram {
     /// Ends a launcher that does not do what it should: wakes it, if somebody has stopped it, and kills it later.
     func lookAfterLauncher(at now: ContinuousClock.Instant) {
         guard end == nil, let moment = deadline, now >= moment else { return }
+        if !isAsked, launcher.hasBegun {
+            deadline = nil
+            return
+        }
         launcher.resume()
         deadline = isGivenUp ? nil : now + Self.patience
         if isGivenUp { launcher.kill() }
@@ -72,51 +82,44 @@ final class LaunchedProgram {
     func lookForEnd() -> Bool {
         while end == nil {
             var count: Int64 = 0
-            let bytes = [UInt8](unsafeUninitializedCapacity: 16 << 10) { buffer, size in
+            withUnsafeTemporaryAllocation(byteCount: 4 << 10, alignment: 8) { buffer in
                 count = cal_receive(launcher.control, buffer.baseAddress, buffer.count)
-                size = Int(max(count, 0))
+                if count > 0 { message += buffer[..<Int(count)] }
             }
             if count == -Int64(EAGAIN) || count == -Int64(EINTR) { return false }
             guard count > 0 else {
+                hadStarted = launcher.hasBegun
                 end = endOfLauncher()
                 return true
             }
-            message += bytes
-            while end == nil, readMessage() {}
+            readMessage()
         }
         return true
     }
 
-    /// Reads what the launcher tells, when all of that is there; when it is the end, the launcher is free for another one.
-    private func readMessage() -> Bool {
-        guard message.count >= 12 else { return false }
+    /// Reads what the launcher tells, when all of that is there; then it is free for another program.
+    private func readMessage() {
+        guard message.count >= 12 else { return }
         let (news, status, length) = message.withUnsafeBytes { bytes in
             (
                 bytes.loadUnaligned(as: UInt32.self), bytes.loadUnaligned(fromByteOffset: 4, as: Int32.self),
                 bytes.loadUnaligned(fromByteOffset: 8, as: UInt32.self)
             )
         }
-        guard message.count >= 12 + Int(length) else { return false }
+        guard message.count >= 12 + Int(length) else { return }
         let words = String(decoding: message[12..<12 + Int(length)], as: UTF8.self)
-        message.removeFirst(12 + Int(length))
         switch news {
         case 0: end = status & 0x7F == 0 ? .exited(status: status >> 8 & 0xFF) : .signalled(status & 0x7F)
         case 1: end = .couldNotStart(words)
-        case 3:
-            hasStarted = true
-            // An order may have set another one meanwhile.
-            if !isAsked { deadline = nil }
-            return true
         default: end = .notLaunched(words)
         }
         // One that could not even read its plan, or prepare for it, ends.
         if news == 0 || status == 0 { pool.give(launcher) }
-        return true
     }
 
     /// What the end of the launcher says, when it has said nothing before.
     private func endOfLauncher() -> Ended.Way {
-        guard hasStarted else { return .notLaunched("alight-launch has ended before the program began") }
+        guard hadStarted else { return .notLaunched("alight-launch has ended before the program began") }
         // Should another part of the process have reaped the child, its status is lost, and it counts as killed.
         let (status, isSignal) = launcher.end.wait(10) ?? (SIGKILL, true)
         return isSignal ? .signalled(status) : .notLaunched("alight-launch has ended")

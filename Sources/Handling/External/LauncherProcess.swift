@@ -12,6 +12,20 @@ final class LauncherProcess: Sendable {
     let control: Int32
     let end: ProcessEnd
     private let process: Process
+    /// How many programs it has begun, which it counts itself: nobody has to be woken to be told.
+    private let begun: Counter
+    /// What that was when it got its last plan.
+    private let begunBefore = Atomic<UInt32>(0)
+
+    /// A number that the launcher counts up.
+    private final class Counter: @unchecked Sendable {
+        private let memory: UnsafeMutablePointer<UInt32>
+        var value: UInt32 { cal_read_counter(memory) }
+
+        init(_ memory: UnsafeMutablePointer<UInt32>) { self.memory = memory }
+
+        deinit { cal_drop_counter(memory) }
+    }
 
     /// Held while a launcher starts, and while the pipes of programs are made.
     ///
@@ -37,13 +51,22 @@ final class LauncherProcess: Sendable {
         // Closed here and not by the last reference, which may go before `run()`.
         defer { theirs.close() }
         try Self.checkSpareDescriptors()
+        var shared: Int32 = -1
+        guard let memory = cal_make_counter(&shared) else {
+            let error = errno
+            let reason = "no shared memory: \(String(cString: strerror(error)))"
+            throw LaunchFailure(reason, isOfDescriptors: error == EMFILE)
+        }
+        let counter = OwnedDescriptor(shared)
+        defer { counter.close() }
+        let begun = Counter(memory)
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = []
         process.environment = [:]
         process.currentDirectoryURL = URL(fileURLWithPath: "/")
         process.standardInput = FileHandle(fileDescriptor: theirs.raw, closeOnDealloc: false)
-        process.standardOutput = FileHandle.nullDevice
+        process.standardOutput = FileHandle(fileDescriptor: counter.raw, closeOnDealloc: false)
         process.standardError = FileHandle.nullDevice
         let end = ProcessEnd()
         process.terminationHandler = { process in
@@ -58,6 +81,7 @@ final class LauncherProcess: Sendable {
         }
         self.process = process
         self.end = end
+        self.begun = begun
         control = ours.taken()
     }
 
@@ -65,8 +89,12 @@ final class LauncherProcess: Sendable {
 
     /// Has it run the program of a ``LaunchPlan``; 0, or the errno, after which it runs nothing any more.
     func run(_ plan: [UInt8], streams: [Int32]) -> Int32 {
-        cal_send_with_descriptors(control, plan, plan.count, streams, streams.count)
+        begunBefore.store(begun.value, ordering: .relaxed)
+        return cal_send_with_descriptors(control, plan, plan.count, streams, streams.count)
     }
+
+    /// Whether it has begun the program of the last plan.
+    var hasBegun: Bool { begun.value != begunBefore.load(ordering: .relaxed) }
 
     enum Order: UInt8 {
         /// Ask the program to end, and kill it after the grace.

@@ -19,18 +19,18 @@ final class OwnedDescriptor {
         return raw
     }
 
+    func setNonBlocking() { _ = fcntl(raw, F_SETFL, O_NONBLOCK) }
+
     /// What is there to read, at most 64 KiB, empty at the end; nil when nothing is there now, or when it is closed.
     ///
-    /// It must not block, see `O_NONBLOCK`. An error is the end.
+    /// It must not block: it is set so, or poll(2) has just said that there is something. An error is the end.
     func readAvailable() -> ArraySlice<UInt8>? {
         guard raw >= 0 else { return nil }
-        var count = 0
-        let buffer = [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, size in
-            count = Glibc.read(raw, buffer.baseAddress, buffer.count)
-            size = max(count, 0)
+        return withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { buffer in
+            let count = Glibc.read(raw, buffer.baseAddress, buffer.count)
+            if count < 0 && (errno == EAGAIN || errno == EINTR) { return nil }
+            return Array(buffer[..<max(count, 0)])[...]
         }
-        if count < 0 && (errno == EAGAIN || errno == EINTR) { return nil }
-        return buffer[...]
     }
 }
 

@@ -90,12 +90,17 @@ package struct PluginHost: Sendable {
         func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
         let program = call(first)
         guard !first.stop.isRaised else { return all(.interrupted("Alight stops")) }
-        if let outcome = absence(of: program) { return all(outcome) }
+        // Of what is run, execve(2) finds out.
+        if program.serving != nil, let outcome = absence(of: program) { return all(outcome) }
         let scratch: PathBytes
         do throws(ScratchFailure) {
             scratch = try scratchFolders.make(user: first.confinement.user)
         } catch {
             return all(Outcome(.retry, error.message, code: "scratch"))
+        }
+        if program.serving == nil, invocations.count == 1, first.hasSmallRequest {
+            defer { remove(scratch, first.log) }
+            return runAtOnce(program, first, scratch: scratch)
         }
         let request = PluginRequest(invocations, scratch: scratch)
         guard let input = try? request.encodedBytes() else {
@@ -118,17 +123,36 @@ package struct PluginHost: Sendable {
                 if let serving = program.serving {
                     serve(program, serving, first, request, input: input, scratch: scratch, confinement)
                 } else {
-                    run(program, first, request, input: input, scratch: scratch, confinement)
+                    run(program, first, scratch: scratch, confinement) { (request, input) }
                 }
-            // Between the look above and its start it can have gone.
-            return outcomes.map { outcome in
-                guard outcome.ending == .failed, outcome.code == "cannot-start", outcome.process?.status == nil else {
-                    return outcome
-                }
-                return absence(of: program) ?? outcome
-            }
+            return explained(outcomes, program)
         } catch {
             return all(Outcome(.failed, "\(program.program): \(error.message)", code: "cannot-start"))
+        }
+    }
+
+    /// Runs the program for one event whose request is never too large: that is written while the program starts.
+    private func runAtOnce(_ program: Call, _ invocation: Invocation, scratch: PathBytes) -> [Outcome] {
+        do throws(HandlerProblem) {
+            let confinement = try confinement(of: program, [invocation], scratch: scratch)
+            let outcomes = run(program, invocation, scratch: scratch, confinement) {
+                let request = PluginRequest([invocation], scratch: scratch)
+                // Without parameters there is no number that JSON has not.
+                return (request, (try? request.encodedBytes()) ?? [])
+            }
+            return explained(outcomes, program)
+        } catch {
+            return [Outcome(.failed, "\(program.program): \(error.message)", code: "cannot-start")]
+        }
+    }
+
+    /// Outcomes of a program that could not be started say so if it is not there, or may not be run.
+    private func explained(_ outcomes: [Outcome], _ program: Call) -> [Outcome] {
+        outcomes.map { outcome in
+            guard outcome.ending == .failed, outcome.code == "cannot-start", outcome.process?.status == nil else {
+                return outcome
+            }
+            return absence(of: program) ?? outcome
         }
     }
 
@@ -150,28 +174,35 @@ package struct PluginHost: Sendable {
             first.confinement, invocations, executable: call.executable, folder: call.folder, scratch: scratch)
     }
 
-    /// Runs the program once, in the environment of the first event.
+    /// Runs the program once, in the environment of the first event; the request is asked for once, while it starts.
     private func run(
-        _ call: Call, _ invocation: Invocation, _ request: PluginRequest, input: [UInt8], scratch: PathBytes,
-        _ confinement: ProgramConfinement
+        _ call: Call, _ invocation: Invocation, scratch: PathBytes, _ confinement: ProgramConfinement,
+        _ makeRequest: () -> (request: PluginRequest, input: [UInt8])
     ) -> [Outcome] {
         let directory = invocation.directory ?? scratch
         var command = Command(
             executable: call.executable, arguments: call.arguments,
-            environment: variables(for: invocation, scratch: scratch), directory: directory, input: input,
+            environment: variables(for: invocation, scratch: scratch), directory: directory,
             output: call.answers ? .collected(limit: 1 << 20) : .reported, timeout: invocation.timeout, grace: grace)
         command.confinement = confinement
         command.whenOverdue = { [grace] in
             invocation.log.warning("\(OutcomeTable.overdue(call.program, after: invocation.timeout, grace: grace))")
         }
         var log = ProgramLog(logger: invocation.log)
-        let ended = launcher.run(command, stop: invocation.stop) { report in
+        var made: (request: PluginRequest, input: [UInt8])?
+        func lateInput() -> [UInt8] {
+            made = makeRequest()
+            return made?.input ?? []
+        }
+        func take(_ report: ProgramReport) {
             switch report {
             case .line(let level, let text): log.add(level, text)
             case .progress(let fraction, let message): invocation.progress(fraction, message)
             }
         }
+        let ended = launcher.run(command, stop: invocation.stop, report: take, lateInput: lateInput)
         log.finish()
+        let (request, input) = made ?? makeRequest()
         let table = OutcomeTable(
             program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: directory,
             timeout: invocation.timeout, limits: confinement.limits)
@@ -197,9 +228,13 @@ package struct PluginHost: Sendable {
         let job = invocation.job
         let event = job.event
         func text(_ text: String) -> [UInt8] { Array(text.utf8) }
-        let given = Set(invocation.environment.map(\.name))
-        let usual = environment.variables(for: invocation.confinement.user)
-        return usual.filter { !given.contains($0.name) } + invocation.environment + [
+        var variables = environment.variables(for: invocation.confinement.user)
+        if !invocation.environment.isEmpty {
+            let given = Set(invocation.environment.map(\.name))
+            variables.removeAll { given.contains($0.name) }
+            variables += invocation.environment
+        }
+        variables += [
             ("TMPDIR", scratch.bytes), ("ALIGHT_PROTOCOL", text("\(ProtocolVersion.current)")),
             ("ALIGHT_ID", text(job.id.description)), ("ALIGHT_ATTEMPT", text("\(job.attempt)")),
             ("ALIGHT_RULE", text(job.rule)), ("ALIGHT_EVENT", text(event.kind.rawValue)),
@@ -209,5 +244,15 @@ package struct PluginHost: Sendable {
             ("ALIGHT_REASON", text(job.previous?.message ?? "").filter { $0 != 0 }),
             ("ALIGHT_SCRATCH", scratch.bytes),
         ]
+        return variables
+    }
+}
+
+extension Invocation {
+    /// Whether nothing of unknown length is in its request, which is far below the limit then.
+    fileprivate var hasSmallRequest: Bool {
+        guard case .object(let members) = parameters, members.isEmpty else { return false }
+        let event = job.event
+        return batch == nil && steps.isEmpty && event.tail == nil && event.before == nil && event.sameAs.isEmpty
     }
 }

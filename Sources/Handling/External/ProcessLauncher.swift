@@ -56,9 +56,17 @@ package final class ProcessLauncher: Sendable {
     package func run(
         _ command: Command, stop: StopSignal, report: (ProgramReport) -> Void = { _ in }
     ) -> Ended {
+        run(command, stop: stop, report: report, lateInput: { command.input })
+    }
+
+    /// Runs a program likewise, and asks for what stands on its standard input while it already starts.
+    func run(
+        _ command: Command, stop: StopSignal, report: (ProgramReport) -> Void, lateInput: () -> [UInt8]
+    ) -> Ended {
         let start = ContinuousClock.now
         do throws(LaunchFailure) {
-            let running = RunningProgram(command, try self.start(command), since: start)
+            let program = try self.start(command, converses: false)
+            let running = RunningProgram(command, program, input: lateInput(), since: start)
             return running.wait(stop: stop, report: report)
         } catch {
             return Ended(way: error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason))
@@ -67,11 +75,15 @@ package final class ProcessLauncher: Sendable {
 
     /// Starts a program.
     ///
-    /// - Parameter command: What to run; its input, output and time-out are the caller's to see to.
+    /// - Parameters:
+    ///   - command: What to run; its input, output and time-out are the caller's to see to.
+    ///   - converses: Whether it is spoken with: our ends of its pipes don't block, and those that are read from show
+    ///     when the program closes its own. Else they show it when all of it has ended.
     /// - Returns: The running program.
     /// - Throws: Why it could not be started. What the launcher finds is the end of the program instead.
-    func start(_ command: Command) throws(LaunchFailure) -> LaunchedProgram {
-        guard let plan = LaunchPlan(command, descriptorLimit: Self.descriptorLimit) else { throw .holdsNUL }
+    func start(_ command: Command, converses: Bool = true) throws(LaunchFailure) -> LaunchedProgram {
+        let limit = Self.descriptorLimit
+        guard let plan = LaunchPlan(command, descriptorLimit: limit, showsClosing: converses) else { throw .holdsNUL }
         guard plan.bytes.count <= LaunchPlan.most else { throw .tooLong }
         // Before the pipes: many threads may wait here for their launcher, and pipes are six descriptors.
         let idle = pool.take()
@@ -101,6 +113,7 @@ package final class ProcessLauncher: Sendable {
         guard problem == 0 else {
             throw LaunchFailure("alight-launch takes no plan: \(String(cString: strerror(problem)))")
         }
+        if converses { for end in [input.writing, output.reading, error.reading] { end.setNonBlocking() } }
         return LaunchedProgram(launcher, of: pool, input: input.writing, output: output.reading, error: error.reading)
     }
 

@@ -1,4 +1,3 @@
-import Foundation
 package import Logging
 import PluginProtocol
 
@@ -12,7 +11,7 @@ package enum ProgramReport: Sendable, Hashable {
     /// Reads one line as the protocol has it: `<0>` to `<7>` in front give the level, `{"progress":…}` is a report.
     package init(line: ArraySlice<UInt8>) {
         if line.first == UInt8(ascii: "{"),
-            let object = (try? JSONDecoder().decode(JSONValue.self, from: Data(line)))?.object,
+            let object = JSONValue(json: line)?.object,
             let fraction = object["progress"]?.double
         {
             let message = object["message"]?.string.map { Self.cleaned(Array($0.utf8)[...]) }

@@ -30,7 +30,7 @@ struct ResponseReader {
             let byte = String(bytes[place], radix: 16, uppercase: true)
             return .unreadable("is not UTF-8: 0x\(byte) stands at byte \(place)")
         }
-        guard let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else {
+        guard let value = JSONValue(json: bytes[...]) else {
             let start = String(decoding: bytes[first...].prefix(40), as: UTF8.self)
             return .unreadable("is not JSON: \(Self.quoted(start)) stands at byte \(first)")
         }

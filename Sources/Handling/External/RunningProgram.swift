@@ -4,6 +4,7 @@ import Glibc
 /// Feeds a running program, takes what it writes, and ends it when it must end; used on one thread.
 final class RunningProgram {
     private let command: Command
+    private let input: [UInt8]
     private let program: LaunchedProgram
     private let start: ContinuousClock.Instant
     private var fed = 0
@@ -16,11 +17,21 @@ final class RunningProgram {
     /// Why we have asked the program to end.
     private var cause: Ended.Way?
 
-    init(_ command: Command, _ program: LaunchedProgram, since start: ContinuousClock.Instant) {
+    /// - Parameters:
+    ///   - command: What was run; its own input is not used.
+    ///   - program: It, our ends of whose pipes block.
+    ///   - input: What stands on standard input.
+    ///   - start: From when its time is counted.
+    init(_ command: Command, _ program: LaunchedProgram, input: [UInt8], since start: ContinuousClock.Instant) {
         self.command = command
+        self.input = input
         self.program = program
         self.start = start
+        if input.count > Self.smallestPipe { program.input.setNonBlocking() }
     }
+
+    /// What an empty pipe takes at once on any kernel, though the user has many: a page.
+    private static let smallestPipe = 4096
 
     /// Stays with the program to its end.
     func wait(stop: StopSignal, report: (ProgramReport) -> Void) -> Ended {
@@ -67,12 +78,9 @@ final class RunningProgram {
     /// Takes what is still in the pipes, and settles how the program ended.
     private func finish(_ report: (ProgramReport) -> Void) {
         program.input.close()
-        // The launcher has ended all that could write, so the pipes are at their end. Should a process
-        // have escaped (one stuck in the kernel), no more is read than a pipe can hold.
-        var most = 16
-        while most > 0, readOutput(report) { most -= 1 }
-        most = 16
-        while most > 0, readError(report) { most -= 1 }
+        // The launcher has ended all that could write. Should a process have escaped (one stuck in the kernel), no
+        // more is read than a pipe can hold.
+        for _ in 0..<16 where !readRest(report) { break }
         outputLines.finish { take($0, report, &lastOutputLine) }
         errorLines.finish { take($0, report, &lastErrorLine) }
         ended.lastLine = lastErrorLine ?? lastOutputLine
@@ -85,17 +93,31 @@ final class RunningProgram {
     // MARK: - The streams
 
     private func write() {
-        guard fed < command.input.count else { return program.input.close() }
-        let count = command.input.withUnsafeBytes { bytes in
+        guard fed < input.count else { return program.input.close() }
+        let count = input.withUnsafeBytes { bytes in
             Glibc.write(program.input.raw, bytes.baseAddress.map { $0 + fed }, bytes.count - fed)
         }
         if count >= 0 {
             fed += count
-            if fed == command.input.count { program.input.close() }
+            if fed == input.count { program.input.close() }
         } else if errno != EAGAIN && errno != EINTR {
             // EPIPE: it does not want to read more, which is its right.
             program.input.close()
         }
+    }
+
+    /// Reads what is there already; false when that is nothing.
+    private func readRest(_ report: (ProgramReport) -> Void) -> Bool {
+        var descriptors = [
+            pollfd(fd: program.output.raw, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: program.error.raw, events: Int16(POLLIN), revents: 0),
+        ]
+        guard cal_poll(&descriptors, UInt(descriptors.count), 0) > 0 else { return false }
+        // Without POLLIN there is but the end.
+        let isReady = descriptors.map { $0.revents & Int16(POLLIN) != 0 }
+        if isReady[0] { _ = readOutput(report) }
+        if isReady[1] { _ = readError(report) }
+        return isReady[0] || isReady[1]
     }
 
     /// Reads once; false when nothing more comes now.

@@ -138,7 +138,7 @@ package struct ScratchFolders: Sendable {
     ///
     /// Links are removed, not followed. What is mounted there is left, and with it the folder.
     func remove(_ folder: PathBytes) throws(ScratchFailure) {
-        if !spare.give(folder) { try FolderRemoval.remove(folder) }
+        if let left = spare.give(folder) { try FolderRemoval.remove(left) }
     }
 
     /// Nobody else may own or read the folder: in `/tmp` another user could have made it first.

@@ -6,11 +6,12 @@ import Synchronization
 /// Scratch folders that nobody has touched, for the next attempts.
 ///
 /// Most programs leave theirs as it was, and on the disk of a container making
-/// and removing one costs several times as much as looking at it and renaming it.
+/// and removing one costs many times as much as looking at it and renaming it.
 /// Each attempt gets another name: who was given the name of an earlier one, and
-/// writes there late, finds nothing.
+/// writes there late, finds nothing. It is given that name when the earlier attempt
+/// ends, since nobody waits then for a program to begin.
 final class SpareFolders: Sendable {
-    /// What a folder was when it was made.
+    /// What a folder was when it was made, or got its name.
     ///
     /// Whoever adds an entry to it, removes one, or changes its mode, its owner or its attributes gives it another
     /// time of change.
@@ -21,9 +22,19 @@ final class SpareFolders: Sendable {
         init?(_ folder: PathBytes) {
             var status = stat()
             guard folder.withCString({ lstat($0, &status) }) == 0 else { return nil }
+            self.init(status)
+        }
+
+        init?(descriptor: Int32) {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { return nil }
+            self.init(status)
+        }
+
+        private init(_ status: stat) {
             numbers = [
                 Int(truncatingIfNeeded: status.st_dev), Int(truncatingIfNeeded: status.st_ino), Int(status.st_mode),
-                Int(status.st_uid), Int(status.st_gid),
+                Int(status.st_uid), Int(status.st_gid), status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
             ]
             changed = [status.st_ctim.tv_sec, status.st_ctim.tv_nsec]
         }
@@ -33,8 +44,9 @@ final class SpareFolders: Sendable {
     }
 
     private struct State: Sendable {
+        /// Of those that attempts have.
         var made: [PathBytes: Facts] = [:]
-        var spare: [PathBytes] = []
+        var spare: [(folder: PathBytes, facts: Facts)] = []
     }
 
     private let state = Mutex(State())
@@ -45,32 +57,19 @@ final class SpareFolders: Sendable {
     /// The name of the next folder that is made.
     func nextName() -> [UInt8] { Array("\(count.add(1, ordering: .relaxed).newValue)".utf8) }
 
-    /// Takes a folder, and gives it the next name.
+    /// Takes a folder.
     ///
-    /// - Parameter remove: Takes those that are not as they were made.
+    /// - Parameter remove: Takes those that are not as they were.
     /// - Returns: One that is; nil when there is none.
     func take(remove: (PathBytes) -> Void) -> PathBytes? {
-        while let (folder, known) = state.withLock({ state -> (PathBytes, Facts?)? in
-            state.spare.popLast().map { ($0, state.made.removeValue(forKey: $0)) }
-        }) {
-            // A process that should have ended may have changed it meanwhile.
-            guard let known, Facts(folder) == known else {
+        while let (folder, known) = state.withLock({ $0.spare.popLast() }) {
+            // A process that should have ended may have changed it meanwhile, or somebody has removed it.
+            guard let facts = Facts(folder), facts == known else {
                 remove(folder)
                 continue
             }
-            let new = folder.parent.appending(nextName())
-            let error = folder.withCString { from in new.withCString { cal_rename_noreplace(from, $0) } }
-            guard error == 0 else {
-                remove(folder)
-                continue
-            }
-            // From now on nobody finds it who knows its old name.
-            guard let facts = Facts(new), facts.isRenamed(from: known), FolderRemoval.isEmpty(new) else {
-                remove(new)
-                continue
-            }
-            state.withLock { $0.made[new] = facts }
-            return new
+            state.withLock { $0.made[folder] = facts }
+            return folder
         }
         return nil
     }
@@ -83,26 +82,28 @@ final class SpareFolders: Sendable {
 
     /// Takes a folder back if it is as it was made.
     ///
-    /// - Returns: False when it has to be removed.
-    func give(_ folder: PathBytes) -> Bool {
-        guard let facts = state.withLock({ $0.made[folder] }) else { return false }
-        // The time of change moves by ticks of some milliseconds on older kernels, within which it says nothing.
-        guard Facts(folder) == facts, FolderRemoval.isEmpty(folder) else {
-            forget(folder)
-            return false
+    /// - Returns: What has to be removed; nil when it is kept.
+    func give(_ folder: PathBytes) -> PathBytes? {
+        let made = state.withLock { state in
+            let facts = state.made.removeValue(forKey: folder)
+            return state.spare.count < Self.most ? facts : nil
         }
-        return state.withLock { state in
-            guard state.spare.count < Self.most else {
-                state.made[folder] = nil
-                return false
-            }
-            state.spare.append(folder)
-            return true
+        guard let made else { return folder }
+        let descriptor = folder.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        guard descriptor >= 0 else { return folder }
+        defer { close(descriptor) }
+        // Times move by ticks of some milliseconds on older kernels, within which they say nothing: so it is read, too.
+        guard Facts(descriptor: descriptor) == made, cal_is_empty_folder(descriptor) != 0 else { return folder }
+        let new = folder.parent.appending(nextName())
+        guard folder.withCString({ from in new.withCString { cal_rename_noreplace(from, $0) } }) == 0 else {
+            return folder
         }
+        // From now on nobody finds it who knows its old name. What came since it was read has moved its time.
+        guard let facts = Facts(descriptor: descriptor), facts.isRenamed(from: made) else { return new }
+        state.withLock { $0.spare.append((new, facts)) }
+        return nil
     }
 
     /// Forgets all.
     func clear() { state.withLock { $0 = State() } }
-
-    private func forget(_ folder: PathBytes) { state.withLock { $0.made[folder] = nil } }
 }

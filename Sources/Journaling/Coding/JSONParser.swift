@@ -11,7 +11,9 @@ struct JSONParser {
         var parser = JSONParser(bytes: text)
         guard let value = parser.value() else { return nil }
         parser.skipSpace()
-        return parser.place == text.count ? value : nil
+        // Not by `? :`, where nil would become the null of JSON.
+        guard parser.place == text.count else { return nil }
+        return value
     }
 
     static func value(of text: [UInt8]) -> JSONValue? { text.withUnsafeBufferPointer { value(of: $0) } }
