@@ -198,6 +198,8 @@ struct DiskState {
             if commitDue == nil { queue.files.endReading() }
             return nil
         }
+        // Nothing is begun for a journal that nobody would find; who commits finds out what became of it.
+        guard identity == DiskProbe.identity(of: path) else { return commit(clocks) }
         let record = AheadRecord(header: AheadLog.headerSize)
         tell(record, clocks)
         guard ahead.append(record) else { return commit(clocks) }
