@@ -148,7 +148,8 @@ class Alight(System):
     is_alight = True
     program = None
     settle = "0"
-    lanes = PROCESSORS
+    # While one of them is told of and the next one begun, others keep the processors busy.
+    lanes = 2 * PROCESSORS
     action = '{ exec: ["{record}", each, "{log}", "${path}"] }'
     more = ""
     environment = {"ALIGHT_CONTROL": "{own}/control", "XDG_STATE_HOME": "{own}/state"}
