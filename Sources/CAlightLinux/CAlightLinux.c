@@ -245,10 +245,12 @@ int64_t cal_receive(int socket, void *buffer, size_t size) {
 }
 
 uint32_t *cal_make_counter(int *fd) {
-    *fd = memfd_create("alight-counter", MFD_CLOEXEC);
+    *fd = memfd_create("alight-counter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0) return NULL;
     void *memory = MAP_FAILED;
-    if (ftruncate(*fd, sizeof(uint32_t)) == 0) {
+    // Whoever reaches it by /proc could else cut it off, and who reads it then is killed by SIGBUS.
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    if (ftruncate(*fd, sizeof(uint32_t)) == 0 && fcntl(*fd, F_ADD_SEALS, seals) == 0) {
         memory = mmap(NULL, sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
     }
     if (memory != MAP_FAILED) return memory;

@@ -195,9 +195,15 @@ struct JSONReader {
 }
 
 extension JSONValue {
+    /// Reads JSON as most programs write it, without Foundation; nil when that has to decide what the text is.
+    package init?(plainJSON bytes: ArraySlice<UInt8>) {
+        guard let value = bytes.withUnsafeBufferPointer(JSONReader.value) else { return nil }
+        self = value
+    }
+
     /// Reads JSON; nil when it is none.
     package init?(json bytes: ArraySlice<UInt8>) {
-        if let value = bytes.withUnsafeBufferPointer(JSONReader.value) {
+        if let value = JSONValue(plainJSON: bytes) {
             self = value
         } else if let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) {
             self = value

@@ -1,5 +1,6 @@
 // Why a program could not be started, in words.
 #define _GNU_SOURCE
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,17 +9,59 @@
 
 #include "launch.h"
 
-/// The interpreter that a script names, when it is what is missing; else NULL.
-static const char *missing_interpreter(const char *script, char *line, size_t size) {
-    int file = open(script, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return NULL;
-    ssize_t count = read(file, line, size - 1);
-    close(file);
+static bool read_at(int file, void *buffer, size_t size, uint64_t place) {
+    return pread(file, buffer, size, (off_t)place) == (ssize_t)size;
+}
+
+/// The interpreter that a binary names, which loads its libraries; NULL when it names none.
+static const char *loader(int file, char *name, size_t size) {
+    union {
+        unsigned char identity[EI_NIDENT];
+        Elf32_Ehdr narrow;
+        Elf64_Ehdr wide;
+    } header;
+    if (!read_at(file, &header, sizeof header, 0) || memcmp(header.identity, ELFMAG, SELFMAG) != 0) return NULL;
+    bool is_wide = header.identity[EI_CLASS] == ELFCLASS64;
+    uint64_t place = is_wide ? header.wide.e_phoff : header.narrow.e_phoff;
+    int count = is_wide ? header.wide.e_phnum : header.narrow.e_phnum;
+    for (int index = 0; index < count; index++) {
+        union {
+            Elf32_Phdr narrow;
+            Elf64_Phdr wide;
+        } part;
+        size_t part_size = is_wide ? sizeof part.wide : sizeof part.narrow;
+        if (!read_at(file, &part, part_size, place)) return NULL;
+        place += part_size;
+        if ((is_wide ? part.wide.p_type : part.narrow.p_type) != PT_INTERP) continue;
+        uint64_t length = is_wide ? part.wide.p_filesz : part.narrow.p_filesz;
+        uint64_t start = is_wide ? part.wide.p_offset : part.narrow.p_offset;
+        if (length == 0 || length > size || !read_at(file, name, length, start)) return NULL;
+        name[length - 1] = 0;
+        return name;
+    }
+    return NULL;
+}
+
+/// The interpreter that a script names by its first line; NULL when it names none.
+static const char *interpreter_of_script(int file, char *line, size_t size) {
+    ssize_t count = pread(file, line, size - 1, 0);
     if (count < 3 || line[0] != '#' || line[1] != '!') return NULL;
     line[count] = 0;
     char *interpreter = line + 2 + strspn(line + 2, " \t");
-    interpreter[strcspn(interpreter, " \t\r\n")] = 0;
-    return access(interpreter, X_OK) == 0 ? NULL : interpreter;
+    // A carriage return before the newline is part of the name to the kernel.
+    interpreter[strcspn(interpreter, " \t\n")] = 0;
+    return interpreter;
+}
+
+/// The interpreter that a program names, when it is what is missing; else NULL.
+static const char *missing_interpreter(const char *program, char *line, size_t size) {
+    int file = open(program, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) return NULL;
+    const char *interpreter = interpreter_of_script(file, line, size);
+    // A binary of another machine is refused before anybody asks for its interpreter.
+    if (interpreter == NULL && failure.error != ENOEXEC) interpreter = loader(file, line, size);
+    close(file);
+    return interpreter == NULL || access(interpreter, X_OK) == 0 ? NULL : interpreter;
 }
 
 static char words[16384];
@@ -27,14 +70,17 @@ static void say(const char *what, const char *detail, const char *reason) {
     snprintf(words, sizeof words, "cannot %s%s: %s", what, detail, reason);
 }
 
-static void say_executable(const struct plan *plan, const char *reason) {
+/// Finds words for what execve has said, and tells whether it is for the program's own file.
+static enum news say_executable(const struct plan *plan, const char *reason) {
     char line[256], name[512] = "";
     if (plan->flags & FLAG_USER) snprintf(name, sizeof name, " as user '%.400s'", plan->user_name);
     const char *missing = missing_interpreter(plan->executable, line, sizeof line);
     if (missing != NULL) {
+        int length = (int)strcspn(missing, "\r");
         snprintf(
-            words, sizeof words, "cannot start '%s': its interpreter '%s' is not there", plan->executable, missing);
-        return;
+            words, sizeof words, "cannot start '%s': its interpreter '%.*s%s' is not there", plan->executable, length,
+            missing, missing[length] == 0 ? "" : "\\r");
+        return CANNOT_START;
     }
     if (failure.error == ENOEXEC) reason = "neither a binary of this machine nor a #! line";
     // What execve itself refuses for a user who has become one process too many.
@@ -42,12 +88,23 @@ static void say_executable(const struct plan *plan, const char *reason) {
         reason = "the user has as many processes as 'limits: processes' allows";
     }
     snprintf(words, sizeof words, "cannot start '%s'%s: %s", plan->executable, name, reason);
+    switch (failure.error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+        return GONE;
+    case EACCES:
+        return FORBIDDEN;
+    default:
+        return CANNOT_START;
+    }
 }
 
 void tell_failure(const struct plan *plan) {
     int error = failure.error;
     const char *reason = strerror(error);
     char detail[8192] = "";
+    enum news news = CANNOT_START;
     switch (failure.step) {
     case STEP_NONE:
     case STEP_SESSION:
@@ -85,7 +142,7 @@ void tell_failure(const struct plan *plan) {
         say("shut off the network", "", reason);
         break;
     case STEP_EXECUTABLE:
-        say_executable(plan, reason);
+        news = say_executable(plan, reason);
         break;
     }
     switch (error) {
@@ -94,9 +151,10 @@ void tell_failure(const struct plan *plan) {
     case EMFILE:
     case ENFILE:
     case EIO:
-        tell(NO_RESOURCES, STAYS, words);
+        news = NO_RESOURCES;
         break;
     default:
-        tell(CANNOT_START, STAYS, words);
+        break;
     }
+    tell(news, STAYS, words);
 }

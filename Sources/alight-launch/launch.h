@@ -6,8 +6,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/// What Alight is told of a run: the program has ended, with its wait status; it can't be started; not now.
-enum news { ENDED, CANNOT_START, NO_RESOURCES };
+/// What Alight is told of a run: the program has ended, with its wait status; it can't be started; not now; it can't
+/// be started because its file is not there, or because that may not be run.
+enum news { ENDED, CANNOT_START, NO_RESOURCES, GONE, FORBIDDEN };
 /// Instead of a wait status: whether the launcher takes another plan.
 enum { STAYS, LEAVES };
 
@@ -75,7 +76,7 @@ _Noreturn void fail(const char *message);
 /// Says why the program can't be started, and ends the launcher.
 _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/// The socket to Alight, and memory that is shared with it, in which the programs that were begun are counted.
+/// The socket to Alight, and at first memory that is shared with it, in which the programs that were begun are counted.
 enum { CONTROL = 0, COUNTER = 1 };
 
 /// Waits for the next plan; ends the launcher when there will be none.

@@ -18,7 +18,8 @@
 // words that follow.
 //
 // Standard output is a file in memory with a number of 32 bits, by which the programs are counted that were begun.
-// Nobody is woken for that; Alight looks at it when a launcher is gone or says nothing.
+// Nobody is woken for that; Alight looks at it when a launcher is gone or says nothing. Once it is mapped, its place is
+// taken by what standard error is: programs can open the descriptors of their parent.
 //
 // A plan, all numbers 32 bits in the machine's order unless said otherwise:
 //   "ALIGHTL4", size of what follows; flags (launch.h), grace in ms,
@@ -144,6 +145,8 @@ int main(void) {
     launcher = getpid();
     void *counter = mmap(NULL, sizeof *begun, PROT_READ | PROT_WRITE, MAP_SHARED, COUNTER, 0);
     if (counter != MAP_FAILED) begun = counter;
+    // No program shall reach it by /proc, and the descriptor stays taken.
+    dup2(STDERR_FILENO, COUNTER);
     close_all_on_start();
     take_signals();
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) fail("cannot become a subreaper");

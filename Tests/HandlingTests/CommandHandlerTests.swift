@@ -55,6 +55,28 @@ struct CommandHandlerTests {
         #expect(stage.run(.exec([try template("/nowhere/x")])).code == "cannot-start")
     }
 
+    @Test func `a program that was missing at its start alone is tried again`() throws {
+        try stage.folder.write("tool", "#!/bin/sh\n")
+        // A folder that only this process has open, by a number that no launcher has.
+        let folder = open(stage.folder.path.description, O_RDONLY | O_CLOEXEC)
+        let high = fcntl(folder, F_DUPFD_CLOEXEC, 700)
+        defer {
+            close(folder)
+            close(high)
+        }
+        try #require(high >= 700)
+        let tool = "/proc/self/fd/\(high)/tool"
+        let reason = "'\(tool)': cannot start '\(tool)': No such file or directory"
+        let written = stage.run(.exec([try template(tool)]))
+        #expect(written.ending == .retry && written.code == "cannot-start")
+        #expect(written.message == reason)
+        let named = stage.run(.exec([try template("/proc/self/fd/\(high)/${name}")])) {
+            Stage.use(path: "/srv/in/tool", in: &$0)
+        }
+        #expect(named.ending == .failed && named.code == "cannot-start", "it may never have been there")
+        #expect(named.message == reason)
+    }
+
     @Test func `shell gets the facts as variables`() throws {
         let outcome = stage.run(.shell("printf '%s' \"$ALIGHT_PATH\" >'\(stage.folder.path)/seen'; echo done; exit 75"))
         {

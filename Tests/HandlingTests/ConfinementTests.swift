@@ -29,6 +29,15 @@ struct ConfinementTests {
         return launcher.run(command, stop: stop)
     }
 
+    @Test func `a program that may not be run is only about to be replaced where nothing confines it`() {
+        var confinements = Array(repeating: ProgramConfinement(), count: 4)
+        confinements[1].user = RunAsTests.nobody
+        confinements[2].grants = []
+        confinements[3].allowsNetwork = false
+        #expect(confinements.map { Ended.Miss.forbidden.mayPass(in: $0) } == [true, false, false, false])
+        #expect(confinements.map { Ended.Miss.gone.mayPass(in: $0) } == [true, true, true, true])
+    }
+
     // MARK: - Priorities
 
     @Test func `umask and niceness are those of the rule`() {

@@ -1,5 +1,7 @@
+import CAlightLinux
 import FileEvents
 import Glibc
+import Logging
 import Rules
 import Testing
 
@@ -94,6 +96,89 @@ struct LauncherPoolTests {
         let second = try run("echo hi")
         #expect(second.said == "hi\n")
         #expect(second.launcher != first.launcher)
+    }
+
+    // MARK: - Programs that reach for what is not theirs
+
+    @Test func `a program that empties its launcher's standard output harms nobody`() throws {
+        let first = try run(": >/proc/$PPID/fd/1; echo hi")
+        let second = try run(": >/proc/$PPID/fd/1; echo hi")
+        let third = try run("readlink /proc/$PPID/fd/1")
+        #expect(first.way == .exited(status: 0) && first.said == "hi\n")
+        #expect(second.way == .exited(status: 0) && second.said == "hi\n")
+        #expect(third.said == "/dev/null\n")
+        #expect(Set([first.launcher, second.launcher, third.launcher]).count == 1)
+    }
+
+    @Test func `the memory in which programs are counted keeps its size`() throws {
+        var descriptor: Int32 = -1
+        let memory = cal_make_counter(&descriptor)
+        let counter = try #require(memory)
+        for size in [0, 1 << 20] {
+            let result = ftruncate(descriptor, size)
+            #expect(result != 0)
+        }
+        #expect(cal_read_counter(counter) == 0)
+        cal_drop_counter(counter)
+        close(descriptor)
+    }
+
+    @Test(arguments: [true, false]) func `our ends of the pipes don't block`(converses: Bool) throws {
+        let program = try launcher.start(shell("exit 0"), converses: converses)
+        for end in [program.input, program.output, program.error] {
+            let flags = fcntl(end.raw, F_GETFL)
+            #expect(flags & O_NONBLOCK != 0)
+        }
+        #expect(eventually { program.lookForEnd() })
+    }
+
+    /// A program that fills its standard input, says so by the file `full`, and goes on with the lines of Python.
+    private func filling(_ folder: TemporaryFolder, then rest: String, timeout: Duration = .seconds(60)) -> Command {
+        let script = """
+            import os, sys, time
+            pipe = os.open('/proc/self/fd/0', os.O_WRONLY | os.O_NONBLOCK)
+            count = 0
+            try:
+                while True: count += os.write(pipe, b'x' * 4096)
+            except BlockingIOError: pass
+            open('\(folder.path)/full', 'w').close()
+            \(rest)
+            """
+        return Command(
+            executable: "/usr/bin/python3", arguments: [Array("-Sc".utf8), Array(script.utf8)], timeout: timeout,
+            grace: .milliseconds(100))
+    }
+
+    @Test func `a program that fills its own input is ended by its time-out`() throws {
+        let folder = try TemporaryFolder()
+        let command = filling(folder, then: "time.sleep(600)", timeout: .milliseconds(100))
+        func input() -> [UInt8] {
+            #expect(eventually { folder.text(of: "full") != nil })
+            return [65]
+        }
+        let ended = launcher.run(command, stop: stop, report: { _ in }, lateInput: input)
+        #expect(ended.way == .timedOut)
+    }
+
+    @Test(arguments: [4000, 300_000])
+    func `a request for which there is no room yet arrives whole`(size: Int) throws {
+        let folder = try TemporaryFolder()
+        let rest = """
+            print('full', file=sys.stderr, flush=True)
+            while not os.path.exists('\(folder.path)/go'): time.sleep(0.01)
+            os.close(pipe)
+            sys.stdout.buffer.write(sys.stdin.buffer.read()[count:])
+            """
+        let bytes = (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        func input() -> [UInt8] {
+            #expect(eventually { folder.text(of: "full") != nil })
+            return bytes
+        }
+        // Reports are taken when it has been tried once to write.
+        func take(_ report: ProgramReport) { if report == .line(.info, "full") { _ = try? folder.write("go", "") } }
+        let ended = launcher.run(filling(folder, then: rest), stop: stop, report: take, lateInput: input)
+        #expect(ended.way == .exited(status: 0))
+        #expect(ended.output == bytes)
     }
 
     // MARK: - Launchers that do not do their work

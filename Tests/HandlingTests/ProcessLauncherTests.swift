@@ -186,20 +186,42 @@ struct ProcessLauncherTests {
     @Test func `a program that isn't there can't be started`() {
         let ended = run(Command(executable: "/nowhere/x", timeout: .seconds(60)))
         #expect(ended.way == .couldNotStart("cannot start '/nowhere/x': No such file or directory"))
+        #expect(ended.miss == .gone)
     }
 
     @Test func `what is no program can't be started, and says why`() throws {
         let folder = try TemporaryFolder()
-        let cases: [(file: PathBytes, reason: String)] = [
-            (try folder.write("plain", "#!/bin/sh\n", mode: 0o644), "Permission denied"),
-            (try folder.write("bad", "#! /nope/python3 -u\n"), "its interpreter '/nope/python3' is not there"),
-            (try folder.write("text", "echo\n"), "neither a binary of this machine nor a #! line"),
-            (folder.path, "Permission denied"),
+        let script = try folder.write("script", "#!/bin/sh\n")
+        let cases: [(file: PathBytes, reason: String, miss: Ended.Miss?)] = [
+            (try folder.write("plain", "#!/bin/sh\n", mode: 0o644), "Permission denied", .forbidden),
+            (try folder.write("bad", "#! /nope/python3 -u\n"), "its interpreter '/nope/python3' is not there", nil),
+            (try folder.write("dos", "#!/bin/sh\r\n"), "its interpreter '/bin/sh\\r' is not there", nil),
+            (try folder.write("text", "echo\n"), "neither a binary of this machine nor a #! line", nil),
+            (folder.path, "Permission denied", .forbidden), (script.appending("x"), "Not a directory", .gone),
         ]
-        for (file, reason) in cases {
+        for (file, reason, miss) in cases {
             let ended = run(Command(executable: file, timeout: .seconds(60)))
             #expect(ended.way == .couldNotStart("cannot start '\(file)': \(reason)"))
+            #expect(ended.miss == miss)
         }
+    }
+
+    @Test func `a binary whose interpreter is missing is not taken for one that is gone`() throws {
+        let folder = try TemporaryFolder()
+        var binary = try Data(contentsOf: URL(fileURLWithPath: "/bin/true"))
+        let place = try #require(binary.range(of: Data("/ld-".utf8)))
+        binary.replaceSubrange(place, with: Data("/no-".utf8))
+        let file = folder.path.appending("tool")
+        try binary.write(to: URL(fileURLWithPath: file.description))
+        try #require(chmod(file.description, 0o755) == 0)
+        let ended = run(Command(executable: file, timeout: .seconds(60)))
+        guard case .couldNotStart(let reason) = ended.way else {
+            Issue.record("\(ended.way)")
+            return
+        }
+        #expect(reason.hasPrefix("cannot start '\(file)': its interpreter '/"))
+        #expect(reason.contains("/no-") && reason.hasSuffix("' is not there"))
+        #expect(ended.miss == nil)
     }
 
     @Test func `a missing working folder, a NUL and a missing launcher are endings too`() {

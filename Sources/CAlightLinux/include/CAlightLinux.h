@@ -99,8 +99,8 @@ int cal_send_byte(int socket, uint8_t byte);
 /// recv(2) without blocking: bytes received, 0 at the end, or a negative errno, -EAGAIN when nothing is there.
 int64_t cal_receive(int socket, void *buffer, size_t size);
 
-/// A number that another process counts up, in memory that both share; NULL, with errno, when there is no room. `fd`
-/// (CLOEXEC) is for that process, and the caller's to close.
+/// A number that another process counts up, in memory that both share and nobody can cut off; NULL, with errno, when
+/// there is no room. `fd` (CLOEXEC) is for that process, and the caller's to close.
 uint32_t *cal_make_counter(int *fd);
 uint32_t cal_read_counter(const uint32_t *counter);
 void cal_drop_counter(uint32_t *counter);

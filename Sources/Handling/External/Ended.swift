@@ -22,7 +22,26 @@ package struct Ended: Sendable {
         }
     }
 
+    /// What execve(2) has found wrong with the file of a program, which may be about to be replaced.
+    package enum Miss: Sendable, Hashable {
+        case gone
+        /// It may not be run, be it by this user or in this sandbox.
+        case forbidden
+
+        /// Whether the same may be well a moment later, once the file has been looked at and is sound.
+        func mayPass(in confinement: ProgramConfinement) -> Bool {
+            switch self {
+            case .gone: true
+            case .forbidden:
+                // Else it is the confinement that forbids it.
+                confinement.user == nil && confinement.grants == nil && confinement.allowsNetwork
+            }
+        }
+    }
+
     package var way: Way
+    /// Of a program that could not be started for its own file, what is wrong with that.
+    package var miss: Miss?
     /// What it printed, when the command collects that.
     package var output: [UInt8] = []
     /// Everything that was reported line by line, as it came.

@@ -13,6 +13,8 @@ final class LaunchedProgram {
     private var message: [UInt8] = []
     /// How the program ended, once that is known.
     private(set) var end: Ended.Way?
+    /// What was wrong with its file, if it could not be started for that.
+    private(set) var miss: Ended.Miss?
     /// Whether it runs, or has run.
     var hasStarted: Bool {
         switch end {
@@ -110,9 +112,11 @@ final class LaunchedProgram {
         let words = String(decoding: message[12..<12 + Int(length)], as: UTF8.self)
         switch news {
         case 0: end = status & 0x7F == 0 ? .exited(status: status >> 8 & 0xFF) : .signalled(status & 0x7F)
-        case 1: end = .couldNotStart(words)
+        case 1, 3, 4: end = .couldNotStart(words)
         default: end = .notLaunched(words)
         }
+        if news == 3 { miss = .gone }
+        if news == 4 { miss = .forbidden }
         // One that could not even read its plan, or prepare for it, ends.
         if news == 0 || status == 0 { pool.give(launcher) }
     }

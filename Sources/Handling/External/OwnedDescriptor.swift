@@ -23,7 +23,7 @@ final class OwnedDescriptor {
 
     /// What is there to read, at most 64 KiB, empty at the end; nil when nothing is there now, or when it is closed.
     ///
-    /// It must not block: it is set so, or poll(2) has just said that there is something. An error is the end.
+    /// It must be set not to block: what poll(2) has seen, the program itself can take back. An error is the end.
     func readAvailable() -> ArraySlice<UInt8>? {
         guard raw >= 0 else { return nil }
         return withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { buffer in

@@ -119,13 +119,11 @@ package struct PluginHost: Sendable {
         defer { remove(scratch, first.log) }
         do throws(HandlerProblem) {
             let confinement = try confinement(of: program, invocations, scratch: scratch)
-            let outcomes =
-                if let serving = program.serving {
-                    serve(program, serving, first, request, input: input, scratch: scratch, confinement)
-                } else {
-                    run(program, first, scratch: scratch, confinement) { (request, input) }
-                }
-            return explained(outcomes, program)
+            guard let serving = program.serving else {
+                return run(program, first, scratch: scratch, confinement) { (request, input) }
+            }
+            let outcomes = serve(program, serving, first, request, input: input, scratch: scratch, confinement)
+            return explained(outcomes, program, mayPass: false)
         } catch {
             return all(Outcome(.failed, "\(program.program): \(error.message)", code: "cannot-start"))
         }
@@ -135,24 +133,31 @@ package struct PluginHost: Sendable {
     private func runAtOnce(_ program: Call, _ invocation: Invocation, scratch: PathBytes) -> [Outcome] {
         do throws(HandlerProblem) {
             let confinement = try confinement(of: program, [invocation], scratch: scratch)
-            let outcomes = run(program, invocation, scratch: scratch, confinement) {
+            return run(program, invocation, scratch: scratch, confinement) {
                 let request = PluginRequest([invocation], scratch: scratch)
                 // Without parameters there is no number that JSON has not.
                 return (request, (try? request.encodedBytes()) ?? [])
             }
-            return explained(outcomes, program)
         } catch {
             return [Outcome(.failed, "\(program.program): \(error.message)", code: "cannot-start")]
         }
     }
 
     /// Outcomes of a program that could not be started say so if it is not there, or may not be run.
-    private func explained(_ outcomes: [Outcome], _ program: Call) -> [Outcome] {
+    ///
+    /// - Parameters:
+    ///   - outcomes: Of one request.
+    ///   - program: What was to be run.
+    ///   - mayPass: Whether its file was at fault and may be sound by now, as one that is replaced at that moment.
+    /// - Returns: One outcome for each, in order.
+    private func explained(_ outcomes: [Outcome], _ program: Call, mayPass: Bool) -> [Outcome] {
         outcomes.map { outcome in
             guard outcome.ending == .failed, outcome.code == "cannot-start", outcome.process?.status == nil else {
                 return outcome
             }
-            return absence(of: program) ?? outcome
+            if let missing = absence(of: program) { return missing }
+            guard mayPass, program.wasThere else { return outcome }
+            return Outcome(.retry, outcome.message, code: "cannot-start")
         }
     }
 
@@ -212,7 +217,7 @@ package struct PluginHost: Sendable {
         for index in outcomes.indices {
             outcomes[index].process = ProcessFacts(ended.way, request: kept.text(for: index))
         }
-        return outcomes
+        return explained(outcomes, call, mayPass: ended.miss?.mayPass(in: confinement) ?? false)
     }
 
     private func remove(_ scratch: PathBytes, _ log: Logger) {

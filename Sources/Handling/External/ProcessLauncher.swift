@@ -77,9 +77,9 @@ package final class ProcessLauncher: Sendable {
     ///
     /// - Parameters:
     ///   - command: What to run; its input, output and time-out are the caller's to see to.
-    ///   - converses: Whether it is spoken with: our ends of its pipes don't block, and those that are read from show
-    ///     when the program closes its own. Else they show it when all of it has ended.
-    /// - Returns: The running program.
+    ///   - converses: Whether it is spoken with: our ends of its pipes that are read from show when the program closes
+    ///     its own. Else they show it when all of it has ended.
+    /// - Returns: The running program, our ends of whose pipes don't block.
     /// - Throws: Why it could not be started. What the launcher finds is the end of the program instead.
     func start(_ command: Command, converses: Bool = true) throws(LaunchFailure) -> LaunchedProgram {
         let limit = Self.descriptorLimit
@@ -113,7 +113,8 @@ package final class ProcessLauncher: Sendable {
         guard problem == 0 else {
             throw LaunchFailure("alight-launch takes no plan: \(String(cString: strerror(problem)))")
         }
-        if converses { for end in [input.writing, output.reading, error.reading] { end.setNonBlocking() } }
+        // While the program already starts. It can open the other ends of its pipes by /proc, fill them and empty them.
+        for end in [input.writing, output.reading, error.reading] { end.setNonBlocking() }
         return LaunchedProgram(launcher, of: pool, input: input.writing, output: output.reading, error: error.reading)
     }
 

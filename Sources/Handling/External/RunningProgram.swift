@@ -19,7 +19,7 @@ final class RunningProgram {
 
     /// - Parameters:
     ///   - command: What was run; its own input is not used.
-    ///   - program: It, our ends of whose pipes block.
+    ///   - program: It, our ends of whose pipes don't block.
     ///   - input: What stands on standard input.
     ///   - start: From when its time is counted.
     init(_ command: Command, _ program: LaunchedProgram, input: [UInt8], since start: ContinuousClock.Instant) {
@@ -27,11 +27,7 @@ final class RunningProgram {
         self.input = input
         self.program = program
         self.start = start
-        if input.count > Self.smallestPipe { program.input.setNonBlocking() }
     }
-
-    /// What an empty pipe takes at once on any kernel, though the user has many: a page.
-    private static let smallestPipe = 4096
 
     /// Stays with the program to its end.
     func wait(stop: StopSignal, report: (ProgramReport) -> Void) -> Ended {
@@ -87,11 +83,13 @@ final class RunningProgram {
         let way = program.end ?? .signalled(SIGKILL)
         // What never ran was not ended by us.
         ended.way = program.hasStarted ? cause ?? way : way
+        ended.miss = program.miss
         ended.duration = .now - start
     }
 
     // MARK: - The streams
 
+    /// Writes what the pipe takes now; poll(2) says when it takes more.
     private func write() {
         guard fed < input.count else { return program.input.close() }
         let count = input.withUnsafeBytes { bytes in
