@@ -91,11 +91,14 @@ extension Engine {
 
     /// Has the journal secure what the turn brought, begins what was leased, and lets others see it from time to time.
     ///
-    /// While it can't be kept nothing more is begun. What was accepted and what
-    /// has ended waits in memory; should the program die, the next start finds it again.
+    /// While it can't be committed nothing more is begun. What was accepted and what
+    /// has ended is noted, or waits in memory; should the program die, the next start finds it again.
     func keep(_ dispatcher: inout Dispatcher, _ state: inout RunState, at now: ContinuousClock.Instant) {
-        if let retry = state.journalRetry, retry > now { return }
         let wall = DiskProbe.now()
+        if let retry = state.journalRetry, retry > now {
+            journal.note(at: wall)
+            return
+        }
         if let fault = state.journalFault == nil ? journal.secure(at: wall) : journal.commit(at: wall) {
             note(fault, &state, now)
             return

@@ -98,6 +98,9 @@ package final class Engine: Sendable {
     /// Looks for what other processes have asked for through the journal.
     package func takeRequests() { mailbox.post(.requests) }
 
+    /// Lets others see in the journal's file what was noted until now, unless that can't be written at present.
+    package func catchUp() { journal.catchUp(at: DiskProbe.now()) }
+
     /// Runs other rules from now on, without an end of the watching.
     ///
     /// What both sets of rules ask for is watched all the time, and what waits goes on

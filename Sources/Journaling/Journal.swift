@@ -54,6 +54,14 @@ package protocol Journal: Ledger, Sendable {
     /// - Returns: Nil when it does, else what ``commit(at:)`` returns.
     func secure(at now: Timestamp) -> JournalFault?
 
+    /// Does the same as far as it needs no commit, for as long as one fails.
+    func note(at now: Timestamp)
+
+    /// Commits what is secured, so that others see it, unless the last commit has failed.
+    ///
+    /// Callable from any thread.
+    func catchUp(at now: Timestamp)
+
     /// When what is secured has to be committed, so that others see it; nil when everything is.
     var commitDue: ContinuousClock.Instant? { get }
 

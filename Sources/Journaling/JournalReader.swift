@@ -18,15 +18,25 @@ package final class JournalReader: Sendable {
     ///   - path: Where it lies.
     ///   - isTraceless: Whether a journal that no Alight has is read without a lock, and without a file made beside it;
     ///     then what is written to it later need not be seen.
+    ///   - isFollowing: Whether it is asked again and again, and what an Alight writes to it has to be seen then.
+    ///   - isOwn: Whether this process has the journal. Then it sees what is committed, and the file is opened by SQLite
+    ///     alone: to close it otherwise would end the locks that SQLite has, as its "How To Corrupt" says.
     /// - Throws: When there is none, when it is no journal or one of a newer
     ///   Alight, when it is damaged or can't be read.
-    package init(_ path: PathBytes, isTraceless: Bool = false) throws(JournalFault) {
+    package init(
+        _ path: PathBytes, isTraceless: Bool = false, isFollowing: Bool = false, isOwn: Bool = false
+    ) throws(JournalFault) {
         let path = JournalFile.resolve(path)
         self.path = path
         try Self.check(path)
-        var database = try isTraceless && JournalLock.holder(of: path) == nil ? Self.openResting(path) : Self.open(path)
-        if try Self.isBehind(database, path) { database = try Self.openResting(path) }
-        self.database = database
+        if isOwn {
+            database = try Self.open(path, isOwn: true)
+        } else {
+            let isResting = isTraceless && JournalLock.holder(of: path) == nil
+            let database = try isResting ? Self.openResting(path) : Self.open(path)
+            let isBehind = try Self.isBehind(database, path, isFollowing: isFollowing)
+            self.database = try isBehind ? Self.openResting(path) : database
+        }
         try read { database in
             // A folder that can't be written to may hold tables that were not finished.
             let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
@@ -69,13 +79,21 @@ package final class JournalReader: Sendable {
         return configuration
     }
 
-    /// Whether the file still lacks what an Alight has secured, after that had time to write it.
-    private static func isBehind(_ database: DatabaseQueue, _ path: PathBytes) throws(JournalFault) -> Bool {
+    /// Whether the file lacks what an Alight has secured, and is not about to get it.
+    ///
+    /// Whoever works all the time is always ahead: one commit is enough.
+    private static func isBehind(
+        _ database: DatabaseQueue, _ path: PathBytes, isFollowing: Bool
+    ) throws(JournalFault) -> Bool {
         do {
             let start = ContinuousClock.now
-            while try database.read({ try AheadLog.isAhead(of: $0, at: path) }) {
-                // Who was killed, or stopped, will not write it.
-                guard JournalLock.holder(of: path) != nil, ContinuousClock.now < start + patience else { return true }
+            var first: UInt64?
+            while let number = try database.read({ try AheadLog.numberAhead(of: $0, at: path) }) {
+                guard number == first ?? number else { return false }
+                first = number
+                // Who was killed will not write it; who is stopped may.
+                guard JournalLock.holder(of: path) != nil else { return true }
+                guard ContinuousClock.now < start + patience else { return !isFollowing }
                 usleep(5_000)
             }
             return false
@@ -85,14 +103,16 @@ package final class JournalReader: Sendable {
     }
 
     /// Opens a connection that can only read.
-    private static func open(_ path: PathBytes) throws(JournalFault) -> DatabaseQueue {
+    private static func open(_ path: PathBytes, isOwn: Bool = false) throws(JournalFault) -> DatabaseQueue {
         var configuration = configuration()
         configuration.readonly = true
         do {
             let database = try DatabaseQueue(path: JournalFile.name(of: path), configuration: configuration)
             _ = try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") }
             return database
-        } catch let error as DatabaseError where [.SQLITE_CANTOPEN, .SQLITE_READONLY].contains(error.resultCode) {
+        } catch let error as DatabaseError
+            where !isOwn && [.SQLITE_CANTOPEN, .SQLITE_READONLY].contains(error.resultCode)
+        {
             // SQLite wants to put its -shm file beside a journal, and can't where nobody may write.
             return try openResting(path)
         } catch {
@@ -110,20 +130,36 @@ package final class JournalReader: Sendable {
                 configuration.readonly = true
                 let database = try DatabaseQueue(
                     path: JournalFile.uri(of: path) + "?immutable=1", configuration: configuration)
-                if try !database.read({ try AheadLog.isAhead(of: $0, at: path) }) { return database }
+                if try database.read({ try AheadLog.numberAhead(of: $0, at: path) }) == nil { return database }
             }
-            guard let image = try JournalImage(of: path) else { throw JournalError.notJournal(path) }
-            let database = try DatabaseQueue(configuration: configuration())
-            try database.writeWithoutTransaction { database in
-                try image.load(into: database)
-                if try Int.fetchOne(database, sql: "PRAGMA user_version") == JournalSchema.migrations.count {
-                    try AheadLog.apply(to: database, of: path)
-                }
-            }
-            return database
+            return try openImage(of: path)
         } catch {
             throw fault(error, path)
         }
+    }
+
+    /// How often a journal is read of which the log begins anew meanwhile.
+    private static let mostTries = 20
+
+    /// Reads what the files hold into memory, of one moment.
+    private static func openImage(of path: PathBytes) throws -> DatabaseQueue {
+        for attempt in 1... {
+            let before = try AheadLog.number(at: path)
+            guard let image = try JournalImage(of: path) else { throw JournalError.notJournal(path) }
+            let database = try DatabaseQueue(configuration: configuration())
+            let isOfOneMoment = try database.writeWithoutTransaction { database in
+                try image.load(into: database)
+                guard try Int.fetchOne(database, sql: "PRAGMA user_version") == JournalSchema.migrations.count else {
+                    return true
+                }
+                try AheadLog.apply(to: database, of: path)
+                return try before == AheadLog.number(at: path)
+            }
+            // A log that an Alight goes on writing is that of the image, or the next one tells of the same.
+            if isOfOneMoment || attempt == mostTries { return database }
+            usleep(5_000)
+        }
+        throw JournalError.busy(path)
     }
 
     /// Whether everything is in the file itself, and nothing in the one beside it that is yet to be moved there.

@@ -85,6 +85,10 @@ package final class MemoryJournal: Journal {
 
     package func secure(at now: Timestamp) -> JournalFault? { nil }
 
+    package func note(at now: Timestamp) {}
+
+    package func catchUp(at now: Timestamp) {}
+
     package var commitDue: ContinuousClock.Instant? { nil }
 
     package func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest] { [] }

@@ -64,6 +64,12 @@ struct OpenJournal {
     /// The jobs that could not be read, and are dead letters since.
     var unreadable: [JobID] { disk?.unreadable ?? [] }
 
+    /// Why there is no log ahead of the file; nil where there is one, or no file.
+    var aheadError: JournalError? { disk?.aheadError }
+
+    /// Whether what the run before noted last did not fit to the file.
+    var hasUnfitLog: Bool { disk?.hasUnfitLog ?? false }
+
     /// The names under which rules with these roots would see the file.
     ///
     /// - Parameter roots: The folders that are watched.

@@ -31,7 +31,7 @@ enum RequestDelivery {
         if try takeUp(reader, rules) { return .done }
         let deadline = ContinuousClock.now + patience
         // One that was opened without a trace need not see what became of them.
-        let reader = try JournalReader(reader.path)
+        let reader = try JournalReader(reader.path, isFollowing: true)
         while try reader.openRequests(upTo: last) > 0 {
             guard reader.isInUse else { return .kept }
             if ContinuousClock.now > deadline { return .waiting }

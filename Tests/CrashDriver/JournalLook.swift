@@ -55,7 +55,7 @@ struct JournalLook {
         }
         // A log without its index can be read by those alone who may write.
         let queue = try DatabaseQueue(path: copy.description)
-        try queue.writeWithoutTransaction { try AheadLog.apply(to: $0, of: copy) }
+        _ = try queue.writeWithoutTransaction { try AheadLog.apply(to: $0, of: copy) }
         try queue.close()
         try self.init(copy)
     }

@@ -1,6 +1,7 @@
 import FileEvents
 import Foundation
 import Glibc
+import JournalFixtures
 import TestKit
 import Testing
 
@@ -75,6 +76,25 @@ struct ControlTests {
 
     private static func queue(_ root: PathBytes) throws -> [String: Int] {
         try #require(try get(root, "/v1/status")["queue"] as? [String: Int])
+    }
+
+    @Test func `what is asked while the journal is locked does not hide what comes after`() throws {
+        try Self.withProgram { root, program in
+            let file = try JournalFile(root.appending(".state/alight/journal.db"))
+            try file.execute("BEGIN IMMEDIATE")
+            TestFile.write(root.appending("in/a.png"), "x")
+            #expect(Deadline.wait { program.error.contains("is locked by") }, "\(program.error)")
+            _ = try Self.get(root, "/v1/jobs")
+            try file.execute("COMMIT")
+            for name in ["b", "c"] {
+                TestFile.write(root.appending("in/\(name).png"), "x")
+                #expect(
+                    try Deadline.wait {
+                        let jobs = try #require(try Self.get(root, "/v1/jobs")["jobs"] as? [[String: Any]])
+                        return jobs.contains { ($0["path"] as? String)?.hasSuffix("/\(name).png") == true }
+                    })
+            }
+        }
     }
 
     /// Waits until one job is pending.

@@ -186,6 +186,7 @@ struct AheadLogTests {
         _ = log.withCString { unlink($0) }
         #expect(log.withCString { mkdir($0, 0o700) } == 0)
         try begin()
+        #expect(try bench.journal.aheadError == .noAccess(log, errno: EISDIR))
         try bench.accept("3", .created, "/in/c")
         #expect(try bench.secure() == nil)
         #expect(try bench.rows("SELECT id FROM jobs") == ["1", "3"])
@@ -237,6 +238,132 @@ struct AheadLogTests {
         #expect(
             try JournalReader(bench.path, isTraceless: true).jobs(JournalQuery()).jobs.map(\.id.description) == ["1"])
         #expect(TestFile.read(self.log) == log, "it is Alight's business to catch up")
+    }
+
+    /// The files of a journal as they are.
+    private func files(_ bench: DiskBench) -> [(PathBytes, [UInt8]?)] {
+        ["", "-wal"].map { PathBytes("\(bench.path)\($0)") }.map { ($0, TestFile.read($0)) }
+    }
+
+    private func restore(_ files: [(PathBytes, [UInt8]?)]) {
+        for (file, content) in files { TestFile.write(file, content ?? []) }
+        _ = PathBytes("\(bench.path)-shm").withCString { unlink($0) }
+    }
+
+    @Test func `after a power failure a log says nothing that the database has lost the ground of`() throws {
+        try begin()
+        let lost = files(bench)
+        // A commit with an empty log, and then something that rests on it.
+        _ = try bench.journal.begin(DiskBench.rules + [RuleRecord(name: "u", selection: "*")], at: bench.wall)
+        #expect(try bench.commit() == nil)
+        try bench.accept("1", .created, "/in/a", rule: "u")
+        #expect(try bench.secure() == nil)
+        bench.kill()
+        restore(lost)
+        let journal = try bench.open()
+        #expect(journal.counts.pending == 0 && journal.waiting.isEmpty && !journal.hasUnfitLog)
+    }
+
+    @Test func `rows that don't fit are left alone, and the journal is used`() throws {
+        _ = try bench.journal.begin(DiskBench.rules + [RuleRecord(name: "u", selection: "*")], at: bench.wall)
+        try begin()
+        try bench.accept("1", .created, "/in/a", rule: "u")
+        #expect(try bench.secure() == nil)
+        bench.kill()
+        _ = try bench.look { try $0.execute(sql: "DELETE FROM rules WHERE name = 'u'") }
+        #expect(try bench.open().hasUnfitLog)
+        #expect(try bench.journal.counts.pending == 0)
+        bench.kill()
+        #expect(try !bench.open().hasUnfitLog, "it is told once")
+    }
+
+    @Test func `an old log is not taken for what came after a run without one`() throws {
+        try begin()
+        try bench.accept("1")
+        _ = try bench.lease()
+        #expect(try bench.secure() == nil)
+        bench.kill()
+        let old = try #require(TestFile.read(log))
+        unlink("\(log)")
+        #expect(mkdir("\(log)", 0o700) == 0)
+        #expect(try bench.journal.aheadError == .noAccess(log, errno: EISDIR))
+        bench.kill()
+        #expect(rmdir("\(log)") == 0)
+        TestFile.write(log, old)
+        let journal = try bench.open()
+        #expect(journal.interrupted == 0 && journal.aheadError == nil)
+    }
+
+    @Test(arguments: ["nothing", "zeros", "sparse", "text", "link", "fifo"])
+    func `whatever lies in the place of the log, the journal is opened`(what: String) throws {
+        try begin()
+        bench.kill()
+        unlink("\(log)")
+        switch what {
+        case "nothing": TestFile.write(log, [UInt8]())
+        case "zeros": TestFile.write(log, [UInt8](repeating: 0, count: 4_096))
+        case "sparse":
+            TestFile.write(log, [UInt8]())
+            #expect(truncate("\(log)", 1 << 42) == 0)
+        case "text": TestFile.write(log, "AlgtLog1" + String(repeating: "x", count: 99))
+        case "link": #expect(symlink("/etc/passwd", "\(log)") == 0)
+        default: #expect(mkfifo("\(log)", 0o600) == 0)
+        }
+        #expect(try bench.journal.counts.open == 0)
+        try bench.accept("1")
+        #expect(try bench.secure() == nil)
+        bench.kill()
+        #expect(try bench.journal.counts.pending == 1)
+        #expect(try JournalReader(bench.path).jobs(JournalQuery()).jobs.count == 1)
+        if what == "sparse" { unlink("\(log)") }
+    }
+
+    @Test func `while the database can't be written to, what ended is noted`() throws {
+        try begin()
+        try bench.accept("1")
+        let job = try #require(try bench.lease().first)
+        #expect(try bench.secure() == nil)
+        try bench.look { database in
+            try database.execute(sql: "BEGIN IMMEDIATE")
+            try bench.end(job)
+            #expect(try bench.commit()?.mayPass == true)
+            try bench.journal.note(at: bench.wall)
+            // It is tried no more than the engine asks for.
+            try bench.journal.catchUp(at: bench.wall)
+            try database.execute(sql: "ROLLBACK")
+        }
+        bench.kill()
+        #expect(try bench.open().interrupted == 0)
+        #expect(try bench.rows("SELECT state FROM jobs") == ["succeeded"])
+    }
+
+    @Test func `it has the mode of the journal's file`() throws {
+        try begin()
+        bench.kill()
+        #expect(chmod("\(bench.path)", 0o640) == 0)
+        _ = try bench.journal
+        var status = stat()
+        #expect(stat("\(log)", &status) == 0 && status.st_mode & 0o777 == 0o640)
+    }
+
+    @Test func `who has the journal sees what is noted, and SQLite keeps its locks`() throws {
+        try begin()
+        try bench.accept("1")
+        #expect(try bench.secure() == nil)
+        let reader = try JournalReader(bench.path, isOwn: true)
+        try bench.journal.catchUp(at: bench.wall)
+        #expect(try reader.jobs(JournalQuery()).jobs.count == 1)
+        try bench.accept("2", .created, "/in/b")
+        #expect(try bench.secure() == nil)
+        try bench.journal.catchUp(at: bench.wall)
+        #expect(try reader.jobs(JournalQuery()).jobs.count == 2)
+        // Another process that comes and goes would take itself for the last one, and remove SQLite's log.
+        let look = "print(sqlite3.connect('journal.db').execute('SELECT count(*) FROM jobs').fetchone())"
+        let words = ["-c", "import sqlite3; \(look)"]
+        let python = RunningProgram("/usr/bin/python3", words, in: bench.root, output: bench.root.appending("python"))
+        #expect(python.wait() == 0, "\(python.error)")
+        #expect(python.output == "(2,)\n")
+        #expect(TestFile.exists(PathBytes("\(bench.path)-wal")))
     }
 
     @Test func `a clean stop leaves no log`() throws {

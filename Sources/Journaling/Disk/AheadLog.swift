@@ -6,8 +6,8 @@ import Glibc
 /// engine, so that an action can begin without a transaction.
 ///
 /// The database follows within ``delay``, with one transaction for many turns, and the log begins anew at its start.
-/// Then it has a new number, which the database keeps with the same transaction: so a log goes on where the database with
-/// its number ends, and any other one, of an older moment or of another file, says nothing. What a kill cuts off is
+/// Each transaction has a new number, which the database keeps and the log has from then on: so a log goes on where the
+/// database with its number ends, and any other one, of an older moment or of another file, says nothing. What a kill cuts off is
 /// known by its checksum. As with the database's own log, a write is in the file system when it is done, and is not
 /// forced to the disk.
 ///
@@ -25,30 +25,48 @@ package final class AheadLog {
     /// `AlgtLog1`.
     private static let magic: UInt64 = 0x3167_6F4C_7467_6C41
 
+    private let journal: PathBytes
     private let path: PathBytes
     private var descriptor: Int32
     /// The log's number.
     private(set) var number: UInt64
     private var end = 0
 
-    /// Opens the file, or makes it; nil where that can't be done.
-    init?(of journal: PathBytes) {
+    /// Opens the file, or makes it, with the mode of the journal's file and as root with its owner, as SQLite does with its log.
+    ///
+    /// - Throws: When that can't be done; then each turn of the engine has to be committed.
+    init(of journal: PathBytes) throws(JournalError) {
+        self.journal = journal
         path = CompanionFile.ahead.path(of: journal)
-        descriptor = Self.open(path)
+        descriptor = Self.open(path, of: journal)
         number = Self.newNumber()
-        if descriptor < 0 { return nil }
+        if descriptor < 0 { throw .noAccess(path, errno: errno) }
     }
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    private static func open(_ path: PathBytes) -> Int32 {
-        path.withCString { Glibc.open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600) }
+    /// Opens a regular file; -1, with errno, if there is something else or it can't be had.
+    private static func open(_ path: PathBytes, of journal: PathBytes) -> Int32 {
+        let descriptor = path.withCString {
+            Glibc.open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        }
+        guard descriptor >= 0 else { return -1 }
+        var (own, model) = (stat(), stat())
+        guard fstat(descriptor, &own) == 0, own.st_mode & S_IFMT == S_IFREG else {
+            close(descriptor)
+            errno = EINVAL
+            return -1
+        }
+        guard journal.withCString({ stat($0, &model) }) == 0 else { return descriptor }
+        if own.st_mode & 0o777 != model.st_mode & 0o777 { _ = fchmod(descriptor, model.st_mode & 0o777) }
+        if geteuid() == 0, own.st_uid != model.st_uid || own.st_gid != model.st_gid {
+            _ = fchown(descriptor, model.st_uid, model.st_gid)
+        }
+        return descriptor
     }
 
     static func newNumber() -> UInt64 { UInt64.random(in: 1...UInt64(Int64.max)) }
 
-    /// Whether the database has everything.
-    var isEmpty: Bool { end == 0 }
     /// Whether it is long enough for the database to catch up.
     var isLong: Bool { end > Self.most }
 
@@ -68,7 +86,8 @@ package final class AheadLog {
             bytes.storeBytes(of: Self.magic.littleEndian, toByteOffset: 0, as: UInt64.self)
             bytes.storeBytes(of: number.littleEndian, toByteOffset: 8, as: UInt64.self)
             bytes.storeBytes(of: length.littleEndian, toByteOffset: 16, as: UInt64.self)
-            let sum = Self.checksum(UnsafeRawBufferPointer(bytes))
+            let record = UnsafeRawBufferPointer(bytes)
+            let sum = Self.checksum(record, UnsafeRawBufferPointer(rebasing: record[Self.headerSize...]))
             bytes.storeBytes(of: sum.0.littleEndian, toByteOffset: 24, as: UInt32.self)
             bytes.storeBytes(of: sum.1.littleEndian, toByteOffset: 28, as: UInt32.self)
         }
@@ -80,8 +99,8 @@ package final class AheadLog {
     }
 
     private func reopen() {
-        close(descriptor)
-        descriptor = Self.open(path)
+        if descriptor >= 0 { close(descriptor) }
+        descriptor = Self.open(path, of: journal)
     }
 
     /// Begins anew: the database has everything, and this number.
@@ -93,89 +112,136 @@ package final class AheadLog {
     /// Removes the file, which the database no longer needs.
     func remove() { _ = path.withCString { unlink($0) } }
 
-    private static func checksum(_ record: UnsafeRawBufferPointer) -> (UInt32, UInt32) {
-        let head = UnsafeRawBufferPointer(rebasing: record[..<24])
-        let rows = UnsafeRawBufferPointer(rebasing: record[headerSize...])
-        return WriteAheadLog.checksum(
-            rows, isBigEndian: false, after: WriteAheadLog.checksum(head, isBigEndian: false, after: (0, 0)))
+    /// The sums of a header, but for where it has them, and of the rows behind it.
+    private static func checksum(_ head: UnsafeRawBufferPointer, _ rows: UnsafeRawBufferPointer) -> (UInt32, UInt32) {
+        let start = WriteAheadLog.checksum(
+            UnsafeRawBufferPointer(rebasing: head[..<24]), isBigEndian: false, after: (0, 0))
+        return WriteAheadLog.checksum(rows, isBigEndian: false, after: start)
     }
 
     // MARK: Reading
 
-    /// The rows that a log tells of beyond what a database has that keeps this number; empty if there are none.
-    private static func contents(of journal: PathBytes, number: UInt64) -> [[UInt8]] {
-        guard let bytes = read(CompanionFile.ahead.path(of: journal)) else { return [] }
-        var contents: [[UInt8]] = []
-        bytes.withUnsafeBytes { bytes in
-            var place = 0
-            while let length = self.length(UnsafeRawBufferPointer(rebasing: bytes[place...]), number) {
-                let record = UnsafeRawBufferPointer(rebasing: bytes[place..<(place + headerSize + length)])
-                let sum = checksum(record)
-                guard sum.0 == UInt32(littleEndian: record.loadUnaligned(fromByteOffset: 24, as: UInt32.self)),
-                    sum.1 == UInt32(littleEndian: record.loadUnaligned(fromByteOffset: 28, as: UInt32.self))
-                else { return }
-                contents.append(Array(record[headerSize...]))
-                place += record.count
+    /// The numbers that a record begins with; nil if it is none.
+    private struct Header {
+        var number: UInt64
+        var length: Int
+        var sum: (UInt32, UInt32)
+
+        init?(_ bytes: UnsafeRawBufferPointer) {
+            func word(_ offset: Int) -> UInt64 {
+                UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
             }
+            guard bytes.count >= AheadLog.headerSize, word(0) == magic, word(16) & 7 == 0, word(16) < 1 << 32 else {
+                return nil
+            }
+            number = word(8)
+            length = Int(word(16))
+            sum = (UInt32(truncatingIfNeeded: word(24)), UInt32(truncatingIfNeeded: word(24) >> 32))
+        }
+    }
+
+    /// A log that is read, and not written.
+    private final class Reader {
+        private let path: PathBytes
+        private let descriptor: Int32
+        private var size = 0
+
+        /// Opens it; nil if there is none, or something that is no file.
+        init?(of journal: PathBytes) throws(JournalError) {
+            path = CompanionFile.ahead.path(of: journal)
+            descriptor = path.withCString { Glibc.open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
+            guard descriptor >= 0 else {
+                // ENXIO is what a socket says.
+                if [ENOENT, ENOTDIR, ELOOP, ENXIO].contains(errno) { return nil }
+                throw .unreadable(path, errno: errno)
+            }
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { throw .unreadable(path, errno: errno) }
+            guard status.st_mode & S_IFMT == S_IFREG else { return nil }
+            size = Int(status.st_size)
+        }
+
+        deinit { if descriptor >= 0 { close(descriptor) } }
+
+        /// So many bytes from a place; nil if the file ends before.
+        func read(_ count: Int, at place: Int) throws(JournalError) -> [UInt8]? {
+            guard count <= size - place else { return nil }
+            var failure: Int32 = 0
+            let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+                while filled < count {
+                    let start = buffer.baseAddress.map { $0 + filled }
+                    let taken = pread(descriptor, start, count - filled, off_t(place + filled))
+                    if taken < 0, errno == EINTR { continue }
+                    if taken < 0 { failure = errno }
+                    guard taken > 0 else { return }
+                    filled += taken
+                }
+            }
+            if failure != 0 { throw .unreadable(path, errno: failure) }
+            return bytes.count == count ? bytes : nil
+        }
+    }
+
+    /// The number of the log that is there; nil if there is none.
+    static func number(at journal: PathBytes) throws(JournalError) -> UInt64? {
+        guard let bytes = try Reader(of: journal)?.read(headerSize, at: 0) else { return nil }
+        return bytes.withUnsafeBytes { Header($0)?.number }
+    }
+
+    /// The rows that a log tells of beyond what a database has that keeps this number; empty if there are none.
+    private static func contents(of journal: PathBytes, number: UInt64) throws(JournalError) -> [[UInt8]] {
+        guard let reader = try Reader(of: journal) else { return [] }
+        var contents: [[UInt8]] = []
+        var place = 0
+        while let head = try reader.read(headerSize, at: place), let header = head.withUnsafeBytes({ Header($0) }),
+            header.number == number, let rows = try reader.read(header.length, at: place + headerSize)
+        {
+            let sum = head.withUnsafeBytes { head in rows.withUnsafeBytes { checksum(head, $0) } }
+            guard sum == header.sum else { break }
+            contents.append(rows)
+            place += headerSize + header.length
         }
         return contents
     }
 
-    /// How long the rows of the record are with which the bytes begin; nil if they don't, or it has another number.
-    private static func length(_ bytes: UnsafeRawBufferPointer, _ number: UInt64) -> Int? {
-        guard bytes.count >= headerSize else { return nil }
-        func word(_ offset: Int) -> UInt64 {
-            UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-        }
-        guard word(0) == magic, word(8) == number, word(16) & 7 == 0, word(16) <= UInt64(bytes.count - headerSize)
-        else { return nil }
-        return Int(word(16))
-    }
-
-    private static func read(_ path: PathBytes, atMost most: Int = .max) -> [UInt8]? {
-        let descriptor = path.withCString { Glibc.open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-        let size = min(Int(status.st_size), most)
-        return [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
-            while filled < size {
-                let count = pread(descriptor, buffer.baseAddress.map { $0 + filled }, size - filled, off_t(filled))
-                if count < 0, errno == EINTR { continue }
-                guard count > 0 else { return }
-                filled += count
-            }
-        }
-    }
-
-    /// Whether a database lags behind the log.
-    static func isAhead(of database: Database, at journal: PathBytes) throws -> Bool {
-        guard let header = read(CompanionFile.ahead.path(of: journal), atMost: headerSize), header.count == headerSize,
-            let number = try number(in: database)
-        else { return false }
-        let magic = header.withUnsafeBytes { UInt64(littleEndian: $0.loadUnaligned(as: UInt64.self)) }
-        return magic == Self.magic
-            && header.withUnsafeBytes {
-                UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self)) == number
-            }
+    /// Whether a database lags behind the log, by its number; nil if it does not.
+    static func numberAhead(of database: Database, at journal: PathBytes) throws -> UInt64? {
+        guard let number = try number(in: database), try number == self.number(at: journal) else { return nil }
+        return number
     }
 
     /// Lets the database catch up, in one transaction.
     ///
-    /// - Throws: What SQLite throws; nothing is changed then.
-    package static func apply(to database: Database, of journal: PathBytes) throws {
-        guard let number = try number(in: database) else { return }
-        let contents = contents(of: journal, number: number)
-        guard !contents.isEmpty else { return }
+    /// - Returns: Whether it could: rows that don't fit are left alone, and what they told is found again by comparing.
+    /// - Throws: ``JournalError`` when the log can't be read, and what SQLite throws; nothing is changed then.
+    @discardableResult
+    package static func apply(to database: Database, of journal: PathBytes) throws -> Bool {
+        guard let number = try number(in: database) else { return true }
+        let contents = try contents(of: journal, number: number)
+        guard !contents.isEmpty else { return true }
         var statements: [UInt8: SQLStatement] = [:]
         for statement in JournalStatement.allCases {
             statements[statement.rawValue] = try statement.prepare(in: database)
         }
-        try WriteTransaction(database).run {
-            for content in contents { try content.withUnsafeBytes { try AheadRecord.replay($0, statements) } }
-            try note(newNumber(), statements[JournalStatement.fact.rawValue])
+        let transaction = try WriteTransaction(database)
+        let fact = statements[JournalStatement.fact.rawValue]
+        do {
+            try transaction.run {
+                for content in contents { try content.withUnsafeBytes { try AheadRecord.replay($0, statements) } }
+                try note(newNumber(), fact)
+            }
+            return true
+        } catch  where isUnfit(error) {
+            try transaction.run { try note(newNumber(), fact) }
+            return false
         }
+    }
+
+    /// Whether the rows are to blame, and not the disk or who has the file locked.
+    private static func isUnfit(_ error: any Error) -> Bool {
+        if error is UnreadableRow { return true }
+        guard let code = (error as? DatabaseError)?.resultCode.primaryResultCode else { return false }
+        return [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH, .SQLITE_RANGE, .SQLITE_TOOBIG].contains(code)
     }
 
     /// Has the database keep the number of the log that goes on where it ends.
@@ -186,7 +252,7 @@ package final class AheadLog {
         }
     }
 
-    private static func number(in database: Database) throws -> UInt64? {
+    static func number(in database: Database) throws -> UInt64? {
         guard try database.tableExists("facts") else { return nil }
         return try Int64.fetchOne(database, sql: "SELECT value FROM facts WHERE name = 'ahead'").map(
             UInt64.init(bitPattern:))

@@ -107,13 +107,19 @@ package final class DiskJournal: Journal {
     /// The jobs that could not be read when the journal was opened, and are dead letters since.
     package var unreadable: [JobID] { guarded.withLock { $0.state?.unreadable ?? [] } }
 
+    /// Why there is no log ahead of the file, so that each turn of the engine is a commit; nil where there is one.
+    package var aheadError: JournalError? { guarded.withLock { $0.state?.aheadError } }
+
+    /// Whether what the run before noted last did not fit to the file, and was left alone.
+    package var hasUnfitLog: Bool { guarded.withLock { $0.state?.hasUnfitLog ?? false } }
+
     /// Looks at the file by the journal's own connection, between two calls.
     ///
     /// - Throws: What the closure throws; `CancellationError` after ``close(at:)``.
     package func look<Answer: Sendable>(_ body: (Database) throws -> Answer) throws -> Answer {
         try guarded.withLock { guarded in
-            // What is secured is to be seen, too. Should that fail, the engine finds out at its next commit.
-            if guarded.state?.commitDue != nil { _ = guarded.state?.commit(ClockPair(DiskProbe.now(), clock())) }
+            // What is secured is to be seen, too.
+            guarded.state?.catchUp(ClockPair(DiskProbe.now(), clock()))
             guard let state = guarded.state else { throw CancellationError() }
             return try state.look(body)
         }
@@ -139,6 +145,14 @@ package final class DiskJournal: Journal {
 
     package func secure(at now: Timestamp) -> JournalFault? {
         guarded.withLock { $0.state?.secure(ClockPair(now, clock())) }
+    }
+
+    package func note(at now: Timestamp) {
+        guarded.withLock { _ = $0.state?.note(ClockPair(now, clock())) }
+    }
+
+    package func catchUp(at now: Timestamp) {
+        guarded.withLock { $0.state?.catchUp(ClockPair(now, clock())) }
     }
 
     package var commitDue: ContinuousClock.Instant? { guarded.withLock { $0.state?.commitDue } }

@@ -45,6 +45,12 @@ struct DiskState {
     private let transaction: WriteTransaction
     /// What tells of the last moments before the database does; nil where there is none.
     private let ahead: AheadLog?
+    /// Why there is none.
+    let aheadError: JournalError?
+    /// Whether what the run before noted last could not be taken in.
+    let hasUnfitLog: Bool
+    /// Whether the last commit has failed.
+    private var isFailing = false
     /// When the database has to catch up; nil while it has everything that was secured.
     private(set) var commitDue: ContinuousClock.Instant?
     /// Last, so that it is there while the statements go.
@@ -60,7 +66,7 @@ struct DiskState {
         self.connection = connection
         identity = DiskProbe.identity(of: path)
         let parts = try connection.writeWithoutTransaction { database in
-            try AheadLog.apply(to: database, of: path)
+            let isFit = try AheadLog.apply(to: database, of: path)
             let facts = try Self.facts(database)
             let run = (facts["run"] ?? 0) + 1
             return try Parts(
@@ -69,7 +75,7 @@ struct DiskState {
                 requests: RequestTable(database), rules: RuleBook(database), mounts: MountBook(database),
                 fact: JournalStatement.fact.prepare(in: database),
                 transaction: WriteTransaction(database), pauses: Pauses(database), run: run,
-                kept: facts["kept"] ?? clocks.wall)
+                kept: facts["kept"] ?? clocks.wall, isFit: isFit)
         }
         queue = JobQueue(parts.ledger)
         queue.files.rules = parts.rules.ids
@@ -85,7 +91,14 @@ struct DiskState {
         transaction = parts.transaction
         run = parts.run
         kept = parts.kept
-        ahead = lock == nil ? nil : AheadLog(of: path)
+        hasUnfitLog = !parts.isFit
+        do throws(JournalError) {
+            ahead = lock == nil ? nil : try AheadLog(of: path)
+            aheadError = nil
+        } catch {
+            ahead = nil
+            aheadError = error
+        }
         try restoreJobs(clocks)
         // Before the commit: what took a job's place is another job, and knows nothing of what the first has left.
         cutOff.forEach(discard)
@@ -121,6 +134,7 @@ struct DiskState {
         var pauses: Pauses
         var run: Int64
         var kept: Int64
+        var isFit: Bool
     }
 
     private static func facts(_ database: Database) throws -> [String: Int64] {
@@ -190,23 +204,34 @@ struct DiskState {
     ///
     /// What is rare and can't stand there is committed at once.
     mutating func secure(_ clocks: ClockPair) -> JournalFault? {
+        guard note(clocks) else { return commit(clocks) }
+        if commitDue == nil {
+            // Else the commit that follows soon ends it.
+            queue.files.endReading()
+        }
+        return ahead?.isLong == true ? commit(clocks) : nil
+    }
+
+    /// Notes everything until now in the log ahead of the database; false if it can't all stand there.
+    mutating func note(_ clocks: ClockPair) -> Bool {
         guard let ahead, fault == nil, queue.files.fault == nil, !isStopping, queue.changes?.undos.isEmpty != false,
             !(rules.isChanged || mounts.hasChanges || requests.hasTaken || pauses != keptPauses)
-        else { return commit(clocks) }
-        guard queue.changes?.isTold == false || !queue.files.isTold else {
-            // With something to be committed, the commit that follows soon ends it.
-            if commitDue == nil { queue.files.endReading() }
-            return nil
-        }
+        else { return false }
+        guard queue.changes?.isTold == false || !queue.files.isTold else { return true }
         // Nothing is begun for a journal that nobody would find; who commits finds out what became of it.
-        guard identity == DiskProbe.identity(of: path) else { return commit(clocks) }
+        guard identity == DiskProbe.identity(of: path), !ahead.isLong else { return false }
         let record = AheadRecord(header: AheadLog.headerSize)
         tell(record, clocks)
-        guard ahead.append(record) else { return commit(clocks) }
+        guard ahead.append(record) else { return false }
         queue.changes?.noteTold()
         queue.files.noteTold()
         if commitDue == nil { commitDue = clocks.instant + AheadLog.delay }
-        return ahead.isLong ? commit(clocks) : nil
+        return true
+    }
+
+    /// Lets others see what is noted, if that can be had at once.
+    mutating func catchUp(_ clocks: ClockPair) {
+        if commitDue != nil, !isFailing { _ = commit(clocks) }
     }
 
     /// Tells the log what has changed since it was told of anything.
@@ -265,8 +290,10 @@ struct DiskState {
         }
         do {
             try writeMakingRoom(clocks)
+            isFailing = false
             return nil
         } catch {
+            isFailing = true
             let fault = JournalFault(error, at: path)
             if !fault.mayPass { self.fault = fault }
             return fault
@@ -296,10 +323,11 @@ struct DiskState {
                 if mounts.hasChanges { try mounts.write(database, run: run) }
                 if pauses != keptPauses { try pauses.write(database) }
                 try writeRows(database, clocks)
-                if isAheadToBegin { try AheadLog.note(number, fact) }
+                // Also where there is no log: an old one must not be taken for what came since.
+                try AheadLog.note(number, fact)
             }
         }
-        if isAheadToBegin { ahead?.begin(number) }
+        ahead?.begin(number)
         commitDue = nil
         queue.changes = JobChanges()
         // From now on the file tells of them.
@@ -341,9 +369,6 @@ struct DiskState {
         if notedClean != isStopping { try note("is_clean", isStopping ? 1 : 0) }
         try history.prune(database, ended: ended, at: clocks.wall)
     }
-
-    /// Whether the next commit lets the log ahead of the database begin anew.
-    private var isAheadToBegin: Bool { ahead.map { !$0.isEmpty || notedClean == nil } ?? false }
 
     private func note(_ name: String, _ value: Int64) throws {
         try fact.run {

@@ -114,12 +114,13 @@ final class HistoryPruning {
         }
         let most = Self.step + 2 * ended.count
         let excess = min(max(0, countAfterCommit - retention.jobs), most)
+        // The clock may have been set back.
+        if !ended.isEmpty { first = min(first, now) }
         let end = now - retention.period.columnValue
         var gone = 0
         firstAfterCommit = first
         if first <= end {
             gone = try forget(until: end, most)
-            // What ends from now on may have an earlier time, should the clock be set back; it stays a while longer.
             if gone < most { firstAfterCommit = try earliest.first({ _ in }) { $0.optionalInteger(0) ?? now } ?? now }
         }
         if gone < excess { gone += try forget(until: .max, excess - gone) }

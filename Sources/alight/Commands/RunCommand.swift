@@ -224,6 +224,18 @@ struct RunCommand: ParsableCommand {
                         + (journal.unreadable.count > 1 ? ", …" : ""),
                     help: "see 'alight jobs --state dead'; 'alight apply' runs a rule for a file")
             }
+            if let error = journal.aheadError {
+                reporter.say(
+                    .warning, Display.text(error.description),
+                    help: "without it each step is committed by itself, which is slower; see 'Where it lies' in "
+                        + "docs/journal.md")
+            }
+            if journal.hasUnfitLog {
+                reporter.say(
+                    .warning,
+                    "what was noted last before Alight was cut off does not fit to the journal, and was left alone",
+                    help: "what it told of is found by comparing, and may be done again")
+            }
             return journal
         } catch {
             reporter.say(.error, Display.text(error.description), help: error.help)

@@ -138,15 +138,16 @@ final class RunningOperations: Operations {
 
     // MARK: The journal
 
-    /// Looks at the journal's file, by a connection of its own.
+    /// Looks at the journal's file, by a connection of its own, which sees all that was noted until now.
     func reader() throws(APIError) -> JournalReader {
         guard let journal else {
             throw APIError(
                 503, "the journal is in memory, where nobody can look at it",
                 help: "run Alight without '--journal :memory:'")
         }
+        engine.catchUp()
         if let reader = kept.withLock({ $0.reader }) { return reader }
-        let reader = try Self.said { () throws(JournalFault) in try JournalReader(journal) }
+        let reader = try Self.said { () throws(JournalFault) in try JournalReader(journal, isOwn: true) }
         kept.withLock { $0.reader = reader }
         return reader
     }
