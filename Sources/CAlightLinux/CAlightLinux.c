@@ -244,8 +244,14 @@ int64_t cal_receive(int socket, void *buffer, size_t size) {
     return count >= 0 ? count : -errno;
 }
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
 uint32_t *cal_make_counter(int *fd) {
-    *fd = memfd_create("alight-counter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    // Where `vm.memfd_noexec` is 2, memory that could be run is refused; a kernel before 6.3 does not know the flag.
+    *fd = memfd_create("alight-counter", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (*fd < 0 && errno == EINVAL) *fd = memfd_create("alight-counter", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (*fd < 0) return NULL;
     void *memory = MAP_FAILED;
     // Whoever reaches it by /proc could else cut it off, and who reads it then is killed by SIGBUS.
