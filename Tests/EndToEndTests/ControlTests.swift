@@ -79,8 +79,12 @@ struct ControlTests {
     }
 
     @Test func `what is asked while the journal is locked does not hide what comes after`() throws {
-        try Self.withProgram { root, program in
-            let file = try JournalFile(root.appending(".state/alight/journal.db"))
+        try withTempTree { tree in
+            let root = tree.root
+            for folder in ["in", ".state", ".state/alight"] { TestFile.makeFolder(tree.path(folder)) }
+            TestFile.write(tree.path("rules.yaml"), Self.rules(root))
+            let file = try JournalFile(tree.path(".state/alight/journal.db"))
+            let program = Self.begin(root)
             try file.execute("BEGIN IMMEDIATE")
             TestFile.write(root.appending("in/a.png"), "x")
             #expect(Deadline.wait { program.error.contains("is locked by") }, "\(program.error)")
@@ -94,6 +98,8 @@ struct ControlTests {
                         return jobs.contains { ($0["path"] as? String)?.hasSuffix("/\(name).png") == true }
                     })
             }
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0, "\(program.error)")
         }
     }
 
