@@ -378,7 +378,7 @@ class JournalTests(DocumentationTestCase):
         self.addCleanup(saved.close)
         self.assertEqual(saved.execute("PRAGMA integrity_check").fetchone(), ("ok",))
         self.assertEqual(saved.execute("PRAGMA application_id").fetchone(), (0x416C6774,))
-        self.assertEqual(saved.execute("PRAGMA user_version").fetchone(), (3,))
+        self.assertEqual(saved.execute("PRAGMA user_version").fetchone(), (4,))
         self.assertEqual(saved.execute("SELECT count(*) FROM jobs").fetchone(), (4,))
         self.assertGreater(saved.execute("SELECT count(*) FROM ledger").fetchone()[0], 1_000)
 
