@@ -29,7 +29,7 @@ package final class AheadLog {
     private let path: PathBytes
     private var descriptor: Int32
     /// The log's number.
-    private(set) var number: UInt64
+    private var number: UInt64
     private var end = 0
 
     /// Opens the file, or makes it, with the mode of the journal's file and as root with its owner, as SQLite does with its log.
@@ -166,18 +166,7 @@ package final class AheadLog {
         /// So many bytes from a place; nil if the file ends before.
         func read(_ count: Int, at place: Int) throws(JournalError) -> [UInt8]? {
             guard count <= size - place else { return nil }
-            var failure: Int32 = 0
-            let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-                while filled < count {
-                    let start = buffer.baseAddress.map { $0 + filled }
-                    let taken = pread(descriptor, start, count - filled, off_t(place + filled))
-                    if taken < 0, errno == EINTR { continue }
-                    if taken < 0 { failure = errno }
-                    guard taken > 0 else { return }
-                    filled += taken
-                }
-            }
-            if failure != 0 { throw .unreadable(path, errno: failure) }
+            let bytes = try FileBytes.read(descriptor, count, at: place, of: path)
             return bytes.count == count ? bytes : nil
         }
     }
@@ -224,15 +213,16 @@ package final class AheadLog {
             statements[statement.rawValue] = try statement.prepare(in: database)
         }
         let transaction = try WriteTransaction(database)
-        let fact = statements[JournalStatement.fact.rawValue]
+        let fact = try JournalStatement.fact.prepare(in: database)
+        let row = FactRow.ahead(newNumber())
         do {
             try transaction.run {
                 for content in contents { try content.withUnsafeBytes { try AheadRecord.replay($0, statements) } }
-                try note(newNumber(), fact)
+                try fact.run(row.bind)
             }
             return true
         } catch  where isUnfit(error) {
-            try transaction.run { try note(newNumber(), fact) }
+            try transaction.run { try fact.run(row.bind) }
             return false
         }
     }
@@ -244,15 +234,7 @@ package final class AheadLog {
         return [.SQLITE_CONSTRAINT, .SQLITE_MISMATCH, .SQLITE_RANGE, .SQLITE_TOOBIG].contains(code)
     }
 
-    /// Has the database keep the number of the log that goes on where it ends.
-    static func note(_ number: UInt64, _ fact: SQLStatement?) throws {
-        try fact?.run {
-            $0.bind("ahead")
-            $0.bind(Int64(bitPattern: number))
-        }
-    }
-
-    static func number(in database: Database) throws -> UInt64? {
+    private static func number(in database: Database) throws -> UInt64? {
         guard try database.tableExists("facts") else { return nil }
         return try Int64.fetchOne(database, sql: "SELECT value FROM facts WHERE name = 'ahead'").map(
             UInt64.init(bitPattern:))

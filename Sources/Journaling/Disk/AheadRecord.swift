@@ -14,7 +14,6 @@ final class AheadRecord: RowSink {
 
     /// Begins with room for the header, which ``AheadLog`` fills in.
     private(set) var bytes: [UInt8]
-    private(set) var rows = 0
 
     init(header: Int) {
         bytes = []
@@ -26,7 +25,6 @@ final class AheadRecord: RowSink {
         bytes.append(statement.rawValue)
         bind(self)
         bytes.append(Tag.end)
-        rows += 1
     }
 
     /// Fills it up to whole words of 8 bytes; no statement has the number 0.

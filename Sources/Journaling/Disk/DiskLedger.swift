@@ -226,10 +226,7 @@ final class DiskLedger: KnownFiles {
                 if let snapshot {
                     try upsert.run { bind(snapshot, path, rule, to: $0) }
                 } else {
-                    try delete.run {
-                        $0.bind(rule)
-                        $0.bind(blob: path.bytes)
-                    }
+                    try delete.run { bind(path, rule, to: $0) }
                 }
             }
         }
@@ -250,10 +247,7 @@ final class DiskLedger: KnownFiles {
                 if let snapshot = entry {
                     record.add(.upsertEntry) { bind(snapshot, path, rule, to: $0) }
                 } else {
-                    record.add(.deleteEntry) {
-                        $0.bind(rule)
-                        $0.bind(blob: path.bytes)
-                    }
+                    record.add(.deleteEntry) { bind(path, rule, to: $0) }
                 }
             }
         }
@@ -270,9 +264,13 @@ final class DiskLedger: KnownFiles {
         return id
     }
 
-    private func bind(_ snapshot: Snapshot, _ path: PathBytes, _ rule: Int64, to row: some RowSink) {
+    private func bind(_ path: PathBytes, _ rule: Int64, to row: some RowSink) {
         row.bind(rule)
         row.bind(blob: path.bytes)
+    }
+
+    private func bind(_ snapshot: Snapshot, _ path: PathBytes, _ rule: Int64, to row: some RowSink) {
+        bind(path, rule, to: row)
         row.bind(snapshot.type.rawValue)
         row.bind(Int64(bitPattern: snapshot.size))
         row.bind(snapshot.modified.seconds)

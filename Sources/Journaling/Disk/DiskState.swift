@@ -252,14 +252,8 @@ struct DiskState {
             record.add(.attempt, row.bind)
             if row.isOneOfMany { record.add(.forgetAttempts) { $0.bind(id.description) } }
         }
-        func note(_ name: String, _ value: Int64) {
-            record.add(.fact) {
-                $0.bind(name)
-                $0.bind(value)
-            }
-        }
-        if queue.files.isYounger { note("youngest", queue.files.youngest) }
-        if isWatching { note("kept", clocks.wall) }
+        if queue.files.isYounger { record.add(.fact, FactRow(name: "youngest", value: queue.files.youngest).bind) }
+        if isWatching { record.add(.fact, FactRow(name: "kept", value: clocks.wall).bind) }
     }
 
     /// What is written of a job; nil when nothing is kept of it.
@@ -324,7 +318,7 @@ struct DiskState {
                 if pauses != keptPauses { try pauses.write(database) }
                 try writeRows(database, clocks)
                 // Also where there is no log: an old one must not be taken for what came since.
-                try AheadLog.note(number, fact)
+                try fact.run(FactRow.ahead(number).bind)
             }
         }
         ahead?.begin(number)
@@ -371,10 +365,7 @@ struct DiskState {
     }
 
     private func note(_ name: String, _ value: Int64) throws {
-        try fact.run {
-            $0.bind(name)
-            $0.bind(value)
-        }
+        try fact.run(FactRow(name: name, value: value).bind)
     }
 
     // MARK: Stopping

@@ -64,6 +64,21 @@ struct JobRow {
     }
 }
 
+/// A number that the journal knows by name.
+struct FactRow {
+    var name: String
+    var value: Int64
+
+    /// The number of the log that goes on where the database ends.
+    static func ahead(_ number: UInt64) -> FactRow { FactRow(name: "ahead", value: Int64(bitPattern: number)) }
+
+    /// Binds it for ``JournalStatement/fact``.
+    func bind(to row: some RowSink) {
+        row.bind(name)
+        row.bind(value)
+    }
+}
+
 /// What is written of an attempt.
 struct AttemptRow {
     var job: JobID

@@ -76,18 +76,6 @@ struct JournalImage {
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .unreadable(journal, errno: errno) }
-        let size = min(Int(status.st_size), limit)
-        var failure: Int32 = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
-            while filled < size {
-                let count = pread(descriptor, buffer.baseAddress.map { $0 + filled }, size - filled, off_t(filled))
-                if count < 0, errno == EINTR { continue }
-                if count < 0 { failure = errno }
-                guard count > 0 else { return }
-                filled += count
-            }
-        }
-        if failure != 0 { throw .unreadable(journal, errno: failure) }
-        return bytes
+        return try FileBytes.read(descriptor, min(Int(status.st_size), limit), at: 0, of: journal)
     }
 }

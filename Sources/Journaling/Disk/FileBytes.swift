@@ -1,0 +1,32 @@
+import FileEvents
+import Glibc
+
+/// Bytes of a file that may be written meanwhile.
+enum FileBytes {
+    /// Reads from an open file.
+    ///
+    /// - Parameters:
+    ///   - descriptor: The file.
+    ///   - count: How many bytes.
+    ///   - place: Where they begin.
+    ///   - path: What is named when they can't be read.
+    /// - Returns: The bytes, fewer where the file ends.
+    /// - Throws: `unreadable`, with the path.
+    static func read(
+        _ descriptor: Int32, _ count: Int, at place: Int, of path: PathBytes
+    ) throws(JournalError) -> [UInt8] {
+        var failure: Int32 = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count {
+                let start = buffer.baseAddress.map { $0 + filled }
+                let taken = pread(descriptor, start, count - filled, off_t(place + filled))
+                if taken < 0, errno == EINTR { continue }
+                if taken < 0 { failure = errno }
+                guard taken > 0 else { return }
+                filled += taken
+            }
+        }
+        if failure != 0 { throw .unreadable(path, errno: failure) }
+        return bytes
+    }
+}
