@@ -144,8 +144,13 @@ package struct Conflation: Sendable {
         free(new.source, of: event.path)
         new.source = old.source
         new.sourceFacts = old.sourceFacts ?? event.before
-        new.changed = old.changed
+        new.changed = old.changed + event.changed.filter { !old.changed.contains($0) }
         new.hasContent = old.hasContent
+        if let before = event.before, event.snapshot.type == .file, !before.hasSameContent(as: event.snapshot) {
+            // It may have been merged of a change and a move, and the file come back to where nobody was told of that.
+            new.hasContent = true
+            if new.changed.isEmpty { new.changed = [Self.content(before, event.snapshot)] }
+        }
         new.current = event.snapshot
         put(event, into: &new)
         if let source = old.source { targets[source] = event.path }
