@@ -54,6 +54,30 @@ struct BegunJobTests {
         #expect(try bench.lease(9).map(\.id.description) == ["2"])
     }
 
+    @Test func `what comes to its path after a move from there is told after that move`() throws {
+        try bench.set("/in/a", .sample(file: 1))
+        try bench.set("/in/b", .sample(file: 2))
+        try bench.accept("1", .modified, "/in/a", .sample(file: 1, size: 9))
+        try bench.accept("2", .modified, "/in/b", .sample(file: 2, size: 9))
+        _ = try bench.lease(9)
+        #expect(try bench.commit() == nil)
+        bench.kill()
+        let jobs = try bench.lease(9)
+        #expect(jobs.map(\.id.description) == ["1", "2"])
+        try bench.accept("3", .modified, "/in/a", .sample(file: 1, size: 10))
+        for job in jobs { _ = try bench.journal.record(job, nil, .early(due: bench.now), []) }
+        try move("4", "/in/a", "/in/b", .sample(file: 1, size: 10))
+        try bench.accept("5", .created, "/in/a", .sample(file: 5))
+        let besides = try bench.journal.lease(rule: "r", limit: 9, busy: ["/in/b"], now: bench.now)
+        #expect(besides.isEmpty, "it does not overtake the move while the new name is busy")
+        var told: [String] = []
+        while let job = try bench.lease().first {
+            told.append("\(job.event.kind.rawValue) \(job.event.path)\(job.isInterrupted ? ", interrupted" : "")")
+            try bench.end(job)
+        }
+        #expect(told == ["moved /in/b, interrupted", "modified /in/a, interrupted"])
+    }
+
     @Test func `what it was moved from is told again when the file is back there`() throws {
         try bench.set("/in/a", .sample(file: 1))
         try move("1", "/in/a", "/in/b", .sample(file: 1))

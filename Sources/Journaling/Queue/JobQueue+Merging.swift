@@ -27,7 +27,7 @@ extension JobQueue {
         let events = conflated(older + [job], for: job, isComing: isComing)
         let isTouched = waiting?.isTouched ?? false
         if older.count == 1, let waiting, !isTouched || waiting.keepsProgress(with: job.event),
-            let event = events.first, events.count == 1, waiting.tells(like: event)
+            let event = events.first, events.count == 1, waiting.tells(like: event), !isBeforeMove(waiting)
         {
             update(waiting, event)
             return
@@ -41,6 +41,14 @@ extension JobQueue {
             if superseded.isInterrupted { noteInterrupted(heir) }
             noteSuperseded(superseded, by: heir)
         }
+    }
+
+    /// Whether a job that came later tells that the file of this one's path was moved from there: what is told of the path
+    /// now is of another file, and comes after that.
+    private func isBeforeMove(_ job: Job) -> Bool {
+        guard let move = lanes[job.rule]?.byFormer[job.event.path].flatMap({ places[$0] }), let place = places[job.id]
+        else { return false }
+        return place.sequence < move.sequence
     }
 
     /// Puts a job back that has to come again, or lets a newer one do its work.

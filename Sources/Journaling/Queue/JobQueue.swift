@@ -65,7 +65,10 @@ struct JobQueue<Files: KnownFiles> {
             guard var job = jobs[place.job], places[place.job] == place, hasTurn(job) else { continue }
             // What is told of a file's old name has to come before or after its move, not beside it.
             let paths = [job.event.path, job.event.from].compactMap(\.self)
-            guard busy.isDisjoint(with: paths), !isBehind(job, place, lane) else {
+            let isFree = busy.isDisjoint(with: paths)
+            guard isFree, !isBehind(job, place, lane) else {
+                // Nor does what came after a move overtake it because the new name is busy, and the old one is not.
+                if !isFree { busy.formUnion(paths) }
                 passed.append(place)
                 continue
             }
