@@ -11,11 +11,6 @@ struct Report {
 
     var text: String {
         var text = "\(findings.count) findings\n"
-        for line in history { text += "    \(line)\n" }
-        for (life, time) in log.starts.sorted(by: { $0.key < $1.key }) {
-            let end = log.kills[life].map { "killed at \($0 / 1000 % 10_000_000) ms" } ?? "ended by itself"
-            text += "    life \(life) began at \(time / 1000 % 10_000_000) ms, \(end)\n"
-        }
         for finding in findings.prefix(Self.shown) {
             text += "\n\(finding.text)\n"
             let runs = log.runs.filter { run in
@@ -27,6 +22,12 @@ struct Report {
             guard let path = finding.path else { continue }
             text += "    operations\n"
             for line in operations.last(12, on: path) { text += "        \(line)\n" }
+        }
+        text += "\n"
+        for line in history { text += "    \(line)\n" }
+        for (life, time) in log.starts.sorted(by: { $0.key < $1.key }) {
+            let end = log.kills[life].map { "killed at \($0 / 1000 % 10_000_000) ms" } ?? "ended by itself"
+            text += "    life \(life) began at \(time / 1000 % 10_000_000) ms, \(end)\n"
         }
         return text
     }
