@@ -1,7 +1,8 @@
 // What a program may use, and who it is: priorities, resource limits, user and groups.
 //
 // The child that calls confine() shares the launcher's memory, so all of it is
-// plain system calls, as raw ones where the C library would do more.
+// plain system calls, as raw ones where the C library would do more. What prepares for that runs in the same
+// child, or in one before it, and opens what the launcher has then as well.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -31,20 +32,24 @@ static bool set_limit(int resource, uint64_t soft, uint64_t hard) {
     return setrlimit(resource, &limit) == 0;
 }
 
-/// What programs inherit of the launcher itself, which changes it only when another value comes.
-static void prepare_inheritance(const struct plan *plan) {
-    static uint32_t mask = UINT32_MAX;
-    static uint64_t descriptors;
-    if (plan->umask != mask) umask((mode_t)(mask = plan->umask));
-    if (plan->descriptors == 0 || plan->descriptors == descriptors) return;
-    if (!set_limit(RLIMIT_NOFILE, plan->descriptors, RLIM_INFINITY)) {
-        refuse("cannot set 'limits': %s", strerror(errno));
-    }
-    descriptors = plan->descriptors;
+/// What the launcher itself has, and its children inherit.
+static uint32_t inherited_umask = UINT32_MAX;
+static uint64_t inherited_descriptors;
+
+static bool set_inheritance(const struct plan *plan) {
+    if (plan->umask != inherited_umask) umask((mode_t)plan->umask);
+    if (plan->descriptors == 0 || plan->descriptors == inherited_descriptors) return true;
+    return set_limit(RLIMIT_NOFILE, plan->descriptors, RLIM_INFINITY);
+}
+
+void prepare_inheritance(const struct plan *plan) {
+    if (!set_inheritance(plan)) return;
+    inherited_umask = plan->umask;
+    inherited_descriptors = plan->descriptors;
 }
 
 void prepare_confinement(const struct plan *plan) {
-    prepare_inheritance(plan);
+    if (!set_inheritance(plan)) refuse("cannot set 'limits': %s", strerror(errno));
     if (plan->flags & FLAG_NICE) snprintf(nice_text, sizeof nice_text, "%d", plan->nice);
     if (ruleset >= 0) close(ruleset);
     ruleset = make_ruleset(plan);

@@ -69,27 +69,63 @@ static void kill_children(void) {
     fclose(list);
 }
 
-static const int orders[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
-enum { ORDER_SIGNALS = sizeof orders / sizeof *orders };
 static bool has_child, is_asked_by_signal, is_killed_by_signal;
 /// Where signals are read; no handlers, which each child would have to give back.
 static int signals;
 /// Whether Alight's end of the socket is gone.
 static bool is_orphaned;
 
+/// Orders that came by signal between the plan and the moment when somebody reads them.
+static volatile sig_atomic_t early[NSIG];
+static pid_t reader;
+
+/// Takes a signal out of the way: of a launcher, or a child of it, that waits for a plan nothing is to be ended, and none
+/// is to reach the program that comes.
+static void take_early(int number) {
+    if (getpid() == reader && !is_waiting_for_plan()) early[number] = 1;
+}
+
+static const int order_signals[] = {SIGTERM, SIGINT, SIGHUP};
+enum { ORDER_SIGNALS = sizeof order_signals / sizeof *order_signals };
+
 void take_signals(void) {
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
+    reader = getpid();
+    hold_signals();
     // Blocked signals wait even where the default is to ignore them, and the program inherits nothing odd.
     // By system call, because posix_spawn ignores two signals that the C library keeps for itself.
     static const uint64_t default_action[4];
     for (int number = 1; number < NSIG; number++) syscall(SYS_rt_sigaction, number, default_action, NULL, 8);
+    // Those that can be sent to it and not come of a fault of its own. execve(2) gives them back.
+    static const int sent[] = {
+        SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU,
+        SIGXFSZ, SIGVTALRM, SIGPROF, SIGIO, SIGPWR,
+    };
+    struct sigaction action = {.sa_handler = take_early};
+    for (size_t index = 0; index < sizeof sent / sizeof *sent; index++) sigaction(sent[index], &action, NULL);
     sigset_t wanted;
     sigemptyset(&wanted);
-    for (int index = 0; index < ORDER_SIGNALS; index++) sigaddset(&wanted, orders[index]);
+    sigaddset(&wanted, SIGCHLD);
+    for (int index = 0; index < ORDER_SIGNALS; index++) sigaddset(&wanted, order_signals[index]);
     signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0) fail("no descriptor for signals");
+}
+
+void hold_signals(void) {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    for (int index = 0; index < ORDER_SIGNALS; index++) {
+        if (!early[order_signals[index]]) continue;
+        early[order_signals[index]] = 0;
+        kill(reader, order_signals[index]);
+    }
+}
+
+void allow_early_signals(void) {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    for (int index = 0; index < ORDER_SIGNALS; index++) sigaddset(&wanted, order_signals[index]);
+    sigprocmask(SIG_UNBLOCK, &wanted, NULL);
 }
 
 static void read_signals(void) {

@@ -48,6 +48,7 @@ static size_t await_plan(int streams[3]) {
         size_t orders = 0;
         while (orders < (size_t)got && is_order(arrived[orders])) orders++;
         if (orders == (size_t)got) continue;
+        note_plan();
         struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
         if (rights == NULL || rights->cmsg_type != SCM_RIGHTS || rights->cmsg_len != CMSG_LEN(3 * sizeof(int))) {
             fail("a plan comes without its streams");

@@ -79,16 +79,21 @@ _Noreturn void refuse(const char *format, ...) __attribute__((format(printf, 1, 
 /// The socket to Alight, and at first memory that is shared with it, in which the programs that were begun are counted.
 enum { CONTROL = 0, COUNTER = 1 };
 
-/// Waits for the next plan; ends the launcher when there will be none.
+/// Waits for the next plan; ends the calling child when there will be none.
 struct plan next_plan(void);
+/// Says that there is a plan, before its rest is read.
+void note_plan(void);
+bool is_waiting_for_plan(void);
 void close_stream(struct plan *plan, int index);
 void free_plan(struct plan *plan);
 
 /// Tells Alight of the run; ends the launcher when Alight has gone.
 void tell(enum news news, int status, const char *words);
 
-/// Gets ready what confine() will need, as long as that may open files and take memory.
+/// Gets ready what confine() will need, as long as that may open files and take memory; and takes what launchers hand down.
 void prepare_confinement(const struct plan *plan);
+/// Gives the launcher itself what is the same for most programs, so that the next child has it already.
+void prepare_inheritance(const struct plan *plan);
 
 /// Gives the calling child the limits, the user and the sandbox of the plan, by system calls alone.
 ///
@@ -124,6 +129,10 @@ enum order {
 
 /// Blocks all signals, and has those that are orders wait for next_order().
 void take_signals(void);
+
+/// While there is no plan, signals go nowhere; orders that come when there is one wait until they are held again.
+void allow_early_signals(void);
+void hold_signals(void);
 
 /// Forgets orders by signal that were for a run before.
 void drop_signals(void);

@@ -4,8 +4,8 @@
 // Foundation.Process can't pass on (exact bytes, limits, a session of its own),
 // and answers for everything that descends from it: it is the subreaper, so
 // that no child, however often it forked or called setsid, outlives the run.
-// Between two runs it waits; nothing of the one reaches the other, for what a
-// plan changes is changed in the child.
+// Between two runs a child waits for the next plan, and becomes its program; nothing
+// of one run reaches another, for what a plan changes is changed in the child.
 //
 // Standard input is a stream socket to Alight. From there come:
 //   a plan, with the program's three standard streams (SCM_RIGHTS);
@@ -38,6 +38,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,6 +48,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -90,47 +93,126 @@ static pid_t launcher;
 /// What is not shared when a person starts this program.
 static uint32_t nobody_looks, *begun = &nobody_looks;
 
-static pid_t start(const struct plan *plan) {
-    sigset_t none;
-    sigemptyset(&none);
-    // Not fork: the child shares this memory, so it can say where it failed without a pipe, which would not
-    // outlast close_range and would need room in the program's own limits.
-    pid_t program = vfork();
-    if (program != 0) return program;
-    // Only system calls from here on.
+/// Begins what will be a program: in a session of its own, and with the launcher's end as its own.
+static void begin_session(void) {
+    // If the launcher itself is killed, at least the program goes with it.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != launcher) _exit(1);
     if (setsid() < 0) {
         failure.error = errno;
         failure.step = STEP_SESSION;
         _exit(1);
     }
-    // If the launcher itself is killed, at least the program goes with it.
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != launcher) _exit(1);
+    // As the program will have it. Until then handlers see to it that a signal to all of this name doesn't wait for it.
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/// Becomes the program, by system calls alone; returns when it can't, with `failure` filled in.
+static void become(const struct plan *plan) {
     // They are all above 2, where the launcher has descriptors of its own.
     for (int index = 0; index < 3; index++) dup2(plan->streams[index], index);
-    if (confine(plan)) {
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        execve(plan->executable, plan->arguments, plan->environment);
-        failure.error = errno;
-        failure.step = STEP_EXECUTABLE;
-    }
+    if (!confine(plan)) return;
+    // Counted before, so that none runs that is not.
+    __atomic_fetch_add(begun, 1, __ATOMIC_RELEASE);
+    execve(plan->executable, plan->arguments, plan->environment);
+    failure.error = errno;
+    failure.step = STEP_EXECUTABLE;
+    __atomic_fetch_sub(begun, 1, __ATOMIC_RELEASE);
+}
+
+/// Tries once more what a child has not been able to.
+static pid_t start_again(const struct plan *plan) {
+    failure.step = STEP_NONE;
+    // Not fork: the child shares this memory, so it can say where it failed without a pipe, which would not
+    // outlast close_range and would need room in the program's own limits.
+    pid_t program = vfork();
+    if (program < 0) fail("cannot fork: too many processes, or no memory");
+    if (program != 0) return program;
+    begin_session();
+    become(plan);
     _exit(1);
 }
 
-/// Starts the program; 0 when it can't be, which has been told then.
-static pid_t start_patiently(const struct plan *plan) {
-    for (int attempt = 1;; attempt++) {
-        failure.step = STEP_NONE;
-        pid_t program = start(plan);
-        if (program < 0) fail("cannot fork: too many processes, or no memory");
-        if (failure.step == STEP_NONE) return program;
-        while (waitpid(program, NULL, 0) < 0 && errno == EINTR) continue;
+static void reap(pid_t child, int *status) {
+    while (waitpid(child, status, 0) < 0 && errno == EINTR) continue;
+}
+
+/// What became of a start; 0 when the program can't be, which has been told then.
+static pid_t started(pid_t program, const struct plan *plan) {
+    for (int attempt = 1; failure.step != STEP_NONE; attempt++) {
+        reap(program, NULL);
         // Somebody still has the file open for writing, if only a process about to call execve itself.
         if (failure.error != ETXTBSY || attempt == 50) {
             tell_failure(plan);
             return 0;
         }
         nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
+        program = start_again(plan);
+    }
+    return program;
+}
+
+/// How far the child is that waits for a plan.
+static volatile enum { WAITING, TAKING, STARTING } stage;
+/// What it has taken.
+static struct plan plan;
+/// Its id, until the kernel puts 0 here when it no longer shares this memory.
+static volatile pid_t sharing;
+
+void note_plan(void) { stage = TAKING; }
+
+/// Waits for a plan, and becomes its program: in the child, which alone runs in this memory meanwhile.
+static int take_plan(void *unused) {
+    (void)unused;
+    begin_session();
+    plan = next_plan();
+    prepare_confinement(&plan);
+    // Until here the launcher has had each descriptor as well.
+    if (unshare(CLONE_FILES) != 0) fail("no memory for descriptors");
+    stage = STARTING;
+    become(&plan);
+    _exit(1);
+}
+
+/// Has a child wait for the next plan, and comes back when it is a program, or is gone.
+///
+/// It is made before there is a plan, so that nobody waits for that: making it, with its session, takes as long as all the
+/// rest until the program begins. As after vfork, this process does nothing until then, but it sleeps like one that is idle.
+static pid_t await_program(void) {
+    // It is no process's own stack that the child could run on while this function waits.
+    static char stack[128 << 10] __attribute__((aligned(64)));
+    failure.step = STEP_NONE;
+    stage = WAITING;
+    sharing = -1;
+    int flags = CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID | SIGCHLD;
+    pid_t child = clone(take_plan, stack + sizeof stack, flags, NULL, NULL, NULL, &sharing);
+    if (child < 0) fail("cannot fork: too many processes, or no memory");
+    allow_early_signals();
+    while (sharing != 0) syscall(SYS_futex, &sharing, FUTEX_WAIT, -1, NULL, NULL, 0);
+    hold_signals();
+    return child;
+}
+
+bool is_waiting_for_plan(void) { return stage == WAITING; }
+
+/// Waits until there is a program that runs; 0 if its start failed, which has been told then.
+static pid_t next_program(void) {
+    for (;;) {
+        drop_signals();
+        pid_t child = await_program();
+        if (stage == STARTING) {
+            // What the next child will inherit.
+            prepare_inheritance(&plan);
+            return started(child, &plan);
+        }
+        int status = 0;
+        reap(child, &status);
+        if (failure.step != STEP_NONE) fail("cannot make a session");
+        // It has said why there is no program, or nobody is left to be told.
+        if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
+        if (stage != WAITING) fail("it was killed while it read a plan");
     }
 }
 
@@ -154,12 +236,8 @@ int main(void) {
     // The folder that it was started in can be unmounted while it waits.
     if (chdir("/") != 0) fail("cannot enter '/'");
     for (;;) {
-        struct plan plan = next_plan();
-        drop_signals();
-        prepare_confinement(&plan);
-        pid_t program = start_patiently(&plan);
+        pid_t program = next_program();
         if (program > 0) {
-            __atomic_fetch_add(begun, 1, __ATOMIC_RELEASE);
             // Who feeds the program learns when it wants no more.
             close_stream(&plan, 0);
             // Kept open, the others don't wake who reads them just before the end does.

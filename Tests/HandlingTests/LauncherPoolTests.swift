@@ -1,5 +1,6 @@
 import CAlightLinux
 import FileEvents
+import Foundation
 import Glibc
 import Logging
 import Rules
@@ -98,6 +99,80 @@ struct LauncherPoolTests {
         #expect(second.launcher != first.launcher)
     }
 
+    // MARK: - The child that waits for a plan
+
+    /// The process that will be the next program of a launcher.
+    private func waitingChild(of launcher: pid_t) throws -> pid_t {
+        var children: [pid_t] = []
+        #expect(
+            eventually {
+                children = Descendants.of(launcher)
+                // Until it has a session of its own it may not know yet that it ends with its launcher.
+                return children.count == 1 && children.allSatisfy { getsid($0) == $0 }
+            })
+        return try #require(children.first)
+    }
+
+    /// Whether a process sleeps, and no order by signal waits for it.
+    private func hasTakenSignals(_ process: pid_t) -> Bool {
+        guard let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else { return false }
+        func value(_ name: String) -> Substring? {
+            status.split(separator: "\n").first { $0.hasPrefix(name + ":") }?.dropFirst(name.count + 1)
+        }
+        let waiting = value("ShdPnd").flatMap { UInt64($0.filter { !$0.isWhitespace }, radix: 16) } ?? .max
+        let orders = [SIGTERM, SIGINT, SIGHUP].map { UInt64(1) << UInt64($0 - 1) }
+        return value("State")?.contains("S (") == true && orders.allSatisfy { waiting & $0 == 0 }
+    }
+
+    @Test func `a child that was killed while it waited is replaced`() throws {
+        let first = try run("echo hi")
+        for _ in 0..<3 {
+            let child = try waitingChild(of: first.launcher)
+            #expect(kill(child, SIGKILL) == 0)
+            #expect(eventually { isGone(child) })
+            let second = try run("echo hi")
+            #expect(second.said == "hi\n")
+            #expect(second.launcher == first.launcher)
+        }
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGTSTP])
+    func `signals to who waits for a plan are not for the program`(number: Int32) throws {
+        let signals = "grep -E 'SigPnd|ShdPnd|SigBlk|SigIgn' /proc/self/status; sleep 0.1"
+        let first = try run(signals)
+        let child = try waitingChild(of: first.launcher)
+        #expect(kill(child, number) == 0 && kill(first.launcher, number) == 0)
+        #expect(eventually { hasTakenSignals(child) && hasTakenSignals(first.launcher) })
+        let second = try run(signals)
+        #expect(second.way == .exited(status: 0))
+        #expect(second.said == first.said)
+        #expect(first.said.filter { $0 == "0" }.count == 4 * 16, "\(first.said)")
+        #expect(second.launcher == first.launcher)
+    }
+
+    @Test(arguments: [(SIGTERM, SIGTERM), (SIGHUP, SIGKILL)])
+    func `a program can have itself ended at once by its launcher`(asked: Int32, met: Int32) throws {
+        for _ in 0..<20 {
+            let ended = try run("kill -\(asked) $PPID; sleep 600")
+            #expect(ended.way == .signalled(met))
+        }
+    }
+
+    @Test func `a child that somebody has stopped goes on when it is looked after`() throws {
+        let process = try LauncherProcess(try #require(ProcessLauncher.find()))
+        let child = try waitingChild(of: process.identifier)
+        #expect(kill(child, SIGSTOP) == 0)
+        let plan = try #require(LaunchPlan(shell("exit 3"), descriptorLimit: 0)).bytes
+        let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
+        #expect(process.run(plan, streams: [null.raw, null.raw, null.raw]) == 0)
+        let program = LaunchedProgram(
+            process, of: LauncherPool(keeps: true), input: null, output: null, error: null)
+        #expect(!program.hasStarted)
+        process.resume()
+        #expect(eventually { program.lookForEnd() })
+        #expect(program.end == .exited(status: 3))
+    }
+
     // MARK: - Programs that reach for what is not theirs
 
     @Test func `a program that empties its launcher's standard output harms nobody`() throws {
@@ -185,7 +260,7 @@ struct LauncherPoolTests {
 
     @Test func `a program that its killed launcher had not begun counts as not launched`() throws {
         let first = try run("echo hi")
-        #expect(kill(first.launcher, SIGSTOP) == 0)
+        #expect(kill(try waitingChild(of: first.launcher), SIGSTOP) == 0)
         let program = try launcher.start(shell("echo hi"))
         #expect(!program.lookForEnd())
         #expect(kill(first.launcher, SIGKILL) == 0)
@@ -232,7 +307,7 @@ struct LauncherPoolTests {
 
     @Test func `a launcher that takes no plan is replaced`() throws {
         let first = try run("echo hi")
-        #expect(kill(first.launcher, SIGSTOP) == 0)
+        #expect(kill(try waitingChild(of: first.launcher), SIGSTOP) == 0)
         var command = shell("echo hi")
         // More than the socket holds.
         for index in 0..<4 { command.environment.append(("LONG\(index)", [UInt8](repeating: 65, count: 120_000))) }

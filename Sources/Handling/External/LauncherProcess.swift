@@ -12,6 +12,7 @@ final class LauncherProcess: Sendable {
     let control: Int32
     let end: ProcessEnd
     private let process: Process
+    var identifier: pid_t { process.processIdentifier }
     /// How many programs it has begun, which it counts itself: nobody has to be woken to be told.
     private let begun: Counter
     /// What that was when it got its last plan.
@@ -108,18 +109,21 @@ final class LauncherProcess: Sendable {
     /// - Returns: False when it takes no orders.
     func tell(_ order: Order) -> Bool { cal_send_byte(control, order.rawValue) == 0 }
 
-    /// Lets it go on when somebody has stopped it.
-    func resume() { _ = cal_signal_child(process.processIdentifier, SIGCONT) }
+    /// Lets it go on when somebody has stopped it, or its child that waits for the plan.
+    func resume() {
+        _ = cal_signal_child(identifier, SIGCONT)
+        for process in Descendants.of(identifier) { Glibc.kill(process, SIGCONT) }
+    }
 
     /// Kills the launcher itself, and what descends from it.
     func kill() {
         // Orphans become its children as long as it lives. Who forks faster than this is at least no more its child.
         for _ in 0..<8 {
-            let processes = Descendants.of(process.processIdentifier)
+            let processes = Descendants.of(identifier)
             for process in processes { Glibc.kill(process, SIGKILL) }
             if processes.isEmpty { break }
         }
-        _ = cal_signal_child(process.processIdentifier, SIGKILL)
+        _ = cal_signal_child(identifier, SIGKILL)
     }
 
     /// Makes sure that Foundation finds descriptors for its own use.
