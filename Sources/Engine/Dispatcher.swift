@@ -1,4 +1,5 @@
 import FileEvents
+import Glibc
 import Handling
 import Journaling
 import Logging
@@ -216,10 +217,13 @@ struct Dispatcher: ~Copyable {
     mutating func launch() {
         guard !prepared.isEmpty else { return }
         monitor.noteBegun(prepared, at: DiskProbe.now())
+        let isFirst = lanes.count == prepared.count
         let isQuick = mailbox.gather(begun: prepared.count, running: lanes.count)
         pool.submit(
             prepared.map { attempt in { [mailbox] in mailbox.post(.ended(attempt.run())) } }, isQuick: isQuick)
         prepared = []
+        // The kernel likes to wake threads on the processor of who wakes them. What this turn still has to do can wait.
+        if isFirst { sched_yield() }
     }
 
     func noteEnded(_ result: Attempt.Result, at now: ContinuousClock.Instant) { monitor.noteEnded(result, at: now) }

@@ -113,6 +113,8 @@ package final class ProcessLauncher: Sendable {
         guard problem == 0 else {
             throw LaunchFailure("alight-launch takes no plan: \(String(cString: strerror(problem)))")
         }
+        // The launcher may have been woken on this processor, and have to wait for it.
+        sched_yield()
         // While the program already starts. It can open the other ends of its pipes by /proc, fill them and empty them.
         for end in [input.writing, output.reading, error.reading] { end.setNonBlocking() }
         return LaunchedProgram(launcher, of: pool, input: input.writing, output: output.reading, error: error.reading)
