@@ -23,14 +23,14 @@ enum PlayRules {
         Recorded(name: "steps", folder: "", isDeep: false),
     ]
     /// The rule that is told everything, one after the other.
-    ///
-    /// Who removes a file while a program works on it is not known; so this rule is
-    /// told of what may be its program's own doing, too.
     static let mirror = "mirror"
     /// The rule of files that nobody changes.
     static let silent = "silent"
 
     /// The rules file; the recorder's lines go to `runs.log`.
+    ///
+    /// Who changes or removes a file while a program works on it is not known. The
+    /// workers do, at any time, so the rules are told of what may be their programs' own doing, too.
     ///
     /// - Parameters:
     ///   - recorder: The program.
@@ -45,6 +45,7 @@ enum PlayRules {
             defaults:
               settle: 60ms
               retry: { attempts: 30, delay: 1s }
+              own_writes: report
             rules:
               - name: record
                 path: hot/**
@@ -55,7 +56,6 @@ enum PlayRules {
                 path: hot/**
                 events: [created, modified, moved, deleted]
                 existing: \(tellsWhatIsThere ? "process" : "ignore")
-                own_writes: report
                 action: \(exec())
               - name: copies
                 path: hot/**
