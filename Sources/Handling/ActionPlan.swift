@@ -57,7 +57,7 @@ extension ActionRunner {
     /// - Returns: One plan for each process or call, which together have the events in their order.
     package func plan(_ action: Action, _ invocations: [Invocation]) -> [ActionPlan] {
         var invocations = invocations
-        for index in invocations.indices { invocations[index].facts.nameUnknownOutputs(in: action) }
+        for index in invocations.indices { invocations[index].nameUnknownOutputs(in: action) }
         switch action.work {
         case .use(let reference, let with):
             switch handler(for: reference, filling: with, into: &invocations) {
@@ -106,7 +106,7 @@ extension ActionPlan {
     }
 }
 
-extension PlaceholderFacts {
+extension Invocation {
     /// Lets outputs that no step has had yet stand as their placeholders.
     fileprivate mutating func nameUnknownOutputs(in action: Action) {
         for placeholder in action.placeholders {

@@ -52,8 +52,12 @@ package struct Invocation: Sendable {
     package var expectsSettled = false
     /// The files that the rule takes.
     package var selection: FileSelection
-    /// Where placeholders take their values from; for `exec`.
-    package var facts: PlaceholderFacts
+    /// When the attempt began.
+    package var now: Timestamp
+    /// What the groups of the rule's regular expressions took.
+    package var captures: Captures
+    /// What the steps before this one have written, for placeholders.
+    package var stepOutputs: [[PathBytes]]
     /// How long the action may take, from the call of `run`; of a batch each request has it for itself.
     package var timeout: Duration
     /// Most events in one request, for rules that gather them; nil for all others.
@@ -76,7 +80,8 @@ package struct Invocation: Sendable {
 
     package init(
         job: Job, rule: SourcePlace, folder: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
-        selection: FileSelection, facts: PlaceholderFacts, timeout: Duration, batch: Int? = nil, steps: [Outcome] = [],
+        selection: FileSelection, now: Timestamp, captures: Captures = Captures(), timeout: Duration,
+        batch: Int? = nil, steps: [Outcome] = [],
         environment: [(name: String, value: [UInt8])] = [], directory: PathBytes? = nil, stop: StopSignal,
         log: Logger,
         progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
@@ -87,7 +92,9 @@ package struct Invocation: Sendable {
         self.maximumAttempts = maximumAttempts
         self.parameters = parameters
         self.selection = selection
-        self.facts = facts
+        self.now = now
+        self.captures = captures
+        stepOutputs = steps.map(\.outputs)
         self.timeout = timeout
         self.batch = batch
         self.steps = steps
@@ -100,12 +107,24 @@ package struct Invocation: Sendable {
 }
 
 extension Invocation {
+    /// Where placeholders take their values from, made anew each time: a batch of a thousand events need not have all twice.
+    package var facts: PlaceholderFacts {
+        PlaceholderFacts(
+            event: job.event, rule: job.rule, job: job.id.description, attempt: job.attempt, now: now,
+            stepOutputs: stepOutputs, captures: captures)
+    }
+
     /// Fills in the parameters as the rule has them, with the facts of this invocation.
     ///
     /// - Parameters:
     ///   - with: The parameters.
     ///   - schema: What they are, if that is known.
     package mutating func fillIn(_ with: ParameterTemplate, schema: ParameterSchema? = nil) {
+        // What has no placeholder is the same without.
+        if case .object(let members) = with, members.isEmpty {
+            (parameters, literalHeads) = (.object([:]), [:])
+            return
+        }
         parameters = with.expanded(with: facts, schema: schema)
         literalHeads = [:]
         guard case .object(let members) = with else { return }

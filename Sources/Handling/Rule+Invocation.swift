@@ -16,13 +16,13 @@ extension Rule {
     package func invocation(
         for job: Job, now: Timestamp, timeout: Duration, count: Int, stop: StopSignal, log: Logger
     ) -> Invocation {
+        let captures = Captures(of: job.event.path, by: condition?.certainExpressions ?? [])
         let facts = PlaceholderFacts(
             event: job.event, rule: name, job: job.id.description, attempt: job.attempt, now: now,
-            stepOutputs: job.steps.map(\.outputs),
-            captures: Captures(of: job.event.path, by: condition?.certainExpressions ?? []))
+            stepOutputs: job.steps.map(\.outputs), captures: captures)
         var invocation = Invocation(
             job: job, rule: place, folder: folder, maximumAttempts: retry.attempts, parameters: .object([:]),
-            selection: FileSelection(filter: filter, types: types, condition: condition), facts: facts,
+            selection: FileSelection(filter: filter, types: types, condition: condition), now: now, captures: captures,
             timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count), steps: job.steps,
             environment: environment.map { ($0.name, $0.value.expanded(with: facts)) },
             directory: directory.map { folder.resolving($0.expanded(with: facts)).normalized }, stop: stop, log: log)

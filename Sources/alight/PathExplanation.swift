@@ -195,7 +195,7 @@ extension PathExplanation.OfRule {
                 let plan = plans.first { $0.events.contains(invocations[index].job.event) }
                 let outcome = Outcome(.succeeded, code: "would-run", outputs: plan?.outputs ?? [])
                 invocations[index].steps.append(outcome)
-                invocations[index].facts.stepOutputs.append(outcome.outputs)
+                invocations[index].stepOutputs.append(outcome.outputs)
             }
         }
     }

@@ -192,7 +192,7 @@ struct EngineDispatchTests {
                 case "one": return Outcome(.succeeded, outputs: ["/out/1"], values: ["n": 1])
                 case "two":
                     #expect(invocation.steps.map(\.outputs) == [["/out/1"]])
-                    #expect(invocation.facts.stepOutputs == [["/out/1"]])
+                    #expect(invocation.stepOutputs == [["/out/1"]])
                     return Outcome(invocation.job.attempt < 3 ? .retry : .succeeded)
                 default:
                     #expect(invocation.steps.count == 2)

@@ -45,10 +45,9 @@ struct BuiltInRun {
         var job = Job(id: JobID("01J"), rule: "r", event: event)
         job.attempt = attempt
         job.isInterrupted = isInterrupted
-        let facts = PlaceholderFacts(event: event, rule: "r", job: "01J", attempt: attempt, now: event.time)
         var invocation = Invocation(
             job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: folder,
-            maximumAttempts: 5, parameters: .object([:]), selection: selection, facts: facts,
+            maximumAttempts: 5, parameters: .object([:]), selection: selection, now: event.time,
             timeout: timeout, stop: stop, log: log.logger)
         invocation.fillIn(.object(templates.mapValues { .text($0) }))
         if case .object(var members) = invocation.parameters {

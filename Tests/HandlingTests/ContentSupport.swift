@@ -33,7 +33,6 @@ struct ContentRule {
         let event = FileEvent.sample(kind, path, root: root.appending("in"), from: from, snapshot)
         var job = Job(id: JobID(id), rule: "r", event: event)
         job.attempt = attempt
-        let facts = PlaceholderFacts(event: event, rule: "r", job: id, attempt: attempt, now: event.time)
         let schema = handler.summary.parameters
         let template = ParameterTemplate(parsing: with)
         if let schema {
@@ -45,8 +44,8 @@ struct ContentRule {
         var invocation = Invocation(
             job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: root, maximumAttempts: 5,
             parameters: .object([:]),
-            selection: FileSelection(filter: PathFilter(globs: globs), types: [.file]), facts: facts, timeout: timeout,
-            stop: stop, log: log.logger)
+            selection: FileSelection(filter: PathFilter(globs: globs), types: [.file]), now: event.time,
+            timeout: timeout, stop: stop, log: log.logger)
         invocation.fillIn(filled, schema: schema)
         return invocation
     }

@@ -38,8 +38,7 @@ struct IndexHandlerTests {
                 job: job, rule: SourcePlace(file: "rules.yaml", line: 1, column: 1), folder: root, maximumAttempts: 5,
                 parameters: .object(["to": .text(to.bytes), "sort": .text(Array(sort.utf8))]),
                 selection: FileSelection(filter: filter, types: types),
-                facts: PlaceholderFacts(event: event, rule: "r", job: "01J", attempt: 1, now: event.time),
-                timeout: .seconds(60), stop: stop, log: log.logger)
+                now: event.time, timeout: .seconds(60), stop: stop, log: log.logger)
             invocation.literalHeads = ["to": to.parent]
             return invocation
         }

@@ -174,7 +174,7 @@ struct SandboxTests {
         let template = try Template("/srv/${match.x}") { _ in nil }
         let outcome = run("echo ran") {
             $0.confinement.sandbox?.write = [template]
-            $0.facts.captures.named["x"] = Array(value.utf8)
+            $0.captures.named["x"] = Array(value.utf8)
         }
         #expect(outcome.ending == .failed && outcome.code == "cannot-start")
         #expect(outcome.message.contains("has a placeholder that is empty, '.' or '..'"), "\(outcome.message)")

@@ -197,15 +197,12 @@ struct Stage {
         var job = Job(id: JobID("01JD8Z3T1WQ2V7N0C5M4K9R6XB"), rule: "thumbnails", event: event)
         job.attempt = 2
         job.previous = PreviousAttempt(attempt: 1, outcome: "retry", message: "busy")
-        let facts = PlaceholderFacts(
-            event: event, rule: job.rule, job: job.id.description, attempt: 2,
-            now: Timestamp(seconds: 1_763_708_667, nanoseconds: 0))
         let progress = progress
         var invocation = Invocation(
             job: job, rule: SourcePlace(file: "rules/photos.yaml", line: 12, column: 5), folder: folder.path,
             maximumAttempts: 5, parameters: .object([:]),
-            selection: FileSelection(filter: PathFilter(globs: []), types: [.file]), facts: facts,
-            timeout: .seconds(60), stop: stop, log: log.logger
+            selection: FileSelection(filter: PathFilter(globs: []), types: [.file]),
+            now: Timestamp(seconds: 1_763_708_667, nanoseconds: 0), timeout: .seconds(60), stop: stop, log: log.logger
         ) { fraction, message in
             progress.change { $0.append("\(fraction) \(message ?? "-")") }
         }
@@ -228,7 +225,6 @@ struct Stage {
     /// Gives the event of the invocation another path.
     static func use(path: PathBytes, in invocation: inout Invocation) {
         invocation.job.event = event(path: path)
-        invocation.facts.event = invocation.job.event
     }
 }
 

@@ -44,8 +44,9 @@ struct CommandHandler {
             return .failure(HandlerProblem(message: message, help: nil))
         }
         return .success { part in
-            PluginHost.Call(
-                executable: executable, arguments: templates.dropFirst().map { $0.expanded(with: part.facts) },
+            let facts = part.facts
+            return PluginHost.Call(
+                executable: executable, arguments: templates.dropFirst().map { $0.expanded(with: facts) },
                 program: "'\(executable)'", wasThere: first.literal != nil, answers: false)
         }
     }

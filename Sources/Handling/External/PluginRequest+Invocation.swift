@@ -30,7 +30,7 @@ extension PluginRequest {
         self.init(
             id: job.id.description, attempt: job.attempt, maxAttempts: invocation.maximumAttempts,
             interrupted: invocations.contains { $0.job.isInterrupted },
-            deadline: invocation.facts.now.advanced(by: invocation.timeout).description,
+            deadline: invocation.now.advanced(by: invocation.timeout).description,
             rule: RuleReference(name: job.rule, file: invocation.rulesFile.description, line: invocation.rule.line),
             with: invocation.with, scratch: scratch.description, previous: job.previous, steps: steps,
             events: events)
