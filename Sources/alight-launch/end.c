@@ -100,7 +100,7 @@ void take_signals(void) {
         SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU,
         SIGXFSZ, SIGVTALRM, SIGPROF, SIGIO, SIGPWR,
     };
-    struct sigaction action = {.sa_handler = take_early};
+    struct sigaction action = {.sa_handler = take_early, .sa_flags = SA_RESTART};
     for (size_t index = 0; index < sizeof sent / sizeof *sent; index++) sigaction(sent[index], &action, NULL);
     sigset_t wanted;
     sigemptyset(&wanted);

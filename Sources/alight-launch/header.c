@@ -40,6 +40,9 @@ static size_t await_plan(int streams[3]) {
         struct msghdr message = {
             .msg_iov = &place, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes,
         };
+        // Before it is taken: who is killed in between leaves no plan that nobody knows of.
+        char first;
+        if (recv(CONTROL, &first, 1, MSG_PEEK) == 1 && !is_order(first)) note_plan();
         ssize_t got = recvmsg(CONTROL, &message, MSG_CMSG_CLOEXEC);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == ENOTSOCK) fail("standard input is no socket; alight starts this program, not a person");

@@ -139,10 +139,18 @@ static void reap(pid_t child, int *status) {
     while (waitpid(child, status, 0) < 0 && errno == EINTR) continue;
 }
 
+/// How many had begun when a child was made.
+static uint32_t begun_before;
+static uint32_t count_begun(void) { return __atomic_load_n(begun, __ATOMIC_ACQUIRE); }
+
 /// What became of a start; 0 when the program can't be, which has been told then.
 static pid_t started(pid_t program, const struct plan *plan) {
-    for (int attempt = 1; failure.step != STEP_NONE; attempt++) {
+    for (int attempt = 1; failure.step != STEP_NONE || count_begun() == begun_before; attempt++) {
         reap(program, NULL);
+        if (failure.step == STEP_NONE) {
+            tell(NO_RESOURCES, STAYS, "its process was killed before it began");
+            return 0;
+        }
         // Somebody still has the file open for writing, if only a process about to call execve itself.
         if (failure.error != ETXTBSY || attempt == 50) {
             tell_failure(plan);
@@ -154,8 +162,8 @@ static pid_t started(pid_t program, const struct plan *plan) {
     return program;
 }
 
-/// How far the child is that waits for a plan.
-static volatile enum { WAITING, TAKING, STARTING } stage;
+/// How far the child is that waits for a plan; one that has handed it over can't become the program itself.
+static volatile enum { WAITING, TAKING, STARTING, HANDED_OVER } stage;
 /// What it has taken.
 static struct plan plan;
 /// Its id, until the kernel puts 0 here when it no longer shares this memory.
@@ -163,20 +171,28 @@ static volatile pid_t sharing;
 
 void note_plan(void) { stage = TAKING; }
 
-/// Waits for a plan, and becomes its program: in the child, which alone runs in this memory meanwhile.
+/// Gives the child descriptors of its own; until then the launcher has each of them as well.
+static bool part_descriptors(void) {
+    // It closes none. What containers are not allowed is unshare(2), whatever it is called for.
+    return close_range(~0U, ~0U, CLOSE_RANGE_UNSHARE) == 0 || unshare(CLONE_FILES) == 0;
+}
+
+/// Waits for a plan, and becomes its program: in the child. In this memory the launcher does nothing but sleep meanwhile.
 static int take_plan(void *unused) {
     (void)unused;
     begin_session();
     plan = next_plan();
     prepare_confinement(&plan);
-    // Until here the launcher has had each descriptor as well.
-    if (unshare(CLONE_FILES) != 0) fail("no memory for descriptors");
+    if (!part_descriptors()) {
+        stage = HANDED_OVER;
+        _exit(0);
+    }
     stage = STARTING;
     become(&plan);
     _exit(1);
 }
 
-/// Has a child wait for the next plan, and comes back when it is a program, or is gone.
+/// Has a child wait for the next plan, and comes back when it is a program, or is gone; -1 if there can be no such child.
 ///
 /// It is made before there is a plan, so that nobody waits for that: making it, with its session, takes as long as all the
 /// rest until the program begins. As after vfork, this process does nothing until then, but it sleeps like one that is idle.
@@ -188,8 +204,9 @@ static pid_t await_program(void) {
     sharing = -1;
     int flags = CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID | SIGCHLD;
     pid_t child = clone(take_plan, stack + sizeof stack, flags, NULL, NULL, NULL, &sharing);
-    if (child < 0) fail("cannot fork: too many processes, or no memory");
+    if (child < 0) return -1;
     allow_early_signals();
+    // The handlers let it go on by itself, so that errno, which is the child's as well, is not touched before the end.
     while (sharing != 0) syscall(SYS_futex, &sharing, FUTEX_WAIT, -1, NULL, NULL, 0);
     hold_signals();
     return child;
@@ -201,7 +218,21 @@ bool is_waiting_for_plan(void) { return stage == WAITING; }
 static pid_t next_program(void) {
     for (;;) {
         drop_signals();
+        begun_before = count_begun();
         pid_t child = await_program();
+        if (child < 0) {
+            // As without any of this: the plan first, and then a child.
+            plan = next_plan();
+            drop_signals();
+            stage = HANDED_OVER;
+        } else if (stage == HANDED_OVER) {
+            reap(child, NULL);
+        }
+        if (stage == HANDED_OVER) {
+            prepare_inheritance(&plan);
+            prepare_confinement(&plan);
+            return started(start_again(&plan), &plan);
+        }
         if (stage == STARTING) {
             // What the next child will inherit.
             prepare_inheritance(&plan);

@@ -269,6 +269,17 @@ struct LauncherPoolTests {
         #expect(!program.hasStarted)
     }
 
+    @Test func `what ends in its time has ended, though its launcher was stopped and could not say so`() throws {
+        let first = try run("echo hi")
+        _ = try waitingChild(of: first.launcher)
+        #expect(kill(first.launcher, SIGSTOP) == 0)
+        #expect(eventually { Descendants.state(of: first.launcher) == "T" })
+        let second = try run("echo there", timeout: .seconds(1))
+        #expect(second.way == .exited(status: 0))
+        #expect(second.said == "there\n")
+        #expect(second.launcher == first.launcher)
+    }
+
     @Test func `a launcher that somebody has stopped is woken when the time of its program is over`() throws {
         let ids = try TemporaryFolder()
         let first = try run("echo hi")

@@ -71,7 +71,9 @@ final class LaunchedProgram {
     func lookAfterLauncher(at now: ContinuousClock.Instant) {
         guard end == nil, let moment = deadline, now >= moment else { return }
         if !isAsked, launcher.hasBegun {
-            deadline = nil
+            // The program has begun without the launcher, which may be stopped, and tell nothing of its end.
+            _ = launcher.resumeItself()
+            deadline = now + Self.startPatience
             return
         }
         launcher.resume()
@@ -79,6 +81,9 @@ final class LaunchedProgram {
         if isGivenUp { launcher.kill() }
         isGivenUp = true
     }
+
+    /// Wakes a launcher that somebody has stopped, and that may have to tell of an end; false when nobody has.
+    func wakeLauncher() -> Bool { end == nil && launcher.resumeItself() }
 
     /// Whether the program has ended, and with it all that descends from it; doesn't block.
     func lookForEnd() -> Bool {

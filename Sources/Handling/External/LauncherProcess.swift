@@ -109,6 +109,14 @@ final class LauncherProcess: Sendable {
     /// - Returns: False when it takes no orders.
     func tell(_ order: Order) -> Bool { cal_send_byte(control, order.rawValue) == 0 }
 
+    /// Lets it go on when somebody has stopped it; its program is left alone.
+    ///
+    /// - Returns: Whether somebody had.
+    func resumeItself() -> Bool {
+        guard Descendants.state(of: identifier) == "T" else { return false }
+        return cal_signal_child(identifier, SIGCONT) == 0
+    }
+
     /// Lets it go on when somebody has stopped it, or its child that waits for the plan.
     func resume() {
         _ = cal_signal_child(identifier, SIGCONT)
@@ -163,8 +171,14 @@ enum Descendants {
     }
 
     private static func isDead(_ process: pid_t) -> Bool {
-        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return true }
-        return text[(text.lastIndex(of: ")") ?? text.startIndex)...].hasPrefix(") Z")
+        guard let state = state(of: process) else { return true }
+        return state == "Z"
+    }
+
+    /// The letter that proc_pid_stat(5) has for its state; nil when it is gone.
+    static func state(of process: pid_t) -> Character? {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
+        return text[(text.lastIndex(of: ")") ?? text.startIndex)...].dropFirst(2).first
     }
 }
 

@@ -32,7 +32,7 @@ final class RunningProgram {
     /// Stays with the program to its end.
     func wait(stop: StopSignal, report: (ProgramReport) -> Void) -> Ended {
         // A time-out beyond a century is none, and would overflow the clock.
-        let deadline = start + min(command.timeout, .seconds(3_155_760_000))
+        var deadline = start + min(command.timeout, .seconds(3_155_760_000))
         write()
         while true {
             var descriptors = [
@@ -50,6 +50,9 @@ final class RunningProgram {
             if cause == nil {
                 if stop.isRaised {
                     terminate(.stopped)
+                } else if now >= deadline, program.wakeLauncher() {
+                    // The program may have ended in its time, and its launcher not have been able to say so.
+                    deadline = now + Self.second
                 } else if now >= deadline {
                     command.whenOverdue()
                     terminate(.timedOut)
@@ -160,6 +163,8 @@ final class RunningProgram {
         }
         report(one)
     }
+
+    private static let second = Duration.seconds(1)
 
     /// How often to look at what no descriptor tells of, when descriptors have run out.
     private static let tick: Int64 = 20_000_000
