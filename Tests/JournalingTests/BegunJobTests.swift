@@ -78,6 +78,22 @@ struct BegunJobTests {
         #expect(told == ["moved /in/b, interrupted", "modified /in/a, interrupted"])
     }
 
+    @Test func `what comes to the old name waits for a move that was cut off, however long that rests`() throws {
+        try bench.set("/in/a", .sample(file: 1))
+        try move("1", "/in/a", "/in/b", .sample(file: 1))
+        let job = try cutOff()
+        _ = try bench.journal.record(job, nil, .early(due: bench.now + .seconds(2)), [])
+        try bench.accept("2", .created, "/in/a", .sample(file: 2))
+        try bench.accept("3", .created, "/in/c", .sample(file: 3))
+        #expect(try bench.lease(9).map(\.id.description) == ["3"])
+        #expect(try bench.journal.lease(rule: "r", paths: ["/in/a"], busy: [], now: bench.now).isEmpty)
+        bench.wait(.seconds(3))
+        let again = try #require(try bench.lease().first)
+        #expect(again.id == JobID("1"))
+        try bench.end(again)
+        #expect(try bench.lease(9).map(\.id.description) == ["2"])
+    }
+
     @Test func `what it was moved from is told again when the file is back there`() throws {
         try bench.set("/in/a", .sample(file: 1))
         try move("1", "/in/a", "/in/b", .sample(file: 1))

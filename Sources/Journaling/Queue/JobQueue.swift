@@ -95,7 +95,7 @@ struct JobQueue<Files: KnownFiles> {
         var taken: [Job] = []
         for path in paths {
             guard let id = lane.byPath[path], var job = jobs[id], let place = places[id],
-                job.waiting != nil || place.due <= now,
+                job.waiting != nil || place.due <= now, !isBehind(job, place, lane),
                 busy.isDisjoint(with: [job.event.path, job.event.from].compactMap(\.self))
             else { continue }
             begin(&job, &lane)
@@ -106,13 +106,14 @@ struct JobQueue<Files: KnownFiles> {
         return taken
     }
 
-    /// Whether the job tells that a file was moved from a path of which an attempt has to be made again that was cut
-    /// off: what that tells came before.
+    /// Whether an attempt that was cut off has to be made again before the job, since what that tells came before: it is
+    /// about the path from which the job's file was moved, or tells that another file was moved from the job's path.
     private func isBehind(_ job: Job, _ place: JobPlace, _ lane: JobLane) -> Bool {
-        guard let from = job.event.from, let id = lane.byPath[from], jobs[id]?.isInterrupted == true,
-            let older = places[id]
-        else { return false }
-        return older.sequence < place.sequence
+        let others = [job.event.from.flatMap { lane.byPath[$0] }, lane.byFormer[job.event.path]]
+        return others.contains { id in
+            guard let id, id != job.id, jobs[id]?.isInterrupted == true, let older = places[id] else { return false }
+            return older.sequence < place.sequence
+        }
     }
 
     /// Marks a pending job as running.
