@@ -11,6 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "Benchmarks"))
 
+import test_api  # noqa: E402
 from measuring import figures, processes, records, rounds, soaking, tables  # noqa: E402
 
 
@@ -164,6 +165,22 @@ class TreeTest(unittest.TestCase):
         self.assertTrue(self.tree.is_alive())
         self.tree.kill()
         self.assertEqual((self.tree.processes(), self.tree.is_alive()), ([], False))
+
+    @unittest.skipIf(processes.KCMP is None, "not for this processor")
+    def test_memory_that_two_processes_share_counts_once(self):
+        launcher = os.path.join(os.path.dirname(test_api.ALIGHT), "alight-launch")
+        started = "import socket, subprocess, sys\nours, theirs = socket.socketpair()\n" \
+                  "subprocess.run([sys.argv[1]], stdin=theirs)"
+        root = self.tree.start(["python3", "-Sc", started, launcher])
+        # It has a child that waits for a plan.
+        self.wait_for(3)
+        memory = {process: processes.status_field(process, "VmRSS") for process in self.tree.processes()}
+        self.assertGreater(memory.pop(root.pid), 0)
+        one, other = memory
+        self.assertTrue(processes.share_memory(one, other))
+        self.assertFalse(processes.share_memory(one, root.pid))
+        whole = processes.status_field(root.pid, "VmRSS") + memory[one]
+        self.assertAlmostEqual(self.tree.memory("VmRSS") / 1024, whole, delta=400)
 
     def test_the_time_of_processes_that_have_ended_counts(self):
         self.tree.start(["bash", "-c", "for n in {1..300000}; do :; done & wait; echo; exec sleep 600"],
