@@ -38,25 +38,71 @@ public struct Timestamp: Hashable, Sendable, Comparable, Codable {
 
 extension Timestamp: CustomStringConvertible {
     /// RFC 3339 in UTC, with as many decimals as it takes: `2026-11-21T07:04:23.118204511Z`.
+    ///
+    /// A year that four digits don't hold has as many as it takes, after a minus before the year 0.
     public var description: String {
         // Rounded down, without the overflow of rounding by addition: a file may carry any time at all.
         let (quotient, remainder) = seconds.quotientAndRemainder(dividingBy: 86_400)
         let days = remainder < 0 ? quotient - 1 : quotient
         let second = Int(remainder < 0 ? remainder + 86_400 : remainder)
         let (year, month, day) = Self.civil(days: days)
-        var text = "\(Self.padded(year, 4))-\(Self.padded(month, 2))-\(Self.padded(day, 2))T"
-        text += "\(Self.padded(second / 3600, 2)):\(Self.padded(second / 60 % 60, 2)):\(Self.padded(second % 60, 2))"
-        if nanoseconds > 0 {
-            var fraction = Self.padded(Int(nanoseconds), 9)
-            while fraction.last == "0" { fraction.removeLast() }
-            text += ".\(fraction)"
+        // Of the longest, some 292 billion years away from now, it needs 39. Written digit by digit, since a request to a
+        // plugin has three, and strings put together take a tenth of the time that a program for one file costs.
+        return String(unsafeUninitializedCapacity: 48) { buffer in
+            var text = Characters(buffer: buffer)
+            if year < 0 { text.add("-") }
+            text.add(year.magnitude, 4)
+            text.add("-")
+            text.add(month.magnitude, 2)
+            text.add("-")
+            text.add(day.magnitude, 2)
+            text.add("T")
+            text.add(second.magnitude / 3600, 2)
+            text.add(":")
+            text.add(second.magnitude / 60 % 60, 2)
+            text.add(":")
+            text.add(second.magnitude % 60, 2)
+            if nanoseconds > 0 {
+                text.add(".")
+                text.add(UInt(nanoseconds), 9)
+                text.removeZeros()
+            }
+            text.add("Z")
+            return text.count
         }
-        return text + "Z"
     }
 
-    private static func padded(_ number: Int, _ width: Int) -> String {
-        let digits = String(number)
-        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    /// Text that is written from the front.
+    private struct Characters {
+        let buffer: UnsafeMutableBufferPointer<UInt8>
+        private(set) var count = 0
+
+        init(buffer: UnsafeMutableBufferPointer<UInt8>) { self.buffer = buffer }
+
+        mutating func add(_ character: Unicode.Scalar) {
+            buffer[count] = UInt8(ascii: character)
+            count += 1
+        }
+
+        /// Adds a number, with zeros before it up to a width.
+        mutating func add(_ number: UInt, _ width: Int) {
+            var (length, rest) = (1, number / 10)
+            while rest > 0 || length < width {
+                length += 1
+                rest /= 10
+            }
+            rest = number
+            for index in (count..<(count + length)).reversed() {
+                buffer[index] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+                rest /= 10
+            }
+            count += length
+        }
+
+        /// Takes away the zeros at the end.
+        mutating func removeZeros() {
+            while buffer[count - 1] == UInt8(ascii: "0") { count -= 1 }
+        }
     }
 
     /// The proleptic Gregorian date of a day count since 1970-01-01, by Hinnant's algorithm.

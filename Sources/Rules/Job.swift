@@ -27,13 +27,23 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
         case .text(let text): text
         case .bits(var high, var low):
             String(unsafeUninitializedCapacity: Self.length) { characters in
-                for index in (0..<Self.length).reversed() {
-                    characters[index] = Self.alphabet[Int(low & 31)]
-                    low = low >> 5 | high << 59
-                    high >>= 5
+                Self.alphabet.withUTF8Buffer { alphabet in
+                    for index in (0..<Self.length).reversed() {
+                        characters[index] = alphabet[Int(low & 31)]
+                        low = low >> 5 | high << 59
+                        high >>= 5
+                    }
+                    return Self.length
                 }
-                return Self.length
             }
+        }
+    }
+
+    /// By the half that is random: what is asked for by its id often should not cost more than that.
+    package func hash(into hasher: inout Hasher) {
+        switch form {
+        case .bits(_, let low): hasher.combine(low)
+        case .text(let text): hasher.combine(text)
         }
     }
 
@@ -42,9 +52,8 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
         var (high, low): (UInt64, UInt64) = (0, 0)
         var count = 0
         for character in text.utf8 {
-            guard count < length, let value = alphabet.firstIndex(of: character), count > 0 || value < 8 else {
-                return nil
-            }
+            let place = alphabet.withUTF8Buffer { $0.firstIndex(of: character) }
+            guard count < length, let value = place, count > 0 || value < 8 else { return nil }
             high = high << 5 | low >> 59
             low = low << 5 | UInt64(value)
             count += 1
@@ -53,7 +62,7 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
     }
 
     private static let length = 26
-    private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ".utf8)
+    private static let alphabet: StaticString = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
     /// Whether it is one that this type makes, of which other names can be made.
     package var isWellFormed: Bool {

@@ -41,7 +41,9 @@ struct RequestEncodingTests {
             deadline: "2099-01-01T00:00:00Z", rule: RuleReference(name: "r", file: "/r.yaml", line: 12),
             with: [
                 "whole": 1.0, "small": 0.1, "large": 1e300, "integer": -9, "list": [true, false, nil, [], [:]],
-                "text": "a/b\nc", "Ä": "last", "z": ["y": ["x": "w"]],
+                "text": "a/b\nc", "Ä": "last", "z": ["y": ["x": "w"]], "zero": 0,
+                "least": .integer(.min), "most": .integer(.max),
+                "escapes": ["\"", "\\\\", "\n\u{1f} \u{0}", "a\"", ""],
             ],
             scratch: "/run/1", previous: PreviousAttempt(attempt: 1, outcome: "retry", message: nil),
             steps: [PluginResponse(.succeeded), response], events: [event, Self.event("/a/d")])
