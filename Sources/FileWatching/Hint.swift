@@ -1,59 +1,59 @@
-package import FileEvents
+public import FileEvents
 
 /// Says that a path is dirty: look at it.
 ///
 /// Nothing else about it is promised.
-package struct Hint: Sendable, Hashable {
+public struct Hint: Sendable, Hashable {
     /// What gave rise to the hint.
     ///
-    /// Several hints of one path merge by union.
-    package struct Signs: OptionSet, Sendable, Hashable {
-        package let rawValue: UInt16
-        package init(rawValue: UInt16) { self.rawValue = rawValue }
+    /// Several hints of one path merge by union. Public, so that others have the operations of sets inline.
+    public struct Signs: OptionSet, Sendable, Hashable {
+        public let rawValue: UInt16
+        public init(rawValue: UInt16) { self.rawValue = rawValue }
 
         /// Content was written through a descriptor.
         ///
         /// A write through mmap gives no such sign, only `closed`.
-        package static let written = Signs(rawValue: 1 << 0)
+        public static let written = Signs(rawValue: 1 << 0)
         /// A descriptor that was open for writing is closed.
-        package static let closed = Signs(rawValue: 1 << 1)
+        public static let closed = Signs(rawValue: 1 << 1)
         /// The name appeared: made, linked, or renamed to.
-        package static let appeared = Signs(rawValue: 1 << 2)
+        public static let appeared = Signs(rawValue: 1 << 2)
         /// The name went: deleted, or renamed away.
-        package static let vanished = Signs(rawValue: 1 << 3)
+        public static let vanished = Signs(rawValue: 1 << 3)
         /// Mode, owner, times, link count or extended attributes changed.
-        package static let attributes = Signs(rawValue: 1 << 4)
+        public static let attributes = Signs(rawValue: 1 << 4)
         /// The path was found by listing its folder.
-        package static let listed = Signs(rawValue: 1 << 5)
+        public static let listed = Signs(rawValue: 1 << 5)
         /// A folder was renamed away or lost: everything known below it is dirty too.
-        package static let subtree = Signs(rawValue: 1 << 6)
+        public static let subtree = Signs(rawValue: 1 << 6)
         /// The name came from, or went to, another place by a rename.
-        package static let moved = Signs(rawValue: 1 << 7)
+        public static let moved = Signs(rawValue: 1 << 7)
         /// Polling found the path changed; the kernel does not tell of it.
-        package static let polled = Signs(rawValue: 1 << 8)
+        public static let polled = Signs(rawValue: 1 << 8)
         /// Opened, read, and closed without a write: only with ``WatchScope/isRaw``.
-        package static let opened = Signs(rawValue: 1 << 9)
-        package static let accessed = Signs(rawValue: 1 << 10)
-        package static let closedUnwritten = Signs(rawValue: 1 << 11)
+        public static let opened = Signs(rawValue: 1 << 9)
+        public static let accessed = Signs(rawValue: 1 << 10)
+        public static let closedUnwritten = Signs(rawValue: 1 << 11)
 
         /// What is told of a file that nobody changes.
-        package static let bare: Signs = [.opened, .accessed, .closedUnwritten]
+        public static let bare: Signs = [.opened, .accessed, .closedUnwritten]
         /// What is told of a file that may have another content now.
-        package static let content: Signs = [.appeared, .written, .closed]
+        public static let content: Signs = [.appeared, .written, .closed]
     }
 
-    package var path: PathBytes
-    package var signs: Signs
-    package var origin: EventOrigin
+    public var path: PathBytes
+    public var signs: Signs
+    public var origin: EventOrigin
 
-    package init(path: PathBytes, signs: Signs, origin: EventOrigin) {
+    public init(path: PathBytes, signs: Signs, origin: EventOrigin) {
         self.path = path
         self.signs = signs
         self.origin = origin
     }
 
     /// Takes in a later hint of the same path.
-    package mutating func merge(_ later: Hint) {
+    public mutating func merge(_ later: Hint) {
         signs.formUnion(later.signs)
         if later.origin == .live { origin = .live }
     }

@@ -1,4 +1,4 @@
-package import HeapModule
+public import HeapModule
 
 /// Holds paths back until nothing has happened to them for their quiet time.
 ///
@@ -7,19 +7,20 @@ package import HeapModule
 /// on a waiting path costs one dictionary write: its deadline in the heap is
 /// extended only when it comes up.
 ///
-/// It is inlinable, so that each of those who use it has a copy for its own keys and notes: without that the standard
-/// library's tables are asked for their types at run time, for each path.
-package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
-    package typealias Instant = ContinuousClock.Instant
+/// It is inlinable, and public since the compiler copies nothing that is `package` into another module: so each of those
+/// who use it has a copy for its own keys and notes. Without that the tables of the standard library are asked for their
+/// types at run time, for each path.
+public struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
+    public typealias Instant = ContinuousClock.Instant
 
     /// A path that waits.
-    package struct Waiting: Sendable {
+    public struct Waiting: Sendable {
         /// What is known of it; the caller's.
-        package var note: Note
+        public var note: Note
         /// When it first became dirty.
-        package let since: Instant
+        public let since: Instant
         /// How often it came due and was put back.
-        package var rounds = 0
+        public var rounds = 0
         @usableFromInline var due: Instant
 
         @inlinable init(note: Note, since: Instant, due: Instant) {
@@ -53,25 +54,25 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     @usableFromInline var sequence: UInt64 = 0
 
     @inlinable
-    package init() {}
+    public init() {}
 
     @inlinable
-    package var count: Int { waiting.count }
+    public var count: Int { waiting.count }
 
     @inlinable
-    package func contains(_ key: Key) -> Bool { waiting[key] != nil }
+    public func contains(_ key: Key) -> Bool { waiting[key] != nil }
 
     /// What is known of a key that waits; nil when it does not.
     @inlinable
-    package func note(_ key: Key) -> Note? { waiting(key)?.note }
+    public func note(_ key: Key) -> Note? { waiting(key)?.note }
 
     /// The same, with the time since when it waits.
     @inlinable
-    package func waiting(_ key: Key) -> Waiting? { waiting[key] }
+    public func waiting(_ key: Key) -> Waiting? { waiting[key] }
 
     /// The keys that wait, in no order.
     @inlinable
-    package var keys: [Key] { Array(waiting.keys) }
+    public var keys: [Key] { Array(waiting.keys) }
 
     /// Notes a sign of life and restarts the quiet time.
     ///
@@ -83,7 +84,7 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     ///   - now: The present.
     ///   - merge: Called with the note that is kept already, otherwise.
     @inlinable
-    package mutating func add(
+    public mutating func add(
         _ key: Key, note: @autoclosure () -> Note, quiet: Duration, longest: Duration? = nil, at now: Instant,
         merge: (inout Note) -> Void
     ) {
@@ -112,7 +113,7 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
     ///   - due: Another time at which it is due; nil for its own.
     ///   - merge: Joins its note to that of a key that waits already.
     @inlinable
-    package mutating func takeOver(
+    public mutating func takeOver(
         _ key: Key, _ entry: Waiting, due: Instant? = nil, merge: (inout Note) -> Void
     ) {
         var entry = entry
@@ -128,7 +129,7 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
 
     /// Puts back a key that came due but was not finished.
     @inlinable
-    package mutating func putBack(_ key: Key, _ entry: Waiting, until due: Instant) {
+    public mutating func putBack(_ key: Key, _ entry: Waiting, until due: Instant) {
         var entry = entry
         entry.due = due
         entry.rounds += 1
@@ -138,7 +139,7 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
 
     /// Removes and returns everything whose quiet time is over, in the order of deadlines; no more than the limit.
     @inlinable
-    package mutating func takeDue(at now: Instant, limit: Int = .max) -> [(key: Key, entry: Waiting)] {
+    public mutating func takeDue(at now: Instant, limit: Int = .max) -> [(key: Key, entry: Waiting)] {
         var due: [(key: Key, entry: Waiting)] = []
         while due.count < limit, let first = deadlines.min, first.due <= now {
             deadlines.removeMin()
@@ -170,7 +171,7 @@ package struct Settler<Key: Hashable & Sendable, Note: Sendable>: ~Copyable {
 
     /// When `takeDue` has to be called next, at the latest; nil when nothing waits.
     @inlinable
-    package var nextDeadline: Instant? { waiting.isEmpty ? nil : deadlines.min?.due }
+    public var nextDeadline: Instant? { waiting.isEmpty ? nil : deadlines.min?.due }
 
     @inlinable mutating func push(_ key: Key, _ due: Instant) {
         sequence += 1
