@@ -95,6 +95,9 @@ public struct PathBytes: Hashable, Sendable {
     public var text: String? { String(validating: bytes, as: UTF8.self) }
 
     /// Calls the closure with the bytes as a C string.
+    ///
+    /// Inlinable, so that nobody is asked at run time for the type of what the closure returns.
+    @inlinable
     public func withCString<Result>(_ body: (UnsafePointer<CChar>) throws -> Result) rethrows -> Result {
         // On the stack, unless the path is very long: this comes before every system call.
         try withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { terminated in
