@@ -203,7 +203,11 @@ struct FileFaultTests {
             TestFile.write(tree.path("out/.d.0123456789abc.alight-tmp/x/y"), "half")
             let holder = RunningProgram(
                 "/usr/bin/flock",
-                ["--shared", "out/.live.0123456789abc.alight-tmp", "sh", "-c", "echo held; exec sleep 600"],
+                // Without a child that would outlive it.
+                [
+                    "--no-fork", "--shared", "out/.live.0123456789abc.alight-tmp", "sh", "-c",
+                    "echo held; exec sleep 600",
+                ],
                 in: tree.root, output: tree.path("holder"))
             try #require(Deadline.wait { holder.lines.contains("held") })
             var run = BuiltInRun(CopyHandler())
