@@ -1,8 +1,8 @@
-public import FileEvents
+package import FileEvents
 
 /// Says that a path is dirty: look at it.
 ///
-/// Nothing else about it is promised.
+/// Nothing else about it is promised. Public only because its signs are.
 public struct Hint: Sendable, Hashable {
     /// What gave rise to the hint.
     ///
@@ -42,18 +42,18 @@ public struct Hint: Sendable, Hashable {
         public static let content: Signs = [.appeared, .written, .closed]
     }
 
-    public var path: PathBytes
-    public var signs: Signs
-    public var origin: EventOrigin
+    package var path: PathBytes
+    package var signs: Signs
+    package var origin: EventOrigin
 
-    public init(path: PathBytes, signs: Signs, origin: EventOrigin) {
+    package init(path: PathBytes, signs: Signs, origin: EventOrigin) {
         self.path = path
         self.signs = signs
         self.origin = origin
     }
 
     /// Takes in a later hint of the same path.
-    public mutating func merge(_ later: Hint) {
+    package mutating func merge(_ later: Hint) {
         signs.formUnion(later.signs)
         if later.origin == .live { origin = .live }
     }
