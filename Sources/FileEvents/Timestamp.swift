@@ -77,8 +77,6 @@ extension Timestamp: CustomStringConvertible {
         let buffer: UnsafeMutableBufferPointer<UInt8>
         private(set) var count = 0
 
-        init(buffer: UnsafeMutableBufferPointer<UInt8>) { self.buffer = buffer }
-
         mutating func add(_ character: Unicode.Scalar) {
             buffer[count] = UInt8(ascii: character)
             count += 1

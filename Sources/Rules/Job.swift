@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// What is one is held as the 128 bits that it stands for, so that many jobs need little memory, and none to be compared.
 package struct JobID: Sendable, Hashable, CustomStringConvertible {
-    private enum Form: Sendable, Equatable {
+    private enum Form: Sendable, Hashable {
         case bits(high: UInt64, low: UInt64)
         /// What is no ULID, as somebody wrote it.
         case text(String)
@@ -36,15 +36,6 @@ package struct JobID: Sendable, Hashable, CustomStringConvertible {
                     return Self.length
                 }
             }
-        }
-    }
-
-    package func hash(into hasher: inout Hasher) {
-        switch form {
-        case .bits(let high, let low):
-            hasher.combine(high)
-            hasher.combine(low)
-        case .text(let text): hasher.combine(text)
         }
     }
 
