@@ -36,8 +36,8 @@ extension Attempt {
             // Nothing has begun, so that the next attempt has to ask again.
             return .waiting(Waiting(.command, "'ready' was stopped"), pause: .zero)
         }
-        outcome.isRefusal = !job.hasBegunBefore
-        outcome.message = (outcome.isRefusal ? "'ready': " : "'ready', asked again: ") + outcome.message
+        outcome.isUnbegun = !job.hasBegunBefore
+        outcome.message = (outcome.isUnbegun ? "'ready': " : "'ready', asked again: ") + outcome.message
         outcome.code = Outcome.readyCode
         return .outcome(outcome)
     }
@@ -57,9 +57,9 @@ extension Attempt {
 extension Job {
     /// Whether an action has begun with it in an attempt before this one.
     ///
-    /// What `ready` has refused counts as an attempt, and nothing has begun in it.
+    /// What `ready` has refused, and a file that can't be looked at, count as an attempt, and nothing has begun in it.
     var hasBegunBefore: Bool {
         if isInterrupted || !steps.isEmpty { return true }
-        return attempt > 1 && previous?.isRefusal != true
+        return attempt > 1 && previous?.isUnbegun != true
     }
 }

@@ -125,7 +125,9 @@ struct Attempt: Sendable {
         case .absent:
             return .outcome(Outcome(.skipped, "it was gone before the action began", code: "gone"))
         case .unreadable(let errno):
-            return .outcome(Outcome(.retry, "it can't be looked at (errno \(errno))", code: "unreadable"))
+            var outcome = Outcome(.retry, "it can't be looked at (errno \(errno))", code: "unreadable")
+            outcome.isUnbegun = !job.hasBegunBefore
+            return .outcome(outcome)
         case .present(let snapshot):
             guard job.event.kind == .created || job.event.kind == .modified, snapshot.type == .file,
                 !snapshot.hasSameContent(as: job.event.snapshot), !job.isAlone
@@ -154,7 +156,10 @@ struct Attempt: Sendable {
             guard event.kind == .modified, digest == handled[job.id] else { return nil }
             let message = "it was written again with the content that was handled before"
             return .outcome(Outcome(.skipped, message, code: "same-content"))
-        case .interrupted: return .outcome(.interrupted("stopped while comparing the content"))
+        case .interrupted:
+            var outcome = Outcome.interrupted("stopped while comparing the content")
+            outcome.isUnbegun = !job.hasBegunBefore
+            return .outcome(outcome)
         case .notRegular: return .changed
         case .unreadable(ENOENT): return .changed
         // The action has its own way to say that it can't read the file.

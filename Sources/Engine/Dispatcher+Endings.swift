@@ -96,8 +96,8 @@ extension Dispatcher {
         _ job: Job, _ rule: Rule, at now: ContinuousClock.Instant
     ) -> (Job, due: ContinuousClock.Instant)? {
         let path = job.event.path
-        guard isWatching, job.attempt > 1 || job.isInterrupted, !job.isAlone, rule.root(taking: path) != nil,
-            let known = journal.snapshot(view: rule.name, path: path)
+        guard isWatching, job.attempt > 1 || job.isInterrupted || job.isHeir, !job.isAlone,
+            rule.root(taking: path) != nil, let known = journal.snapshot(view: rule.name, path: path)
         else { return nil }
         if known.hasSameContent(as: job.event.snapshot) { return (job, now + .seconds(2)) }
         guard job.event.kind != .moved, job.event.snapshot.changed < known.changed else { return nil }

@@ -118,5 +118,8 @@ package enum JournalSchema {
                 iif(btime IS NULL, 0, 9223372036854775807))), 0)
             FROM ledger;
         """,
+        """
+        ALTER TABLE jobs ADD COLUMN is_heir INTEGER NOT NULL DEFAULT 0;
+        """,
     ]
 }

@@ -72,7 +72,7 @@ public struct PreviousAttempt: Sendable, Hashable, Codable {
     public var outcome: String
     public var message: String?
     /// Whether no action has begun in it, or in one before it; not told to plugins.
-    package var isRefusal = false
+    package var isUnbegun = false
 
     private enum CodingKeys: String, CodingKey { case attempt, outcome, message }
 

@@ -110,6 +110,9 @@ package struct Job: Sendable, Hashable {
     package var attempt: Int
     /// Whether the attempt before was cut off and may have done part of the work.
     package var isInterrupted: Bool
+    /// Whether an action has begun with another job of its path whose work this one does now, or with this one before it
+    /// was made new: nobody knows what that was told of the path.
+    package var isHeir = false
     package var previous: PreviousAttempt?
     /// What the rule asks for, by which pending events are merged.
     package var mask: EventMask

@@ -29,8 +29,9 @@ package struct Outcome: Sendable, Hashable {
     /// Whether nobody has said that the failure may pass: an unknown exit status, a death by signal, a time-out.
     package var isUncertain = false
 
-    /// Whether `ready` has refused, and no action has begun with the job in this attempt or one before.
-    package var isRefusal = false
+    /// Whether no action has begun with the job, in this attempt or one before: the file can't be looked at, or `ready`
+    /// has refused it.
+    package var isUnbegun = false
 
     /// The code of what `ready` has refused.
     package static let readyCode = "ready"

@@ -1,5 +1,6 @@
 import FileEvents
 import Journaling
+import PluginProtocol
 import Reconciling
 import Rules
 import TestKit
@@ -117,5 +118,64 @@ struct BegunJobTests {
             [Job(id: JobID("3"), rule: "r", event: gone), Job(id: JobID("4"), rule: "s", event: other)],
             [LedgerEntry(view: "r", path: "/in/b", snapshot: nil)], now: bench.now)
         #expect(try told() == ["deleted /in/b"])
+    }
+
+    // MARK: Attempts that failed
+
+    /// How an attempt ends in which no action could begin.
+    private var unbegun: Outcome {
+        var outcome = Outcome(.retry, "it can't be looked at", code: "unreadable")
+        outcome.isUnbegun = true
+        return outcome
+    }
+
+    @Test func `a move with which no action could begin is told of where its file is by then`() throws {
+        try bench.set("/in/a", .sample(file: 1))
+        try move("1", "/in/a", "/in/b", .sample(file: 1))
+        try bench.again(try #require(try bench.lease().first), after: .seconds(5), unbegun)
+        #expect(try bench.commit() == nil)
+        bench.kill()
+        try bench.accept("2", .created, "/in/a", .sample(file: 2))
+        try move("3", "/in/a", "/in/c", .sample(file: 2))
+        try move("4", "/in/b", "/in/d", .sample(file: 1))
+        #expect(try told() == ["created /in/c", "created /in/d", "deleted /in/a"])
+    }
+
+    @Test func `of a new file with which no action could begin nothing is told when it is gone`() throws {
+        try bench.accept("1", .created, "/in/a", .sample(file: 1))
+        try bench.again(try #require(try bench.lease().first), after: .seconds(5), unbegun)
+        try bench.accept("2", .deleted, "/in/a", .sample(file: 1), before: .sample(file: 1))
+        #expect(try told() == [])
+        #expect(try bench.commit() == nil)
+        #expect(try bench.rows("SELECT id, state, code FROM jobs ORDER BY id") == ["1|skipped|superseded"])
+    }
+
+    @Test func `a move that has failed is not told again after a new file at its old name`() throws {
+        try bench.set("/in/a", .sample(file: 1))
+        try move("1", "/in/a", "/in/b", .sample(file: 1))
+        try bench.again(try #require(try bench.lease().first), after: .seconds(5))
+        try bench.accept("2", .created, "/in/a", .sample(file: 2))
+        #expect(try told() == ["created /in/b", "modified /in/a"])
+    }
+
+    @Test func `a new file with which an action has failed is told as gone, whatever came between`() throws {
+        try bench.accept("1", .created, "/in/a", .sample(file: 1))
+        try bench.again(try #require(try bench.lease().first), after: .seconds(5))
+        try bench.accept("2", .modified, "/in/a", .sample(file: 1, size: 9), before: .sample(file: 1))
+        #expect(try bench.commit() == nil)
+        #expect(try bench.rows("SELECT id, state, is_heir FROM jobs ORDER BY id") == ["1|skipped|0", "2|pending|1"])
+        bench.kill()
+        try bench.accept("3", .deleted, "/in/a", .sample(file: 1, size: 9), before: .sample(file: 1, size: 9))
+        #expect(try told() == ["deleted /in/a"])
+    }
+
+    @Test func `a new file with which an action has failed for good is told as gone once asked for again`() throws {
+        try bench.accept("1", .created, "/in/a", .sample(file: 1))
+        try bench.end(try #require(try bench.lease().first), .dead, Outcome(.failed, "no"))
+        #expect(try bench.commit() == nil)
+        try bench.request("retry", "1")
+        #expect(try bench.journal.takeRequests(at: bench.now).isEmpty)
+        try bench.accept("2", .deleted, "/in/a", .sample(file: 1), before: .sample(file: 1))
+        #expect(try told() == ["deleted /in/a"])
     }
 }

@@ -127,7 +127,7 @@ extension PreviousAttempt {
                 json.key("message")
                 json.string(message)
             }
-            json.flag("refusal", isRefusal)
+            json.flag("unbegun", isUnbegun)
         }
         return json.bytes
     }
@@ -135,6 +135,6 @@ extension PreviousAttempt {
     init?(_ json: JSONValue) {
         guard let attempt = json.integer("attempt"), let outcome = json.text("outcome") else { return nil }
         self.init(attempt: Int(attempt), outcome: outcome, message: json.text("message"))
-        isRefusal = json.isSet("refusal")
+        isUnbegun = json.isSet("unbegun")
     }
 }

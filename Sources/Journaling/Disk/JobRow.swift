@@ -51,7 +51,10 @@ struct JobRow {
         row.bind(utf8: state == .succeeded || state == .skipped ? nil : Outcome.text(of: job.steps))
         row.bind(message)
         row.bind(code)
-        guard part.hasFacts else { return }
+        guard part.hasFacts else {
+            row.bind(job.isHeir)
+            return
+        }
         row.bind(job.rule)
         row.bind(blob: job.event.path.bytes)
         row.bind(job.event.kind.rawValue)
@@ -61,6 +64,7 @@ struct JobRow {
         row.bind(Int64(job.mask.rawValue))
         row.bind(job.event.time.columnValue)
         row.bind(job.isAlone)
+        row.bind(job.isHeir)
     }
 }
 

@@ -29,7 +29,7 @@ final class JobTable {
     private let undo: SQLStatement
 
     private static let columns =
-        "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps, is_alone, message, code"
+        "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps, is_alone, message, code, is_heir"
 
     init(_ database: Database) throws {
         upsert = try JournalStatement.upsertJob.prepare(in: database)
@@ -116,6 +116,7 @@ final class JobTable {
             mask: EventMask(rawValue: UInt32(truncatingIfNeeded: row.integer(3))))
         job.attempt = Int(row.integer(5))
         job.isInterrupted = row.integer(6) != 0
+        job.isHeir = row.integer(14) != 0
         job.isAlone = row.integer(11) != 0
         job.previous = row.utf8(9).flatMap(JSONParser.value(of:)).flatMap(PreviousAttempt.init)
         if let text = row.utf8(10) {

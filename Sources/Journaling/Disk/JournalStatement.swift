@@ -3,7 +3,7 @@ import GRDB
 /// The statements of nearly every commit, which the log ahead of the database names by their numbers.
 ///
 /// A number is never given another meaning, nor its parameters another order: a log is read by the program that
-/// comes after the one that wrote it.
+/// comes after the one that wrote it. A parameter that is new comes last, and is NULL where an older program wrote.
 enum JournalStatement: UInt8, CaseIterable {
     case upsertJob = 1
     case updateJob = 2
@@ -27,19 +27,20 @@ enum JournalStatement: UInt8, CaseIterable {
         case .upsertJob:
             """
             INSERT INTO jobs (id, state, attempt, is_interrupted, position, due, ended, previous, steps, message, code,
-                rule, path, event, facts, mask, created, is_alone)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                rule, path, event, facts, mask, created, is_alone, is_heir)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, 0))
             ON CONFLICT (id) DO UPDATE SET
                 state = excluded.state, attempt = excluded.attempt, is_interrupted = excluded.is_interrupted,
                 position = excluded.position, due = excluded.due, ended = excluded.ended,
                 previous = excluded.previous, steps = excluded.steps, message = excluded.message,
                 code = excluded.code, rule = excluded.rule, path = excluded.path, event = excluded.event,
-                facts = excluded.facts, mask = excluded.mask
+                facts = excluded.facts, mask = excluded.mask, is_heir = excluded.is_heir
             """
         case .updateJob:
             """
             UPDATE jobs SET state = ?2, attempt = ?3, is_interrupted = ?4, position = coalesce(?5, position),
-                due = ?6, ended = ?7, previous = ?8, steps = ?9, message = ?10, code = ?11 WHERE id = ?1
+                due = ?6, ended = ?7, previous = ?8, steps = ?9, message = ?10, code = ?11,
+                is_heir = coalesce(?12, 0) WHERE id = ?1
             """
         case .deleteJob: "DELETE FROM jobs WHERE id = ?"
         case .attempt:

@@ -1,4 +1,5 @@
 import FileEvents
+import PluginProtocol
 import Rules
 
 /// When a pending job is due, and the order in which it came.
@@ -55,11 +56,14 @@ extension Job {
     /// Whether it tells of a difference between two states of a path, and not of a moment.
     var isDifference: Bool { EventMask.differences.contains(EventMask(event.kind)) }
 
-    /// Whether an action may have done something for it already.
+    /// Whether there was an attempt at it that counts, if only to find that no action can begin.
     var isTouched: Bool { attempt > 0 || !steps.isEmpty }
 
+    /// Whether an attempt at it has ended, whether that counts or not: the history tells of it.
+    var wasTried: Bool { attempt > 0 || previous != nil }
+
     /// Whether an action has begun with it, or with one whose place it took: nobody knows how far that came.
-    var hasBegun: Bool { attempt > 0 || isInterrupted }
+    var hasBegun: Bool { isInterrupted || isHeir || (attempt > 0 && previous?.isUnbegun != true) }
 
     /// Whether what was done for the job is as good after the newer event: not if that brings other content.
     func keepsProgress(with newer: FileEvent) -> Bool {

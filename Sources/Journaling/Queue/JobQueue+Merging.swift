@@ -38,7 +38,7 @@ extension JobQueue {
         let heir = replace(older.filter { $0.id != superseded?.id }, by: events, like: job, due: due)
         if let superseded {
             count(.skipped)
-            if superseded.isInterrupted { noteInterrupted(heir) }
+            noteInheritance(of: superseded, heir)
             noteSuperseded(superseded, by: heir)
         }
     }
@@ -58,8 +58,8 @@ extension JobQueue {
         var job = job
         job.previous = PreviousAttempt(
             attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
-        job.previous?.isRefusal = outcome.isRefusal
-        job.isInterrupted = outcome.isInterrupted
+        job.previous?.isUnbegun = outcome.isUnbegun
+        job.isInterrupted = outcome.isInterrupted && !outcome.isUnbegun
         if !counts { job.attempt -= 1 }
         putBack(job, due: due, hasFacts: hasFacts)
     }
@@ -139,15 +139,23 @@ extension JobQueue {
         } else {
             heir = replace(newer, by: events, like: job, due: due)
         }
-        if job.isInterrupted { noteInterrupted(heir) }
+        noteInheritance(of: job, heir)
         return heir
     }
 
-    /// Tells a pending job that whoever does the work next finds what an attempt that was cut off has left.
-    private mutating func noteInterrupted(_ id: JobID?) {
-        guard let id, jobs[id] != nil else { return }
-        jobs[id]?.isInterrupted = true
-        changes?.noteOpen(id, hasFacts: false)
+    /// Tells the jobs that do the work of one what an action may have done for that.
+    ///
+    /// Whoever does the work finds what an attempt that was cut off has left. And whatever is told of its path, an action
+    /// has been told of it before.
+    private mutating func noteInheritance(of job: Job, _ heir: JobID?) {
+        if job.isInterrupted, let heir, jobs[heir] != nil {
+            jobs[heir]?.isInterrupted = true
+            changes?.noteOpen(heir, hasFacts: false)
+        }
+        if job.hasBegun, let heir = pending(job.rule, job.event.path), !heir.isHeir {
+            jobs[heir.id]?.isHeir = true
+            changes?.noteOpen(heir.id, hasFacts: false)
+        }
     }
 
     /// Puts events in the place of pending jobs.
@@ -159,8 +167,7 @@ extension JobQueue {
     private mutating func replace(
         _ pending: [Job], by events: [FileEvent], like model: Job, due: ContinuousClock.Instant
     ) -> JobID? {
-        for job in pending { drop(job) }
-        let isInterrupted = pending.contains(where: \.isInterrupted)
+        for job in pending { job.wasTried ? remove(job) : drop(job) }
         var free = pending.map(\.id)
         var heir: JobID?
         var superseded: [Job] = []
@@ -181,11 +188,16 @@ extension JobQueue {
             enqueue(Job(id: id, rule: model.rule, event: event, mask: model.mask), due: due)
             if heir == nil || event.path == model.event.path { heir = id }
         }
-        if isInterrupted { noteInterrupted(heir) }
+        for job in pending {
+            noteInheritance(of: job, heir)
+            guard job.wasTried, jobs[job.id] == nil else { continue }
+            count(.skipped)
+            noteSuperseded(job, by: self.pending(job.rule, job.event.path)?.id ?? heir)
+        }
         for job in superseded {
             let heir = self.pending(job.rule, job.event.path)?.id
             count(.skipped)
-            if job.isInterrupted { noteInterrupted(heir) }
+            noteInheritance(of: job, heir)
             noteSuperseded(job, by: heir)
         }
         return heir
@@ -263,16 +275,15 @@ extension JobQueue {
     /// The pending jobs that tell of the job's paths, and of the paths that those tell of, oldest first.
     ///
     /// What an action has begun with is told as far as anyone knows, and takes
-    /// part only at the job's own path.
+    /// part only at the job's own path, or if it tells that a file was moved from there: told once
+    /// more after the job, that would take away what the job has told.
     func related(to job: Job) -> [Job] {
         guard let lane = lanes[job.rule] else { return [] }
         var found: [JobID: Job] = [:]
         var paths = [job.event.path, job.event.from].compactMap(\.self)
         while let path = paths.popLast() {
             for id in [lane.byPath[path], lane.byFormer[path]].compactMap(\.self) where found[id] == nil {
-                guard let other = jobs[id], !other.hasBegun || other.event.path == job.event.path else {
-                    continue
-                }
+                guard let other = jobs[id], !other.hasBegun || other.isStale(after: job) else { continue }
                 found[id] = other
                 paths += [other.event.path, other.event.from].compactMap(\.self)
             }
@@ -287,6 +298,13 @@ extension JobQueue {
 }
 
 extension Job {
+    /// Whether what it tells of the newer job's path is not so any more.
+    ///
+    /// A move that was cut off is made again before that one is told.
+    fileprivate func isStale(after newer: Job) -> Bool {
+        event.path == newer.event.path || (event.from == newer.event.path && !isInterrupted)
+    }
+
     /// Whether the event tells of the job's own paths.
     fileprivate func tells(like event: FileEvent) -> Bool {
         event.path == self.event.path && event.from == self.event.from

@@ -96,6 +96,7 @@ extension JobQueue {
     /// Makes a dead job pending again, as if it were new; its steps are kept.
     mutating func revive(_ job: Job, due: ContinuousClock.Instant) {
         var job = job
+        job.isHeir = job.hasBegun
         job.attempt = 0
         job.isInterrupted = false
         let newer = job.isDifference && job.event.tail == nil && !job.isAlone ? related(to: job) : []
@@ -114,12 +115,14 @@ extension JobQueue {
     /// Makes a pending job due at once, as if it were new; false if it is not pending.
     mutating func hasten(_ id: JobID, due: ContinuousClock.Instant) -> Bool {
         if let (job, place) = aside[id] {
+            aside[id]?.0.isHeir = job.hasBegun
             aside[id]?.0.attempt = 0
             aside[id]?.1.due = min(place.due, due)
             changes?.noteOpen(job.id, hasFacts: false)
             return true
         }
         guard var job = jobs[id], places[id] != nil else { return false }
+        job.isHeir = job.hasBegun
         if job.isAlone {
             jobs[id]?.attempt = 0
             setDue(job, due)
