@@ -53,6 +53,7 @@ extension Reconciler {
             }
         }
         for (key, note) in gone { acceptGone(key, note) }
+        if hasLostUnseen { lookAtDoubts() }
         for (key, note) in otherNames { add(key, note, at: now) }
         otherNames = []
         if settler.count == 0 { carried = [:] }
@@ -70,6 +71,8 @@ extension Reconciler {
         // Of a folder with many files one is enough to be told of.
         if unreadable.insert(key.path.parent).inserted { remark(.unreadable(key.path, errno: errno)) }
         guard isPatient else { return }
+        var entry = entry
+        entry.note.isUnseen = true
         settler.putBack(key, entry, until: now + .seconds(1 << min(entry.rounds, 3)))
     }
 
@@ -226,12 +229,32 @@ extension Reconciler {
     /// Looks once more at a file that has more names than are known.
     ///
     /// Another name may be gone before anyone has seen of which file it was, and
-    /// nothing tells of that here.
+    /// nothing tells of that here. That may take longer where the other name is in a
+    /// folder that can't be read.
     private mutating func doubtNames(_ match: Match, _ key: Key, _ snapshot: Snapshot, _ note: Note) {
         var names = Set(ledger.paths(view: views[match.view].name, identity: snapshot.identity))
         names.insert(key.path)
         guard names.count < snapshot.links else { return }
         otherNames.append((key, Note(signs: .attributes, origin: note.origin)))
+        if doubts.count >= Self.mostDoubts { doubts.removeFirst() }
+        doubts.insert(key)
+    }
+
+    /// Looks once more at the files that may have had a name of which only is known that it is gone.
+    private mutating func lookAtDoubts() {
+        hasLostUnseen = false
+        for key in doubts {
+            let isInDoubt = matches(key.path).contains { match in
+                let view = views[match.view]
+                guard policyOfView[match.view] == key.policy, let file = known(view, key.path) else { return false }
+                return file.links > ledger.paths(view: view.name, identity: file.identity).count
+            }
+            if isInDoubt {
+                otherNames.append((key, Note(signs: .attributes, origin: .live)))
+            } else {
+                doubts.remove(key)
+            }
+        }
     }
 
     private mutating func acceptGone(_ key: Key, _ note: Note) {
@@ -241,6 +264,7 @@ extension Reconciler {
     private mutating func acceptGone(_ match: Match, _ key: Key, _ note: Note) {
         if let linked = note.linked { addOtherNames(match, key.path, linked, note) }
         guard let before = known(views[match.view], key.path), isInSight(key.path, before, root: match.root) else {
+            if note.isUnseen, note.linked == nil { hasLostUnseen = true }
             return
         }
         // Whatever count is known: a link may have been made and not been looked at by this name.

@@ -31,6 +31,8 @@ package struct Reconciler: ~Copyable {
         var wasFound = false
         var hasArrived = false
         var hasWarned = false
+        /// It could not be looked at when it was due: nobody knows which file it is.
+        var isUnseen = false
         /// What few paths need is kept apart, since very many may wait.
         private var rare: Rare?
 
@@ -74,6 +76,7 @@ package struct Reconciler: ~Copyable {
             if rare != nil || later.rare != nil { rare = Rare(nil, scan ?? later.scan, linked ?? later.linked) }
             wasFound = wasFound || later.wasFound
             hasArrived = hasArrived || later.hasArrived
+            isUnseen = isUnseen || later.isUnseen
         }
     }
 
@@ -134,6 +137,12 @@ package struct Reconciler: ~Copyable {
     var isShort = false
     /// Folders in which something could not be looked at, which has been said.
     var unreadable: Set<PathBytes> = []
+
+    /// Files that had more names than were known when they were looked at last, no more of them than ``mostDoubts``.
+    var doubts: Set<Key> = []
+    /// Whether a name is gone that could not be looked at: nobody knows which file has a name less.
+    var hasLostUnseen = false
+    static let mostDoubts = 1_000
 
     /// How long a file rests that was complete when it came.
     static let moment = Duration.milliseconds(50)

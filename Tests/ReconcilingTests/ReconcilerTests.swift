@@ -226,6 +226,33 @@ struct ReconcilerTests {
         }
     }
 
+    @Test(.enabled(if: geteuid() == 0, "to become a user who may not enter a folder, the test must be root"))
+    func `S07 the count of names is right, though the other was never to be read`() throws {
+        try withTempTree { tree in
+            let other = tree.path("closed/b").description
+            _ = tree.root.withCString { chmod($0, 0o755) }
+            TestFile.makeFolder(tree.path("closed"))
+            var desk = try Desk(tree.root)
+            TestFile.write(tree.path("a"), "x")
+            #expect(link(tree.path("a").description, other) == 0)
+            _ = tree.path("closed").withCString { chmod($0, 0) }
+            ctk_access_files_as(65534)
+            desk.take([("a", written), ("closed/b", [.appeared])])
+            desk.wait()
+            // The one time that it is looked at in any case.
+            desk.wait()
+            ctk_access_files_as(0)
+            #expect(desk.words() == ["created a"])
+            #expect(unlink(other) == 0)
+            desk.take([("closed/b", [.vanished])])
+            desk.wait()
+            desk.wait()
+            let events = desk.events()
+            #expect(events.map(\.kind) == [.attributes])
+            #expect(events.first?.changed == ["nlink"])
+        }
+    }
+
     @Test func `S17 a folder that left the tree takes with it what was known`() throws {
         try withTempTree { tree in
             let inside = tree.path("in")
