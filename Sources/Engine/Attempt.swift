@@ -153,7 +153,10 @@ struct Attempt: Sendable {
                 snapshot.hasSameContent(as: event.snapshot)
             else { return .changed }
             job.event.snapshot.digest = digest
-            guard event.kind == .modified, digest == handled[job.id] else { return nil }
+            // After an attempt that has failed nobody knows what is left of the content that was handled before it.
+            guard event.kind == .modified, digest == handled[job.id], !job.isHeir, !job.hasBegunBefore else {
+                return nil
+            }
             let message = "it was written again with the content that was handled before"
             return .outcome(Outcome(.skipped, message, code: "same-content"))
         case .interrupted:

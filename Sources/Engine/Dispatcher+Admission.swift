@@ -131,7 +131,9 @@ extension Dispatcher {
         let message =
             "not run: the rule has run for this \(what) \(limit) times within a minute, as rules do that start "
             + "themselves or each other; when that is mended, 'alight retry' runs it"
-        return Outcome(.failed, message, code: "loop")
+        var outcome = Outcome(.failed, message, code: "loop")
+        outcome.isUnbegun = true
+        return outcome
     }
 
     /// How often beyond its attempts a job may be cut off.

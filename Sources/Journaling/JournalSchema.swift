@@ -120,6 +120,8 @@ package enum JournalSchema {
         """,
         """
         ALTER TABLE jobs ADD COLUMN is_heir INTEGER NOT NULL DEFAULT 0;
+        UPDATE jobs SET is_heir = 1
+            WHERE state = 'dead' AND coalesce(code, '') NOT IN ('ready', 'unreadable', 'loop');
         """,
     ]
 }

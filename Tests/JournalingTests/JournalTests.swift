@@ -525,16 +525,6 @@ struct JournalTests {
         #expect(journal.counts.pending == 0)
     }
 
-    @Test func `a move leaves a job that has been tried`() throws {
-        accept(Self.job("1", .created, "/in/a"))
-        _ = again(try #require(lease().first))
-        accept(Self.job("2", .moved, "/in/b", from: "/in/a", before: .sample()))
-        let tried = lease(limit: 9)
-        #expect(tried.map(\.event.kind) == [.created])
-        for job in tried { end(job) }
-        #expect(lease(limit: 9).map(\.event.kind) == [.moved])
-    }
-
     // MARK: Own writes
 
     @Test func `own writes are known, and drop exactly the job that rests on them`() throws {

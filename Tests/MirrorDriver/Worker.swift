@@ -51,7 +51,7 @@ struct Worker {
         case .exchange(let path, let other):
             absolute(path).withCString { one in absolute(other).withCString { ctk_exchange(one, $0) } }
         case .link(let path, let other):
-            at(path) { one in absolute(other).withCString { link(one, $0) } }
+            first(at(path) { one in absolute(other).withCString { link(one, $0) } }) { letBeSeen() }
         case .symlink(let target, let path):
             at(path) { name in target.withCString { symlink($0, name) } }
         case .linkUnnamed(let path, let size): linkUnnamed(path, size)
@@ -80,6 +80,13 @@ struct Worker {
 
     private func at(_ path: PathBytes, _ call: (UnsafePointer<CChar>) -> Int32) -> Int32 {
         absolute(path).withCString { call($0) == 0 ? 0 : errno }
+    }
+
+    /// Leaves a new name alone for a moment: what is done through one that is gone before anybody has looked at it is
+    /// told nowhere for the file's other names, so no program can know it.
+    private func letBeSeen() -> Int32 {
+        usleep(20_000)
+        return 0
     }
 
     /// The second step, if the first went well.

@@ -135,6 +135,6 @@ extension PreviousAttempt {
     init?(_ json: JSONValue) {
         guard let attempt = json.integer("attempt"), let outcome = json.text("outcome") else { return nil }
         self.init(attempt: Int(attempt), outcome: outcome, message: json.text("message"))
-        isUnbegun = json.isSet("unbegun")
+        isUnbegun = json.isSet("unbegun") || json.isSet("refusal")
     }
 }

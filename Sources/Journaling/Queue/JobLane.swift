@@ -63,7 +63,15 @@ extension Job {
     var wasTried: Bool { attempt > 0 || previous != nil }
 
     /// Whether an action has begun with it, or with one whose place it took: nobody knows how far that came.
-    var hasBegun: Bool { isInterrupted || isHeir || (attempt > 0 && previous?.isUnbegun != true) }
+    var hasBegun: Bool {
+        isInterrupted || isHeir || !steps.isEmpty || (attempt > 0 && previous?.isUnbegun != true)
+    }
+
+    /// The same of a job whose attempt has just ended, and counts.
+    func hasBegun(endingIn outcome: Outcome) -> Bool {
+        if isInterrupted || isHeir || !steps.isEmpty || !outcome.isUnbegun { return true }
+        return attempt > 1 && previous?.isUnbegun != true
+    }
 
     /// Whether what was done for the job is as good after the newer event: not if that brings other content.
     func keepsProgress(with newer: FileEvent) -> Bool {

@@ -67,6 +67,10 @@ extension JobQueue {
     /// Puts a job back, or lets a newer one do its work.
     mutating func putBack(_ job: Job, due: ContinuousClock.Instant, hasFacts: Bool) {
         var job = job
+        guard inForce?.contains(job.rule) ?? true else {
+            putAside(job, due: due, hasFacts: hasFacts)
+            return
+        }
         guard job.isDifference, job.event.tail == nil, !job.isAlone else {
             // What it tells, nothing newer does.
             enqueue(job, due: due, hasFacts: hasFacts)
@@ -78,8 +82,9 @@ extension JobQueue {
         } else if newer.count == 1, let waiting = newer.first, waiting.event.path == job.event.path,
             job.keepsProgress(with: waiting.event)
         {
-            drop(waiting)
             job.event = conflated([job, waiting]).first ?? job.event
+            job.isHeir = job.isHeir || waiting.isHeir
+            supersede(waiting, by: job.id)
             enqueue(job, due: due)
         } else {
             let heir = serve(job, with: newer, due: firstDue(of: newer) ?? due)
@@ -147,7 +152,7 @@ extension JobQueue {
     ///
     /// Whoever does the work finds what an attempt that was cut off has left. And whatever is told of its path, an action
     /// has been told of it before.
-    private mutating func noteInheritance(of job: Job, _ heir: JobID?) {
+    mutating func noteInheritance(of job: Job, _ heir: JobID?) {
         if job.isInterrupted, let heir, jobs[heir] != nil {
             jobs[heir]?.isInterrupted = true
             changes?.noteOpen(heir, hasFacts: false)
@@ -168,7 +173,8 @@ extension JobQueue {
         _ pending: [Job], by events: [FileEvent], like model: Job, due: ContinuousClock.Instant
     ) -> JobID? {
         for job in pending { job.wasTried ? remove(job) : drop(job) }
-        var free = pending.map(\.id)
+        // An id under which somebody may have been told goes to nothing else.
+        var free = pending.filter { !$0.wasTried && !$0.isHeir }.map(\.id)
         var heir: JobID?
         var superseded: [Job] = []
         var rest = events[...]
@@ -190,7 +196,7 @@ extension JobQueue {
         }
         for job in pending {
             noteInheritance(of: job, heir)
-            guard job.wasTried, jobs[job.id] == nil else { continue }
+            guard job.wasTried else { continue }
             count(.skipped)
             noteSuperseded(job, by: self.pending(job.rule, job.event.path)?.id ?? heir)
         }
@@ -201,6 +207,17 @@ extension JobQueue {
             noteSuperseded(job, by: heir)
         }
         return heir
+    }
+
+    /// Removes a pending job whose work another one does, or nobody; what was tried stays in the history.
+    mutating func supersede(_ job: Job, by heir: JobID?) {
+        guard job.wasTried else {
+            drop(job)
+            return
+        }
+        remove(job)
+        count(.skipped)
+        noteSuperseded(job, by: heir)
     }
 
     /// Notes in the history that a job ends without having done its work.
@@ -275,8 +292,8 @@ extension JobQueue {
     /// The pending jobs that tell of the job's paths, and of the paths that those tell of, oldest first.
     ///
     /// What an action has begun with is told as far as anyone knows, and takes
-    /// part only at the job's own path, or if it tells that a file was moved from there: told once
-    /// more after the job, that would take away what the job has told.
+    /// part only at the job's own path, or if told after the job it would be wrong: that a file was
+    /// moved from there, or what has another name with the job.
     func related(to job: Job) -> [Job] {
         guard let lane = lanes[job.rule] else { return [] }
         var found: [JobID: Job] = [:]
@@ -298,11 +315,21 @@ extension JobQueue {
 }
 
 extension Job {
-    /// Whether what it tells of the newer job's path is not so any more.
+    /// Whether a job with which an action has begun is to be told together with a newer one, since what it tells is not
+    /// so any more.
     ///
-    /// A move that was cut off is made again before that one is told.
+    /// Another path than the newer one's own takes part only if all that follows can be told in the rule's events. What
+    /// was cut off is made again before the newer one is told.
     fileprivate func isStale(after newer: Job) -> Bool {
-        event.path == newer.event.path || (event.from == newer.event.path && !isInterrupted)
+        if event.path == newer.event.path { return true }
+        if isInterrupted { return false }
+        let isUndone = event.path == newer.event.from && event.from == newer.event.path
+        if isUndone { return mask.isSuperset(of: [.created, .deleted]) }
+        // Another file has the name from which this one was moved: both are told as new.
+        if event.from == newer.event.path { return mask.contains(.created) }
+        // The file was moved on: it is told with its new name, and of a new name that it had meanwhile that it is gone.
+        guard event.path == newer.event.from else { return false }
+        return event.kind == .modified || event.kind == .attributes || mask.contains(.deleted)
     }
 
     /// Whether the event tells of the job's own paths.

@@ -51,7 +51,9 @@ extension JobQueue {
             noteSuperseded(job, by: serve(job, with: others, due: place.due))
         } else {
             take(job, due: place.due) { _ in false }
-            noteSuperseded(job, by: pending(job.rule, job.event.path)?.id)
+            let heir = pending(job.rule, job.event.path)?.id
+            noteInheritance(of: job, heir)
+            noteSuperseded(job, by: heir)
         }
     }
 
@@ -70,6 +72,20 @@ extension JobQueue {
             }
             lanes[rule] = nil
         }
+    }
+
+    /// Puts a job back whose rule does not run any more, before those that came to its paths while it ran.
+    mutating func putAside(_ job: Job, due: ContinuousClock.Instant, hasFacts: Bool) {
+        let paths = Set([job.event.path, job.event.from].compactMap(\.self))
+        let later = aside.values.filter { other, _ in
+            other.rule == job.rule && !paths.isDisjoint(with: [other.event.path, other.event.from].compactMap(\.self))
+        }
+        guard let first = later.map(\.1.sequence).min() else {
+            enqueue(job, due: due, hasFacts: hasFacts)
+            return
+        }
+        insert(job, due: due, sequence: first - 1)
+        changes?.noteOpen(job.id, hasFacts: hasFacts, position: first - 1)
     }
 
     /// How many jobs wait of each rule that does not run.
@@ -96,7 +112,6 @@ extension JobQueue {
     /// Makes a dead job pending again, as if it were new; its steps are kept.
     mutating func revive(_ job: Job, due: ContinuousClock.Instant) {
         var job = job
-        job.isHeir = job.hasBegun
         job.attempt = 0
         job.isInterrupted = false
         let newer = job.isDifference && job.event.tail == nil && !job.isAlone ? related(to: job) : []
@@ -124,6 +139,7 @@ extension JobQueue {
         guard var job = jobs[id], places[id] != nil else { return false }
         job.isHeir = job.hasBegun
         if job.isAlone {
+            jobs[id]?.isHeir = job.isHeir
             jobs[id]?.attempt = 0
             setDue(job, due)
             changes?.noteOpen(job.id, hasFacts: false)

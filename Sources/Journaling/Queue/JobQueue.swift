@@ -153,6 +153,7 @@ struct JobQueue<Files: KnownFiles> {
         let dropped = ownWrites.compactMap { dropPending($0) }
         switch disposition {
         case .ended(let state, let outcome):
+            if state == .dead { job.isHeir = job.hasBegun(endingIn: outcome) }
             if state == .succeeded { noteHandled(job) }
             noteRefusal(job, state, outcome)
             count(state)
@@ -230,7 +231,7 @@ struct JobQueue<Files: KnownFiles> {
         } else {
             guard job.event.kind == .deleted else { return nil }
         }
-        drop(job)
+        supersede(job, by: nil)
         return entry.path
     }
 

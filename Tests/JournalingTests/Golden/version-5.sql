@@ -1,4 +1,4 @@
--- A journal of version 2, as a released Alight left it when it was killed.
+-- A journal of version 5, as a released Alight left it when it was killed.
 PRAGMA auto_vacuum = INCREMENTAL;
 PRAGMA journal_mode = WAL;
 
