@@ -85,7 +85,7 @@ struct Worker {
     /// Leaves a new name alone for a moment: what is done through one that is gone before anybody has looked at it is
     /// told nowhere for the file's other names, so no program can know it.
     private func letBeSeen() -> Int32 {
-        usleep(20_000)
+        Deadline.pause(.milliseconds(20))
         return 0
     }
 
