@@ -218,9 +218,11 @@ package struct Conflation: Sendable {
 
     /// What was set on a file that has come back to its path, and that only its moves have told of.
     ///
-    /// Of other content an event of its own tells.
+    /// Of other content an event of its own tells; what is in a folder is none of its own.
     private func attributes(of entry: Entry) -> [String] {
-        guard let base = entry.base, let current = entry.current, base.hasSameContent(as: current) else { return [] }
+        guard let base = entry.base, let current = entry.current, base.identity == current.identity,
+            current.type == .directory || base.hasSameContent(as: current)
+        else { return [] }
         let words = Difference(before: base, after: current, mayBeWritten: false).attributes
         return mask.takes(.attributes, changed: words) ? words : []
     }

@@ -31,6 +31,14 @@ struct ConflationTests {
         return event
     }
 
+    /// The event as one of a folder.
+    static func folder(_ event: FileEvent) -> FileEvent {
+        var event = event
+        event.snapshot.type = .directory
+        event.before?.type = .directory
+        return event
+    }
+
     struct Case: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var events: [FileEvent]
@@ -86,6 +94,12 @@ struct ConflationTests {
             [
                 set(event(.moved, "b", from: "a", before: old), mode: 0o600),
                 set(event(.moved, "a", from: "b", before: old), mode: 0o600),
+            ], ["attributes a [mode]"]),
+        Case(
+            "a folder that was moved, set and filled, and moved back",
+            [
+                folder(set(event(.moved, "b", from: "a", size: 2, before: old), mode: 0o600)),
+                folder(set(event(.moved, "a", from: "b", size: 3, before: old), mode: 0o600)),
             ], ["attributes a [mode]"]),
         Case("moved, then deleted", [moved, event(.deleted, "b", before: old)], ["deleted a"]),
         Case(
