@@ -16,7 +16,8 @@ package enum DiagnosticText {
         var place = escaped(diagnostic.place.file)
         if diagnostic.place.line > 0 { place += ":\(diagnostic.place.line):\(diagnostic.place.column)" }
         let kind = styled("\(diagnostic.severity.rawValue):", severity)
-        var lines = ["\(styled("\(place):", .bold)) \(kind) \(styled(diagnostic.message, .bold))"]
+        // Who writes a message quotes what the user wrote; what a handler or a plugin says of it is only known here.
+        var lines = ["\(styled("\(place):", .bold)) \(kind) \(styled(escaped(diagnostic.message), .bold))"]
         if let source = diagnostic.sourceLine {
             let number = " \(diagnostic.place.line)"
             let margin = String(repeating: " ", count: number.count)
@@ -24,7 +25,7 @@ package enum DiagnosticText {
             lines.append(source.isEmpty ? "\(number) |" : "\(number) | \(source)")
             lines.append("\(margin) | \(padding)\(styled("^\(underline)", .caret))")
         }
-        if let help = diagnostic.help { lines.append("    \(styled("help:", .bold)) \(help)") }
+        if let help = diagnostic.help { lines.append("    \(styled("help:", .bold)) \(escaped(help))") }
         return lines.joined(separator: "\n")
     }
 

@@ -32,6 +32,11 @@ struct DiagnosticTextTests {
         #expect(diagnostic.description == "a.yaml: warning: odd")
     }
 
+    @Test func `nothing that a message says acts on a terminal`() {
+        let diagnostic = Diagnostic(.error, file: "\u{1B}.yaml", message: "no 'a\nb\u{1B}[31m'", help: "write \u{1B}")
+        #expect(diagnostic.description == #"\u{1B}.yaml: error: no 'a\nb\u{1B}[31m'\#n    help: write \u{1B}"#)
+    }
+
     @Test func `tabs are copied, wide characters take two columns and marks none`() throws {
         #expect(try diagnostic("\ta\tbc", marking: "bc").description.hasSuffix("   | \t \t^~"))
         #expect(try diagnostic("日本: bc", marking: "bc").description.hasSuffix("   |       ^~"))
