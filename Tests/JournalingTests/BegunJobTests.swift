@@ -177,6 +177,27 @@ struct BegunJobTests {
         #expect(again.id == JobID("1") && again.attempt == 2)
     }
 
+    @Test func `what ran when its rule was taken away stands where it was, whatever rests before it`() throws {
+        try bench.set("/in/a", .sample(file: 1))
+        try move("1", "/in/a", "/in/b", .sample(file: 1), mask: [.moved, .modified])
+        try bench.again(try #require(try bench.lease().first), after: .seconds(5))
+        let event = FileEvent.sample(.modified, "/in/a", .sample(file: 2), before: .sample(file: 2))
+        let change = Job(id: JobID("2"), rule: "r", event: event, mask: [.moved, .modified])
+        try bench.journal.accept([change], [], now: bench.now)
+        let job = try #require(try bench.lease().first)
+        #expect(job.id == JobID("2"))
+        _ = try bench.journal.begin([RuleRecord(name: "s", selection: "*")], at: bench.wall)
+        try bench.again(job, after: .zero)
+        _ = try bench.journal.begin(DiskBench.rules, at: bench.wall)
+        bench.wait(.seconds(6))
+        var kinds: [EventKind] = []
+        while let job = try bench.lease().first {
+            kinds.append(job.event.kind)
+            try bench.end(job)
+        }
+        #expect(kinds == [.modified, .moved])
+    }
+
     @Test(arguments: [EventMask.moved, [.moved, .deleted], .differences])
     func `a move that has failed and is undone is told in what the rule is told of`(mask: EventMask) throws {
         try bench.set("/in/a", .sample(file: 1))
@@ -204,6 +225,18 @@ struct BegunJobTests {
         let move = try #require(try bench.lease().first)
         #expect(move.event.kind == .moved && move.event.from == "/in/a" && move.event.changed == ["extended"])
         #expect(try bench.lease().isEmpty)
+    }
+
+    @Test func `content that an action failed with takes the place of what was handled before`() throws {
+        var handled = Snapshot.sample(file: 1)
+        handled.digest = [1]
+        try bench.set("/in/a", handled)
+        let event = FileEvent.sample(.modified, "/in/a", .sample(file: 1), before: handled)
+        try bench.journal.accept([Job(id: JobID("1"), rule: "r", event: event)], [], now: bench.now)
+        try bench.again(try #require(try bench.lease().first), after: .zero, unbegun)
+        #expect(try bench.known("/in/a")?.digest == [1], "no action has begun")
+        try bench.end(try #require(try bench.lease().first), .dead, Outcome(.failed, "no"))
+        #expect(try bench.known("/in/a")?.digest == nil)
     }
 
     @Test func `what comes back while its rule is away stands before what came meanwhile`() throws {

@@ -174,7 +174,7 @@ extension JobQueue {
     ) -> JobID? {
         for job in pending { job.wasTried ? remove(job) : drop(job) }
         // An id under which somebody may have been told goes to nothing else.
-        var free = pending.filter { !$0.wasTried && !$0.isHeir }.map(\.id)
+        var free = pending.filter { !$0.wasTried }.map(\.id)
         var heir: JobID?
         var superseded: [Job] = []
         var rest = events[...]
@@ -318,18 +318,13 @@ extension Job {
     /// Whether a job with which an action has begun is to be told together with a newer one, since what it tells is not
     /// so any more.
     ///
-    /// Another path than the newer one's own takes part only if all that follows can be told in the rule's events. What
-    /// was cut off is made again before the newer one is told.
+    /// Another path than the newer one's own takes part only if the rule is told of all that may follow: of what was
+    /// there, what is new and what is gone. What was cut off is made again before the newer one is told.
     fileprivate func isStale(after newer: Job) -> Bool {
         if event.path == newer.event.path { return true }
-        if isInterrupted { return false }
-        let isUndone = event.path == newer.event.from && event.from == newer.event.path
-        if isUndone { return mask.isSuperset(of: [.created, .deleted]) }
-        // Another file has the name from which this one was moved: both are told as new.
-        if event.from == newer.event.path { return mask.contains(.created) }
-        // The file was moved on: it is told with its new name, and of a new name that it had meanwhile that it is gone.
-        guard event.path == newer.event.from else { return false }
-        return event.kind == .modified || event.kind == .attributes || mask.contains(.deleted)
+        guard !isInterrupted, mask.isSuperset(of: [.created, .modified, .moved, .deleted]) else { return false }
+        // Another file has the name from which this one was moved, or the file has another name by now.
+        return event.from == newer.event.path || event.path == newer.event.from
     }
 
     /// Whether the event tells of the job's own paths.

@@ -74,18 +74,11 @@ extension JobQueue {
         }
     }
 
-    /// Puts a job back whose rule does not run any more, before those that came to its paths while it ran.
+    /// Puts a job back whose rule does not run any more, in the order of its lane where it was when it was leased.
     mutating func putAside(_ job: Job, due: ContinuousClock.Instant, hasFacts: Bool) {
-        let paths = Set([job.event.path, job.event.from].compactMap(\.self))
-        let later = aside.values.filter { other, _ in
-            other.rule == job.rule && !paths.isDisjoint(with: [other.event.path, other.event.from].compactMap(\.self))
-        }
-        guard let first = later.map(\.1.sequence).min() else {
-            enqueue(job, due: due, hasFacts: hasFacts)
-            return
-        }
-        insert(job, due: due, sequence: first - 1)
-        changes?.noteOpen(job.id, hasFacts: hasFacts, position: first - 1)
+        guard let place = leasePlaces[job.id] else { preconditionFailure("a running job that was not leased") }
+        insert(job, due: due, sequence: place)
+        changes?.noteOpen(job.id, hasFacts: hasFacts, position: place)
     }
 
     /// How many jobs wait of each rule that does not run.

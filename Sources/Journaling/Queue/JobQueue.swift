@@ -31,6 +31,8 @@ struct JobQueue<Files: KnownFiles> {
     /// The rules and paths of running jobs.
     private var running: [String: Set<PathBytes>] = [:]
     private var sequence: UInt64 = 0
+    /// Which places in the order of their lanes running jobs had.
+    private(set) var leasePlaces: [JobID: UInt64] = [:]
 
     init(_ files: Files) { self.files = files }
 
@@ -121,7 +123,7 @@ struct JobQueue<Files: KnownFiles> {
         job.attempt += 1
         job.waiting = nil
         jobs[job.id] = job
-        places[job.id] = nil
+        leasePlaces[job.id] = places.removeValue(forKey: job.id)?.sequence
         lane.forget(job)
         running[job.rule, default: []].insert(job.event.path)
         changes?.noteOpen(job.id, hasFacts: false)
@@ -135,6 +137,7 @@ struct JobQueue<Files: KnownFiles> {
         _ job: Job, _ attempt: AttemptRecord?, _ disposition: Disposition, _ ownWrites: [LedgerEntry]
     ) -> [PathBytes] {
         guard let leased = jobs.removeValue(forKey: job.id) else { preconditionFailure("a record without a lease") }
+        defer { leasePlaces[job.id] = nil }
         // The rule may have another name by now.
         var job = job
         var ownWrites = ownWrites
@@ -153,7 +156,10 @@ struct JobQueue<Files: KnownFiles> {
         let dropped = ownWrites.compactMap { dropPending($0) }
         switch disposition {
         case .ended(let state, let outcome):
-            if state == .dead { job.isHeir = job.hasBegun(endingIn: outcome) }
+            if state == .dead {
+                job.isHeir = job.hasBegun(endingIn: outcome)
+                if !outcome.isUnbegun { forgetHandled(job) }
+            }
             if state == .succeeded { noteHandled(job) }
             noteRefusal(job, state, outcome)
             count(state)
@@ -164,6 +170,7 @@ struct JobQueue<Files: KnownFiles> {
             unbegun.attempt -= 1
             takeBack(unbegun, due: now)
         case .again(let due, let outcome, let counts):
+            if !outcome.isUnbegun { forgetHandled(job) }
             putBack(job, outcome, due: due, counts: counts, hasFacts: hasFacts)
             return dropped
         case .early(let due, let waiting):
@@ -218,6 +225,15 @@ struct JobQueue<Files: KnownFiles> {
         else { return }
         known.digest = digest
         files.set(job.rule, event.path, known)
+    }
+
+    /// Forgets the checksum of the content that was handled: an action has begun with another, and nobody knows how far it came.
+    private mutating func forgetHandled(_ job: Job) {
+        guard job.event.snapshot.type == .file, var known = files.known(job.rule, job.event.path), known.type == .file,
+            known.digest != nil
+        else { return }
+        known.digest = nil
+        files.set(job.rule, job.event.path, known)
     }
 
     /// Drops the pending job that tells of nothing but this entry.
