@@ -53,13 +53,3 @@ extension Attempt {
         }
     }
 }
-
-extension Job {
-    /// Whether an action has begun with it in an attempt before this one.
-    ///
-    /// What `ready` has refused, and a file that can't be looked at, count as an attempt, and nothing has begun in it.
-    var hasBegunBefore: Bool {
-        if isInterrupted || !steps.isEmpty { return true }
-        return attempt > 1 && previous?.isUnbegun != true
-    }
-}

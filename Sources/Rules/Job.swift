@@ -133,6 +133,16 @@ package struct Job: Sendable, Hashable {
     }
 }
 
+extension Job {
+    /// Whether an action has begun with it in an attempt before this one.
+    ///
+    /// What `ready` has refused, and a file that can't be looked at, count as an attempt, and nothing has begun in it.
+    package var hasBegunBefore: Bool {
+        if isInterrupted || !steps.isEmpty { return true }
+        return attempt > 1 && previous?.isUnbegun != true
+    }
+}
+
 /// Where a job stands.
 package enum JobState: String, Sendable, Hashable {
     case pending, running, succeeded, skipped

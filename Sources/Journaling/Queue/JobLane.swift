@@ -69,8 +69,13 @@ extension Job {
 
     /// The same of a job whose attempt has just ended, and counts.
     func hasBegun(endingIn outcome: Outcome) -> Bool {
-        if isInterrupted || isHeir || !steps.isEmpty || !outcome.isUnbegun { return true }
-        return attempt > 1 && previous?.isUnbegun != true
+        isHeir || !outcome.isUnbegun || hasBegunBefore
+    }
+
+    /// Makes it new, but for what is known of what was done for it.
+    mutating func renew() {
+        isHeir = hasBegun
+        attempt = 0
     }
 
     /// Whether what was done for the job is as good after the newer event: not if that brings other content.

@@ -123,22 +123,19 @@ extension JobQueue {
     /// Makes a pending job due at once, as if it were new; false if it is not pending.
     mutating func hasten(_ id: JobID, due: ContinuousClock.Instant) -> Bool {
         if let (job, place) = aside[id] {
-            aside[id]?.0.isHeir = job.hasBegun
-            aside[id]?.0.attempt = 0
+            aside[id]?.0.renew()
             aside[id]?.1.due = min(place.due, due)
             changes?.noteOpen(job.id, hasFacts: false)
             return true
         }
         guard var job = jobs[id], places[id] != nil else { return false }
-        job.isHeir = job.hasBegun
         if job.isAlone {
-            jobs[id]?.isHeir = job.isHeir
-            jobs[id]?.attempt = 0
+            jobs[id]?.renew()
             setDue(job, due)
             changes?.noteOpen(job.id, hasFacts: false)
         } else {
             remove(job)
-            job.attempt = 0
+            job.renew()
             enqueue(job, due: due, hasFacts: false)
         }
         return true
