@@ -44,7 +44,7 @@ struct LeakTests {
             let failures = Locked<[String]>([])
             onThreads(200) { thread in
                 for round in 0..<50 {
-                    let ended = launcher.run(command, stop: stop)
+                    let ended = runWhenThereIsRoom(command, by: launcher, stop: stop)
                     if ended.way != .exited(status: 0) {
                         failures.change { $0.append("\(thread)-\(round): \(ended.way)") }
                     }
@@ -207,5 +207,14 @@ private func children() -> [String] {
     return threads.flatMap { thread -> [String] in
         let list = (try? String(contentsOfFile: "/proc/self/task/\(thread)/children", encoding: .utf8)) ?? ""
         return list.split(separator: " ").map(String.init)
+    }
+}
+
+/// On a busy machine so many live at once that descriptors run out, after which the engine tries again, too.
+private func runWhenThereIsRoom(_ command: Command, by launcher: ProcessLauncher, stop: StopSignal) -> Ended {
+    let deadline = ContinuousClock.now + .seconds(120)
+    while true {
+        let ended = launcher.run(command, stop: stop)
+        guard case .notLaunched = ended.way, ContinuousClock.now < deadline else { return ended }
     }
 }
