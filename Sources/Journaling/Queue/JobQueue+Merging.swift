@@ -166,7 +166,8 @@ extension JobQueue {
     /// Puts events in the place of pending jobs.
     ///
     /// The event at the model's path is the model's job, unless an action has been told of something else under that
-    /// id; the others take the ids that become free. At another path an action may have begun with a job that waits to be done again: it is merged there, as at its own path.
+    /// id; the others take the ids that become free. At another path an action may have begun with a job that waits to
+    /// be done again: it is merged there, as at its own path.
     ///
     /// - Returns: The job of the model's path, or the first.
     private mutating func replace(
