@@ -18,7 +18,7 @@ struct CrashDriver {
                 FileWorker(folder: folder, seed: options.seed, life: options.life, number: worker)
                     .run(count: options.operations)
             } else if options.mode == .full && options.journalFolder == nil {
-                Namespace.enter(words)
+                Namespace.enter(words, kills: options.kills)
             } else {
                 play(options)
             }
