@@ -16,6 +16,8 @@ struct JournalModelTests {
             var path: PathBytes
             var due: ContinuousClock.Instant
             var attempt = 0
+            /// Whether an attempt has ended, whether it counts or not.
+            var wasTried = false
             /// The newest content that it is to be run for.
             var size: UInt64
             var kind: EventKind
@@ -37,6 +39,7 @@ struct JournalModelTests {
                 guard pending[place].attempt > 0 else { return }
                 // It begins anew.
                 pending[place].attempt = 0
+                pending[place].wasTried = false
                 pending[place].due = entry.due
                 ended.skipped += 1
             } else {
@@ -46,17 +49,19 @@ struct JournalModelTests {
 
         /// What ran is pending again, or done by a newer job of its path.
         mutating func interrupt(at now: ContinuousClock.Instant) {
+            ended = JobCounts()
             for entry in running.values {
                 if let newer = place(entry.rule, entry.path) {
+                    ended.skipped += 1
                     pending[newer].kind = entry.kind
                 } else {
                     var entry = entry
+                    entry.wasTried = true
                     entry.due = now
                     pending.append(entry)
                 }
             }
             running = [:]
-            ended = JobCounts()
         }
 
         func due(_ rule: String, _ busy: Set<PathBytes>, _ now: ContinuousClock.Instant) -> [Entry] {
@@ -160,6 +165,7 @@ struct JournalModelTests {
                 model.ended.dead += 1
             case 2:
                 _ = journal.record(job, nil, .returned(at: now), [])
+                if entry.wasTried { model.ended.skipped += 1 }
                 if let newer {
                     model.pending[newer].kind = entry.kind
                 } else {
@@ -170,9 +176,11 @@ struct JournalModelTests {
                 let due = now + .milliseconds(Int.random(in: 0...5, using: &generator))
                 _ = journal.record(job, nil, .again(at: due, Outcome(.retry), counts: counts), [])
                 if let newer {
+                    model.ended.skipped += 1
                     model.pending[newer].kind = entry.kind
                 } else {
                     if !counts { entry.attempt -= 1 }
+                    entry.wasTried = true
                     entry.due = due
                     model.pending.append(entry)
                 }

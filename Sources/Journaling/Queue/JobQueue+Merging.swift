@@ -37,7 +37,6 @@ extension JobQueue {
         if let superseded { remove(superseded) }
         let heir = replace(older.filter { $0.id != superseded?.id }, by: events, like: job, due: due)
         if let superseded {
-            count(.skipped)
             noteInheritance(of: superseded, heir)
             noteSuperseded(superseded, by: heir)
         }
@@ -198,12 +197,10 @@ extension JobQueue {
         for job in pending {
             noteInheritance(of: job, heir)
             guard job.wasTried else { continue }
-            count(.skipped)
             noteSuperseded(job, by: self.pending(job.rule, job.event.path)?.id ?? heir)
         }
         for job in superseded {
             let heir = self.pending(job.rule, job.event.path)?.id
-            count(.skipped)
             noteInheritance(of: job, heir)
             noteSuperseded(job, by: heir)
         }
@@ -217,17 +214,16 @@ extension JobQueue {
             return
         }
         remove(job)
-        count(.skipped)
         noteSuperseded(job, by: heir)
     }
 
-    /// Notes in the history that a job ends without having done its work.
+    /// Notes that a job ends without having done its work.
     mutating func noteSuperseded(
         _ job: Job, by heir: JobID?,
         orElse other: (message: String, code: String) = ("what came since leaves nothing to be done", "superseded")
     ) {
         // Under its own id it goes on.
-        guard changes != nil, heir != job.id else { return }
+        guard heir != job.id else { return }
         if let heir {
             noteEnd(job, .skipped, "job \(heir) does its work, with newer facts of the file", "superseded")
         } else {

@@ -149,7 +149,6 @@ extension JobQueue {
         }
         guard let job = jobs[id], places[id] != nil else { return false }
         remove(job)
-        count(.skipped)
         noteEnd(job, .skipped, "discarded", "discarded")
         return true
     }

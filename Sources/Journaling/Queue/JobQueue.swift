@@ -162,7 +162,6 @@ struct JobQueue<Files: KnownFiles> {
             }
             if state == .succeeded { noteHandled(job) }
             noteRefusal(job, state, outcome)
-            count(state)
             noteEnd(job, state, outcome.message, outcome.code, hasFacts: hasFacts)
         case .returned(let now):
             // Its action has not begun, so that nothing of it has to be told as undone.
@@ -305,17 +304,15 @@ struct JobQueue<Files: KnownFiles> {
         pendingCounts[rule] = count == 0 ? nil : count
     }
 
-    mutating func count(_ state: JobState) {
+    /// Counts a job that has ended, and notes it in the history.
+    mutating func noteEnd(
+        _ job: Job, _ state: JobState, _ message: String, _ code: String?, hasFacts: Bool = false
+    ) {
         switch state {
         case .succeeded: counts.succeeded += 1
         case .skipped: counts.skipped += 1
         default: counts.dead += 1
         }
-    }
-
-    mutating func noteEnd(
-        _ job: Job, _ state: JobState, _ message: String, _ code: String?, hasFacts: Bool = false
-    ) {
         changes?.noteEnd(JobChanges.End(job: job, state: state, message: message, code: code), hasFacts: hasFacts)
     }
 
