@@ -108,15 +108,17 @@ extension Dispatcher {
 
     /// Tells of the content of a moved file that changed before anyone was told of the move.
     ///
-    /// It goes to where the file is now. A newer job of that path tells of it already.
+    /// It goes to where the file is now. A newer job of that path tells of it already. Content that the ledger does not
+    /// know was not finished when the move was seen, or is not any more what is there: settling tells of that.
     private mutating func acceptFollowingChange(of moved: Job, _ rule: Rule, at now: ContinuousClock.Instant) {
         guard var event = moved.event.followingChange, rule.events.takes(.modified, changed: event.changed) else {
             return
         }
         let paths = journal.paths(view: rule.name, identity: event.snapshot.identity)
         guard let path = paths.contains(event.path) ? event.path : paths.first,
-            let root = rule.root(taking: path),
-            event.tail != nil || !journal.hasPending(view: rule.name, path: path)
+            let root = rule.root(taking: path), let known = journal.snapshot(view: rule.name, path: path),
+            event.tail != nil
+                || known.hasSameContent(as: event.snapshot) && !journal.hasPending(view: rule.name, path: path)
         else { return }
         event.path = path
         event.root = root

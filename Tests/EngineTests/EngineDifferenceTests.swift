@@ -3,6 +3,7 @@ import FileEvents
 import Glibc
 import Handling
 import PluginProtocol
+import Reconciling
 import Rules
 import TestKit
 import Testing
@@ -71,6 +72,47 @@ struct EngineDifferenceTests {
             #expect(run.calls.last?.size == 3)
             #expect(run.told.last == "r created a")
             #expect(run.attempts.last?.outcome.ending == .succeeded)
+        }
+    }
+
+    private static func isPending(_ path: PathBytes, _ run: EngineRun) -> Bool {
+        let journal = run.journal
+        return Deadline.wait { journal.hasPending(view: "r", path: path) }
+    }
+
+    @Test func `what is being written to a file that was changed and renamed is told when it is finished, once`() {
+        withTempTree { tree in
+            let (file, other, busy) = (tree.path("in/a"), tree.path("in/b"), tree.path("in/busy"))
+            let gate = Gate()
+            let rule = Rule.sample(
+                "r", [tree.root.appending("in/*")], events: [.created, .modified, .moved, .deleted], concurrency: 1)
+            let run = EngineRun([rule]) { _, invocation in
+                if invocation.job.event.path == busy { gate.pass() }
+                return Outcome(.succeeded)
+            }
+            TestFile.write(file, "x")
+            #expect(run.ended(1))
+            TestFile.write(busy, "x")
+            #expect(Deadline.wait { run.calls.count == 2 })
+            TestFile.write(file, "xy")
+            #expect(Self.isPending(file, run))
+            let writer = file.withCString { open($0, O_WRONLY | O_APPEND | O_CLOEXEC) }
+            #expect(write(writer, "z", 1) == 1)
+            let renamed = file.withCString { from in other.withCString { rename(from, $0) } }
+            #expect(renamed == 0)
+            #expect(Self.isPending(other, run))
+            gate.open()
+            #expect(run.ended(3))
+            TestFile.write(tree.path("in/last"), "x")
+            #expect(run.ended(4))
+            #expect(run.told == ["r created a", "r created busy", "r moved b from a", "r created last"])
+            #expect(write(writer, "!", 1) == 1)
+            close(writer)
+            #expect(run.ended(5))
+            run.stop()
+            #expect(run.told.last == "r modified b")
+            #expect(run.calls.count == 5)
+            #expect(run.calls.last?.size == 4)
         }
     }
 }
