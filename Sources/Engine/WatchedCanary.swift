@@ -20,10 +20,11 @@ package struct WatchedCanary: Sendable {
 
     /// Has it watched besides.
     func add(to scope: inout WatchScope) {
-        let (folder, file, reaches, takes) = (folder, file, scope.reaches, scope.takes)
+        let (folder, file, reaches, takes, mayTake) = (folder, file, scope.reaches, scope.takes, scope.mayTake)
         scope.roots.append(WatchRoot(path: folder, interval: interval))
         scope.reaches = { $0 == folder || reaches($0) }
         scope.takes = { $0 == file || takes($0) }
+        scope.mayTake = { $0 == folder || mayTake($0) }
     }
 
     /// Takes out all that is about it, and says whether it was touched.

@@ -68,6 +68,11 @@ public struct ObservationOptions: Sendable {
     public var settle: Duration?
     /// Whether a file that a process can still write to is waited for, where the system can tell.
     public var waitsForWriters = true
+    /// Whether writing is a sign before the file is closed.
+    ///
+    /// A file that is told as it is after ``maximumWait``, or without waiting for writers, needs that. Without it a log
+    /// beside what is observed wakes nobody.
+    package var seesWrites = true
     /// Whether a file that somebody holds a write lock on is waited for.
     public var waitsForLocks = false
     /// Equal looks that are asked for besides; nil for none, and for two where the root is polled.

@@ -96,12 +96,15 @@ struct ObservationPlan: Sendable {
             case .poll: .poll
             }
         let interval = max(options.pollInterval, .milliseconds(10))
-        return WatchScope(
+        var scope = WatchScope(
             roots: roots.map { WatchRoot(path: $0, backend: backend, interval: interval) },
             isRaw: !options.events.isDisjoint(with: .raw),
             hintsFoundFolders: options.types.contains(.directory),
             reaches: { [filter] in filter.reaches(below: $0.bytes) },
-            takes: { [filter] in filter.root(taking: $0.bytes) != nil || !filter.trees(holding: $0.bytes).isEmpty })
+            takes: { [filter] in filter.root(taking: $0.bytes) != nil || !filter.trees(holding: $0.bytes).isEmpty },
+            mayTake: { [filter] in filter.mayTake(in: $0.bytes) })
+        scope.seesWrites = options.seesWrites
+        return scope
     }
 
     /// What is to be told.

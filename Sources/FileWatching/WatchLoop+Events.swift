@@ -132,7 +132,9 @@ extension WatchLoop {
             }
         } else if isAppearing {
             // A listing may have come across it before; what is watched already has been listed, or will be.
-            if let child, let watch = tree.watch(of: child), watch == inotify?.add(path, mask, followingLink: false) {
+            if let child, let watch = tree.watch(of: child),
+                watch == inotify?.add(path, mask(for: path), followingLink: false)
+            {
                 return
             }
             if let child { lose(child) }

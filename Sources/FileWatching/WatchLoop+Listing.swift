@@ -170,7 +170,10 @@ extension WatchLoop {
     }
 
     /// What is asked of a folder in a tree.
-    var mask: InotifyMask { scope.isRaw ? .everything.union(.raw) : .everything }
+    func mask(for path: PathBytes) -> InotifyMask {
+        guard scope.mayTake(path) else { return .names }
+        return [.names, .closeWrite, scope.seesWrites ? .modify : [], scope.isRaw ? .raw : []]
+    }
 
     /// Gives the folder a watch; 0, or the errno.
     ///
@@ -180,7 +183,7 @@ extension WatchLoop {
             tree.insert(.short, of: folder)
             return ENOSPC
         }
-        let watch = inotify.add(path, mask, followingLink: tree.isRoot(folder))
+        let watch = inotify.add(path, mask(for: path), followingLink: tree.isRoot(folder))
         if watch >= 0 {
             if let freed = tree.setWatch(watch, of: folder) { release(freed) }
             tree.remove(.short, of: folder)

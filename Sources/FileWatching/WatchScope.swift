@@ -37,6 +37,9 @@ package struct WatchScope: Sendable {
     package var isRaw: Bool
     /// Whether the folders that the first listing finds are worth a hint; those that appear later always are.
     package var hintsFoundFolders: Bool
+    /// Whether writing is a sign before the file is closed; else it is told when the writer has closed it, and of a file
+    /// that is written for ever, as a log is, nobody is woken.
+    package var seesWrites = true
     /// How many watches the program holds elsewhere, for which the limit has to do as well.
     package var watchesBeside = 0
     /// Listens to who does what in the watched folders; nil when nobody asks.
@@ -45,16 +48,21 @@ package struct WatchScope: Sendable {
     package var reaches: @Sendable (PathBytes) -> Bool
     /// Whether the path itself is wanted.
     package var takes: @Sendable (PathBytes) -> Bool
+    /// Whether a path directly in the folder could be wanted; else the kernel is asked for names alone, since folders
+    /// come and go there.
+    package var mayTake: @Sendable (_ folder: PathBytes) -> Bool
 
     package init(
         roots: [WatchRoot], isRaw: Bool = false, hintsFoundFolders: Bool = true,
         reaches: @escaping @Sendable (PathBytes) -> Bool,
-        takes: @escaping @Sendable (PathBytes) -> Bool
+        takes: @escaping @Sendable (PathBytes) -> Bool,
+        mayTake: @escaping @Sendable (_ folder: PathBytes) -> Bool = { _ in true }
     ) {
         self.roots = roots
         self.isRaw = isRaw
         self.hintsFoundFolders = hintsFoundFolders
         self.reaches = reaches
         self.takes = takes
+        self.mayTake = mayTake
     }
 }

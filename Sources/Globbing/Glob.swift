@@ -164,4 +164,11 @@ extension Glob {
     package func canMatch(below folder: some Collection<UInt8>) -> Bool {
         folder.withSpan { program.canMatch(below: $0) }
     }
+
+    /// Whether some path directly in this folder could match.
+    ///
+    /// The folder is given as to ``canMatch(below:)``, which is true whenever this is.
+    package func canMatch(in folder: some Collection<UInt8>) -> Bool {
+        folder.withSpan { program.canMatch(in: $0) }
+    }
 }

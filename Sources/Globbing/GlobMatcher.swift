@@ -11,6 +11,8 @@ extension GlobProgram {
         case whole
         /// The pattern goes on where the path ends.
         case below
+        /// It goes on there with one name.
+        case inside
     }
 
     /// Whether the whole path matches.
@@ -33,6 +35,23 @@ extension GlobProgram {
         guard starts(folder) else { return false }
         if folder.count == lead.count { return isAbsolute && lead.count == 1 }
         return alternatives.contains { walk(folder, from: lead.count, along: $0.components, to: .below) }
+    }
+
+    /// Whether some path directly in the folder could match.
+    func canMatch(in folder: Span<UInt8>) -> Bool {
+        guard canMatch(below: folder) else { return false }
+        let isTop = folder.isEmpty || folder.count == 1 && folder[0] == .dot
+        let length = isTop ? 0 : folder.count
+        let rootLength = lead.count > 1 ? lead.count - 1 : lead.count
+        if length <= rootLength {
+            return length == rootLength && alternatives.contains { isOneName($0.components) }
+        }
+        return alternatives.contains { walk(folder, from: lead.count, along: $0.components, to: .inside) }
+    }
+
+    /// Whether the components may stand for a single name.
+    private func isOneName(_ components: Range<Int>) -> Bool {
+        components.count { !self.components[$0].isAnyFolders } == 1
     }
 
     private func starts(_ path: Span<UInt8>) -> Bool {
@@ -59,6 +78,7 @@ extension GlobProgram {
             let isAtEnd = position > path.count
             if current < components.upperBound {
                 if isAtEnd, goal == .below { return true }
+                if isAtEnd, goal == .inside, isOneName(current..<components.upperBound) { return true }
                 let component = self.components[current]
                 if component.isAnyFolders {
                     current += 1

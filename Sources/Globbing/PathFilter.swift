@@ -54,7 +54,17 @@ package struct PathFilter: Sendable, Hashable {
             if isLeftOut(relative) { continue }
             return true
         }
-        return isTree && (root(taking: folder) != nil || !trees(holding: folder).isEmpty)
+        return isInTree(folder)
+    }
+
+    /// Whether a path directly in this folder could be wanted, as far as that is known without its name.
+    package func mayTake(in folder: [UInt8]) -> Bool {
+        reaches(below: folder) && (globs.contains { $0.canMatch(in: folder) } || isInTree(folder))
+    }
+
+    /// Whether the folder is one unit with what is in it, or in such a folder.
+    private func isInTree(_ folder: [UInt8]) -> Bool {
+        isTree && (root(taking: folder) != nil || !trees(holding: folder).isEmpty)
     }
 
     /// The wanted folders above the path, of which each is one unit with it; none unless ``isTree``.

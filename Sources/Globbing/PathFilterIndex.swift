@@ -124,6 +124,14 @@ package struct PathFilterIndex: Sendable {
                 place.reaching.contains { filters[$0].reaches(below: folder) }
             }
     }
+
+    /// Whether any filter could take a path directly in the folder.
+    package func mayTake(in folder: [UInt8]) -> Bool {
+        if filters.count <= Self.few { return filters.contains { $0.mayTake(in: folder) } }
+        return places(of: folder).contains { place, _ in
+            place.reaching.contains { filters[$0].mayTake(in: folder) }
+        }
+    }
 }
 
 /// What decides which folders a filter goes into: equal ones go into the same.

@@ -65,6 +65,9 @@ package struct Ruleset: Sendable {
     /// Whether any rule could take a path strictly below the folder: what makes it worth a watch.
     package func reaches(below folder: PathBytes) -> Bool { filters.reaches(below: folder.bytes) }
 
+    /// Whether any rule could take a path directly in the folder: what makes it worth being told of what is written there.
+    package func mayTake(in folder: PathBytes) -> Bool { filters.mayTake(in: folder.bytes) }
+
     package func rule(named name: String) -> Rule? { places[name].map { rules[$0] } }
 
     /// Those that are only listed.

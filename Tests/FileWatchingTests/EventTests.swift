@@ -214,6 +214,54 @@ struct LifeTests {
         }
     }
 
+    /// What the kernel was asked of the folder, by any of this process: see proc_pid_fdinfo(5).
+    private static func asked(of folder: PathBytes) -> UInt32 {
+        var status = stat()
+        guard folder.withCString({ lstat($0, &status) }) == 0 else { return 0 }
+        let inode = "ino:\(String(status.st_ino, radix: 16))"
+        let descriptors = PathBytes("/proc/self/fdinfo")
+        for name in TestFile.names(in: descriptors) {
+            let text = String(decoding: TestFile.read(descriptors.appending(name)) ?? [], as: UTF8.self)
+            for line in text.split(separator: "\n") where line.hasPrefix("inotify ") {
+                let words = line.split(separator: " ")
+                guard words.contains(Substring(inode)), let mask = words.first(where: { $0.hasPrefix("mask:") })
+                else { continue }
+                return UInt32(mask.dropFirst(5), radix: 16) ?? 0
+            }
+        }
+        return 0
+    }
+
+    @Test func `what is written where nothing is wanted wakes nobody, until another scope wants it`() throws {
+        try withTempTree { tree in
+            let root = tree.path("in")
+            TestFile.write(root.appending("sub/file"), "x")
+            let (deep, queue) = (root.appending("sub"), HintQueue(wake: {}))
+            func scope(_ wanted: PathBytes, seesWrites: Bool) -> WatchScope {
+                var scope = WatchScope(
+                    roots: [WatchRoot(path: root)], reaches: { _ in true },
+                    takes: { $0.parent == wanted }, mayTake: { $0 == wanted })
+                scope.seesWrites = seesWrites
+                return scope
+            }
+            let watcher = try Watcher(scope: scope(deep, seesWrites: true), queue: queue)
+            defer { watcher.stop() }
+            func wait(for path: PathBytes) -> Bool {
+                Deadline.wait { queue.take().hints.contains { $0.path == path } }
+            }
+            let (names, closed) = (UInt32(IN_CREATE | IN_DELETE | IN_MOVED_TO), UInt32(IN_CLOSE_WRITE))
+            let (written, mask) = (UInt32(IN_MODIFY), names | UInt32(IN_CLOSE_WRITE | IN_MODIFY))
+            #expect(wait(for: deep.appending("file")))
+            #expect(Self.asked(of: root) & mask == names)
+            #expect(Self.asked(of: deep) & mask == names | closed | written)
+
+            watcher.change(to: scope(root, seesWrites: false), number: 1)
+            #expect(Deadline.wait { Self.asked(of: root) & mask == names | closed })
+            TestFile.write(root.appending("log"), "x")
+            #expect(wait(for: root.appending("log")))
+        }
+    }
+
     @Test func `folders that are there give no hint when none is asked for, those that come later do`() throws {
         try withTempTree { tree in
             let root = tree.path("in")

@@ -69,6 +69,7 @@ struct GlobAgreementFuzzTests {
                 let isMatch = glob.matches(path)
                 #expect(isMatch == reference.matches(path), "\(glob) and \(path), \(options)")
                 let folders = Self.ancestors(of: path)
+                #expect(!isMatch || folders.last.map { glob.canMatch(in: $0) } == true, "\(glob) and \(path)")
                 let isBelowRoot = glob.root == folders[0] || path.starts(with: glob.root + [0x2F])
                 #expect(!isMatch || isBelowRoot, "\(glob) and \(path)")
                 for folder in folders {
@@ -76,6 +77,8 @@ struct GlobAgreementFuzzTests {
                     #expect(!isMatch || canMatch, "\(glob) below \(folder), which holds \(path)")
                     let names = folder == [0x2E] ? [] : folder
                     #expect(canMatch == reference.canMatch(below: names), "\(glob) below \(folder), \(options)")
+                    let canMatchIn = glob.canMatch(in: folder)
+                    #expect(canMatchIn == reference.canMatch(in: names), "\(glob) in \(folder), \(options)")
                 }
                 compared += 1
                 matched += isMatch ? 1 : 0

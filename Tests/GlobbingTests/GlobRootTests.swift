@@ -123,4 +123,27 @@ struct GlobRootTests {
         #expect(glob.canMatch(below: Array(example.folder.utf8)) == example.canMatch)
         #expect(glob.canMatch(below: example.folder.utf8) == example.canMatch)
     }
+
+    static let holders: [[Below]] = [
+        may("/in/*", "/in"),
+        cannot("/in/*", "/", "/in/a", ".", ""),
+        may("/in/*/a.txt", "/in/x"),
+        cannot("/in/*/a.txt", "/", "/in", "/in/.x", "/in/x/y"),
+        may("/in/**", "/in", "/in/a", "/in/a/b"),
+        cannot("/in/**", "/", "/in/.a"),
+        may("/in/**/x/*.jpg", "/in/x", "/in/a/x", "/in/x/x"),
+        cannot("/in/**/x/*.jpg", "/in", "/in/a", "/in/x/a"),
+        may("/in/{a,b/c}/*", "/in/a", "/in/b/c"),
+        cannot("/in/{a,b/c}/*", "/in", "/in/b"),
+        may("/*", "/"),
+        may("**/x", ".", "", "a", "a/b"),
+        may("a/b/*", "a/b"),
+        cannot("a/b/*", "a", ".", ""),
+    ]
+
+    @Test(arguments: holders.flatMap { $0 })
+    func `writing in a folder matters when something in it could match`(_ example: Below) throws {
+        let glob = try Glob(example.pattern, options: Glob.Options(matchesHidden: example.matchesHidden))
+        #expect(glob.canMatch(in: Array(example.folder.utf8)) == example.canMatch)
+    }
 }

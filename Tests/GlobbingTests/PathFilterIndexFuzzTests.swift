@@ -60,6 +60,10 @@ import Testing
             #expect(index.candidates(inside: path) == around, "\(text)")
             #expect(index.filters(at: path) == filters.indices.filter { filters[$0].roots.contains(path) }, "\(text)")
             #expect(index.takes(path) == !(taken.isEmpty && holding.isEmpty), "\(text)")
+            #expect(index.mayTake(in: path) == filters.contains { $0.mayTake(in: path) }, "\(text)")
+            if index.takes(path), let parent = path.lastIndex(of: 0x2F) {
+                #expect(index.mayTake(in: parent == 0 ? [0x2F] : Array(path[..<parent])), "\(text)")
+            }
             #expect(index.reaches(below: path) == filters.contains { $0.reaches(below: path) }, "\(text)")
         }
     }

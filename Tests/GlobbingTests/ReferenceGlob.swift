@@ -26,6 +26,12 @@ struct ReferenceGlob {
         return alternatives.contains { goesOn($0[...], names[...]) }
     }
 
+    /// Whether a pattern may go on with one name where the path ends.
+    func canMatch(in folder: [UInt8]) -> Bool {
+        let names = Self.names(folder)
+        return alternatives.contains { endsWithin($0[...], names[...]) }
+    }
+
     private func match(_ parts: ArraySlice<[Character]>, _ names: ArraySlice<[Character]>) -> Bool {
         guard let part = parts.first else { return names.isEmpty }
         if part == [[0x2A], [0x2A]] {
@@ -45,6 +51,18 @@ struct ReferenceGlob {
             return goesOn(parts.dropFirst(), names) || isVisible(name) && goesOn(parts, names.dropFirst())
         }
         return component(part, name, isLast: parts.count == 1) && goesOn(parts.dropFirst(), names.dropFirst())
+    }
+
+    private func endsWithin(_ parts: ArraySlice<[Character]>, _ names: ArraySlice<[Character]>) -> Bool {
+        let isLastAny = parts.last == [[0x2A], [0x2A]]
+        guard let name = names.first else {
+            return parts.count { $0 != [[0x2A], [0x2A]] } == (isLastAny ? 0 : 1) && !parts.isEmpty
+        }
+        guard let part = parts.first else { return false }
+        if part == [[0x2A], [0x2A]] {
+            return endsWithin(parts.dropFirst(), names) || isVisible(name) && endsWithin(parts, names.dropFirst())
+        }
+        return component(part, name, isLast: parts.count == 1) && endsWithin(parts.dropFirst(), names.dropFirst())
     }
 
     private func isVisible(_ name: [Character]) -> Bool { matchesHidden || name.first != [0x2E] }

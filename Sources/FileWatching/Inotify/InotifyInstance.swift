@@ -33,8 +33,6 @@ struct InotifyMask: OptionSet {
     static let itself: InotifyMask = [.deleteSelf, .moveSelf]
     /// Also which names in it come, go, or get other permissions.
     static let names: InotifyMask = itself.union([.create, .movedFrom, .movedTo, .delete, .attrib])
-    /// What is asked of every watched folder, for all rules together: the kernel keeps one mask per folder.
-    static let everything = names.union([.modify, .closeWrite])
     /// What is asked besides when the bare events are wanted.
     static let raw: InotifyMask = [.open, .access, .closeNoWrite]
 }
