@@ -73,6 +73,9 @@ public struct ObservationOptions: Sendable {
     /// A file that is told as it is after ``maximumWait``, or without waiting for writers, needs that. Without it a log
     /// beside what is observed wakes nobody.
     package var seesWrites = true
+    /// How long the kernel's queue is left alone after each look, so that what happens beside what is observed wakes
+    /// somebody that seldom at most; nil where it is not to cost time.
+    package var rest: Duration?
     /// Whether a file that somebody holds a write lock on is waited for.
     public var waitsForLocks = false
     /// Equal looks that are asked for besides; nil for none, and for two where the root is polled.

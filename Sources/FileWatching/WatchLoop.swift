@@ -117,6 +117,7 @@ final class WatchLoop {
         makeRoots()
         for root in rootOrder { check(root, because: .start) }
         var isFull = false
+        var pace = ReadingPace(at: .now)
         while !control.isStopped {
             var descriptors = [
                 pollfd(fd: control.descriptor, events: Int16(POLLIN), revents: 0),
@@ -135,7 +136,11 @@ final class WatchLoop {
                 doubt(control.takeDoubted())
                 if let change = control.takeChange() { self.change(to: change.scope, number: change.number) }
             }
-            if descriptors[1].revents != 0 { drain() }
+            var pause: Duration?
+            if descriptors[1].revents != 0 {
+                drain()
+                pause = scope.rest ?? pace.noteRead(at: .now)
+            }
             if descriptors[2].revents != 0 { compareMounts() }
             checkSuspects()
             isFull = isFull && queue.isFull
@@ -145,7 +150,14 @@ final class WatchLoop {
             recent.removeAll()
             reports.removeAll()
             isFull = queue.isFull
+            if let pause, isFull || !hasWork { rest(for: pause) }
         }
+    }
+
+    /// Leaves the kernel's queue alone for a while, but not whoever asks for something.
+    private func rest(for pause: Duration) {
+        var asked = pollfd(fd: control.descriptor, events: Int16(POLLIN), revents: 0)
+        _ = cal_poll(&asked, 1, Self.nanoseconds(pause))
     }
 
     /// How many nanoseconds to sleep at most; negative for as long as nothing happens.
@@ -158,8 +170,12 @@ final class WatchLoop {
         }
         if isReady, tree.shortCount > 0, needed > shortage.toldNeed, let next = shortage.notBefore { due.append(next) }
         guard let first = due.min() else { return -1 }
-        let (seconds, attoseconds) = max(.zero, first - .now).components
-        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000 + 1
+        return Self.nanoseconds(max(.zero, first - .now)) + 1
+    }
+
+    private static func nanoseconds(_ duration: Duration) -> Int64 {
+        let (seconds, attoseconds) = duration.components
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 
     private var hasWork: Bool {

@@ -40,6 +40,9 @@ package struct WatchScope: Sendable {
     /// Whether writing is a sign before the file is closed; else it is told when the writer has closed it, and of a file
     /// that is written for ever, as a log is, nobody is woken.
     package var seesWrites = true
+    /// How long the kernel's queue is left alone after each look, where nobody waits for what it tells; nil for not longer
+    /// than a storm asks for.
+    package var rest: Duration?
     /// How many watches the program holds elsewhere, for which the limit has to do as well.
     package var watchesBeside = 0
     /// Listens to who does what in the watched folders; nil when nobody asks.

@@ -35,6 +35,8 @@ final class RuleReloading: Sendable {
 
     /// How long a rules file must be quiet before it is read.
     private static let quiet = Duration.milliseconds(300)
+    /// How long what happens beside the rules waits for being looked at.
+    private static let rest = Duration.milliseconds(20)
 
     /// - Parameters:
     ///   - places: The rules files, and folders of them.
@@ -105,6 +107,7 @@ final class RuleReloading: Sendable {
         options.existing = true
         // A rules file is read when it is finished; what is logged beside it is none of the rules.
         options.seesWrites = false
+        options.rest = Self.rest
         options.types = [.file, .symlink]
         options.globs = Self.paths(of: places, program).flatMap(Self.patterns)
         guard !options.globs.isEmpty else { return }

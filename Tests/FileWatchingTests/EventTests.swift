@@ -262,6 +262,34 @@ struct LifeTests {
         }
     }
 
+    @Test func `where nobody waits the queue is left alone for a while, and who asks is answered`() throws {
+        try withTempTree { tree in
+            let root = tree.path("in")
+            TestFile.makeFolder(root)
+            let queue = HintQueue(wake: {})
+            var scope = WatchScope(roots: [WatchRoot(path: root)], reaches: { _ in true }, takes: { _ in true })
+            scope.rest = .seconds(3600)
+            let watcher = try Watcher(scope: scope, queue: queue)
+            var (hints, reports): ([Hint], [WatchReport]) = ([], [])
+            func wait(_ condition: () -> Bool) -> Bool {
+                Deadline.wait {
+                    let batch = queue.take()
+                    hints += batch.hints
+                    reports += batch.reports
+                    return condition()
+                }
+            }
+            #expect(wait { reports.contains { if case .ready = $0 { true } else { false } } })
+            TestFile.write(root.appending("first"), "x")
+            #expect(wait { hints.contains { $0.path == root.appending("first") } })
+            TestFile.write(root.appending("second"), "x")
+            watcher.rescan()
+            #expect(wait { reports.contains { if case .rescanned = $0 { true } else { false } } })
+            #expect(hints.contains { $0.path == root.appending("second") })
+            watcher.stop()
+        }
+    }
+
     @Test func `folders that are there give no hint when none is asked for, those that come later do`() throws {
         try withTempTree { tree in
             let root = tree.path("in")
