@@ -109,17 +109,26 @@ extension Dispatcher {
     /// Tells of the content of a moved file that changed before anyone was told of the move.
     ///
     /// It goes to where the file is now. A newer job of that path tells of it already. Content that the ledger does not
-    /// know was not finished when the move was seen, or is not any more what is there: settling tells of that.
+    /// know yet was not finished when the move was seen: settling tells what it differs by from what was told last.
     private mutating func acceptFollowingChange(of moved: Job, _ rule: Rule, at now: ContinuousClock.Instant) {
         guard var event = moved.event.followingChange, rule.events.takes(.modified, changed: event.changed) else {
             return
         }
         let paths = journal.paths(view: rule.name, identity: event.snapshot.identity)
         guard let path = paths.contains(event.path) ? event.path : paths.first,
-            let root = rule.root(taking: path), let known = journal.snapshot(view: rule.name, path: path),
-            event.tail != nil
-                || known.hasSameContent(as: event.snapshot) && !journal.hasPending(view: rule.name, path: path)
+            let root = rule.root(taking: path),
+            event.tail != nil || !journal.hasPending(view: rule.name, path: path)
         else { return }
+        if event.tail == nil, event.snapshot.type == .file,
+            var known = journal.snapshot(view: rule.name, path: path), !known.hasSameContent(as: event.snapshot),
+            known.changed < event.snapshot.changed
+        {
+            guard let before = event.before, before.identity == known.identity else { return }
+            known.size = before.size
+            known.modified = before.modified
+            journal.accept([], [LedgerEntry(view: rule.name, path: path, snapshot: known)], now: now)
+            return
+        }
         event.path = path
         event.root = root
         let job = Job(id: JobID(now: event.time), rule: rule.name, event: event)

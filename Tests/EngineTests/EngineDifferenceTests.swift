@@ -80,21 +80,30 @@ struct EngineDifferenceTests {
         return Deadline.wait { journal.hasPending(view: "r", path: path) }
     }
 
-    @Test func `what is being written to a file that was changed and renamed is told when it is finished, once`() {
+    static let changes: [(mask: EventMask, told: String, changed: String)] = [
+        ([.created, .modified, .moved, .deleted], "x", "xy"),
+        // What it differs by from the change that was never told would be no news.
+        ([.created, .truncated, .moved, .deleted], "xxxxx", "xy"),
+    ]
+
+    @Test(arguments: changes)
+    func `what is being written to a file that was changed and renamed is told when it is finished, once`(
+        _ change: (mask: EventMask, told: String, changed: String)
+    ) {
         withTempTree { tree in
             let (file, other, busy) = (tree.path("in/a"), tree.path("in/b"), tree.path("in/busy"))
             let gate = Gate()
             let rule = Rule.sample(
-                "r", [tree.root.appending("in/*")], events: [.created, .modified, .moved, .deleted], concurrency: 1)
+                "r", [tree.root.appending("in/*")], events: change.mask, concurrency: 1)
             let run = EngineRun([rule]) { _, invocation in
                 if invocation.job.event.path == busy { gate.pass() }
                 return Outcome(.succeeded)
             }
-            TestFile.write(file, "x")
+            TestFile.write(file, change.told)
             #expect(run.ended(1))
             TestFile.write(busy, "x")
             #expect(Deadline.wait { run.calls.count == 2 })
-            TestFile.write(file, "xy")
+            TestFile.write(file, change.changed)
             #expect(Self.isPending(file, run))
             let writer = file.withCString { open($0, O_WRONLY | O_APPEND | O_CLOEXEC) }
             #expect(write(writer, "z", 1) == 1)
