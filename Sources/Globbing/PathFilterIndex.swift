@@ -149,10 +149,12 @@ private struct FolderFilter: Hashable {
         if !filter.isTree { self.filter.globs = [] }
     }
 
-    /// The pattern up to its last slash; all of it where the slash may be within braces, and where `**` is the end.
+    /// The pattern up to its last slash; all of it where the slash may be within braces, and where `**` is or may be the
+    /// end, as in `{**,x}`.
     private static func folder(of pattern: [UInt8]) -> [UInt8] {
         guard let slash = pattern.lastIndex(of: .slash), !pattern[(slash + 1)...].elementsEqual("**".utf8),
-            !pattern[..<slash].contains(where: { "{[\\".utf8.contains($0) })
+            !pattern[..<slash].contains(where: { "{[\\".utf8.contains($0) }),
+            !pattern[(slash + 1)...].contains(UInt8(ascii: "{"))
         else { return pattern }
         return Array(pattern[...slash])
     }

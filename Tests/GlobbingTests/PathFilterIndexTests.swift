@@ -36,6 +36,16 @@ import Testing
         #expect(index.candidates(for: Array("/srv/inner/a".utf8)) == [1, 4, 5])
     }
 
+    @Test(arguments: ["{**,x}", "*{*,}", "**{,y}"])
+    func `a last name that may stand for folders is no other filter's`(last: String) throws {
+        var filters = Self.filters
+        for text in ["/deep/*.txt", "/deep/\(last)"] { filters.append(PathFilter(globs: [try Glob(text)])) }
+        let index = PathFilterIndex(filters)
+        #expect(index.takes(Array("/deep/sub/f".utf8)))
+        #expect(index.reaches(below: Array("/deep/sub".utf8)))
+        #expect(index.mayTake(in: Array("/deep/sub".utf8)))
+    }
+
     @Test func `a folder that is one unit takes what is in it`() throws {
         var filters = Self.filters
         filters.append(PathFilter(globs: [try Glob("/units/*")], isTree: true))
