@@ -68,11 +68,6 @@ public struct ObservationOptions: Sendable {
     public var settle: Duration?
     /// Whether a file that a process can still write to is waited for, where the system can tell.
     public var waitsForWriters = true
-    /// Whether writing is a sign before the file is closed.
-    ///
-    /// A file that is told as it is after ``maximumWait``, or without waiting for writers, needs that. Without it a log
-    /// beside what is observed wakes nobody.
-    package var seesWrites = true
     /// How long the kernel's queue is left alone after each look, so that what happens beside what is observed wakes
     /// somebody that seldom at most; nil where it is not to cost time.
     package var rest: Duration?

@@ -103,7 +103,6 @@ struct ObservationPlan: Sendable {
             reaches: { [filter] in filter.reaches(below: $0.bytes) },
             takes: { [filter] in filter.root(taking: $0.bytes) != nil || !filter.trees(holding: $0.bytes).isEmpty },
             mayTake: { [filter] in filter.mayTake(in: $0.bytes) })
-        scope.seesWrites = options.seesWrites
         scope.rest = options.rest
         return scope
     }

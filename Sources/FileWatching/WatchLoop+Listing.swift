@@ -172,7 +172,7 @@ extension WatchLoop {
     /// What is asked of a folder in a tree.
     func mask(for path: PathBytes) -> InotifyMask {
         guard scope.mayTake(path) else { return .names }
-        return [.names, .closeWrite, scope.seesWrites ? .modify : [], scope.isRaw ? .raw : []]
+        return [.names, .closeWrite, .modify, scope.isRaw ? .raw : []]
     }
 
     /// Gives the folder a watch; 0, or the errno.

@@ -37,9 +37,6 @@ package struct WatchScope: Sendable {
     package var isRaw: Bool
     /// Whether the folders that the first listing finds are worth a hint; those that appear later always are.
     package var hintsFoundFolders: Bool
-    /// Whether writing is a sign before the file is closed; else it is told when the writer has closed it, and of a file
-    /// that is written for ever, as a log is, nobody is woken.
-    package var seesWrites = true
     /// How long the kernel's queue is left alone after each look, where nobody waits for what it tells; nil for not longer
     /// than a storm asks for.
     package var rest: Duration?

@@ -105,8 +105,6 @@ final class RuleReloading: Sendable {
         options.settle = Self.quiet
         options.events = EventMask([.created, .modified, .moved, .deleted]).union(.lifecycle)
         options.existing = true
-        // A rules file is read when it is finished; what is logged beside it is none of the rules.
-        options.seesWrites = false
         options.rest = Self.rest
         options.types = [.file, .symlink]
         options.globs = Self.paths(of: places, program).flatMap(Self.patterns)

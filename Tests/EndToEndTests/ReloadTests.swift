@@ -53,6 +53,18 @@ struct ReloadTests {
         }
     }
 
+    /// truncate(2) opens nothing, so that nothing is closed.
+    @Test func `a rules file that is cut off is taken`() {
+        Self.withProgram { tree, program in
+            let file = tree.path("rules/a.yaml")
+            TestFile.write(file, Self.rules(["first", "second"]))
+            #expect(Self.reloads(program, 1), "\(program.error)")
+            #expect(file.withCString { truncate($0, off_t(Self.rules(["first"]).utf8.count)) } == 0)
+            #expect(Self.reloads(program, 2), "\(program.error)")
+            #expect(program.error.contains("reloaded: watching 2 folders for 1 rule"), "\(program.error)")
+        }
+    }
+
     @Test func `while rules have errors those that ran go on, and the errors are told`() {
         Self.withProgram { tree, program in
             TestFile.write(tree.path("rules/a.yaml"), Self.rules(["first"]) + "    setle: 1s\n")
