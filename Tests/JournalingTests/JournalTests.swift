@@ -403,9 +403,13 @@ struct JournalTests {
         #expect(!journal.hasPending(view: "r", path: "/in/a"))
     }
 
+    /// Of one that was not tried nobody was told, so that what is known since is what the rule isn't told of.
     @Test func `a returned job leaves what was told since, but not what was known before`() throws {
-        for (known, isKept) in [(Snapshot.sample(size: 9, modified: 3_000), true), (.sample(size: 1), false)] {
-            let job = Self.job("1", .created, .sample(modified: 2_000))
+        let newer = Snapshot.sample(size: 9, modified: 3_000)
+        let cases = [(newer, true, true), (newer, false, false), (.sample(size: 1), true, false)]
+        for (known, wasTried, isKept) in cases {
+            var job = Self.job("1", .created, .sample(modified: 2_000))
+            if wasTried { job.previous = PreviousAttempt(attempt: 1, outcome: "failed", message: "") }
             journal.accept([job], [LedgerEntry(view: "r", path: "/in/a", snapshot: known)], now: start)
             let leased = try #require(lease().first)
             _ = journal.record(leased, nil, .returned(at: start), [])
