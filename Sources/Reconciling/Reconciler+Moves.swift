@@ -28,28 +28,33 @@ extension Reconciler {
 
     /// Tells at once of a known file that has a new name: it was complete before, so there is nothing to wait for.
     ///
-    /// If its content changed too, the ledger keeps the old facts of that under the
-    /// new name, and settling finds the difference.
+    /// If its content changed too, it is told with the old facts of that, which the ledger keeps under the new name:
+    /// what it holds now may be half of what is being written. Settling finds the difference.
+    ///
+    /// - Returns: Whether it was written to since it was told of, as far as any view knows. That sign may have been for
+    ///   the old name.
     mutating func acceptMove(
         to path: PathBytes, _ snapshot: Snapshot, _ matches: [Match], origin: EventOrigin
-    ) {
+    ) -> Bool {
+        var isWritten = false
         for match in matches {
             let view = views[match.view]
             guard view.types.contains(snapshot.type), let move = move(view, to: path, snapshot) else { continue }
             let replaced = known(view, path)
             let isSame = move.before.hasSameContent(as: snapshot)
+            if !isSame { isWritten = true }
             let note = Note(signs: [.appeared, .moved], origin: origin)
             if isSame || view.mask.contains(.moved) {
-                var present = snapshot
+                var present = isSame ? snapshot : move.before.withAttributes(of: snapshot)
                 present.extended = move.before.extended
                 tellMoved(match, move, path, present, replacing: replaced, note)
-                if !isSame { set(view, path, move.before.withAttributes(of: present)) }
             } else {
                 // The old name is gone for certain; the new one is told when its content is finished.
                 if let delivered = move.before.delivered { carried[snapshot.identity] = delivered }
                 tellDeleted(match, move.from, move.before, Note(signs: [.vanished, .moved], origin: origin))
             }
         }
+        return isWritten
     }
 
     mutating func tellMoved(

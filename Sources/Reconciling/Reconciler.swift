@@ -305,7 +305,9 @@ package struct Reconciler: ~Copyable {
             {
                 let seen = matches.filter { !links.isBehindLink(hint.path, root: $0.root) }
                 if !seen.isEmpty { present = snapshot }
-                if hint.signs.contains(.appeared) { acceptMove(to: hint.path, snapshot, seen, origin: hint.origin) }
+                if hint.signs.contains(.appeared), acceptMove(to: hint.path, snapshot, seen, origin: hint.origin) {
+                    hint.signs.insert(.written)
+                }
             }
             addDirty(hint, present, matches, at: now)
         }
