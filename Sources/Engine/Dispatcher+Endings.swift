@@ -65,7 +65,9 @@ extension Dispatcher {
             reports.append(
                 AttemptReport(
                     job, rule, attempt: job.attempt, outcome, duration: duration, state, pause: pause))
-            if pause == nil { acceptFollowingChange(of: job, rule, at: now) }
+            if pause == nil, let unsettled = acceptFollowingChange(of: job, rule, at: now) {
+                returned.append(unsettled)
+            }
         }
         if reports.count > 1, rule.tellsTogether {
             report(.batch(reports))
@@ -108,32 +110,46 @@ extension Dispatcher {
 
     /// Tells of the content of a moved file that changed before anyone was told of the move.
     ///
-    /// It goes to where the file is now. A newer job of that path tells of it already. Content that the ledger does not
-    /// know yet was not finished when the move was seen: settling tells what it differs by from what was told last.
-    private mutating func acceptFollowingChange(of moved: Job, _ rule: Rule, at now: ContinuousClock.Instant) {
+    /// It goes to where the file is now. A newer job of that path tells of it already, unless it is another move: with
+    /// that it is told as soon as it has settled. Content that the ledger does not know yet was not finished when the
+    /// move was seen: settling tells what it differs by from what was told last.
+    ///
+    /// - Returns: The job that tells of it, when its path has to settle first.
+    private mutating func acceptFollowingChange(
+        of moved: Job, _ rule: Rule, at now: ContinuousClock.Instant
+    ) -> Job? {
         guard var event = moved.event.followingChange, rule.events.takes(.modified, changed: event.changed) else {
-            return
+            return nil
         }
         let paths = journal.paths(view: rule.name, identity: event.snapshot.identity)
-        guard let path = paths.contains(event.path) ? event.path : paths.first,
-            let root = rule.root(taking: path),
-            event.tail != nil || !journal.hasPending(view: rule.name, path: path)
-        else { return }
-        if event.tail == nil, event.snapshot.type == .file,
-            var known = journal.snapshot(view: rule.name, path: path), !known.hasSameContent(as: event.snapshot),
-            known.changed < event.snapshot.changed
-        {
-            guard let before = event.before, before.identity == known.identity else { return }
-            known.size = before.size
-            known.modified = before.modified
-            journal.accept([], [LedgerEntry(view: rule.name, path: path, snapshot: known)], now: now)
-            return
+        guard let path = paths.contains(event.path) ? event.path : paths.first, let root = rule.root(taking: path)
+        else {
+            return nil
         }
         event.path = path
         event.root = root
-        let job = Job(id: JobID(now: event.time), rule: rule.name, event: event)
+        let job = Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: moved.mask)
+        if event.tail == nil, var known = journal.snapshot(view: rule.name, path: path) {
+            let isPending = journal.hasPending(view: rule.name, path: path)
+            if isPending {
+                guard let pending = journal.pendingEvent(view: rule.name, path: path), pending.kind == .moved,
+                    pending.followingChange == nil
+                else { return nil }
+            }
+            let isUnfinished =
+                event.snapshot.type == .file && !known.hasSameContent(as: event.snapshot)
+                && known.changed < event.snapshot.changed
+            if isPending || isUnfinished {
+                guard let before = event.before, before.identity == known.identity else { return nil }
+                known.size = before.size
+                known.modified = before.modified
+                journal.accept([], [LedgerEntry(view: rule.name, path: path, snapshot: known)], now: now)
+                return job
+            }
+        }
         journal.accept([job], [], now: now)
         note([job], at: now)
+        return nil
     }
 
     /// What an outcome means for the job.

@@ -96,6 +96,9 @@ package protocol Journal: Ledger, Sendable {
     /// and waits until the older ones of its rule and path have ended.
     func accept(_ jobs: [Job], _ entries: [LedgerEntry], now: ContinuousClock.Instant)
 
+    /// What the job tells that waits for the path; nil when none does.
+    func pendingEvent(view: String, path: PathBytes) -> FileEvent?
+
     /// Takes jobs of a rule that are due, oldest first, and marks them running.
     ///
     /// - Parameters:

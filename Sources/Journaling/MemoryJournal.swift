@@ -111,6 +111,10 @@ package final class MemoryJournal: Journal {
         queue.withLock { $0.files.trees[view]?.visit(inside: folder, body) }
     }
 
+    package func pendingEvent(view: String, path: PathBytes) -> FileEvent? {
+        queue.withLock { $0.pending(view, path)?.event }
+    }
+
     package func hasPending(view: String, path: PathBytes) -> Bool { queue.withLock { $0.hasPending(view, path) } }
 
     // MARK: Queue

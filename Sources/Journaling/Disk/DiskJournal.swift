@@ -201,6 +201,10 @@ package final class DiskJournal: Journal {
         if let snapshot = snapshot(view: view, path: folder) { body(folder, snapshot) }
     }
 
+    package func pendingEvent(view: String, path: PathBytes) -> FileEvent? {
+        guarded.withLock { $0.state?.queue.pending(view, path)?.event }
+    }
+
     package func hasPending(view: String, path: PathBytes) -> Bool {
         guarded.withLock { $0.state?.queue.hasPending(view, path) ?? false }
     }
