@@ -73,6 +73,9 @@ public struct PreviousAttempt: Sendable, Hashable, Codable {
     public var message: String?
     /// Whether no action has begun in it, or in one before it; not told to plugins.
     package var isUnbegun = false
+    /// Whether the job was given up after it, and asked for again, so that others of its path may have been done since;
+    /// not told to plugins.
+    package var isGivenUp = false
 
     private enum CodingKeys: String, CodingKey { case attempt, outcome, message }
 

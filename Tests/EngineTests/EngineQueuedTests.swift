@@ -113,6 +113,27 @@ struct EngineQueuedTests {
         }
     }
 
+    @Test func `a file that is touched after it was not ready is told again`() {
+        withTempTree { tree in
+            let file = tree.path("in/a")
+            let rule = Rule.sample("r", [tree.root.appending("in/*")], events: [.created, .modified])
+            let run = EngineRun([rule]) { _, invocation in
+                guard invocation.job.event.snapshot.modified.seconds != 1_000_000_000 else {
+                    return Outcome(.succeeded)
+                }
+                var outcome = Outcome(.notReady, "later")
+                outcome.retryAfter = .milliseconds(500)
+                return outcome
+            }
+            TestFile.write(file, "x")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            Self.touch(file)
+            #expect(Deadline.wait { run.attempts.last?.outcome.ending == .succeeded })
+            run.stop()
+            #expect(run.told.last == "r created a")
+        }
+    }
+
     @Test func `a file that was changed, renamed and touched while its job waits is told of both`() {
         withTempTree { tree in
             let held = Held(tree.path("in"), Self.all, told: "x")

@@ -403,13 +403,14 @@ struct JournalTests {
         #expect(!journal.hasPending(view: "r", path: "/in/a"))
     }
 
-    /// Of one that was not tried nobody was told, so that what is known since is what the rule isn't told of.
+    /// Newer ones are merged with one that waits: what is known since is what the rule isn't told of.
     @Test func `a returned job leaves what was told since, but not what was known before`() throws {
         let newer = Snapshot.sample(size: 9, modified: 3_000)
         let cases = [(newer, true, true), (newer, false, false), (.sample(size: 1), true, false)]
-        for (known, wasTried, isKept) in cases {
+        for (known, isGivenUp, isKept) in cases {
             var job = Self.job("1", .created, .sample(modified: 2_000))
-            if wasTried { job.previous = PreviousAttempt(attempt: 1, outcome: "failed", message: "") }
+            job.previous = PreviousAttempt(attempt: 1, outcome: "not-ready", message: "")
+            job.previous?.isGivenUp = isGivenUp
             journal.accept([job], [LedgerEntry(view: "r", path: "/in/a", snapshot: known)], now: start)
             let leased = try #require(lease().first)
             _ = journal.record(leased, nil, .returned(at: start), [])

@@ -128,6 +128,7 @@ extension PreviousAttempt {
                 json.string(message)
             }
             json.flag("unbegun", isUnbegun)
+            json.flag("given_up", isGivenUp)
         }
         return json.bytes
     }
@@ -136,5 +137,6 @@ extension PreviousAttempt {
         guard let attempt = json.integer("attempt"), let outcome = json.text("outcome") else { return nil }
         self.init(attempt: Int(attempt), outcome: outcome, message: json.text("message"))
         isUnbegun = json.isSet("unbegun") || json.isSet("refusal")
+        isGivenUp = json.isSet("given_up")
     }
 }

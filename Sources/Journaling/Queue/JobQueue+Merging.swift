@@ -99,14 +99,13 @@ extension JobQueue {
             heir = serve(job, with: newer, due: due)
         } else if job.event.kind == .moved {
             takeBackMove(job.event, of: job.rule)
-        } else if job.wasTried || job.isHeir, job.mask.contains(.modified),
+        } else if job.isHeir || job.previous?.isGivenUp == true, job.mask.contains(.modified),
             let known = files.known(job.rule, job.event.path), !known.hasSameContent(as: job.event.snapshot),
             job.event.snapshot.changed < known.changed
         {
             // Another job has told of a newer state already: what differs from that comes by itself. An older state is
-            // known of a file that was renamed before what was written to it had settled. Of a job that was not tried
-            // nobody was told: newer ones would be merged with it, and what is known is what the rule isn't told of,
-            // as the times that touch(1) sets.
+            // known of a file that was renamed before what was written to it had settled. Newer jobs are merged with one
+            // that waits: what is known then is what the rule isn't told of, as the times that touch(1) sets.
         } else {
             // A newer job would do the work of both, and the ledger know its file already.
             var before = job.event.before

@@ -105,12 +105,12 @@ extension JobQueue {
     /// Makes a dead job pending again, as if it were new; its steps are kept.
     mutating func revive(_ job: Job, due: ContinuousClock.Instant) {
         var job = job
-        if job.previous == nil, !job.isHeir, job.attempt > 0 {
-            // Others of its path may have been done since, so that it must not look like one that was never tried.
+        if !job.isHeir, job.previous == nil {
             job.previous = PreviousAttempt(
                 attempt: job.attempt, outcome: Outcome.Ending.failed.rawValue, message: "it was given up")
             job.previous?.isUnbegun = true
         }
+        job.previous?.isGivenUp = true
         job.attempt = 0
         job.isInterrupted = false
         let newer = job.isDifference && job.event.tail == nil && !job.isAlone ? related(to: job) : []
