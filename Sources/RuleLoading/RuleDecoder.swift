@@ -39,9 +39,9 @@ struct RuleDecoder: NodeReading {
         [
             "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree",
             "hidden",
-            "depth", "events", "settle", "stable", "writers", "locks", "max_wait", "existing", "missing",
-            "same_content",
-            "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly", "action", "timeout",
+            "depth", "events", "settle", "stable", "writers", "locks", "ignore_partial", "max_wait", "existing",
+            "missing", "same_content", "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly",
+            "action", "timeout",
             "concurrency",
             "retry", "while_busy", "cooldown", "on_failure",
             "where", "by", "allow_loop",

@@ -52,6 +52,8 @@ package struct Explanation: Sendable {
         case writer
         /// A process holds a write lock on it.
         case lock
+        /// A companion shows that it is still being transferred.
+        case partial
         /// Whether it is open for writing can't be told, so two looks a second apart have to agree.
         case unknown
     }
@@ -86,6 +88,8 @@ extension Explanation {
         package var path: DiskProbe.Sight
         package var writers: DiskProbe.Holders
         package var locks: DiskProbe.Holders
+        /// The companion that shows that the file is still being transferred; nil for none.
+        package var companion: PathBytes?
         /// What there is at a folder, without following a link.
         package var folder: @Sendable (PathBytes) -> DiskProbe.Sight
         /// What there is at a root, which may be a link to a folder.
@@ -216,6 +220,7 @@ extension Explanation {
             if sights.writers == .unknown, rule.settle.stable(isPolled: isPolled) == nil { holds.append(.unknown) }
         }
         if rule.settle.locks == .wait, sights.locks == .somebody { holds.append(.lock) }
+        if rule.settle.partial == .wait, sights.companion != nil { holds.append(.partial) }
         return holds
     }
 

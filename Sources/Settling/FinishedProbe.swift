@@ -44,17 +44,20 @@ package enum FinishedProbe {
         package var writers: DiskProbe.Holders?
         /// Who holds a write lock; nil when the policy does not ask.
         package var locks: DiskProbe.Holders?
+        /// The companion that shows that the file is still being transferred; nil for none, or when the policy does not ask.
+        package var companion: PathBytes?
         /// What is in the folder; nil for all but a folder that is one unit.
         package var tree: DiskProbe.TreeSight?
         package var time: Timestamp
 
         package init(
             _ sight: DiskProbe.Sight, writers: DiskProbe.Holders? = nil, locks: DiskProbe.Holders? = nil,
-            tree: DiskProbe.TreeSight? = nil, time: Timestamp
+            companion: PathBytes? = nil, tree: DiskProbe.TreeSight? = nil, time: Timestamp
         ) {
             self.sight = sight
             self.writers = writers
             self.locks = locks
+            self.companion = companion
             self.tree = tree
             self.time = time
         }
@@ -108,7 +111,9 @@ package enum FinishedProbe {
     private static func judgeFile(
         _ snapshot: Snapshot, _ look: Look, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?, _ round: Int
     ) -> Verdict {
-        if look.writers == .somebody || look.locks == .somebody { return .wait(pause(round: round), sample: nil) }
+        if look.writers == .somebody || look.locks == .somebody || look.companion != nil {
+            return .wait(pause(round: round), sample: nil)
+        }
         let isUncertain = look.writers == .unknown || look.locks == .unknown
         return compare(snapshot, policy.stable(isPolled: isPolled) ?? (isUncertain ? instead : nil), sample)
     }
@@ -166,6 +171,7 @@ package enum FinishedProbe {
             if first.type == .file {
                 if policy.writers == .wait { look.writers = writers(of: path, isPolled: isPolled) }
                 if policy.locks == .wait { look.locks = DiskProbe.locks(of: path) }
+                if policy.partial == .wait { look.companion = PartialFile.companion(of: path, size: first.size) }
             } else if first.type == .directory, policy.isTree {
                 let asks = policy.writers == .wait
                 look.tree = DiskProbe.tree(at: path, askingWriters: asks, isStopped: isStopped)

@@ -26,6 +26,8 @@ package struct SettlePolicy: Sendable, Hashable {
     package var stable: Rounds?
     package var writers: Gate
     package var locks: Gate
+    /// What to do while a companion shows that the file is still being transferred, see ``PartialFile``.
+    package var partial: Gate
     /// After so long a path that never rests is told as it is; nil waits for ever.
     package var maximumWait: Duration?
     /// Whether a folder is one unit with everything below it.
@@ -33,12 +35,13 @@ package struct SettlePolicy: Sendable, Hashable {
 
     package init(
         quiet: Duration? = nil, stable: Rounds? = nil, writers: Gate = .wait, locks: Gate = .ignore,
-        maximumWait: Duration? = nil, isTree: Bool = false
+        partial: Gate = .wait, maximumWait: Duration? = nil, isTree: Bool = false
     ) {
         self.quiet = quiet
         self.stable = stable
         self.writers = writers
         self.locks = locks
+        self.partial = partial
         self.maximumWait = maximumWait
         self.isTree = isTree
     }

@@ -203,6 +203,7 @@ extension Explanation.Hold {
         switch self {
         case .writer: "a process has it open for writing, so it would wait"
         case .lock: "a process holds a write lock on it, so it would wait"
+        case .partial: "a file next to it shows that it is still being transferred ('ignore_partial'), so it would wait"
         case .unknown:
             "whether a process has it open for writing can't be told, so two looks, 1 s apart, would have to agree"
         }
@@ -226,6 +227,7 @@ extension Explanation {
             parts.append("no process has it open for writing")
         }
         if settle.locks == .wait { parts.append("no process holds a write lock on it") }
+        if settle.partial == .ignore { parts.append("also while it is being transferred ('ignore_partial: false')") }
         if let longest = settle.maximumWait { parts.append("at the latest after \(Self.shown(longest))") }
         return parts.joined(separator: "; ")
     }

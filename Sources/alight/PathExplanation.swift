@@ -96,6 +96,7 @@ struct PathExplanation {
         sights.now = now
         if case .present(let snapshot) = sight, snapshot.type == .file {
             sights.writers = DiskProbe.writers(of: path)
+            sights.companion = PartialFile.companion(of: path, size: snapshot.size)
             if rules.contains(where: { $0.settle.locks == .wait }) { sights.locks = DiskProbe.locks(of: path) }
         }
         return sights

@@ -75,6 +75,9 @@ extension RuleSchema {
             "locks", "Whether to wait while a process has the file locked.", SchemaForm.choice(SettlePolicy.Gate.self),
             standard: "ignore"),
         SchemaKey(
+            "ignore_partial", "Whether to wait while a file next to it shows that it is still being transferred.",
+            SchemaForm.boolean, standard: true),
+        SchemaKey(
             "max_wait", "After so long a file that never rests is told as it is.", SchemaForm.duration(),
             examples: ["10m"]),
         SchemaKey(

@@ -1,0 +1,54 @@
+package import FileEvents
+
+/// The names that programs use next to a file while they still transfer or edit it.
+///
+/// A browser reserves the final name with an empty file and downloads to a second
+/// name beside it; other programs write the final name itself and keep their state
+/// in a second file until they are done. In both cases the file is closed and quiet,
+/// so that neither the quiet time nor the search for writers finds it unfinished.
+package enum PartialFile {
+    /// The companion of a file that is not complete: its name is that of the file between a prefix and a suffix.
+    package struct Companion: Sendable {
+        package var prefix: String
+        package var suffix: String
+        /// Whether it applies to an empty file only.
+        ///
+        /// A file with content is then a former version, which stays complete until the new one replaces it.
+        package var isForEmptyFilesOnly: Bool
+        /// The programs that create it.
+        package var programs: String
+
+        init(_ prefix: String, _ suffix: String, forEmptyFilesOnly: Bool = false, _ programs: String) {
+            self.prefix = prefix
+            self.suffix = suffix
+            isForEmptyFilesOnly = forEmptyFilesOnly
+            self.programs = programs
+        }
+    }
+
+    package static let companions = [
+        Companion("", ".part", forEmptyFilesOnly: true, "Firefox"),
+        Companion("", ".crdownload", forEmptyFilesOnly: true, "Chrome, Chromium, Edge"),
+        Companion("", ".download", forEmptyFilesOnly: true, "Safari, GNOME Web"),
+        Companion("", ".opdownload", forEmptyFilesOnly: true, "Opera"),
+        Companion("", ".partial", forEmptyFilesOnly: true, "rclone, older browsers"),
+        Companion("", ".aria2", "aria2"),
+        Companion("", ".!qB", "qBittorrent"),
+        Companion("", ".filepart", "WinSCP"),
+        Companion(".syncthing.", ".tmp", "Syncthing"),
+        Companion(".~lock.", "#", "LibreOffice"),
+    ]
+
+    /// Returns the first companion of a regular file that exists; nil if there is none.
+    ///
+    /// Blocks for one stat(2) per entry of the table that applies.
+    package static func companion(of path: PathBytes, size: UInt64) -> PathBytes? {
+        let folder = path.parent
+        let name = path.lastComponent
+        for entry in companions where size == 0 || !entry.isForEmptyFilesOnly {
+            let companion = folder.appending(Array(entry.prefix.utf8) + name + Array(entry.suffix.utf8))
+            if case .present = DiskProbe.look(at: companion) { return companion }
+        }
+        return nil
+    }
+}
