@@ -253,7 +253,8 @@ package struct Conflation: Sendable {
             guard isAlive(place) else { continue }
             switch place {
             case .sign(let sign, _): return signs.removeValue(forKey: sign)?.event
-            case .path(let path, _): return take(path)
+            case .path(let path, _):
+                if let event = take(path) { return event }
             }
         }
         queue.removeAll(keepingCapacity: queue.capacity < 4096)
@@ -309,7 +310,9 @@ package struct Conflation: Sendable {
         return event
     }
 
-    private func deletion(of path: PathBytes, _ entry: Entry) -> FileEvent {
+    /// The deletion of a path; nil where the consumer does not ask for deletions.
+    private func deletion(of path: PathBytes, _ entry: Entry) -> FileEvent? {
+        guard mask.contains(.deleted) else { return nil }
         var event = entry.last
         if event.kind != .deleted {
             // It was renamed to a name that is gone by now, or that another file has.
