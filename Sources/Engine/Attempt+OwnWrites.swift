@@ -116,7 +116,7 @@ extension Snapshot {
         if mine.extended == nil || other.extended == nil { (mine.extended, other.extended) = (nil, nil) }
         if mine.digest == nil || other.digest == nil { (mine.digest, other.digest) = (nil, nil) }
         (mine.delivered, other.delivered) = (nil, nil)
-        (mine.isWithheld, other.isWithheld) = (false, false)
+        (mine.standing, other.standing) = (.unknown, .unknown)
         return mine == other
     }
 

@@ -30,7 +30,9 @@ extension Engine {
         let jobs = dispatcher.admit(
             turn.events.compactMap { view, event in
                 let rule = ruleset.rules[view]
-                guard var event = withholding.told(event, to: view), rule.lets(event, log: log) else { return nil }
+                guard var event = withholding.received(event, by: view, where: { rule.lets($0, log: log) }) else {
+                    return nil
+                }
                 if !rule.needsAuthor { event.author = .notAsked }
                 return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
             })

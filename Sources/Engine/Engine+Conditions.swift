@@ -42,6 +42,8 @@ extension Attempt {
         guard job.event.kind.isLifecycle || rule.root(taking: job.event.path) != nil else {
             return .outcome(Outcome(.skipped, "the rule takes this path no more", code: "path"))
         }
+        // Whether a deletion is reported was decided when it settled, by what was received of the path before.
+        guard job.event.kind != .deleted else { return nil }
         var answer = rule.admits(job.event)
         if answer == .needsContent {
             answer = rule.admits(job.event, content: ConditionFacts.Content(lookingAt: job.event.path))

@@ -56,8 +56,17 @@ public struct Snapshot: Hashable, Sendable, Codable {
     public var digest: [UInt8]?
     /// How many bytes of the file have been delivered to a rule that follows it; nil when none does.
     public var delivered: UInt64?
-    /// Whether another rule had the file to itself, so that this one was told nothing of it.
-    package var isWithheld = false
+    /// Whether an event of a rule has named the path, which decides whether its deletion is reported.
+    package var standing = Standing.unknown
+
+    package enum Standing: UInt8, Sendable, Hashable {
+        /// No event of the path was due, as for existing files at the first start of a rule.
+        case unknown
+        /// `where`, or the `stop` of another rule, has refused the path since it appeared.
+        case withheld
+        /// The rule has received an event that names the path.
+        case named
+    }
 
     /// All but what is known of a rule alone.
     private enum CodingKeys: String, CodingKey {
@@ -91,6 +100,13 @@ public struct Snapshot: Hashable, Sendable, Codable {
         identity: FileIdentity(deviceMajor: 0, deviceMinor: 0, inode: 0, birth: 0), type: .directory, size: 0,
         modified: Timestamp(seconds: 0, nanoseconds: 0), changed: Timestamp(seconds: 0, nanoseconds: 0), born: nil,
         mode: 0, uid: 0, gid: 0, links: 0)
+
+    /// The same metadata under an identity that no file has: every file at the path differs from it.
+    package var asAnotherFile: Snapshot {
+        var other = self
+        other.identity = Self.unseen.identity
+        return other
+    }
 
     /// Whether both show the same file with the same content, as far as size and times can tell.
     public func hasSameContent(as other: Snapshot) -> Bool {

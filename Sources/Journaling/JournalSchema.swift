@@ -104,7 +104,7 @@ package enum JournalSchema {
         """,
         """
         CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
-        ALTER TABLE ledger ADD COLUMN is_withheld INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE ledger ADD COLUMN standing INTEGER NOT NULL DEFAULT 0;
         """,
         """
         ALTER TABLE attempts ADD COLUMN changes TEXT;

@@ -65,7 +65,7 @@ extension Reconciler {
         var snapshot = snapshot
         snapshot.digest = move.before.digest
         snapshot.delivered = move.before.delivered
-        snapshot.isWithheld = move.before.isWithheld
+        snapshot.standing = move.before.standing
         set(view, move.from, nil)
         set(view, path, snapshot)
         if let replaced, replaced.type != .directory { addOtherNames(match, path, replaced.identity, note) }

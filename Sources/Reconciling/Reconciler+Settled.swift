@@ -140,7 +140,7 @@ extension Reconciler {
         // Of a file, the content that was handled last is remembered until something else is. It takes no part in the
         // comparison: what the file holds now has not been read.
         if !view.settle.isTree { snapshot.digest = before.digest }
-        snapshot.isWithheld = before.isWithheld
+        snapshot.standing = before.standing
         if view.settle.isTree, before.digest != snapshot.digest, difference.content.isEmpty {
             difference.content = ["overwritten"]
         }

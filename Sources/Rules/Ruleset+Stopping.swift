@@ -35,7 +35,7 @@ extension Rule {
         let answer = admits(event)
         guard answer == .needsContent else { return answer == .holds }
         // What a file held that is gone can't be found out; but who was not told of the file need not hear that it went.
-        return isPast ? event.snapshot.isWithheld : admits(event, content: look(event.path)) == .holds
+        return isPast ? event.snapshot.standing == .withheld : admits(event, content: look(event.path)) == .holds
     }
 }
 
@@ -85,25 +85,45 @@ extension Ruleset {
         former.changed = []
         former.snapshot = event.before ?? event.snapshot
         let wasHidden = stopper(of: former, isPast: true, to: index, looking: look) != nil
-        let rule = rules[index]
+        let received = rules[index].received(event, wasHidden: wasHidden, isHidden: isHidden)
+        let isStopped = received?.kind == .deleted && stopper(of: received ?? event, to: index, looking: look) != nil
+        return isStopped ? nil : received
+    }
+}
+
+extension Rule {
+    /// The move as the rule receives it if it sees only one of the two names, or neither.
+    ///
+    /// - Parameters:
+    ///   - move: An event of the kind `moved`.
+    ///   - wasHidden: Whether the former name was hidden from the rule.
+    ///   - isHidden: Whether the new name is.
+    /// - Returns: The move, its halves that the rule asks for, or nil for nothing.
+    package func received(_ move: FileEvent, wasHidden: Bool, isHidden: Bool) -> FileEvent? {
         switch (wasHidden, isHidden) {
-        case (false, false): return event
+        case (false, false): return move
         case (true, true): return nil
         case (false, true):
-            former.kind = .deleted
-            former.root = rule.root(taking: from) ?? event.root
-            former.isReplaced = false
-            former.isByMove = true
-            former.tail = nil
-            return rule.events.contains(.deleted) && stopper(of: former, to: index, looking: look) == nil ? former : nil
+            guard events.contains(.deleted), let from = move.from else { return nil }
+            var gone = move
+            gone.kind = .deleted
+            gone.path = from
+            gone.root = root(taking: from) ?? move.root
+            gone.from = nil
+            gone.changed = []
+            gone.snapshot = move.before ?? move.snapshot
+            gone.isReplaced = false
+            gone.isByMove = true
+            gone.tail = nil
+            return gone
         case (true, false):
-            var new = event
-            new.kind = event.isReplaced ? .modified : .created
+            var new = move
+            new.kind = move.isReplaced ? .modified : .created
             new.from = nil
             new.before = nil
             new.changed = []
             new.isByMove = true
-            return rule.events.takes(new.kind, changed: []) ? new : nil
+            return events.takes(new.kind, changed: []) ? new : nil
         }
     }
 }

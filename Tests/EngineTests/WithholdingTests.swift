@@ -43,6 +43,6 @@ struct WithholdingTests {
             }
         }
         let noted = withholding.noting(in: entries + [LedgerEntry(view: "one", path: "/in/c", snapshot: nil)])
-        #expect(noted.map { $0.snapshot?.isWithheld } == [false, false, true, false, true, false, nil])
+        #expect(noted.map { $0.snapshot?.standing } == [.named, .named, .withheld, .named, .withheld, .named, nil])
     }
 }

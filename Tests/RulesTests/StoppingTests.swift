@@ -96,7 +96,7 @@ struct StoppingTests {
             return .untold("")
         }
         #expect(rules.told(gone, to: 1, looking: look) == gone)
-        gone.snapshot.isWithheld = true
+        gone.snapshot.standing = .withheld
         #expect(rules.told(gone, to: 1, looking: look) == nil)
     }
 
@@ -104,14 +104,14 @@ struct StoppingTests {
         let rules = try Self.rulesByContent([.created, .modified, .moved, .deleted])
         var moved = Self.event(.moved, "/in/b", from: "/in/a")
         var before = moved.snapshot
-        before.isWithheld = true
+        before.standing = .withheld
         moved.before = before
         func kinds(_ type: String) -> [EventKind?] {
             [rules.told(moved, to: 1) { _ in .type(type) }].map { $0?.kind }
         }
         #expect(kinds("application/pdf") == [nil])
         #expect(kinds("text/plain") == [.created])
-        moved.before?.isWithheld = false
+        moved.before?.standing = .named
         #expect(kinds("application/pdf") == [.deleted])
         #expect(kinds("text/plain") == [.moved])
     }

@@ -214,7 +214,10 @@ final class DiskLedger: KnownFiles {
             }
             snapshot.extended = extended
         }
-        snapshot.isWithheld = row.integer(19) != 0
+        guard let standing = UInt8(exactly: row.integer(19)).flatMap(Snapshot.Standing.init) else {
+            throw UnreadableRow(table: "ledger")
+        }
+        snapshot.standing = standing
         return snapshot
     }
 
@@ -295,7 +298,7 @@ final class DiskLedger: KnownFiles {
                 extended.write(to: &json)
                 return json.bytes
             })
-        row.bind(snapshot.isWithheld ? 1 : 0)
+        row.bind(Int64(snapshot.standing.rawValue))
     }
 
     /// Forgets what has been committed.

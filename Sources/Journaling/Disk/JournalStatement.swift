@@ -19,7 +19,7 @@ enum JournalStatement: UInt8, CaseIterable {
     /// The columns of the ledger behind its key.
     static let entryColumns = """
         type, size, mtime, mtime_ns, ctime, ctime_ns, btime, btime_ns, device, inode, mode, uid, gid, nlink, mount, \
-        run, digest, delivered, xattrs, is_withheld
+        run, digest, delivered, xattrs, standing
         """
 
     private var sql: String {

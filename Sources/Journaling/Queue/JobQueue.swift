@@ -210,7 +210,7 @@ struct JobQueue<Files: KnownFiles> {
             if let delivered = known.delivered { snapshot?.delivered = delivered }
             if snapshot?.digest == nil { snapshot?.digest = known.digest }
             if snapshot?.extended == nil { snapshot?.extended = known.extended }
-            snapshot?.isWithheld = known.isWithheld
+            snapshot?.standing = known.standing
         }
         files.set(entry.view, entry.path, snapshot)
     }

@@ -26,7 +26,7 @@ CREATE TABLE ledger (
     run INTEGER NOT NULL,
     digest BLOB,
     delivered INTEGER,
-    xattrs TEXT, is_withheld INTEGER NOT NULL DEFAULT 0,
+    xattrs TEXT, standing INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (rule, path)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ledger_by_identity ON ledger (inode, rule);

@@ -121,7 +121,7 @@ INSERT INTO mounts VALUES (CAST('/in' AS BLOB), 34359738369, 2, 0);
 INSERT INTO facts VALUES ('run', 3), ('kept', 1700000100000000005), ('is_clean', 0);
 
 CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
-ALTER TABLE ledger ADD COLUMN is_withheld INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE ledger ADD COLUMN standing INTEGER NOT NULL DEFAULT 0;
 
 ALTER TABLE attempts ADD COLUMN changes TEXT;
 ALTER TABLE attempts ADD COLUMN undone TEXT;
