@@ -65,6 +65,7 @@ extension Dispatcher {
             reports.append(
                 AttemptReport(
                     job, rule, attempt: job.attempt, outcome, duration: duration, state, pause: pause))
+            if !part.hasBegun, pause == nil, revise(job, rule, outcome, at: now) { returned.append(job) }
             if pause == nil, let unsettled = acceptFollowingChange(of: job, rule, at: now) {
                 returned.append(unsettled)
             }
@@ -106,6 +107,32 @@ extension Dispatcher {
         var job = job
         job.event.snapshot = known
         return (job, now)
+    }
+
+    /// Sets the ledger back to what the rule has received, after a job that ended before its action started.
+    ///
+    /// - Returns: Whether the path has to settle again.
+    private func revise(_ job: Job, _ rule: Rule, _ outcome: Outcome, at now: ContinuousClock.Instant) -> Bool {
+        let event = job.event
+        guard !journal.hasPending(view: rule.name, path: event.path),
+            var known = journal.snapshot(view: rule.name, path: event.path),
+            known.hasSameContent(as: event.snapshot)
+        else { return false }
+        let hasReceived = job.hasBegunBefore || job.isHeir
+        switch outcome.code {
+        case "gone":
+            // The file may be back before its absence has settled, and is due then as if it had never been offered.
+            let isNew = event.kind == .created && !hasReceived
+            let before = hasReceived ? nil : event.before
+            let received = isNew ? nil : before ?? known.asAnotherFile
+            journal.accept([], [LedgerEntry(view: rule.name, path: event.path, snapshot: received)], now: now)
+            return true
+        case "where" where event.kind == .created && !hasReceived:
+            known.standing = .withheld
+            journal.accept([], [LedgerEntry(view: rule.name, path: event.path, snapshot: known)], now: now)
+            return false
+        default: return false
+        }
     }
 
     /// Tells of the content of a moved file that changed before anyone was told of the move.

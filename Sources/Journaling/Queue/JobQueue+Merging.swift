@@ -111,8 +111,7 @@ extension JobQueue {
             var before = job.event.before
             if before == nil, job.event.kind != .created {
                 // Something was told of before, nobody says what: whatever is there now is another file.
-                before = job.event.snapshot
-                before?.identity = Snapshot.unseen.identity
+                before = job.event.snapshot.asAnotherFile
             }
             files.set(job.rule, job.event.path, before)
         }
