@@ -4,7 +4,7 @@ import Globbing
 import Handling
 import PluginProtocol
 import Reconciling
-import Rules
+package import Rules
 import Settling
 
 // What an action leaves behind, so that it is not taken for somebody else's work.
@@ -125,6 +125,11 @@ extension Snapshot {
         guard type == .directory, let mine = digest, let theirs = other.digest else { return true }
         return mine == theirs
     }
+}
+
+extension Rule {
+    /// Whether an attempt may take long, or run a program, and needs a slot therefore.
+    package var takesSlot: Bool { ready?.command != nil || !(actions + onFailure).allSatisfy(\.isBrief) }
 }
 
 extension Action {

@@ -18,7 +18,7 @@ extension Dispatcher {
     ) -> (rule: String, returned: [Job]) {
         guard let first = result.parts.first?.job.id else { preconditionFailure("an attempt at no job") }
         var result = result
-        result.rename(to: lanes.end(first))
+        result.rename(to: lanes.end(first, at: now))
         let rule = result.rule
         noteEnded(result, at: now)
         noteEnd(ofSet: first, result)

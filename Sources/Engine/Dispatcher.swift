@@ -67,9 +67,10 @@ struct Dispatcher: ~Copyable {
 
     /// Makes a dispatcher that runs nothing.
     ///
-    /// Patient, it slows a rule down whose attempts all fail, until one succeeds.
+    /// Patient, it slows a rule down whose attempts all fail, until one succeeds. Serial, it has one thread.
     init(
-        ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, isPatient: Bool,
+        ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, extra: Int = 0, isSerial: Bool = false,
+        isPatient: Bool,
         clock: LocalClock = .system, patience: Duration = .seconds(600),
         perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger, monitor: Monitor = Monitor(),
         report: @escaping (EngineReport) -> Void
@@ -85,8 +86,8 @@ struct Dispatcher: ~Copyable {
         self.log = log
         self.monitor = monitor
         self.report = report
-        pool = WorkerPool(limit: limit)
-        lanes = Lanes(limit: limit, priorities: ruleset.priorities)
+        lanes = Lanes(limit: limit, extra: extra, rules: ruleset.rules)
+        pool = WorkerPool(limit: isSerial ? 1 : lanes.limit)
         windows = ruleset.windows
         cooldowns = ruleset.cooldowns
         whileBusy = ruleset.whileBusy
@@ -113,7 +114,7 @@ struct Dispatcher: ~Copyable {
         windows = ruleset.windows.merging(windows.renamed(names)) { $1.batch == $0.batch ? $1 : $0 }
         cooldowns = ruleset.cooldowns.merging(cooldowns.renamed(names)) { $1.pause == $0.pause ? $1 : $0 }
         whileBusy = ruleset.whileBusy
-        lanes.priorities = ruleset.priorities
+        lanes.change(to: ruleset.rules)
         openings = [:]
         breakers = [:]
         for rule in ruleset.rules where rule.ready != old.rule(named: rule.name)?.ready {
@@ -128,9 +129,8 @@ struct Dispatcher: ~Copyable {
     /// When `fill` has something to do that it could not do at the time of the last turn, at the latest.
     func nextDeadline(after last: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         let rests = breakers.values.lazy.map(\.rests)
-        return (windows.values.map(\.deadline) + rests + [brake.deadline, clockLook]).compactMap(\.self).filter {
-            $0 > last
-        }.min()
+        let others = [brake.deadline, clockLook, lanes.deadline]
+        return (windows.values.map(\.deadline) + rests + others).compactMap(\.self).filter { $0 > last }.min()
     }
 
     /// Notes jobs that were accepted, so that those which belong together wait for each other.
@@ -154,34 +154,42 @@ struct Dispatcher: ~Copyable {
         openWindows(at: now)
         passedOver = []
         listings = [:]
+        lanes.beginFilling()
         for name in lanes.owed(journal.pendingRules) where begin(name, at: now, isGathering: isGathering) { break }
-        for level in lanes.levels(journal.pendingRules) {
-            var isProgress = true
-            while isProgress {
-                isProgress = false
-                for name in lanes.round(level) where begin(name, at: now, isGathering: isGathering) {
-                    isProgress = true
+        repeat {
+            for level in lanes.levels(journal.pendingRules) {
+                var isProgress = true
+                while isProgress {
+                    isProgress = false
+                    for name in lanes.round(level, at: now) where begin(name, at: now, isGathering: isGathering) {
+                        isProgress = true
+                    }
                 }
             }
-        }
+        } while lanes.endFilling()
     }
 
     /// Leases jobs for one attempt of a rule; false when there is nothing more to be done for it in this turn.
     private mutating func begin(_ name: String, at now: ContinuousClock.Instant, isGathering: Bool) -> Bool {
-        guard !pauses.hold(name), let rule = ruleset.rule(named: name), lanes.room(for: rule) > 0 else {
+        let running = lanes.count(of: name)
+        guard !pauses.hold(name), let rule = ruleset.rule(named: name), running < rule.concurrency else { return false }
+        let breaker = breakers[name]
+        guard breaker?.mayBegin(running: running, at: now) ?? true else { return false }
+        if isGathering, windows[name]?.mayLease(at: now) == false { return false }
+        let busy = lanes.busy.union(brake.paths(of: name, at: now))
+        guard lanes.room(for: rule, at: now) > 0 else {
+            if running == 0, !isClosed(rule, at: now), journal.hasDue(rule: name, busy: busy, now: now) {
+                lanes.wait(name, at: now)
+            }
             return false
         }
-        let breaker = breakers[name]
-        guard breaker?.mayBegin(running: lanes.count(of: name), at: now) ?? true else { return false }
-        if isGathering, windows[name]?.mayLease(at: now) == false { return false }
         if isClosed(rule, at: now) {
             windows[name]?.close()
             let asked = putBackClosed(rule, at: now)
             if !asked.isEmpty { prepare(asked, rule, at: now) }
             return !asked.isEmpty
         }
-        let lot = lot(for: rule, breaker)
-        let busy = lanes.busy.union(brake.paths(of: name, at: now))
+        let lot = lot(for: rule, breaker, at: now)
         if let group = rule.group { return beginSet(rule, group, at: now, busy: busy) }
         let jobs = journal.lease(rule: name, lot: lot, busy: busy, now: now)
         if jobs.count < lot.jobs { windows[name]?.close() }
@@ -192,12 +200,12 @@ struct Dispatcher: ~Copyable {
     }
 
     /// How many jobs the next attempt of a rule takes.
-    private func lot(for rule: Rule, _ breaker: Breaker?) -> Lot {
+    private func lot(for rule: Rule, _ breaker: Breaker?, at now: ContinuousClock.Instant) -> Lot {
         if breaker?.isOpen == true { return Lot(jobs: 1) }
         if let batch = rule.batch { return Lot(jobs: batch.files) }
         // Where one has failed, few are tried at once, and more only when those have succeeded.
         guard breaker == nil, rule.isBrief, let most = briefLots[rule.name] else { return Lot(jobs: 1) }
-        return Lot(jobs: most, bytes: Self.mostBriefBytes, lanes: lanes.room(for: rule))
+        return Lot(jobs: most, bytes: Self.mostBriefBytes, lanes: lanes.room(for: rule, at: now))
     }
 
     /// Notes how an attempt at brief jobs ended, for the size of the next ones.
@@ -232,7 +240,7 @@ struct Dispatcher: ~Copyable {
     func wakeRest() { pool.wakeRest() }
 
     mutating func prepare(_ jobs: [Job], _ rule: Rule, at now: ContinuousClock.Instant) {
-        lanes.start(jobs)
+        lanes.start(jobs, at: now)
         breakers[rule.name]?.begin(jobs[0].id)
         var stop = stop
         if rule.whileBusy == .restart {
@@ -279,16 +287,13 @@ extension Rule {
     /// Whether one attempt may take several of its jobs without anyone noticing: each has its own outcome, and none
     /// keeps the others waiting.
     fileprivate var isBrief: Bool {
-        whileBusy == .coalesce && ready == nil && group == nil && sameContent != .ignore
+        !takesSlot && whileBusy == .coalesce && ready == nil && group == nil && sameContent != .ignore
             // What fails for something that all of them share must not cost all of them their only attempt.
-            && retry.attempts > 1 && actions.count == 1 && (actions + onFailure).allSatisfy(\.isBrief)
+            && retry.attempts > 1 && actions.count == 1
     }
 }
 
 extension Ruleset {
-    /// The priorities of the rules that have another than most.
-    fileprivate var priorities: [String: Int] { byName { $0.priority == 0 ? nil : $0.priority } }
-
     /// Of rules that take several events at once.
     fileprivate var windows: [String: BatchWindow] { byName { $0.batch.map(BatchWindow.init) } }
 

@@ -19,8 +19,10 @@ import Settling
 /// the actions, which have threads of their own.
 package final class Engine: Sendable {
     package struct Options: Sendable {
-        /// Most actions at once, over all rules.
+        /// The number of slots: actions that may run programs at once, over all rules.
         package var jobs: Int
+        /// The number of slots beyond that, for rules that have waited for one.
+        package var extraJobs = 0
         /// Handle what is there, then end.
         package var isOnce: Bool
         /// Paths of which nothing is told, nor of those that begin with one and a hyphen: the journal's own files.
@@ -148,9 +150,9 @@ package final class Engine: Sendable {
         reconciler.noteAway(away.map(\.point))
         noteMounts(of: ruleset, keeping: away)
         var dispatcher = Dispatcher(
-            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, isPatient: !options.isOnce,
-            clock: options.clock, patience: options.patience, perform: perform, stop: stopSignal, log: log,
-            monitor: monitor, report: report)
+            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, extra: options.extraJobs,
+            isSerial: options.isDry, isPatient: !options.isOnce, clock: options.clock, patience: options.patience,
+            perform: perform, stop: stopSignal, log: log, monitor: monitor, report: report)
         restorePauses(&dispatcher)
         var state = RunState(ignored: options.ignored, reselected: reselected, authors: authors)
         var now = ContinuousClock.now
@@ -222,7 +224,8 @@ package final class Engine: Sendable {
             keep(&dispatcher, &state, at: now)
             monitor.noteTurn(
                 state.phase.status, isReady: state.isReady, hints: batch.hints.count, settling: reconciler.settling,
-                queue: journal.counts, pauses: dispatcher.pauses, requests: state.requests, at: now)
+                queue: journal.counts, pauses: dispatcher.pauses, slots: dispatcher.lanes.status,
+                requests: state.requests, at: now)
             if isAlive { report(.alive) }
             if isDone(state, isSettled: reconciler.isEmpty, running: dispatcher.running, now) { break }
         }

@@ -1,37 +1,102 @@
 package import FileEvents
 package import Rules
 
-/// Who may run: an attempt takes a slot of the program, a slot of its rule, and its paths for itself.
+/// Which attempts may start: each takes a slot, a place of its rule, and its paths for itself.
 ///
-/// Pure: it counts, and starts nothing.
+/// Slots are for attempts that may run a program. Attempts at brief actions take none; they are limited in the same way,
+/// but apart. A free slot goes to the rule that has used the least slot time. A rule that has waited for ``patience``
+/// with nothing running gets an extra slot, and keeps it while it has due work.
+///
+/// Pure: time is passed in. It counts, and starts nothing.
 package struct Lanes {
-    private let limit: Int
+    /// What is known of a rule by its name.
+    private struct Entry {
+        var position: Int
+        var priority: Int
+        var isBrief: Bool
+    }
+
+    private struct Attempt {
+        var rule: String
+        var paths: [PathBytes]
+        var former: [PathBytes]
+        var start: ContinuousClock.Instant
+        var isBrief: Bool
+        var isExtra: Bool
+    }
+
+    /// How many attempts of one kind run.
+    private struct Slots {
+        let limit: Int
+        let extra: Int
+        var used = 0
+        var extraUsed = 0
+        /// The rules whose attempt in an extra slot has ended since the slots were filled last.
+        var vacant: Set<String> = []
+
+        var free: Int { max(0, limit - used) }
+        var hasExtra: Bool { extraUsed + vacant.count < extra }
+    }
+
+    private var slots: Slots
+    /// Of brief actions, whose number has to be limited as well: a disk may hang.
+    private var briefSlots: Slots
+    private var rules: [String: Entry] = [:]
+    private var hasPriorities = false
     /// By the first job of each attempt.
-    private var running: [JobID: (rule: String, paths: [PathBytes], former: [PathBytes])] = [:]
+    private var running: [JobID: Attempt] = [:]
     private var perRule: [String: Int] = [:]
     /// The attempts, by the paths that their actions work on.
     private var owners: [PathBytes: JobID] = [:]
     /// The paths that an action works on, and those from which they were moved.
     package private(set) var busy: Set<PathBytes> = []
-    /// The rule that was served last, after which the next round begins.
-    private var last = ""
-    /// Of rules with another priority than 0.
-    var priorities: [String: Int]
-    /// How many attempts were begun, and of each rule the number of its last one.
-    private var begun = 0
-    private var lastBegun: [String: Int] = [:]
-    /// How many were begun when a rule had its turn last that had waited the longest.
+    /// The slot time that rules have used by attempts that have ended, or what they start from, see ``virtualTime``.
+    private var used: [String: Duration] = [:]
+    /// The used time of the rule that was given a free slot last: no rule is counted as having used less, so a rule that
+    /// had nothing to do saves nothing up.
+    private var virtualTime = Duration.zero
+    /// The rules that have due work, nothing running and no slot, and since when.
+    package private(set) var waiting: [String: ContinuousClock.Instant] = [:]
+    /// The same as it was when the slots were filled last.
+    private var formerlyWaiting: [String: ContinuousClock.Instant] = [:]
+    /// How many attempts were started, and how many when the rule with the least used time had its turn last.
+    private var started = 0
     private var lastOwed = 0
 
-    /// One attempt of so many goes to the rule that has waited for the longest time, whatever its priority.
+    /// One of this many attempts goes to the rule that has used the least time, whatever its priority.
     package static let share = 10
+    /// How long a rule waits for a slot before it gets an extra one.
+    package static let patience = Duration.seconds(1)
 
-    package init(limit: Int, priorities: [String: Int] = [:]) {
-        self.limit = limit
-        self.priorities = priorities
+    /// Makes lanes in which nothing runs.
+    ///
+    /// - Parameters:
+    ///   - limit: The number of slots.
+    ///   - extra: The number of slots beyond that, for rules that wait.
+    ///   - rules: The rules in their order.
+    package init(limit: Int, extra: Int = 0, rules: [Rule]) {
+        slots = Slots(limit: limit, extra: extra)
+        briefSlots = Slots(limit: limit, extra: limit)
+        change(to: rules)
+    }
+
+    package mutating func change(to rules: [Rule]) {
+        let entries = rules.enumerated().map { position, rule in
+            (rule.name, Entry(position: position, priority: rule.priority, isBrief: !rule.takesSlot))
+        }
+        self.rules = Dictionary(entries) { first, _ in first }
+        hasPriorities = rules.contains { $0.priority != 0 }
     }
 
     package var count: Int { running.count }
+
+    /// The most attempts that can run at once.
+    package var limit: Int { slots.limit + slots.extra + briefSlots.limit + briefSlots.extra }
+
+    var status: EngineStatus.Slots {
+        EngineStatus.Slots(
+            limit: slots.limit, extra: slots.extra, used: slots.used, extraUsed: slots.extraUsed, waiting: waiting)
+    }
 
     /// How many attempts the rule runs.
     package func count(of rule: String) -> Int { perRule[rule, default: 0] }
@@ -42,37 +107,59 @@ package struct Lanes {
         return owner
     }
 
-    /// How many more attempts the rule may run.
-    package func room(for rule: Rule) -> Int {
-        min(limit - running.count, rule.concurrency - count(of: rule.name))
+    /// How many more attempts the rule may start.
+    package func room(for rule: Rule, at now: ContinuousClock.Instant) -> Int {
+        let slots = slots(of: rule.name)
+        let isGranted = slots.free == 0 && slots.hasExtra && isOverdue(rule.name, now)
+        let hasOwn = isGranted || slots.vacant.contains(rule.name)
+        return min(slots.free + (hasOwn ? 1 : 0), rule.concurrency - count(of: rule.name))
     }
 
-    /// Notes an attempt at jobs of one rule, several in a batch.
-    package mutating func start(_ jobs: [Job]) {
+    /// Records the start of an attempt at jobs of one rule, several in a batch.
+    package mutating func start(_ jobs: [Job], at now: ContinuousClock.Instant) {
         guard let first = jobs.first else { preconditionFailure("an attempt without a job") }
+        let rule = first.rule
+        let isBrief = rules[rule]?.isBrief ?? false
+        let isExtra = change(isBrief) { slots in
+            let isExtra = slots.vacant.remove(rule) != nil || slots.free == 0
+            if isExtra { slots.extraUsed += 1 } else { slots.used += 1 }
+            return isExtra
+        }
         let former = jobs.compactMap(\.event.from)
-        running[first.id] = (first.rule, jobs.map(\.event.path), former)
-        perRule[first.rule, default: 0] += 1
+        running[first.id] = Attempt(
+            rule: rule, paths: jobs.map(\.event.path), former: former, start: now, isBrief: isBrief, isExtra: isExtra)
+        perRule[rule, default: 0] += 1
         busy.formUnion(jobs.map(\.event.path) + former)
         for job in jobs { owners[job.event.path] = first.id }
-        last = first.rule
-        guard !priorities.isEmpty else { return }
-        begun += 1
-        lastBegun[first.rule] = begun
+        waiting[rule] = nil
+        formerlyWaiting[rule] = nil
+        let time = max(used[rule, default: .zero], virtualTime)
+        used[rule] = time
+        if !isExtra { virtualTime = time }
+        started += 1
     }
 
-    /// Notes the end of the attempt whose first job this is.
+    /// Records the end of the attempt whose first job this is.
     ///
     /// - Returns: The name that its rule has now.
     @discardableResult
-    package mutating func end(_ id: JobID) -> String {
-        guard let (rule, paths, former) = running.removeValue(forKey: id) else {
+    package mutating func end(_ id: JobID, at now: ContinuousClock.Instant) -> String {
+        guard let attempt = running.removeValue(forKey: id) else {
             preconditionFailure("an end without a start")
         }
-        perRule[rule, default: 1] -= 1
-        busy.subtract(paths + former)
-        for path in paths { owners[path] = nil }
-        return rule
+        change(attempt.isBrief) { slots in
+            if attempt.isExtra {
+                slots.extraUsed -= 1
+                slots.vacant.insert(attempt.rule)
+            } else {
+                slots.used -= 1
+            }
+        }
+        perRule[attempt.rule, default: 1] -= 1
+        used[attempt.rule, default: .zero] += now - attempt.start
+        busy.subtract(attempt.paths + attempt.former)
+        for path in attempt.paths { owners[path] = nil }
+        return attempt.rule
     }
 
     /// Counts what runs for rules under the names that these have now.
@@ -81,32 +168,101 @@ package struct Lanes {
         for (id, attempt) in running { running[id]?.rule = names[attempt.rule] ?? attempt.rule }
         for (old, name) in names {
             if let count = perRule.removeValue(forKey: old) { perRule[name, default: 0] += count }
-            if let number = lastBegun.removeValue(forKey: old) {
-                lastBegun[name] = max(number, lastBegun[name, default: 0])
-            }
+            if let time = used.removeValue(forKey: old) { used[name] = max(time, used[name, default: .zero]) }
+            if let since = waiting.removeValue(forKey: old) { waiting[name] = since }
         }
-        last = names[last] ?? last
     }
 
-    /// The rules in the order in which they get their turn: those after the last one served first.
-    package func round(_ rules: Set<String>) -> [String] {
-        let sorted = rules.sorted()
-        return sorted.filter { $0 > last } + sorted.filter { $0 <= last }
-    }
+    // MARK: Turns
 
     /// The rules by priority, the highest first, and those of one priority together.
     package func levels(_ rules: Set<String>) -> [Set<String>] {
-        if priorities.isEmpty { return [rules] }
-        return Dictionary(grouping: rules) { priorities[$0, default: 0] }.sorted { $0.key > $1.key }
+        guard hasPriorities else { return [rules] }
+        return Dictionary(grouping: rules) { self.rules[$0]?.priority ?? 0 }.sorted { $0.key > $1.key }
             .map { Set($0.value) }
     }
 
-    /// The rules in the order in which they have waited, when it is one of their turns; else none.
+    /// The rules in the order in which each may start one attempt.
+    ///
+    /// Those that get a slot come first, in the order of the rules: several of them may be due on one file.
+    package func round(_ names: Set<String>, at now: ContinuousClock.Instant) -> [String] {
+        guard names.count > 1 else { return Array(names) }
+        var times: [String: Duration] = [:]
+        for name in names { times[name] = max(used[name, default: .zero], virtualTime) }
+        for attempt in running.values { times[attempt.rule]? += now - attempt.start }
+        var free = (slots.free, briefSlots.free)
+        var first: [String] = []
+        var rest: [String] = []
+        for name in sorted(names, by: times) {
+            let isFree = rules[name]?.isBrief ?? false ? Self.take(&free.1) : Self.take(&free.0)
+            if isFree { first.append(name) } else { rest.append(name) }
+        }
+        return first.sorted { position($0) < position($1) } + rest
+    }
+
+    /// The rules in the order of the time that they have used, when one of their turns is due; else none.
     ///
     /// So a rule of low priority is slow beside a busy one, and never stands still.
     package mutating func owed(_ rules: Set<String>) -> [String] {
-        guard !priorities.isEmpty, begun - lastOwed >= Self.share else { return [] }
-        lastOwed = begun
-        return rules.sorted { (lastBegun[$0, default: 0], $0) < (lastBegun[$1, default: 0], $1) }
+        guard hasPriorities, started - lastOwed >= Self.share else { return [] }
+        lastOwed = started
+        return sorted(rules, by: used)
+    }
+
+    private func sorted(_ names: Set<String>, by times: [String: Duration]) -> [String] {
+        names.sorted { (times[$0, default: .zero], position($0)) < (times[$1, default: .zero], position($1)) }
+    }
+
+    private func position(_ name: String) -> Int { rules[name]?.position ?? .max }
+
+    private static func take(_ free: inout Int) -> Bool {
+        guard free > 0 else { return false }
+        free -= 1
+        return true
+    }
+
+    // MARK: Waiting
+
+    /// Begins to fill the slots: rules that wait are to be recorded again.
+    package mutating func beginFilling() {
+        formerlyWaiting = waiting
+        waiting = [:]
+    }
+
+    /// Records that the rule has due work, nothing running, and no slot.
+    package mutating func wait(_ rule: String, at now: ContinuousClock.Instant) {
+        waiting[rule] = formerlyWaiting[rule] ?? waiting[rule] ?? now
+    }
+
+    /// Takes back extra slots whose rules have no more due work, once nothing more can start.
+    ///
+    /// - Returns: Whether other rules can start something now.
+    package mutating func endFilling() -> Bool {
+        if running.isEmpty, waiting.isEmpty {
+            used = [:]
+            virtualTime = .zero
+        }
+        let isReleased = !slots.vacant.isEmpty || !briefSlots.vacant.isEmpty
+        slots.vacant = []
+        briefSlots.vacant = []
+        if isReleased { formerlyWaiting = waiting }
+        return isReleased && !waiting.isEmpty
+    }
+
+    /// When a rule that waits gets an extra slot; nil when none waits, or none is left.
+    package var deadline: ContinuousClock.Instant? {
+        waiting.filter { slots(of: $0.key).hasExtra }.values.min().map { $0 + Self.patience }
+    }
+
+    private func isOverdue(_ rule: String, _ now: ContinuousClock.Instant) -> Bool {
+        guard let since = formerlyWaiting[rule] else { return false }
+        return now - since >= Self.patience
+    }
+
+    private func slots(of rule: String) -> Slots { rules[rule]?.isBrief ?? false ? briefSlots : slots }
+
+    @discardableResult
+    private mutating func change<Result>(_ isBrief: Bool, _ body: (inout Slots) -> Result) -> Result {
+        isBrief ? body(&briefSlots) : body(&slots)
     }
 }

@@ -109,6 +109,9 @@ package protocol Journal: Ledger, Sendable {
     /// - Returns: The jobs, their attempts counted up; of a lot of one lane, fewer than it allows when no more are due.
     func lease(rule: String, lot: Lot, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job]
 
+    /// Whether a job of a rule is due that could be leased.
+    func hasDue(rule: String, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> Bool
+
     /// Takes the pending jobs of certain paths, those that wait for others of them as well as those that are due.
     ///
     /// - Returns: The jobs in the order of the paths, their attempts counted up; none for a path that is busy or rests.

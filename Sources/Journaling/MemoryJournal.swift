@@ -127,6 +127,10 @@ package final class MemoryJournal: Journal {
         queue.withLock { $0.lease(rule: rule, lot: lot, busy: busy, now: now) }
     }
 
+    package func hasDue(rule: String, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> Bool {
+        queue.withLock { $0.hasDue(rule: rule, busy: busy, now: now) }
+    }
+
     package func lease(rule: String, paths: [PathBytes], busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
         queue.withLock { $0.lease(rule: rule, paths: paths, busy: busy, now: now) }
     }

@@ -34,7 +34,8 @@ struct ConfigurationText {
             (.array(urls.map { .string($0) }), urls.isEmpty ? "-" : urls.joined(separator: ", "))
         }
         add("control", settings.control) { $0.map(Self.path) ?? Self.nothing }
-        add("jobs", settings.jobs, Self.number)
+        add("jobs.limit", settings.jobs, Self.number)
+        add("jobs.extra", settings.extraJobs ?? Setting(settings.extraActions, from: .standard), Self.number)
         add("log.format", settings.logFormat) { Self.word($0.rawValue) }
         add("log.level", settings.logLevel) { Self.word($0.rawValue) }
         add("plugins", settings.plugins, Self.paths)

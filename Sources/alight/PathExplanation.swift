@@ -36,6 +36,8 @@ struct PathExplanation {
         var journal: JournalReader?
         /// The event that was asked for; nil for what would happen next.
         var choice: EventChoice?
+        /// The slots of the running instance; nil while one is free.
+        var slots: RunningSlots?
     }
 
     let path: PathBytes
@@ -158,6 +160,7 @@ extension PathExplanation.OfRule {
             return
         }
         holdups = (isPaused ? [.paused] : []) + Holdup.all(rule, event, record, among: surroundings.ruleset, now: now)
+        if let slots = surroundings.slots?.holdup(of: rule) { holdups.append(slots) }
         plan(rule, event, surroundings, now)
     }
 

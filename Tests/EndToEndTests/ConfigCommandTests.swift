@@ -36,7 +36,8 @@ struct ConfigCommandTests {
             let file = tree.path(".config/alight/config.yaml")
             #expect(output.hasPrefix("file: \(file)\n"))
             let rows = Self.rows(output)
-            #expect(rows["jobs"] == "7 from --jobs")
+            #expect(rows["jobs.limit"] == "7 from --jobs")
+            #expect(rows["jobs.extra"] == "7 from default")
             #expect(rows["log.level"] == "debug from ALIGHT_LOG_LEVEL")
             #expect(rows["log.format"] == "json from \(file):4")
             #expect(rows["retention.period"] == "90d from \(file):5")
@@ -61,7 +62,7 @@ struct ConfigCommandTests {
             #expect(origin["kind"] as? String == "file")
             #expect(origin["line"] as? Int == 2)
             #expect(settings["rules"]?["value"] as? [String] == [tree.path("here").description])
-            #expect((settings["jobs"]?["origin"] as? [String: Any])?["kind"] as? String == "default")
+            #expect((settings["jobs.limit"]?["origin"] as? [String: Any])?["kind"] as? String == "default")
         }
     }
 

@@ -56,23 +56,24 @@ final class EngineRun: Sendable {
 
     /// Starts an engine, and waits until it watches.
     convenience init(
-        _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
+        _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
         clock: LocalClock = .system,
         perform: @escaping @Sendable (Action, Invocation) -> Outcome = { _, _ in Outcome(.succeeded) }
     ) {
-        self.init(rules, jobs: jobs, isOnce: isOnce, on: journal, clock: clock) { action, invocations in
+        self.init(rules, jobs: jobs, extra: extra, isOnce: isOnce, on: journal, clock: clock) { action, invocations in
             invocations.map { perform(action, $0) }
         }
     }
 
     /// Starts an engine whose actions take several events at once.
     init(
-        _ rules: [Rule], jobs: Int = 4, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
+        _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
         clock: LocalClock = .system, patience: Duration = .seconds(600), canary: WatchedCanary? = nil,
         batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
     ) {
         self.journal = journal
         var options = Engine.Options(jobs: jobs, isOnce: isOnce)
+        options.extraJobs = extra
         options.clock = clock
         options.patience = patience
         options.canary = canary
@@ -174,6 +175,8 @@ final class EngineRun: Sendable {
             return "\(call.rule) \(call.kind.rawValue) \(name)\(from)"
         }
     }
+
+    var status: EngineStatus? { engine.withLock { $0 }?.status(at: .now) }
 
     /// Waits until so many attempts have ended, and been recorded.
     func ended(_ count: Int) -> Bool { Deadline.wait { self.attempts.count >= count } }

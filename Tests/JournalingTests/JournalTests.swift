@@ -30,7 +30,10 @@ struct JournalTests {
     }
 
     func lease(_ rule: String = "r", limit: Int = 1, busy: Set<PathBytes> = [], after: Duration = .zero) -> [Job] {
-        journal.lease(rule: rule, limit: limit, busy: busy, now: start + after)
+        let hasDue = journal.hasDue(rule: rule, busy: busy, now: start + after)
+        let jobs = journal.lease(rule: rule, limit: limit, busy: busy, now: start + after)
+        #expect(hasDue == !jobs.isEmpty || limit == 0)
+        return jobs
     }
 
     @discardableResult

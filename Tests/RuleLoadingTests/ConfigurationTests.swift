@@ -70,6 +70,16 @@ struct ConfigurationTests {
         #expect(found.jobs == nil)
     }
 
+    @Test func `the slots are a number, or a limit and what goes beyond it`() {
+        let short = Self.load("jobs: 4\n").configuration
+        #expect(short.jobs?.value == 4 && short.extraJobs == nil)
+        let strict = Self.load("jobs: { limit: 4, extra: 0 }\n").configuration
+        #expect(strict.jobs?.value == 4 && strict.extraJobs?.value == 0)
+        let extra = Self.load("jobs: { extra: 2 }\n").configuration
+        #expect(extra.jobs == nil && extra.extraJobs?.value == 2)
+        #expect(short.over(extra).jobs?.value == 4 && short.over(extra).extraJobs?.value == 2)
+    }
+
     @Test(arguments: ["", "# nothing yet\n", "---\n"])
     func `a file without values says nothing`(text: String) {
         let (found, diagnostics, _) = Self.load(text)
@@ -94,6 +104,11 @@ struct ConfigurationTests {
         Fault(
             text: "jobs: \"4\"", said: "1:7: 'jobs' must be a whole number from 1 to 256, not '4'",
             help: "write it without quotes"),
+        Fault(
+            text: "jobs: { limit: 4, extra: -1 }",
+            said: "1:26: 'extra' must be a whole number from 0 to 256, not '-1'"),
+        Fault(text: "jobs: { limt: 4 }", said: "1:9: unknown key 'limt'", help: "write 'limit'"),
+        Fault(text: "jobs: {}", said: "1:7: 'jobs' is empty"),
         Fault(text: "retention: 3 weeks", said: "1:12: unknown unit 'weeks' in the duration '3 weeks'"),
         Fault(
             text: "retention: { size: 5 KB }", said: "1:20: '5 KB' is less than 1 MiB", help: "write '1 MiB' or more"),
@@ -238,6 +253,7 @@ struct ConfigurationTests {
     @Test func `the schema has the loader's keys`() {
         #expect(Set(ConfigurationSchema.keys.map(\.name)) == Set(ConfigurationDecoder.keys))
         #expect(Set(ConfigurationSchema.logKeys.map(\.name)) == Set(ConfigurationDecoder.logKeys))
+        #expect(Set(ConfigurationSchema.jobsKeys.map(\.name)) == Set(ConfigurationDecoder.jobsKeys))
         #expect(Set(ConfigurationSchema.retentionKeys.map(\.name)) == Set(ConfigurationDecoder.retentionKeys))
     }
 }

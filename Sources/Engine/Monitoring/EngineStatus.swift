@@ -36,6 +36,19 @@ package struct EngineStatus: Sendable {
         package var action: String
         package var path: PathBytes
         package var since: Timestamp
+        /// Whether it uses a slot.
+        package var takesSlot: Bool
+    }
+
+    /// The slots, and the rules that wait for one.
+    package struct Slots: Sendable, Hashable {
+        package var limit: Int
+        /// The number of slots beyond the limit, for rules that have waited.
+        package var extra: Int
+        package var used = 0
+        package var extraUsed = 0
+        /// The rules with due work that have nothing running, and since when.
+        package var waiting: [String: ContinuousClock.Instant] = [:]
     }
 
     /// A job that ended, as far as it is shown.
@@ -85,6 +98,7 @@ package struct EngineStatus: Sendable {
     package var settling = 0
     package var queue = JobCounts()
     package var running: [RunningAttempt] = []
+    package var slots = Slots(limit: 0, extra: 0)
     package var rules: [String: RuleTally] = [:]
     /// The last jobs that became dead letters, the newest first.
     package var failures: [EndedJob] = []

@@ -80,7 +80,7 @@ package final class Monitor: Sendable {
     /// Notes how it stands at the end of a turn.
     func noteTurn(
         _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int, queue: JobCounts, pauses: Pauses,
-        requests: Int, at now: ContinuousClock.Instant
+        slots: EngineStatus.Slots, requests: Int, at now: ContinuousClock.Instant
     ) {
         metrics?.noteHints(hints)
         state.withLock { state in
@@ -89,6 +89,7 @@ package final class Monitor: Sendable {
             state.status.counts.hints += hints
             state.status.settling = settling
             state.status.pauses = pauses
+            state.status.slots = slots
             state.status.requests = requests
             if state.status.queue != queue {
                 state.status.queue = queue
@@ -141,7 +142,7 @@ package final class Monitor: Sendable {
                 guard let job = attempt.jobs.first else { continue }
                 state.running[job.id] = EngineStatus.RunningAttempt(
                     job: job.id, jobs: attempt.jobs.count, rule: attempt.rule.name, action: attempt.rule.actionNames,
-                    path: job.event.path, since: time)
+                    path: job.event.path, since: time, takesSlot: attempt.rule.takesSlot)
             }
         }
     }

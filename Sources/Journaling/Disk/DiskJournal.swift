@@ -219,6 +219,10 @@ package final class DiskJournal: Journal {
         guarded.withLock { $0.state?.queue.lease(rule: rule, lot: lot, busy: busy, now: now) ?? [] }
     }
 
+    package func hasDue(rule: String, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> Bool {
+        guarded.withLock { $0.state?.queue.hasDue(rule: rule, busy: busy, now: now) ?? false }
+    }
+
     package func lease(rule: String, paths: [PathBytes], busy: Set<PathBytes>, now: ContinuousClock.Instant) -> [Job] {
         guarded.withLock { $0.state?.queue.lease(rule: rule, paths: paths, busy: busy, now: now) ?? [] }
     }

@@ -108,6 +108,16 @@ struct JobQueue<Files: KnownFiles> {
         return taken
     }
 
+    mutating func hasDue(rule: String, busy: Set<PathBytes>, now: ContinuousClock.Instant) -> Bool {
+        lanes[rule]?.wake(at: now)
+        guard let lane = lanes[rule] else { return false }
+        return lane.ready.places.contains { place in
+            guard let job = jobs[place.job], places[place.job] == place, hasTurn(job) else { return false }
+            return busy.isDisjoint(with: [job.event.path, job.event.from].compactMap(\.self))
+                && !isBehind(job, place, lane)
+        }
+    }
+
     /// Whether an attempt that was cut off has to be made again before the job, since what that tells came before: it is
     /// about the path from which the job's file was moved, or tells that another file was moved from the job's path.
     private func isBehind(_ job: Job, _ place: JobPlace, _ lane: JobLane) -> Bool {

@@ -18,8 +18,10 @@ package struct Configuration: Sendable {
     package var externalURLs: Setting<[String]>?
     /// The path of the control socket; nil in it for none.
     package var control: Setting<PathBytes?>?
-    /// Most actions at once, over all rules.
+    /// The number of slots: actions that may run programs at once, over all rules.
     package var jobs: Setting<Int>?
+    /// The number of slots beyond that, for rules that have waited for one; nil for as many.
+    package var extraJobs: Setting<Int>?
     package var logFormat: Setting<LogFormat>?
     package var logLevel: Setting<LogLevel>?
     /// Folders of plugins that are searched before the usual ones.
@@ -28,6 +30,7 @@ package struct Configuration: Sendable {
     package var rules: Setting<[PathBytes]>?
 
     package static let jobsRange = 1...256
+    package static let extraJobsRange = 0...256
     package static let retentionJobsRange = 0...100_000_000
     /// The least that ``retentionSize`` may be.
     package static let leastRetentionSize = 1 << 20
@@ -47,6 +50,7 @@ package struct Configuration: Sendable {
         both.externalURLs = externalURLs ?? other.externalURLs
         both.control = control ?? other.control
         both.jobs = jobs ?? other.jobs
+        both.extraJobs = extraJobs ?? other.extraJobs
         both.logFormat = logFormat ?? other.logFormat
         both.logLevel = logLevel ?? other.logLevel
         both.plugins = plugins ?? other.plugins

@@ -11,6 +11,7 @@ struct ConfigurationDecoder: NodeReading {
 
     static let keys = ["journal", "retention", "listen", "external_url", "control", "jobs", "log", "plugins", "rules"]
     static let retentionKeys = ["period", "jobs", "size"]
+    static let jobsKeys = ["limit", "extra"]
     static let logKeys = ["format", "level"]
 
     /// Reads the whole file; one without a value in it says nothing.
@@ -36,7 +37,7 @@ struct ConfigurationDecoder: NodeReading {
         }
         configuration.externalURLs = root.entry("external_url").flatMap { setting($0, urls($0)) }
         configuration.control = root.entry("control").flatMap { entry in orFalse(entry) { file(entry) } }
-        configuration.jobs = root.entry("jobs").flatMap { setting($0, integer($0, in: Configuration.jobsRange)) }
+        if let entry = root.entry("jobs") { jobs(entry, &configuration) }
         if let entry = root.entry("log") {
             _ = mapping(entry, keys: Self.logKeys) { node in
                 configuration.logFormat = node.entry("format").flatMap { setting($0, choice($0)) }
@@ -91,6 +92,21 @@ struct ConfigurationDecoder: NodeReading {
             }
             configuration.retentionSize = node.entry("size").flatMap {
                 setting($0, checked($0, ConfigurationValues.retentionSize))
+            }
+            return true
+        }
+    }
+
+    /// A mapping, or the limit alone.
+    private func jobs(_ entry: YAMLNode.Entry, _ configuration: inout Configuration) {
+        guard entry.value.entries != nil else {
+            configuration.jobs = setting(entry, integer(entry, in: Configuration.jobsRange))
+            return
+        }
+        _ = mapping(entry, keys: Self.jobsKeys) { node in
+            configuration.jobs = node.entry("limit").flatMap { setting($0, integer($0, in: Configuration.jobsRange)) }
+            configuration.extraJobs = node.entry("extra").flatMap {
+                setting($0, integer($0, in: Configuration.extraJobsRange))
             }
             return true
         }

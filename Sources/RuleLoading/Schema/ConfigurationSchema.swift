@@ -35,6 +35,15 @@ package enum ConfigurationSchema {
             SchemaForm.size(atLeast: Configuration.leastRetentionSize), standard: "256 MiB"),
     ]
 
+    static let jobsKeys = [
+        SchemaKey(
+            "limit", "The number of slots: actions that may run programs at once, over all rules.",
+            SchemaForm.integer(Configuration.jobsRange)),
+        SchemaKey(
+            "extra", "The number of slots beyond that, for rules that have waited for one; by default 'limit'.",
+            SchemaForm.integer(Configuration.extraJobsRange)),
+    ]
+
     static let logKeys = [
         SchemaKey(
             "format", "Lines for people, one JSON object a line, or messages with fields to the journal of systemd.",
@@ -62,7 +71,14 @@ package enum ConfigurationSchema {
         SchemaKey(
             "control", "The control socket; false for none.", SchemaForm.orFalse(path),
             examples: ["/run/alight/control.sock"]),
-        SchemaKey("jobs", "Most actions at once, over all rules.", SchemaForm.integer(Configuration.jobsRange)),
+        SchemaKey(
+            "jobs", "The number of slots: actions that may run programs at once, over all rules.",
+            [
+                "anyOf": [
+                    SchemaForm.integer(Configuration.jobsRange),
+                    SchemaForm.object(members(jobsKeys), isNonEmpty: true),
+                ]
+            ], examples: [4, ["limit": 4, "extra": 0]]),
         SchemaKey(
             "log", "How Alight tells what happens.", SchemaForm.object(members(logKeys), isNonEmpty: true),
             examples: [["format": "journal", "level": "warning"]]),

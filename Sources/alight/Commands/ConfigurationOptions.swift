@@ -114,8 +114,11 @@ extension Configuration {
         max(4, min(2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))), jobsRange.upperBound))
     }
 
-    /// How many actions run at once.
+    /// The number of slots.
     var actionLimit: Int { jobs?.value ?? Self.usualJobs }
+
+    /// The number of slots beyond that.
+    var extraActions: Int { extraJobs?.value ?? actionLimit }
 
     var retention: JournalRetention {
         var retention = JournalRetention()

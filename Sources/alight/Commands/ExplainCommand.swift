@@ -15,8 +15,8 @@ struct ExplainCommand: ParsableCommand {
         discussion: """
             The paths need not exist. Of a rule that leaves a path the first reason is told; of one that takes it, what \
             it would be told next, what would hold it up and what would be run, with all that is filled in. What is \
-            pending for the path, and what ran, is read from the journal. Nothing is run, and a running Alight is not \
-            asked.
+            pending for the path, and what ran, is read from the journal. Nothing is run. The running instance is asked \
+            whether a slot is free.
 
             \(ExitStatus.table)
             """)
@@ -56,7 +56,7 @@ struct ExplainCommand: ParsableCommand {
         program.sayUndescribed()
         let surroundings = PathExplanation.Surroundings(
             ruleset: loaded.ruleset, isDisabled: { disabled.contains($0) }, runner: program.runner,
-            journal: openJournal(settings), choice: event.flatMap(EventChoice.init))
+            journal: openJournal(settings), choice: event.flatMap(EventChoice.init), slots: RunningSlots(settings))
         var isTaken = false
         for path in RawArguments.paths(paths) {
             let absolute = program.loading.currentFolder.resolving(path.bytes).normalized

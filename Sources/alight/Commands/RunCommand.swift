@@ -77,10 +77,9 @@ struct RunCommand: ParsableCommand {
         defer { canary?.end() }
         var options = Engine.Options(
             jobs: settings.actionLimit, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
+        options.extraJobs = settings.extraActions
         if dryRun {
             options.isDry = true
-            // What costs no time is told in its order.
-            options.jobs = 1
         }
         options.canary = canary?.watched
         if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: places, program) }

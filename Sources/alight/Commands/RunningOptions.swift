@@ -21,7 +21,7 @@ struct RunningOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Most actions at once, over all rules.",
+            "The number of slots: actions that may run programs at once, over all rules.",
             discussion: "Default: that of the configuration, else twice the number of processors, at least 4.",
             valueName: "n"))
     var jobs: Int?

@@ -11,10 +11,13 @@ import PluginProtocol
 struct ControlClient {
     let path: PathBytes
 
-    /// How long the answer may take.
-    private static let patience = 10
+    /// How many seconds the answer may take.
+    private let patience: Int
 
-    init(_ path: PathBytes) { self.path = path }
+    init(_ path: PathBytes, patience: Int = 10) {
+        self.path = path
+        self.patience = patience
+    }
 
     /// Why there is no answer.
     enum Problem: Error {
@@ -29,7 +32,7 @@ struct ControlClient {
     /// Asks, and returns the value of the answer.
     func ask(_ method: String, _ target: String, _ body: JSONValue? = nil) throws(Problem) -> JSONValue {
         let text = body.map { JSONText.of($0) } ?? ""
-        let connection = try Connection(path, patience: Self.patience)
+        let connection = try Connection(path, patience: patience)
         try connection.send(method, target, text)
         let status = try connection.readHead()
         guard let rest = connection.readRest(), let value = JSONText.value(of: rest) else { throw .noAnswer }

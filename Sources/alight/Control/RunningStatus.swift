@@ -5,6 +5,7 @@ import Glibc
 import Journaling
 import PluginProtocol
 import Rules
+import Settling
 
 /// How it stands with this Alight at a moment.
 struct RunningStatus {
@@ -41,6 +42,7 @@ struct RunningStatus {
                 "events_per_second": .number(Self.rounded(engine.rates.events)),
                 "jobs_per_second": .number(Self.rounded(engine.rates.jobs)),
             ],
+            "slots": engine.slotsObject(at: .now, wall: DiskProbe.now()),
             "running": engine.runningObjects, "failures": .array(dead.last),
         ]
     }

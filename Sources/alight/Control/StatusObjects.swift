@@ -78,11 +78,25 @@ extension EngineStatus {
                 var object: [String: JSONValue] = [
                     "job": .string(attempt.job.description), "rule": .string(attempt.rule),
                     "action": .string(attempt.action), "since": .string(attempt.since.milliseconds),
-                    "jobs": .integer(Int64(attempt.jobs)),
+                    "jobs": .integer(Int64(attempt.jobs)), "slot": .bool(attempt.takesSlot),
                 ]
                 object.add("path", attempt.path)
                 return .object(object)
             })
+    }
+
+    /// The slots, and the rules that wait for one, the longest first.
+    func slotsObject(at now: ContinuousClock.Instant, wall: Timestamp) -> JSONValue {
+        let waiting = slots.waiting.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.map { rule, since in
+            JSONValue.object([
+                "rule": .string(rule), "since": .string(wall.advanced(by: since - now).milliseconds),
+            ])
+        }
+        return [
+            "limit": .integer(Int64(slots.limit)), "extra": .integer(Int64(slots.extra)),
+            "used": .integer(Int64(slots.used)), "extra_used": .integer(Int64(slots.extraUsed)),
+            "waiting": .array(waiting),
+        ]
     }
 
     var countsObject: JSONValue {

@@ -12,7 +12,7 @@ struct StatusReport {
         self.hasColor = hasColor
     }
 
-    var lines: [String] { head + queue + watching + roots + running + failures }
+    var lines: [String] { head + queue + watching + roots + slots + running + failures }
 
     // MARK: Parts
 
@@ -89,6 +89,21 @@ struct StatusReport {
         }
     }
 
+    private var slots: [String] {
+        let slots = object("slots")
+        guard number(slots, "used") >= number(slots, "limit") else { return [] }
+        let now = DiskProbe.now()
+        let waiting = (slots["waiting"]?.array ?? []).compactMap(\.object).map { rule in
+            let since = rule["since"]?.string.flatMap { JSONLine.time($0) }.map { now.since($0) } ?? .zero
+            return "'\(Display.text(rule["rule"]?.string ?? ""))' for \(Reporter.seconds(max(.zero, since)))"
+        }
+        let extra = number(slots, "extra_used")
+        var line = "\(painted("no slot is free", "33")): \(number(slots, "used")) of \(number(slots, "limit")) in use"
+        if extra > 0 { line += ", and \(extra) of \(number(slots, "extra")) extra" }
+        if !waiting.isEmpty { line += "; waiting: \(waiting.joined(separator: ", "))" }
+        return [line]
+    }
+
     private var running: [String] {
         let now = DiskProbe.now()
         return (status["running"]?.array ?? []).compactMap(\.object).map { job in
@@ -97,6 +112,7 @@ struct StatusReport {
             let seconds = Reporter.seconds(.seconds(max(0, since.components.seconds)))
             return "running: \(Display.text(job["rule"]?.string ?? "")): \(path), "
                 + "\(Display.text(job["action"]?.string ?? "")), for \(seconds)"
+                + (job["slot"]?.bool == false ? ", without a slot" : "")
         }
     }
 
