@@ -78,11 +78,11 @@ extension Dispatcher {
         noteBrief(result)
         if rule.tellsTogether {
             let (sign, message) = Self.sign(of: result.parts[...])
-            noteSign(sign, rule, first, message, at: now)
+            noteSign(sign, rule, result.parts[0].job.event.path, message, at: now)
         } else {
             for index in result.parts.indices {
                 let (sign, message) = Self.sign(of: result.parts[index...index])
-                noteSign(sign, rule, result.parts[index].job.id, message, at: now)
+                noteSign(sign, rule, result.parts[index].job.event.path, message, at: now)
             }
         }
         return (rule.name, returned)
@@ -212,7 +212,12 @@ extension Dispatcher {
             case .succeeded, .skipped: return (.works, "")
             case .notReady: break
             case .retry, .failed:
-                sign = outcome.code == "cannot-start" ? .cannotStart : .fails
+                if outcome.isAboutFile { continue }
+                if outcome.code == Outcome.cannotStartCode {
+                    sign = .cannotStart
+                } else if sign != .cannotStart {
+                    sign = part.job.attempt == 1 || sign == .fails ? .fails : .failsAgain
+                }
                 message = part.failure ?? outcome.message
             }
         }

@@ -241,7 +241,7 @@ struct Dispatcher: ~Copyable {
 
     mutating func prepare(_ jobs: [Job], _ rule: Rule, at now: ContinuousClock.Instant) {
         lanes.start(jobs, at: now)
-        breakers[rule.name]?.begin(jobs[0].id)
+        breakers[rule.name]?.begin(jobs[0].event.path)
         var stop = stop
         if rule.whileBusy == .restart {
             stop = StopSignal(under: stop)
@@ -268,11 +268,11 @@ struct Dispatcher: ~Copyable {
 
     /// Notes what an attempt says of its rule, and tells when that slows the rule down or lets it go on.
     mutating func noteSign(
-        _ sign: Breaker.Sign, _ rule: Rule, _ job: JobID, _ message: String, at now: ContinuousClock.Instant
+        _ sign: Breaker.Sign, _ rule: Rule, _ file: PathBytes, _ message: String, at now: ContinuousClock.Instant
     ) {
         guard isPatient, sign != .nothing || breakers[rule.name] != nil else { return }
         var breaker = breakers[rule.name] ?? Breaker()
-        let change = breaker.note(sign, of: job, random: Double.random(in: 0...1), at: now)
+        let change = breaker.note(sign, of: file, random: Double.random(in: 0...1), at: now)
         breakers[rule.name] = sign == .works ? nil : breaker
         switch change {
         case .opened(let failures, let cannotStart):

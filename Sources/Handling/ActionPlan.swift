@@ -72,7 +72,7 @@ extension ActionRunner {
                     return plan
                 }
             case .failure(let problem):
-                return [.impossible(problem.message, code: "cannot-start", action, invocations)]
+                return [.impossible(problem.message, code: Outcome.cannotStartCode, action, invocations)]
             }
         case .exec(let templates): return commands.plan(action, exec: templates, invocations)
         case .shell(let line): return commands.plan(action, shell: line, invocations)

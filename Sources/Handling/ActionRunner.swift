@@ -30,7 +30,7 @@ package struct ActionRunner: Sendable {
             case .failure(let problem):
                 // It was found when the rules were loaded, so it may be about to be replaced.
                 let ending: Outcome.Ending = reference.location == nil ? .failed : .retry
-                return invocations.map { _ in Outcome(ending, problem.message, code: "cannot-start") }
+                return invocations.map { _ in Outcome(ending, problem.message, code: Outcome.cannotStartCode) }
             }
         case .exec(let templates):
             for index in invocations.indices { invocations[index].parameters = .object([:]) }

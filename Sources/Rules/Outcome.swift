@@ -26,7 +26,8 @@ package struct Outcome: Sendable, Hashable {
     package var process: ProcessFacts?
     /// Whether the attempt was cut off by a stop, and so does not count.
     package var isInterrupted = false
-    /// Whether nobody has said that the failure may pass: an unknown exit status, a death by signal, a time-out.
+    /// Whether the action itself has not said what the failure means: an unknown exit status, a death by signal, a
+    /// time-out, a reply that can't be read.
     package var isUncertain = false
 
     /// Whether no action has begun with the job, in this attempt or one before: the file can't be looked at, or `ready`
@@ -35,6 +36,14 @@ package struct Outcome: Sendable, Hashable {
 
     /// The code of what `ready` has refused.
     package static let readyCode = "ready"
+
+    /// The code of an action that could not start.
+    package static let cannotStartCode = "cannot-start"
+
+    /// Whether the failure is about the file: the action works, and has refused it.
+    ///
+    /// Other files may well succeed.
+    package var isAboutFile: Bool { ending == .failed && !isUncertain && code != Self.cannotStartCode }
 
     package init(
         _ ending: Ending, _ message: String = "", code: String? = nil, retryAfter: Duration? = nil,
@@ -49,8 +58,11 @@ package struct Outcome: Sendable, Hashable {
     }
 
     /// The attempt ended because its time was over.
-    package static func timedOut(_ message: String) -> Outcome {
-        var outcome = Outcome(.retry, message, code: "timed-out")
+    package static func timedOut(_ message: String) -> Outcome { uncertain(.retry, message, code: "timed-out") }
+
+    /// The attempt failed, and the action has not said what that means.
+    package static func uncertain(_ ending: Ending, _ message: String, code: String) -> Outcome {
+        var outcome = Outcome(ending, message, code: code)
         outcome.isUncertain = true
         return outcome
     }

@@ -201,6 +201,57 @@ struct EngineFailureTests {
         }
     }
 
+    @Test func `files that the action refuses slow nothing down`() {
+        withTempTree { tree in
+            let run = EngineRun([.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: 1))]) { _, invocation in
+                let name = invocation.job.event.path.lastComponent
+                return name.elementsEqual("good".utf8) ? Outcome(.succeeded) : Outcome(.failed, "not an image")
+            }
+            for number in 0..<12 { TestFile.write(tree.path("in/\(number)"), "x") }
+            #expect(run.ended(12))
+            let start = ContinuousClock.now
+            TestFile.write(tree.path("in/good"), "x")
+            #expect(run.ended(13))
+            #expect(ContinuousClock.now - start < .seconds(20))
+            #expect(run.signs.isEmpty)
+            run.stop()
+        }
+    }
+
+    @Test func `damaged files that are tried again between good ones slow nothing down`() {
+        withTempTree { tree in
+            let policy = RetryPolicy(attempts: 3, delay: .milliseconds(200), maximumDelay: .milliseconds(200))
+            let run = EngineRun([.sample("r", [tree.path("in/*")], retry: policy)]) { _, invocation in
+                let isGood = invocation.job.event.path.lastComponent.first == UInt8(ascii: "g")
+                return isGood ? Outcome(.succeeded) : .uncertain(.retry, "ended with status 1", code: "status-1")
+            }
+            for number in 0..<12 {
+                let names = number.isMultiple(of: 3) ? ["good\(number)", "bad\(number)"] : ["bad\(number)"]
+                for name in names {
+                    TestFile.write(tree.path("in/\(name)"), "x")
+                    #expect(Deadline.wait { run.told.contains("r created \(name)") })
+                }
+            }
+            #expect(Deadline.wait { run.journal.counts.dead == 12 })
+            #expect(run.signs.isEmpty, "\(run.signs)")
+            run.stop()
+        }
+    }
+
+    @Test func `one file that is written again and again slows nothing down`() {
+        withTempTree { tree in
+            let run = EngineRun([.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: 1))]) { _, _ in
+                .uncertain(.retry, "ended with status 1", code: "status-1")
+            }
+            for count in 1...8 {
+                TestFile.write(tree.path("in/a"), String(repeating: "x", count: count))
+                #expect(run.ended(count))
+            }
+            #expect(run.signs.isEmpty, "\(run.signs)")
+            run.stop()
+        }
+    }
+
     @Test func `a run for once gives each job its attempts without pauses between them`() {
         withTempTree { tree in
             for number in 0..<40 { TestFile.write(tree.path("in/\(number)"), "x") }

@@ -134,6 +134,20 @@ struct PluginHandlerTests {
 
     // MARK: - The response
 
+    @Test(arguments: [
+        (#"echo '{"outcome":"failed"}'"#, true, true), ("exit 65", true, true), ("exit 78", false, true),
+        ("exit 69", true, false), ("exit 71", false, false), ("exit 74", true, false), ("exit 75", true, false),
+        ("exit 1", true, false), ("exit 1", false, false), ("kill -9 $$", false, false), ("exit 126", true, false),
+        ("nothing-there", true, false), ("echo no JSON", true, false), (#"echo '{"outcome":"retry"}'"#, true, false),
+    ])
+    func `a failure is about the file if the plugin has said failed`(
+        script: String, isIdempotent: Bool, isAboutFile: Bool
+    ) throws {
+        let outcome = try stage.plugin("#!/bin/sh\n\(script)\n", change: { $0.idempotent = isIdempotent })
+        #expect(outcome.ending == .failed || outcome.ending == .retry)
+        #expect(outcome.isAboutFile == isAboutFile, "\(outcome)")
+    }
+
     struct Case: Sendable, CustomTestStringConvertible {
         var script: String
         var isIdempotent = true

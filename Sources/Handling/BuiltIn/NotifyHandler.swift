@@ -54,7 +54,7 @@ package struct NotifyHandler: Handler {
             return Outcome(.failed, message, code: "no-program")
         }
         if environment.isRoot, let problem = OwnershipCheck.problem(with: program) {
-            return Outcome(.failed, problem.message, code: "cannot-start")
+            return Outcome(.failed, problem.message, code: Outcome.cannotStartCode)
         }
         let event = invocation.job.event
         let title = invocation.text("title") ?? invocation.job.rule
@@ -82,7 +82,7 @@ package struct NotifyHandler: Handler {
         case .stopped: return .interrupted("stopped while showing it")
         case .outputTooLarge: return Outcome(.retry, "'notify-send' said too much", code: "not-shown")
         case .couldNotStart(let reason):
-            return Outcome(.failed, "'notify-send' can't be run: \(reason)", code: "cannot-start")
+            return Outcome(.failed, "'notify-send' can't be run: \(reason)", code: Outcome.cannotStartCode)
         case .notLaunched(let reason):
             return Outcome(.retry, "'notify-send' was not started: \(reason)", code: "not-launched")
         }

@@ -18,7 +18,7 @@ struct CommandHandler {
         case .failure(let problem):
             // A name that is written out was found when the rules were loaded.
             let ending: Outcome.Ending = templates.first?.literal == nil ? .failed : .retry
-            return invocations.map { _ in Outcome(ending, problem.message, code: "cannot-start") }
+            return invocations.map { _ in Outcome(ending, problem.message, code: Outcome.cannotStartCode) }
         }
     }
 
@@ -27,7 +27,7 @@ struct CommandHandler {
         switch call(templates, invocations.first) {
         case .success(let call): return host.plan(action, invocations, most: invocations.first?.batch ?? 1, call)
         case .failure(let problem):
-            return [.impossible(problem.message, code: "cannot-start", action, invocations)]
+            return [.impossible(problem.message, code: Outcome.cannotStartCode, action, invocations)]
         }
     }
 

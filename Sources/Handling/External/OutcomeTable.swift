@@ -61,7 +61,7 @@ package struct OutcomeTable {
 
     private func outcome(of ended: Ended, _ reading: ResponseReader.Reading) -> Outcome {
         if let (event, code) = limit(that: ended.way) {
-            return failure(ifIdempotent, event, code, ended, reading, saysWhy: true)
+            return failure(nil, event, code, ended, reading, saysWhy: true)
         }
         switch ended.way {
         case .exited(status: 0):
@@ -70,12 +70,12 @@ package struct OutcomeTable {
             case .response(let response): return Outcome(response)
             case .unreadable(let reason):
                 let advice = "a plugin writes one JSON object to stdout and logs to stderr"
-                return Outcome(.failed, "\(program): the reply \(reason); \(advice)", code: "bad-response")
+                return .uncertain(.failed, "\(program): the reply \(reason); \(advice)", code: "bad-response")
             }
         case .exited(let status):
-            return failure(ending(of: status), "ended with status \(status)", "status-\(status)", ended, reading)
+            return failure(Self.ending(of: status), "ended with status \(status)", "status-\(status)", ended, reading)
         case .signalled(let number):
-            return failure(ifIdempotent, "was killed by signal \(number)", "signal-\(number)", ended, reading)
+            return failure(nil, "was killed by signal \(number)", "signal-\(number)", ended, reading)
         case .timedOut:
             let message = "\(program) took longer than \(Self.shown(timeout)) and was ended"
             var outcome = Outcome.timedOut(message)
@@ -84,20 +84,22 @@ package struct OutcomeTable {
         case .stopped:
             return .interrupted("\(program) was ended because Alight stops")
         case .outputTooLarge:
-            return Outcome(.failed, "\(program) printed more than 1 MiB and was ended", code: "too-large")
+            return .uncertain(.failed, "\(program) printed more than 1 MiB and was ended", code: "too-large")
         case .notLaunched(let reason):
             // The machine has no room just now, which is no fault of the job: it costs no attempt.
             return Outcome(
                 .notReady, "\(program) was not started: \(reason)", code: "not-launched", retryAfter: .seconds(10))
         case .couldNotStart(let reason):
-            return Outcome(.failed, "\(program): \(reason)", code: "cannot-start")
+            return Outcome(.failed, "\(program): \(reason)", code: Outcome.cannotStartCode)
         }
     }
 
+    /// The outcome of a program that has failed; `said` is what its exit status means, nil if it means nothing.
     private func failure(
-        _ ending: Outcome.Ending, _ event: String, _ code: String, _ ended: Ended, _ reading: ResponseReader.Reading,
+        _ said: Outcome.Ending?, _ event: String, _ code: String, _ ended: Ended, _ reading: ResponseReader.Reading,
         saysWhy: Bool = false
     ) -> Outcome {
+        let ending = said ?? ifIdempotent
         var response = PluginResponse(ending)
         if case .response(let written) = reading { response = written }
         // The exit status decides; a response beside it only explains.
@@ -109,10 +111,10 @@ package struct OutcomeTable {
         } else if outcome.message.isEmpty {
             outcome.message = ended.lastLine.map(ResponseReader.line) ?? "\(program) \(event)"
         }
-        if case .exited(126) = ended.way { outcome.code = "cannot-start" }
-        if case .exited(127) = ended.way { outcome.code = "cannot-start" }
+        if case .exited(126) = ended.way { outcome.code = Outcome.cannotStartCode }
+        if case .exited(127) = ended.way { outcome.code = Outcome.cannotStartCode }
         if outcome.code == nil { outcome.code = code }
-        outcome.isUncertain = ending == .retry && !Self.isTemporary(ended.way)
+        outcome.isUncertain = said == nil
         return outcome
     }
 
@@ -138,20 +140,15 @@ package struct OutcomeTable {
         }
     }
 
-    private func ending(of status: Int32) -> Outcome.Ending {
-        switch status {
-        case _ where Self.isTemporary(.exited(status: status)): .retry
-        case 64...78, 126, 127: .failed
-        default: ifIdempotent
-        }
-    }
-
-    /// Whether the program itself has said that the failure may pass.
+    /// What a program says by its exit status; nil for nothing.
     ///
-    /// EX_TEMPFAIL, EX_UNAVAILABLE, EX_OSERR, EX_IOERR of sysexits.h; 70 and 72 there are no passing faults.
-    private static func isTemporary(_ way: Ended.Way) -> Bool {
-        guard case .exited(let status) = way else { return false }
-        return [75, 69, 71, 74].contains(status)
+    /// EX_TEMPFAIL, EX_UNAVAILABLE, EX_OSERR, EX_IOERR of sysexits.h may pass; 70 and 72 there are no passing faults.
+    private static func ending(of status: Int32) -> Outcome.Ending? {
+        switch status {
+        case 75, 69, 71, 74: .retry
+        case 64...78, 126, 127: .failed
+        default: nil
+        }
     }
 
     private var ifIdempotent: Outcome.Ending { isIdempotent ? .retry : .failed }

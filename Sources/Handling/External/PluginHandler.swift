@@ -22,7 +22,7 @@ package struct PluginHandler: Handler {
     /// Gives it as many events at once as it has described that it takes.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         if let problem = ownershipProblem {
-            return invocations.map { _ in Outcome(.retry, problem, code: "cannot-start") }
+            return invocations.map { _ in Outcome(.retry, problem, code: Outcome.cannotStartCode) }
         }
         var outcomes = invocations.map { problem(with: $0.job.event) }
         let open = outcomes.indices.filter { outcomes[$0] == nil }
@@ -34,7 +34,7 @@ package struct PluginHandler: Handler {
     /// Works out what ``run(_:)`` would do.
     func plan(_ action: Action, _ invocations: [Invocation]) -> [ActionPlan] {
         if let problem = ownershipProblem {
-            return [.impossible(problem, code: "cannot-start", action, invocations)]
+            return [.impossible(problem, code: Outcome.cannotStartCode, action, invocations)]
         }
         let problems = invocations.compactMap { invocation in
             problem(with: invocation.job.event).map { ActionPlan(.impossible($0), action, [invocation]) }

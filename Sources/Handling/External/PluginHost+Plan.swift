@@ -22,7 +22,8 @@ extension PluginHost {
     private func plan(_ action: Action, _ invocations: ArraySlice<Invocation>, _ call: Call) -> ActionPlan {
         guard let first = invocations.first else { preconditionFailure("a plan for no event") }
         if let problem = ExecutableCheck.problem(with: call.executable) {
-            return .impossible("\(call.program): \(problem.message)", code: "cannot-start", action, invocations)
+            return .impossible(
+                "\(call.program): \(problem.message)", code: Outcome.cannotStartCode, action, invocations)
         }
         var request = PluginRequest(invocations, scratch: scratchFolders.example)
         request.dryRun = true
@@ -31,7 +32,7 @@ extension PluginHost {
             let scratch = scratchFolders.example
             confinement = try self.confinement(of: call, invocations, scratch: scratch)
         } catch {
-            return .impossible("\(call.program): \(error.message)", code: "cannot-start", action, invocations)
+            return .impossible("\(call.program): \(error.message)", code: Outcome.cannotStartCode, action, invocations)
         }
         guard let line = try? request.encodedBytes() else {
             let message = "the parameters can't be written as JSON"

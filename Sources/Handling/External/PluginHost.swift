@@ -125,7 +125,7 @@ package struct PluginHost: Sendable {
             let outcomes = serve(program, serving, first, request, input: input, scratch: scratch, confinement)
             return explained(outcomes, program, mayPass: false)
         } catch {
-            return all(Outcome(.failed, "\(program.program): \(error.message)", code: "cannot-start"))
+            return all(Outcome(.failed, "\(program.program): \(error.message)", code: Outcome.cannotStartCode))
         }
     }
 
@@ -139,7 +139,7 @@ package struct PluginHost: Sendable {
                 return (request, (try? request.encodedBytes()) ?? [])
             }
         } catch {
-            return [Outcome(.failed, "\(program.program): \(error.message)", code: "cannot-start")]
+            return [Outcome(.failed, "\(program.program): \(error.message)", code: Outcome.cannotStartCode)]
         }
     }
 
@@ -152,12 +152,13 @@ package struct PluginHost: Sendable {
     /// - Returns: One outcome for each, in order.
     private func explained(_ outcomes: [Outcome], _ program: Call, mayPass: Bool) -> [Outcome] {
         outcomes.map { outcome in
-            guard outcome.ending == .failed, outcome.code == "cannot-start", outcome.process?.status == nil else {
+            guard outcome.ending == .failed, outcome.code == Outcome.cannotStartCode, outcome.process?.status == nil
+            else {
                 return outcome
             }
             if let missing = absence(of: program) { return missing }
             guard mayPass, program.wasThere else { return outcome }
-            return Outcome(.retry, outcome.message, code: "cannot-start")
+            return Outcome(.retry, outcome.message, code: Outcome.cannotStartCode)
         }
     }
 
@@ -168,7 +169,7 @@ package struct PluginHost: Sendable {
     private func absence(of call: Call) -> Outcome? {
         guard let problem = ExecutableCheck.problem(with: call.executable) else { return nil }
         return Outcome(
-            call.wasThere ? .retry : .failed, "\(call.program): \(problem.message)", code: "cannot-start")
+            call.wasThere ? .retry : .failed, "\(call.program): \(problem.message)", code: Outcome.cannotStartCode)
     }
 
     func confinement(

@@ -37,7 +37,7 @@ extension PluginHost {
             do throws(LaunchFailure) {
                 pool = try self.serving.pool(program, place: serving.place, files: serving.files)
             } catch {
-                let outcome = Outcome(.failed, "\(call.program): \(error.reason)", code: "cannot-start")
+                let outcome = Outcome(.failed, "\(call.program): \(error.reason)", code: Outcome.cannotStartCode)
                 return request.events.map { _ in outcome }
             }
             guard let pool else { return request.events.map { _ in .interrupted("Alight stops") } }
@@ -99,15 +99,15 @@ extension OutcomeTable {
         case .ended(let cause): return ended(cause.way)
         case .tooLarge:
             let message = "\(program) printed a line of more than 1 MiB and was ended"
-            return all(Outcome(.failed, message, code: "too-large"))
+            return all(.uncertain(.failed, message, code: "too-large"))
         case .lost(let reason, _):
-            var outcome = Outcome(isIdempotent ? .retry : .failed, "\(program) \(reason)", code: "plugin-died")
-            outcome.isUncertain = isIdempotent
-            return all(outcome)
+            return all(.uncertain(isIdempotent ? .retry : .failed, "\(program) \(reason)", code: "plugin-died"))
         case .refused(.notLaunched(let reason)): return ended(.notLaunched(reason))
         case .refused(.couldNotStart(let reason)): return ended(.couldNotStart(reason))
-        case .refused(.unusable(let reason)): return all(Outcome(.failed, "\(program) \(reason)", code: "cannot-start"))
-        case .refused(.failing(let reason)): return all(Outcome(.retry, "\(program) \(reason)", code: "cannot-start"))
+        case .refused(.unusable(let reason)):
+            return all(Outcome(.failed, "\(program) \(reason)", code: Outcome.cannotStartCode))
+        case .refused(.failing(let reason)):
+            return all(Outcome(.retry, "\(program) \(reason)", code: Outcome.cannotStartCode))
         }
     }
 }

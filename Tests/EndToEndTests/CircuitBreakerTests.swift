@@ -1,0 +1,40 @@
+import FileEvents
+import Foundation
+import Glibc
+import TestKit
+import Testing
+
+/// Rules whose files fail, and rules whose action cannot work, as people see them.
+struct CircuitBreakerTests {
+    @Test(arguments: ["a status of sysexits.h", "a plugin that says failed"])
+    func `files that are refused degrade nothing, and the next good one is handled at once`(_ what: String) {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let says = what == "a plugin that says failed" ? #"echo '{"outcome":"failed"}'; exit 0"# : "exit 65"
+            let action =
+                what == "a plugin that says failed"
+                ? "{ use: ./refuse }" : "{ shell: 'case $ALIGHT_PATH in */bad*) \(says);; esac' }"
+            TestFile.makeFolder(tree.path("refuse"))
+            TestFile.write(tree.path("refuse/plugin.yaml"), "name: refuse\nversion: 1\nprotocol: [1]\nrun: ./run\n")
+            TestFile.write(
+                tree.path("refuse/run"), "#!/bin/sh\ncase $ALIGHT_PATH in */bad*) \(says);; esac\n")
+            #expect(tree.path("refuse/run").withCString { chmod($0, 0o755) } == 0)
+            TestFile.write(
+                tree.path("rules.yaml"),
+                "rules:\n  - { name: refuse, path: in/*, settle: 50ms, action: \(action) }\n")
+            let program = RunningProgram(
+                Places.alight, ["run", "rules.yaml", "--log-format", "json"], in: tree.root, output: tree.path("run"))
+            JournalFileTests.awaitReady(program)
+            for number in 1...12 { TestFile.write(tree.path("in/bad\(number)"), "x") }
+            let areRefused = Deadline.wait { program.lines.count { $0.contains("\"dead\"") } == 12 }
+            #expect(areRefused, "\(program.output)\(program.error)")
+            TestFile.write(tree.path("in/good"), "x")
+            #expect(Deadline.wait { program.output.contains("/in/good") }, "\(program.error)")
+            #expect(!program.error.contains("in a row"), "\(program.error)")
+            let status = RunningProgram(Places.alight, ["status"], in: tree.root, output: tree.path("status"))
+            #expect(status.wait() == 0)
+            #expect(!status.output.contains("degraded"), "\(status.output)")
+            JournalFileTests.stop(program)
+        }
+    }
+}
