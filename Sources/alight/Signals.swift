@@ -1,15 +1,19 @@
 import FileWatching
 import Glibc
 
-/// The terminal in which the program was started.
-enum Terminal {
-    private static let wasThere = isatty(STDERR_FILENO) == 1 || isatty(STDIN_FILENO) == 1
+/// The controlling terminal of the program, whose end is a stop.
+struct Terminal: Sendable {
+    /// Whether the program had one at its start and is not run by nohup(1).
+    private let mayHangUp = !Signals.isIgnored(SIGHUP) && Terminal.isOpen
 
-    /// Notes whether there is one.
-    static func note() { _ = wasThere }
+    /// Whether it is gone: a SIGHUP is then its hangup, sent by the kernel or passed on by a shell.
+    var hasHungUp: Bool { mayHangUp && !Self.isOpen }
 
-    /// Whether it was closed: what is read from it and written to it fails from then on.
-    static var hasHungUp: Bool { wasThere && isatty(STDERR_FILENO) == 0 && isatty(STDIN_FILENO) == 0 }
+    private static var isOpen: Bool {
+        let descriptor = open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
+        if descriptor >= 0 { close(descriptor) }
+        return descriptor >= 0
+    }
 }
 
 /// The signals that the program answers, taken by a thread of their own.
@@ -39,13 +43,12 @@ enum Signals {
     private static var answered: sigset_t {
         var set = sigset_t()
         sigemptyset(&set)
-        for number in [SIGTERM, SIGINT, SIGUSR1, SIGUSR2] { sigaddset(&set, number) }
-        // nohup(1) ignores it for us; blocked and waited for, it would come all the same.
-        if !isIgnored(SIGHUP) { sigaddset(&set, SIGHUP) }
+        for number in [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2] { sigaddset(&set, number) }
         return set
     }
 
-    private static func isIgnored(_ number: Int32) -> Bool {
+    /// Returns whether the program was started with the signal ignored, as nohup(1) does with SIGHUP.
+    static func isIgnored(_ number: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(number, nil, &action) == 0 else { return false }
         // SIG_IGN is the address 1, by a macro that Swift does not see. The cast only reads the address of a
@@ -55,11 +58,15 @@ enum Signals {
 
     /// Calls the closure for each answered signal, on a thread of its own, for ever.
     ///
-    /// - Parameter body: What to do.
+    /// - Parameters:
+    ///   - reloads: Whether SIGHUP is a request to reload, which is answered even under nohup(1).
+    ///   - body: What to do.
     /// - Returns: Whether the system had room for the thread; without it no signal is answered.
-    static func forEach(_ body: @escaping @Sendable (Int32) -> Void) -> Bool {
+    static func forEach(reloads: Bool = false, _ body: @escaping @Sendable (Int32) -> Void) -> Bool {
         let thread = WorkerThread(name: "alight-signals") {
             var set = answered
+            // Ignored but blocked, it stays pending.
+            if !reloads, isIgnored(SIGHUP) { sigdelset(&set, SIGHUP) }
             while true {
                 var number: Int32 = 0
                 if sigwait(&set, &number) == 0 { body(number) }

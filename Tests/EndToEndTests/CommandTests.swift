@@ -222,21 +222,6 @@ struct CommandTests {
         }
     }
 
-    @Test func `nohup holds off the end of the terminal`() {
-        withTempTree { tree in
-            TestFile.write(tree.path("rules.yaml"), Self.rules)
-            TestFile.makeFolder(tree.path("in"))
-            let script = "trap '' HUP; exec '\(Places.alight)' run rules.yaml"
-            let program = RunningProgram("/bin/sh", ["-c", script], in: tree.root, output: tree.path("run"))
-            #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
-            program.signal(SIGHUP)
-            TestFile.write(tree.path("in/a"), "x")
-            #expect(Deadline.wait { program.lines.count == 1 })
-            program.signal(SIGTERM)
-            #expect(program.wait() == 0)
-        }
-    }
-
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"))
     func `an ordinary user's rules handle other people's files by samples`() {
         withTempTree { tree in

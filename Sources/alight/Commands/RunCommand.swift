@@ -22,8 +22,9 @@ struct RunCommand: ParsableCommand {
             Says 'ready: watching N folders for M rules' on standard error once every watch is live, then prints one \
             line per action on standard output. SIGTERM and SIGINT finish what is accepted and end with 0; a second \
             one stops at once, with 1 if that cut work off. SIGUSR1 looks at everything again. SIGHUP reads the rules \
-            again, and so does a change of their files; while they have errors, those that ran before go on. Under \
-            systemd it says when it is ready, and logs to the journal.
+            again, and so does a change of their files; while they have errors, those that ran before go on. When its \
+            terminal is closed, SIGHUP stops it, unless it was started with nohup. Under systemd it says when it is \
+            ready, and logs to the journal.
 
             With --dry-run it says 'would run' of each action, with all that is filled in, and goes on as if it had \
             succeeded. Nothing is run, written or sent; the journal is only read.
@@ -103,12 +104,13 @@ struct RunCommand: ParsableCommand {
         if !dryRun { LeftoverSearch(loaded.ruleset.rules).begin() }
         let stops = StopCount()
         let reloading = try reloading(engine, places, seen, program, kept, reporter, service, dry)
-        let isSteerable = Signals.forEach { number in
+        let terminal = Terminal()
+        let isSteerable = Signals.forEach(reloads: true) { number in
             if number == SIGUSR1 {
                 engine.rescan()
             } else if number == SIGUSR2 {
                 engine.takeRequests()
-            } else if number == SIGHUP, !Terminal.hasHungUp {
+            } else if number == SIGHUP, !terminal.hasHungUp {
                 if once { return }
                 reloading?.request()
             } else if stops.next() == 1 {
@@ -157,7 +159,6 @@ struct RunCommand: ParsableCommand {
         _ kept: OpenJournal, _ reporter: Reporter, _ service: ServiceManager?, _ dry: DryRun?
     ) throws -> RuleReloading? {
         if once { return nil }
-        Terminal.note()
         let reloading: RuleReloading
         do throws(WatchError) {
             reloading = try RuleReloading(places, tags: Set(rules.tags), seen: seen, program, reporter, service) {
