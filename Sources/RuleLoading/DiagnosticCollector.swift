@@ -28,9 +28,14 @@ final class DiagnosticCollector {
     init(_ source: SourceText) { self.source = source }
 
     /// Adds an error; the help is asked for only while it has a chance to be shown.
-    func error(_ message: String, at range: Range<Int>, help: @autoclosure () -> String? = nil) {
+    ///
+    /// With the severity of a warning it still refuses the rule that it is found in.
+    func error(
+        _ message: String, at range: Range<Int>, help: @autoclosure () -> String? = nil,
+        severity: Diagnostic.Severity = .error
+    ) {
         errorCount += 1
-        add(Finding(range: range, severity: .error, message: message, help: isCrowded ? nil : help()))
+        add(Finding(range: range, severity: severity, message: message, help: isCrowded ? nil : help()))
     }
 
     func warning(_ message: String, at range: Range<Int>, help: @autoclosure () -> String? = nil) {

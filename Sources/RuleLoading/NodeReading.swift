@@ -74,6 +74,7 @@ extension NodeReading {
     func reportUnset(_ name: String, at range: Range<Int>) {
         problems.error(
             "the environment variable \(quoted(name)) is not set", at: range,
-            help: "set it where Alight is started, or write its value")
+            help: "set it where Alight is started, or write its value",
+            severity: surroundings.allowsUnsetVariables ? .warning : .error)
     }
 }

@@ -72,13 +72,16 @@ struct RuleDecoder: NodeReading {
         checkKeys(entries, known: Self.topKeys, noun: "keys at the top of a file", misplaced: Self.ruleKeys) {
             _ in "it belongs to a rule, in the list under 'rules:'"
         }
+        let errorsBefore = problems.errorCount
         let defaults = root.entry("defaults").map { self.defaults($0) } ?? RuleSettings()
+        let isRefused = surroundings.allowsUnsetVariables && problems.errorCount > errorsBefore
         guard let rules = root.entry("rules") else {
             problems.error(
                 "there are no 'rules' in the file", at: mark(root), help: "add 'rules:' with a list of rules")
             return []
         }
-        return list(rules, defaults: defaults)
+        let decoded = list(rules, defaults: defaults)
+        return isRefused ? [] : decoded
     }
 
     private func list(_ entry: YAMLNode.Entry, defaults: RuleSettings) -> [DecodedRule] {
@@ -212,6 +215,8 @@ struct RuleDecoder: NodeReading {
 /// The names that rules have taken, over all files.
 final class RuleNames {
     private var places: [String: SourcePlace] = [:]
+
+    var claimed: Set<String> { Set(places.keys) }
 
     /// Takes a name; returns where the rule is that has it already.
     func claim(_ name: String, at place: SourcePlace) -> SourcePlace? {

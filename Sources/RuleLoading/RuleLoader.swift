@@ -22,6 +22,8 @@ package struct RuleLoader: Sendable {
         package var machine = Machine()
         /// Why what a file says must not be done: who but root could change it, when root is the one who reads it.
         package var distrust: @Sendable (PathBytes) -> HandlerProblem? = { _ in nil }
+        /// Whether a variable that is not set is a warning and refuses only the rules that need it.
+        package var allowsUnsetVariables = false
         /// Bytes; a larger file is refused unread.
         package var maximumFileSize: Int
 
@@ -74,6 +76,7 @@ package struct RuleLoader: Sendable {
         loaded.diagnostics = diagnostics.flatMap { $0() }
         loaded.disabledRules = rules.filter { !$0.isEnabled }.map(\.rule)
         loaded.rulesInOrder = rules.map(\.rule)
+        loaded.refusedRules = names.claimed.subtracting(loaded.rulesInOrder.map(\.name))
         let isAll = loaded.disabledRules.isEmpty
         loaded.ruleset = Ruleset(
             isAll ? loaded.rulesInOrder : rules.filter(\.isEnabled).map(\.rule), listed: loaded.rulesInOrder)
@@ -204,6 +207,8 @@ package struct LoadedRules: Sendable {
     package var ruleset = Ruleset([])
     /// Rules with `enabled: false`, checked like all others.
     package var disabledRules: [Rule] = []
+    /// The names of the rules that have an error, or need a variable that is not set.
+    package var refusedRules: Set<String> = []
     /// Enabled rules that are left out, since they have none of the tags that were asked for.
     package var untaggedRules: [Rule] = []
     /// Enabled and disabled ones, in the order of files and entries.

@@ -2,6 +2,7 @@ import FileEvents
 import Foundation
 import Glibc
 import Handling
+import Journaling
 import RuleLoading
 import Rules
 
@@ -26,8 +27,9 @@ struct ProgramSurroundings {
     /// - Parameters:
     ///   - settings: The configuration.
     ///   - startsPlugins: Whether plugins without a `plugin.yaml` are asked to describe themselves.
+    ///   - asRunning: Whether rules are loaded with the variables of the instance that runs with the journal, if one does.
     /// - Throws: `Exit` when a part of the installation is missing; it has been said.
-    init(_ settings: Configuration = Configuration(), startsPlugins: Bool = true) throws {
+    init(_ settings: Configuration = Configuration(), startsPlugins: Bool = true, asRunning: Bool = false) throws {
         let variables = ProcessInfo.processInfo.environment
         let isRoot = geteuid() == 0
         let home = Self.home(variables)
@@ -72,7 +74,7 @@ struct ProgramSurroundings {
                 NotifyHandler(launcher: launcher, environment: environment, bus: Self.sessionBus(variables)),
             ], discovery: discovery, host: host)
         runner = ActionRunner(registry: registry, host: host)
-        var loading = Self.loading(variables)
+        var loading = Self.loading(asRunning ? Self.variablesOfInstance(settings) ?? variables : variables)
         loading.machine = RuleLoader.Machine(
             landlock: SandboxSupport.landlock, canShutOffNetwork: SandboxSupport.canShutOffNetwork)
         self.loading = loading
@@ -87,6 +89,27 @@ struct ProgramSurroundings {
             home: home(variables), environment: { variables[$0] }, currentFolder: currentFolder)
         if OwnershipCheck.isMeaningful { loading.distrust = { OwnershipCheck.problem(with: $0) } }
         return loading
+    }
+
+    /// The variables with which the running instance was started; nil when none runs, or as another user.
+    private static func variablesOfInstance(_ settings: Configuration) -> [String: String]? {
+        guard case .file(let journal)? = settings.journal?.value, let process = DiskJournal.holder(of: journal),
+            process > 0
+        else { return nil }
+        let descriptor = open("/proc/\(process)/environ", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_uid == geteuid(), let bytes = try? file.readToEnd() else {
+            return nil
+        }
+        var variables: [String: String] = [:]
+        for entry in bytes.split(separator: 0) {
+            let parts = entry.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2 else { continue }
+            variables[String(decoding: parts[0], as: UTF8.self)] = String(decoding: parts[1], as: UTF8.self)
+        }
+        return variables
     }
 
     private static func home(_ variables: [String: String]) -> String? {

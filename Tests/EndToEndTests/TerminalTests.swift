@@ -25,6 +25,7 @@ struct TerminalTests {
         ///   - folder: Where the rules are.
         ///   - prefix: Words before the program.
         ///   - suffix: Words after it.
+        /// - Throws: When there is no terminal, or the program doesn't start.
         init(in folder: PathBytes, prefix: String, suffix: String) throws {
             self.folder = folder
             TestFile.write(folder.appending("rules.yaml"), TerminalTests.rules(["first"]))

@@ -197,4 +197,28 @@ struct RuleLoaderTests {
         let rules = (0..<10_000).map { "  - { name: r\($0), path: /in/\($0)/*.jpg, action: log }\n" }.joined()
         #expect(load("rules:\n\(rules)").ruleset.rules.count == 10_000)
     }
+
+    @Test func `a variable that is not set refuses only what needs it, if it may be missing`() {
+        withTempTree { tree in
+            let needing = "  - { name: hook, path: /in/*, action: { use: log, with: { message: '${env:NONE}' } } }\n"
+            let plain = "  - { name: plain, path: /in/*, action: log }\n"
+            TestFile.write(tree.path("rules/a.yaml"), "rules:\n\(needing)\(plain)")
+            TestFile.write(
+                tree.path("rules/b.yaml"),
+                "defaults: { exclude: ['${env:NONE}/*'] }\nrules:\n" + plain.replacing("plain", with: "shared"))
+            var surroundings = RuleLoader.Surroundings(home: nil, environment: { _ in nil }, currentFolder: tree.root)
+            func load() -> LoadedRules {
+                RuleLoader(catalog: FakeCatalog(), surroundings: surroundings).load(["rules"])
+            }
+            #expect(load().hasErrors)
+            surroundings.allowsUnsetVariables = true
+            let loaded = load()
+            #expect(!loaded.hasErrors)
+            #expect(loaded.diagnostics.map(\.severity) == [.warning, .warning])
+            #expect(loaded.rulesInOrder.map(\.name) == ["plain"])
+            #expect(loaded.refusedRules == ["hook", "shared"])
+            TestFile.write(tree.path("rules/c.yaml"), "rules: [{ name: wrong, path: /in/*, action: log, nope: 1 }]\n")
+            #expect(load().hasErrors)
+        }
+    }
 }

@@ -47,7 +47,7 @@ struct ApplyCommand: ParsableCommand {
     }
 
     func run() throws {
-        let program = try ProgramSurroundings(try journal.settings())
+        let program = try ProgramSurroundings(try journal.settings(), asRunning: true)
         let loaded = try rules.load(program)
         let rule = try loaded.rule(named: rule)
         if loaded.disabledRules.contains(where: { $0.name == rule.name }) {

@@ -49,7 +49,7 @@ struct ExplainCommand: ParsableCommand {
 
     func run() throws {
         let settings = try journal.settings()
-        let program = try ProgramSurroundings(settings, startsPlugins: false)
+        let program = try ProgramSurroundings(settings, startsPlugins: false, asRunning: true)
         let loaded = try rules.load(program)
         let disabled = Set(loaded.disabledRules.map(\.name))
         let rules = try chosen(from: loaded)

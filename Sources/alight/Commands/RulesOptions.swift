@@ -58,10 +58,12 @@ struct NamedRules: ParsableArguments {
         completion: .file())
     var rules: [String] = []
 
-    /// Loads the rules and says what is wrong with them.
+    /// Loads the rules and says what is wrong with them; a variable that is not set refuses only the rules that need it.
     ///
     /// - Throws: `Exit` when they can't be used.
-    func load(_ program: ProgramSurroundings) throws -> LoadedRules { try program.load(rules, telling: .text) }
+    func load(_ program: ProgramSurroundings) throws -> LoadedRules {
+        try program.load(rules, telling: .text, allowsUnsetVariables: true)
+    }
 }
 
 extension ProgramSurroundings {
@@ -96,11 +98,15 @@ extension ProgramSurroundings {
     /// Loads the rules and says what is wrong with them.
     ///
     /// - Throws: `Exit` when they can't be used.
-    fileprivate func load(_ named: [String], telling format: DiagnosticFormat) throws -> LoadedRules {
-        let loaded = loader.load(try places(named))
+    fileprivate func load(
+        _ named: [String], telling format: DiagnosticFormat, allowsUnsetVariables: Bool = false
+    ) throws -> LoadedRules {
+        var loading = loading
+        loading.allowsUnsetVariables = allowsUnsetVariables
+        let loaded = RuleLoader(catalog: registry, surroundings: loading).load(try places(named))
         for diagnostic in loaded.diagnostics { diagnostic.tell(as: format) }
         if loaded.hasErrors { throw Exit(.rulesInvalid) }
-        guard !loaded.ruleset.rules.isEmpty || !loaded.disabledRules.isEmpty else {
+        guard !loaded.rulesInOrder.isEmpty || !loaded.refusedRules.isEmpty else {
             let files = loaded.files.map { "'\(Display.path($0))'" }.joined(separator: ", ")
             Output.error.write("error: there is no rule in \(files)\n    help: add one below 'rules:'")
             throw Exit(.rulesInvalid)
@@ -115,6 +121,12 @@ extension LoadedRules {
     /// - Throws: `Exit` when there is none; it has been said.
     func rule(named name: String) throws -> Rule {
         if let rule = rulesInOrder.first(where: { $0.name == name }) { return rule }
+        if refusedRules.contains(name) {
+            Output.error.write(
+                "error: the rule '\(Display.text(name))' needs an environment variable that is not set\n"
+                    + "    help: set it here; while an instance runs with this journal, its variables are used")
+            throw Exit(.rulesInvalid)
+        }
         let help = Spelling.help(for: name, candidates: rulesInOrder.map(\.name), noun: "rules")
         let way = help.map { "\n    help: \(Display.text($0))" } ?? ""
         Output.error.write("error: there is no rule '\(Display.text(name))'\(way)")

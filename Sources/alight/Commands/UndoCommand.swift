@@ -137,7 +137,8 @@ struct UndoCommand: ParsableCommand {
 
     /// The rules that are told nothing of it; without any a note says so.
     private func ruleset() -> Ruleset {
-        guard let program = try? ProgramSurroundings(try journal.settings(), startsPlugins: false) else {
+        guard let program = try? ProgramSurroundings(try journal.settings(), startsPlugins: false, asRunning: true)
+        else {
             return Ruleset([])
         }
         let places =
