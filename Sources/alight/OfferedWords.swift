@@ -1,6 +1,7 @@
 import ArgumentParser
 import FileEvents
 import Handling
+import Journaling
 import RuleLoading
 import Rules
 
@@ -24,13 +25,40 @@ enum OfferedWords {
         program.map { $0.discovery.names(from: folder(words, $0)) } ?? []
     }
 
+    /// The ids of the newest jobs in these states, of any state if there are none.
+    static func jobs(_ states: Set<JobState> = []) -> CompletionKind {
+        .custom { words, _, _ in
+            guard let options = try? JournalOptions.parse(options(["--journal", "--config"], in: words)),
+                let (settings, diagnostics) = try? options.configuration.read(options.flags()),
+                !diagnostics.contains(where: { $0.severity == .error }),
+                case .file(let file)? = settings.settings.journal?.value,
+                let reader = try? JournalReader(file, isTraceless: true),
+                let found = try? reader.jobs(JournalQuery(states: states, limit: 50))
+            else { return [] }
+            return found.jobs.map(\.id.description)
+        }
+    }
+
+    /// One of several words that are separated by commas.
+    static func list(of words: [String]) -> CompletionKind {
+        .custom { _, _, typed in
+            let first = typed.lastIndex(of: ",").map { typed[...$0] } ?? ""
+            return words.map { first + $0 }
+        }
+    }
+
     private static var program: ProgramSurroundings? { try? ProgramSurroundings(startsPlugins: false) }
 
     private static func loaded(_ words: [String]) -> LoadedRules? { program?.rulesInSilence(named(in: words)) }
 
-    /// What stands behind each `--rules`.
+    /// The values of each `--rules`.
     private static func named(in words: [String]) -> [String] {
-        zip(words, words.dropFirst()).compactMap { $0 == "--rules" && !$1.isEmpty ? $1 : nil }
+        options(["--rules"], in: words).filter { $0 != "--rules" }
+    }
+
+    /// The options of these names in a line, with their values.
+    private static func options(_ names: [String], in words: [String]) -> [String] {
+        zip(words, words.dropFirst()).flatMap { names.contains($0) && !$1.isEmpty ? [$0, $1] : [] }
     }
 
     /// The folder whose plugins are meant.

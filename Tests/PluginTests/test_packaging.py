@@ -181,6 +181,59 @@ class CompletionTests(PackagingTestCase):
         self.assertEqual(self.bash("alight", "run", "--tag", ""), ["home", "pictures"])
         self.assertEqual(sorted(self.bash("alight", "plugins", "describe", "re")), sorted(["rename", "reindex"]))
         self.assertIn("reindex", self.bash("alight", "plugins", "test", ""))
+        for command in ("pause", "resume"):
+            self.assertEqual(self.bash("alight", command, "--rule", "ph"), ["photos"])
+        self.assertEqual(self.bash("alight", "jobs", "--state", ""), ["pending", "running", "succeeded", "skipped", "dead"])
+        self.assertIn("reindex", self.bash("alight", "new", "--use", "re"))
+        self.assertEqual(self.bash("alight", "new", "--event", "del"), ["deleted"])
+        self.assertEqual(self.bash("alight", "explain", "--event", "del"), ["deleted"])
+        self.assertEqual(self.bash("alight", "watch", "--backend", ""), ["auto", "inotify", "poll"])
+        self.assertEqual(self.bash("alight", "watch", "--events", "created,del"), ["created,deleted"])
+        self.assertEqual(self.bash("alight", "watch", "--types", "dir"), ["directory"])
+
+    def test_bash_offers_files(self):
+        for words in (["config", "--config"], ["new", "--output"], ["status", "--control"], ["plugins", "list", "--rules"],
+                      ["import", "incrontab"], ["jobs", "--journal"], ["explain"], ["watch"], ["apply", "photos"]):
+            with self.subTest(words):
+                self.assertIn("rules", self.bash("alight", *words, "ru"))
+
+    def test_ids(self):
+        os.makedirs(self.path("in"), exist_ok=True)
+        with open(self.path("ids.yaml"), "w", encoding="utf-8") as file:
+            file.write("rules: [{ name: some, path: 'in/*', existing: process, retry: { attempts: 1 },"
+                       " action: { shell: 'case \"$ALIGHT_PATH\" in *bad) exit 65;; esac' } }]\n")
+        for name in ("good", "bad"):
+            with open(self.path("in", name), "w", encoding="utf-8"):
+                pass
+        variables = {"RUNTIME_DIRECTORY": self.path("run")}
+        self.call(ALIGHT, "run", "--once", "ids.yaml", "--journal", "ids.db", variables=variables)
+        listed = self.call(ALIGHT, "jobs", "--journal", "ids.db").stdout.splitlines()
+        ids = {line.split("\t")[1]: line.split("\t")[0] for line in listed}
+        self.assertEqual(sorted(ids), ["dead", "succeeded"])
+        for command in ("retry", "discard"):
+            self.assertEqual(self.bash("alight", command, "--journal", "ids.db", ""), [ids["dead"]])
+        self.assertEqual(self.bash("alight", "undo", "--journal", "ids.db", ""), [ids["succeeded"]])
+        self.assertEqual(sorted(self.bash("alight", "show", "--journal", "ids.db", "")), sorted(ids.values()))
+        with open(self.path("ids-config.yaml"), "w", encoding="utf-8") as file:
+            file.write("journal: ids.db\n")
+        self.assertEqual(self.bash("alight", "retry", "--config", "ids-config.yaml", ""), [ids["dead"]])
+        self.assertEqual(self.bash("alight", "retry", "--journal", "none.db", ""), [""])
+
+    def test_each_option_with_a_value_offers_something_or_takes_any_text(self):
+        """What can't be completed is listed here, so that a new option is not forgotten."""
+        free = {"--settle", "--poll", "--depth", "--exclude", "--limit", "--since", "--jobs", "--name", "--exec", "--with",
+                "--timeout", "--grace", "--listen", "--external-url", "-n", "--tag"}
+        tree = json.loads(self.call(ALIGHT, "--experimental-dump-help").stdout)
+        silent = set()
+
+        def visit(command):
+            for each in command.get("arguments", []):
+                if each["kind"] == "option" and "completionKind" not in each:
+                    silent.update(name["name"] for name in each["names"])
+            for below in command.get("subcommands", []):
+                visit(below)
+        visit(tree["command"])
+        self.assertEqual({("-" if len(name) == 1 else "--") + name for name in silent} - free, set())
 
     def on_terminal(self, *command, prepare=None, typed, expected):
         """Types a beginning and Tab into a shell, and waits until it has been completed."""

@@ -16,7 +16,8 @@ struct ConfigurationOptions: ParsableArguments {
                 Default: $XDG_CONFIG_HOME/alight/config.yaml, by default in ~/.config; as root else \
                 /etc/alight/config.yaml. 'alight config' shows what holds.
                 """,
-            valueName: "file"))
+            valueName: "file"),
+        completion: .file())
     var config: String?
 
     /// What holds, from the options, the environment and the file.
@@ -25,25 +26,34 @@ struct ConfigurationOptions: ParsableArguments {
     /// - Returns: What holds, and the file that was read.
     /// - Throws: `Exit` when the file or a variable can't be used; it has been said.
     func load(_ flags: Configuration = Configuration()) throws -> LoadedConfiguration {
-        let variables = ProcessInfo.processInfo.environment
-        let environment: Configuration
+        let (loaded, diagnostics): (LoadedConfiguration, [Diagnostic])
         do throws(HandlerProblem) {
-            environment = try ConfigurationEnvironment(variables).configuration()
+            (loaded, diagnostics) = try read(flags)
         } catch {
             error.say()
             throw Exit(.usage)
         }
-        var effective = flags.over(environment)
+        for diagnostic in diagnostics { diagnostic.tell(as: .text) }
+        if diagnostics.contains(where: { $0.severity == .error }) { throw Exit(.rulesInvalid) }
+        return loaded
+    }
+
+    /// As ``load(_:)``, with the problems of the file instead of messages.
+    ///
+    /// - Throws: The problem of a variable that can't be used.
+    func read(_ flags: Configuration) throws(HandlerProblem) -> (LoadedConfiguration, [Diagnostic]) {
+        let variables = ProcessInfo.processInfo.environment
+        var effective = flags.over(try ConfigurationEnvironment(variables).configuration())
+        var diagnostics: [Diagnostic] = []
         let path = path(variables)
         if let path {
             let loader = ConfigurationLoader(surroundings: ProgramSurroundings.loading(variables))
-            let (inFile, diagnostics) = loader.load(
+            let inFile: Configuration
+            (inFile, diagnostics) = loader.load(
                 ProgramSurroundings.currentFolder.resolving(path.bytes).normalized, shown: path.description)
-            for diagnostic in diagnostics { diagnostic.tell(as: .text) }
-            if diagnostics.contains(where: { $0.severity == .error }) { throw Exit(.rulesInvalid) }
             effective = effective.over(inFile)
         }
-        return LoadedConfiguration(settings: effective.over(.standard(variables)), file: path)
+        return (LoadedConfiguration(settings: effective.over(.standard(variables)), file: path), diagnostics)
     }
 
     /// The file that is read; nil when there is none.

@@ -13,7 +13,7 @@ struct PauseCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Option(help: ArgumentHelp("Only this rule.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only this rule.", valueName: "name"), completion: OfferedWords.rules)
     var rule: String?
 
     @OptionGroup var choice: ControlChoice
@@ -34,7 +34,7 @@ struct ResumeCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Option(help: ArgumentHelp("Only this rule.", valueName: "name"))
+    @Option(help: ArgumentHelp("Only this rule.", valueName: "name"), completion: OfferedWords.rules)
     var rule: String?
 
     @OptionGroup var choice: ControlChoice

@@ -21,7 +21,7 @@ struct ExplainCommand: ParsableCommand {
             \(ExitStatus.table)
             """)
 
-    @Argument(help: ArgumentHelp("Files or folders.", valueName: "path"))
+    @Argument(help: ArgumentHelp("Files or folders.", valueName: "path"), completion: .file())
     var paths: [String]
 
     @OptionGroup var rules: NamedRules
@@ -32,7 +32,8 @@ struct ExplainCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Explain this event.",
-            discussion: "Default: created if the journal does not know the path, else modified.", valueName: "word"))
+            discussion: "Default: created if the journal does not know the path, else modified.", valueName: "word"),
+        completion: .list(EventChoice.words))
     var event: String?
 
     @OptionGroup var journal: JournalOptions

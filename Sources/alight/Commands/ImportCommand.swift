@@ -36,7 +36,7 @@ struct ImportCommand: ParsableCommand {
 
 /// The table to read, and where the rules go.
 struct ImportedTable: ParsableArguments {
-    @Argument(help: ArgumentHelp("The table; '-' is standard input.", valueName: "file"))
+    @Argument(help: ArgumentHelp("The table; '-' is standard input.", valueName: "file"), completion: .file())
     var table: String
 
     @OptionGroup var output: NewFile
@@ -100,7 +100,8 @@ struct ImportedTable: ParsableArguments {
 struct NewFile: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Write into this file instead of the terminal. A file that exists is left alone.", valueName: "file"))
+            "Write into this file instead of the terminal. A file that exists is left alone.", valueName: "file"),
+        completion: .file())
     var output: String?
 
     /// Writes the text, to the file only if there is none.

@@ -28,7 +28,8 @@ struct JobsCommand: ParsableCommand {
 
     @Option(
         name: .customLong("state"),
-        help: ArgumentHelp("Only jobs in this state; may be repeated.", valueName: "state"))
+        help: ArgumentHelp("Only jobs in this state; may be repeated.", valueName: "state"),
+        completion: .list(JobState.allValueStrings))
     var states: [JobState] = []
 
     @Option(help: ArgumentHelp("Only jobs of this rule.", valueName: "name"), completion: OfferedWords.rules)
@@ -37,7 +38,7 @@ struct JobsCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Only jobs for this file, for what is below this folder, or for what matches this quoted glob.",
-            valueName: "glob"))
+            valueName: "glob"), completion: .file())
     var path: String?
 
     @Option(

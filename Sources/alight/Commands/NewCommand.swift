@@ -19,16 +19,19 @@ struct NewCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Argument(help: "The folder whose files the rule is about; without it the one you are in.")
+    @Argument(help: "The folder whose files the rule is about; without it the one you are in.", completion: .directory)
     var folder: String = "."
 
     @Option(
         name: .customLong("event"),
         help: ArgumentHelp(
-            "What has to happen; may be repeated. Without it 'created' and 'modified'.", valueName: "event"))
+            "What has to happen; may be repeated. Without it 'created' and 'modified'.", valueName: "event"),
+        completion: .list(EventMask.words))
     var events: [String] = []
 
-    @Option(help: ArgumentHelp("A built-in handler or a plugin, 'log' without it.", valueName: "handler"))
+    @Option(
+        help: ArgumentHelp("A built-in handler or a plugin, 'log' without it.", valueName: "handler"),
+        completion: OfferedWords.handlers)
     var use: String?
 
     @Option(help: ArgumentHelp("What the rule is called.", valueName: "name"))

@@ -23,7 +23,9 @@ struct UndoCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage, .nothingMatched, .someFailed]))
             """)
 
-    @Argument(help: ArgumentHelp("Ids of jobs, or the beginnings of them.", valueName: "id"))
+    @Argument(
+        help: ArgumentHelp("Ids of jobs, or the beginnings of them.", valueName: "id"),
+        completion: OfferedWords.jobs([.succeeded]))
     var ids: [String] = []
 
     @Option(help: ArgumentHelp("All that was done since then: a time such as 10m, or a moment.", valueName: "time"))
@@ -137,10 +139,9 @@ struct UndoCommand: ParsableCommand {
 
     /// The rules that are told nothing of it; without any a note says so.
     private func ruleset() -> Ruleset {
-        guard let program = try? ProgramSurroundings(try journal.settings(), startsPlugins: false, asRunning: true)
-        else {
-            return Ruleset([])
-        }
+        guard
+            let program = try? ProgramSurroundings(try journal.settings(), startsPlugins: false, asRunning: true)
+        else { return Ruleset([]) }
         let places =
             rules.rules.isEmpty
             ? program.configuredRules

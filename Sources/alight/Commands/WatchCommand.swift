@@ -25,7 +25,8 @@ struct WatchCommand: ParsableCommand {
         help: ArgumentHelp(
             "Folders, files, or quoted globs.",
             discussion: "A folder is watched with everything below it. A file needn't be there yet.",
-            valueName: "path"))
+            valueName: "path"),
+        completion: .file())
     var paths: [String]
 
     @Flag(help: "Print one JSON object a line, with the members that plugins get.")
@@ -37,7 +38,8 @@ struct WatchCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Events to tell, separated by commas.",
-            discussion: "Default: all differences, and what happens to the watching.", valueName: "words"))
+            discussion: "Default: all differences, and what happens to the watching.", valueName: "words"),
+        completion: OfferedWords.list(of: EventMask.words))
     var events: String?
 
     @Option(help: ArgumentHelp("Leave out what matches, and all below it; may be repeated.", valueName: "glob"))
@@ -50,10 +52,13 @@ struct WatchCommand: ParsableCommand {
     var hidden = false
 
     @Option(
-        help: ArgumentHelp("Kinds to tell of: file, directory, symlink, other, any.", valueName: "kinds"))
+        help: ArgumentHelp("Kinds to tell of: file, directory, symlink, other, any.", valueName: "kinds"),
+        completion: OfferedWords.list(of: FileType.allCases.map(\.rawValue) + ["any"]))
     var types = "any"
 
-    @Option(help: ArgumentHelp("'auto', 'inotify' or 'poll'.", valueName: "backend"))
+    @Option(
+        help: ArgumentHelp("'auto', 'inotify' or 'poll'.", valueName: "backend"),
+        completion: .list(["auto", "inotify", "poll"]))
     var backend = "auto"
 
     @Option(help: ArgumentHelp("How long to rest between two looks, where folders are polled.", valueName: "duration"))

@@ -16,7 +16,8 @@ struct ControlOptions: ParsableArguments {
                 Default: that of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; as root \
                 /run/alight/control.sock.
                 """,
-            valueName: "socket"))
+            valueName: "socket"),
+        completion: .file())
     var control: String?
 
     @Flag(help: "Make no such socket.")
@@ -134,7 +135,8 @@ struct ControlChoice: ParsableArguments {
                 Default: that of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; as root \
                 /run/alight/control.sock. If nobody listens there, the one beside it at which somebody does.
                 """,
-            valueName: "socket"))
+            valueName: "socket"),
+        completion: .file())
     var control: String?
 
     func check() throws {

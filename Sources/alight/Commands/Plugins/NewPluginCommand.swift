@@ -28,13 +28,16 @@ struct NewPluginCommand: ParsableCommand {
     @Option(help: ArgumentHelp("What it is written in.", valueName: "bash|python|swift"))
     var language: PluginSkeleton.Language
 
-    @Option(help: ArgumentHelp("The folder that the plugin's own folder is made in.", valueName: "folder"))
+    @Option(
+        help: ArgumentHelp("The folder that the plugin's own folder is made in.", valueName: "folder"),
+        completion: .directory)
     var into: String = "plugins"
 
     @Option(
         help: ArgumentHelp(
             "With Swift: where Alight's source is, a folder or an https address.",
-            discussion: "Default: the checkout that you are in.", valueName: "place"))
+            discussion: "Default: the checkout that you are in.", valueName: "place"),
+        completion: .directory)
     var source: String?
 
     func run() throws {

@@ -114,7 +114,8 @@ struct PluginPlace: ParsableArguments {
             "A rules file, or a folder of them, whose plugins are meant.",
             discussion:
                 "Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules, else '.'.",
-            valueName: "path"))
+            valueName: "path"),
+        completion: .file())
     var rules: String?
 
     @OptionGroup var configuration: ConfigurationOptions

@@ -37,7 +37,7 @@ struct TestPluginCommand: ParsableCommand {
             valueName: "key=value"))
     var parameters: [String] = []
 
-    @Option(help: ArgumentHelp("A file that the plugin can work with.", valueName: "file"))
+    @Option(help: ArgumentHelp("A file that the plugin can work with.", valueName: "file"), completion: .file())
     var sample: String?
 
     @Option(help: ArgumentHelp("How long one answer may take.", valueName: "duration"))
