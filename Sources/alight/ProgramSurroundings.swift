@@ -132,6 +132,16 @@ struct ProgramSurroundings {
         }
     }
 
+    /// Warns of a directory of another user that has the name of the directory for temporary files.
+    func sayPassedOver(_ reporter: Reporter = Reporter(format: .text)) {
+        guard let folder = scratchFolders.passedOver else { return }
+        reporter.say(
+            .warning,
+            "'\(Display.path(folder))' is not a directory of this user alone; "
+                + "'\(Display.path(scratchFolders.base))' is used instead",
+            help: "remove it as root, or set XDG_RUNTIME_DIR")
+    }
+
     /// The address of the bus of the user's session; nil when there is none.
     private static func sessionBus(_ variables: [String: String]) -> String? {
         if let address = variables["DBUS_SESSION_BUS_ADDRESS"], !address.isEmpty { return address }

@@ -671,4 +671,52 @@ struct ControlTests {
             #expect(error.contains("help: run: chmod go-w"), "\(error)")
         }
     }
+
+    /// Programs of a user of their own, without the directory that a login makes.
+    private static func withoutRuntimeDirectory(_ body: (borrowing TemporaryTree, [String], PathBytes) -> Void) {
+        withTempTree { tree in
+            // The build folder may be closed to others, so the programs are copied.
+            for name in ["alight", "alight-launch"] {
+                TestFile.copyTree(Places.products.appending(name), tree.path("bin/\(name)"))
+            }
+            TestFile.write(
+                tree.path("rules.yaml"),
+                "rules: [{ name: all, path: in/**, settle: 60ms, action: { shell: 'echo done' } }]\n")
+            TestFile.makeFolder(tree.path("in"))
+            for path in [tree.root, tree.path("bin"), tree.path("in")] { _ = path.withCString { chmod($0, 0o777) } }
+            let user = 1_000_000 + getpid() % 1_000_000 * 4 + Int32.random(in: 0..<4)
+            let words = ["--reuid=\(user)", "--regid=\(user)", "--clear-groups", "\(tree.root)/bin/alight"]
+            let folder = PathBytes("/tmp/alight-\(user)")
+            body(tree, words, folder)
+            TestFile.removeTree(folder)
+            TestFile.removeTree(PathBytes("\(folder)-2"))
+        }
+    }
+
+    private static func start(
+        _ tree: borrowing TemporaryTree, _ words: [String], output: String
+    ) -> RunningProgram {
+        RunningProgram(
+            "/usr/bin/setpriv", words, in: tree.root,
+            environment: ["ALIGHT_CONTROL": "", "RUNTIME_DIRECTORY": ""], output: tree.path(output))
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: [false, true])
+    func `without XDG_RUNTIME_DIR the instance is found all the same`(isTaken: Bool) {
+        Self.withoutRuntimeDirectory { tree, words, folder in
+            // Another user was first there.
+            if isTaken { TestFile.makeFolder(folder) }
+            let program = Self.start(tree, words + ["run", "rules.yaml", "--journal", ":memory:"], output: "run")
+            #expect(Deadline.wait { program.error.contains("ready: watching") }, "\(program.error)")
+            #expect(program.error.contains("warning: '\(folder)' is not a directory of this user alone") == isTaken)
+            let socket = PathBytes("\(folder)\(isTaken ? "-2" : "")/control.sock")
+            #expect(Deadline.wait { TestFile.exists(socket) }, "\(program.error)")
+            let status = Self.start(tree, words + ["status"], output: "status")
+            #expect(status.wait() == 0, "\(status.error)")
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { program.output.contains("succeeded") }, "\(program.output) \(program.error)")
+            program.signal(SIGTERM)
+            #expect(program.wait() == 0)
+        }
+    }
 }

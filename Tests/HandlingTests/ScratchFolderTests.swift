@@ -31,6 +31,32 @@ struct ScratchFolderTests {
         #expect(base(nil, nil, nil, 7) == "/tmp/alight-7")
     }
 
+    @Test func `a name that is not a directory of the user alone is passed over, and all find the same`() throws {
+        let user = geteuid()
+        let parent = try folder.folder("tmp")
+        let first = parent.appending("alight-\(user)")
+        func found() -> UserFolder { UserFolder(in: parent, user: user) }
+        #expect(found().path == first)
+        #expect(found().passedOver == nil)
+        // A link, a file, and a directory to which others may write.
+        try folder.folder("elsewhere")
+        #expect(symlink("../elsewhere", first.description) == 0)
+        try folder.write("tmp/alight-\(user)-2", "x")
+        try folder.folder("tmp/alight-\(user)-3")
+        #expect(chmod("\(first)-3", 0o777) == 0)
+        #expect(found().path.description == "\(first)-4")
+        #expect(found().passedOver == first)
+        let scratch = ScratchFolders(runtimeFolder: nil, temporaryFolder: parent, user: user == 0 ? 1 : user)
+        #expect((scratch.passedOver == first) == (user != 0))
+        try folder.folder("tmp/alight-\(user)-4", mode: 0o700)
+        // What was in the way has gone, but another process uses the directory already.
+        #expect(unlink(first.description) == 0)
+        #expect(found().path.description == "\(first)-4")
+        #expect(mkdir(first.description, 0o700) == 0)
+        #expect(found() == UserFolder(in: parent, user: user))
+        #expect(found().path == first)
+    }
+
     @Test func `what an attempt has left is removed with its folder`() throws {
         let id = "01JD8Z3T1WQ2V7N0C5M4K9R6XB"
         try folder.write("run/alight/keep", "x")

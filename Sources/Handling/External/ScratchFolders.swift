@@ -9,13 +9,18 @@ import Synchronization
 package struct ScratchFolders: Sendable {
     /// The folder that holds them.
     package let base: PathBytes
+    /// What another user has in the place of the usual folder, so that this one is used instead.
+    package let passedOver: PathBytes?
     private let own: OwnFolder
     private let spare = SpareFolders()
 
-    /// - Parameter base: An absolute path. It is made when it is first needed, of
-    ///   mode 0700; its parent has to exist.
-    package init(base: PathBytes) {
+    /// - Parameters:
+    ///   - base: An absolute path. It is made when it is first needed, of
+    ///     mode 0700; its parent has to exist.
+    ///   - passedOver: What another user has in the place of the usual folder.
+    package init(base: PathBytes, passedOver: PathBytes? = nil) {
         self.base = base
+        self.passedOver = passedOver
         own = OwnFolder(in: base)
     }
 
@@ -39,7 +44,8 @@ package struct ScratchFolders: Sendable {
         } else if let runtimeFolder, !runtimeFolder.bytes.isEmpty {
             self.init(base: runtimeFolder.appending("alight"))
         } else {
-            self.init(base: (temporaryFolder ?? "/tmp").appending("alight-\(user)"))
+            let folder = UserFolder(in: temporaryFolder ?? "/tmp", user: user)
+            self.init(base: folder.path, passedOver: folder.passedOver)
         }
     }
 
@@ -98,8 +104,10 @@ package struct ScratchFolders: Sendable {
     }
 
     /// Removes the folders of those who were killed.
+    ///
+    /// The folder is made if there is none, so that no other user can take its name later.
     package func removeAbandoned() {
-        guard base.withCString({ access($0, F_OK) }) == 0, (try? prepareBase()) != nil else { return }
+        guard (try? prepareBase()) != nil else { return }
         let descriptor = base.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }

@@ -84,6 +84,7 @@ struct ApplyCommand: ParsableCommand {
             Output.error.write("error: \(Display.text(error.description))\n    help: \(error.help)")
             throw Exit(.runtimeError)
         }
+        program.sayPassedOver()
         return try Applying(rule: rule, paths: paths, jobs: jobs).run(kept, program)
     }
 

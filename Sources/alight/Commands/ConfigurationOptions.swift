@@ -2,6 +2,7 @@ import ArgumentParser
 import FileEvents
 import Foundation
 import Glibc
+import Handling
 import Journaling
 import RuleLoading
 import Rules
@@ -113,11 +114,17 @@ extension Configuration {
         return folder.map { PathBytes("\($0)/alight/journal.db").normalized }
     }
 
-    /// The control socket that is used when none is named; nil if nothing says where a user's sockets are.
-    private static func usualControl(_ variables: [String: String]) -> PathBytes? {
-        if geteuid() == 0 { return "/run/alight/control.sock" }
-        let folder = variables["XDG_RUNTIME_DIR"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-        return folder.map { PathBytes("\($0)/alight/control.sock").normalized }
+    /// The control socket that is used when none is named.
+    private static func usualControl(_ variables: [String: String]) -> PathBytes {
+        let user = geteuid()
+        if user == 0 { return "/run/alight/control.sock" }
+        // After su(1) the variable is missing, and the directory is there.
+        let session = PathBytes("/run/user/\(user)")
+        let runtime =
+            variables["XDG_RUNTIME_DIR"].flatMap { $0.hasPrefix("/") ? PathBytes($0) : nil }
+            ?? (UserFolder.isOwn(session, user: user) ? session : nil)
+        let folder = runtime?.appending("alight") ?? UserFolder(in: "/tmp", user: user).path
+        return folder.appending("control.sock").normalized
     }
 
     private static var usualJobs: Int {

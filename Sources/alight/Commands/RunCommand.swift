@@ -62,6 +62,7 @@ struct RunCommand: ParsableCommand {
         // What would be run is for whoever asks, not for a log.
         let reporter = Reporter(
             format: dryRun && format == .journal ? .text : format, minimum: settings.logLevel?.value ?? .info)
+        program.sayPassedOver(reporter)
         let service = once ? nil : ServiceManager(ProcessInfo.processInfo.environment)
         let dry = dryRun ? DryRun(runner: program.runner, reporter: reporter) : nil
         guard !loaded.ruleset.rules.isEmpty else {

@@ -13,8 +13,8 @@ struct ControlOptions: ParsableArguments {
         help: ArgumentHelp(
             "The socket at which others ask and steer this Alight.",
             discussion: """
-                Default: that of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; as root \
-                /run/alight/control.sock.
+                Default: that of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock, without that variable \
+                in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock.
                 """,
             valueName: "socket"),
         completion: .file())
@@ -132,8 +132,8 @@ struct ControlChoice: ParsableArguments {
         help: ArgumentHelp(
             "The socket of the running Alight, as given to 'alight run'.",
             discussion: """
-                Default: that of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; as root \
-                /run/alight/control.sock. If nobody listens there, the one beside it at which somebody does.
+                Default: that of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock, without that variable \
+                in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock. If nobody listens there, the one beside it at which somebody does.
                 """,
             valueName: "socket"),
         completion: .file())
@@ -150,16 +150,10 @@ struct ControlChoice: ParsableArguments {
         if let control { return ControlClient(try ControlOptions.path(control, option: "--control")) }
         let setting = try ConfigurationOptions.parse([]).load().settings.control
         guard let usual = setting?.value else {
-            if let origin = setting?.origin, origin != .standard {
-                Output.error.write(
-                    "error: the control socket is turned off by '\(Display.text(origin.word))'\n"
-                        + "    help: name a socket there instead of 'false', and start Alight again, "
-                        + "or name the socket of 'alight run' with --control")
-                throw Exit(.runtimeError)
-            }
             Output.error.write(
-                "error: no control socket is set, and there is no usual place for one\n"
-                    + "    help: set XDG_RUNTIME_DIR, or name the socket of 'alight run' with --control")
+                "error: the control socket is turned off by '\(Display.text(setting?.origin.word ?? ""))'\n"
+                    + "    help: name a socket there instead of 'false', and start Alight again, "
+                    + "or name the socket of 'alight run' with --control")
             throw Exit(.runtimeError)
         }
         let descriptor = ControlSocket.connected(to: usual, patience: 0)

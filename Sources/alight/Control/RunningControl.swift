@@ -77,13 +77,7 @@ struct RunningControl {
     func end() { server?.stop() }
 
     private static func socket(_ setting: Setting<PathBytes?>?, _ reporter: Reporter) throws -> ControlSocket? {
-        guard let usual = setting?.value else {
-            if setting?.origin ?? .standard == .standard {
-                reporter.say(
-                    .notice, "there is no place for the control socket, and so no 'alight status'; see --control")
-            }
-            return nil
-        }
+        guard let usual = setting?.value else { return nil }
         // What was named for this one alone has to be had; several may share the rest.
         if setting?.origin == .flag("--control") {
             do throws(ControlProblem) {
