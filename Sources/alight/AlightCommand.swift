@@ -10,25 +10,25 @@ struct AlightCommand: ParsableCommand {
         commandName: "alight",
         abstract: "Rules that run when files land.",
         discussion: """
-            Alight watches the folders that your rules reach, waits until each file has really settled, and runs the \
-            rule's action for it: a built-in handler, a plugin, or any program.
+            Alight watches the directories that your rules name, waits until each file there is finished, and then \
+            runs an action for it: a built-in handler, a plugin, or any program.
 
-              alight check rules/     look at the rules
+              alight new DIRECTORY    write a first rule
+              alight check rules/     check the rules
               alight run rules/       watch, until Ctrl-C
-              alight schema           print the JSON Schema of rules, for editors
-              alight explain PATH     say which rules take a path, and why the others don't
-              alight watch DIR        print what happens, without rules
-              alight status           say how it stands with the Alight that runs
-              alight log              follow what it does
-              alight pause            let it begin nothing more, until 'alight resume'
-              alight jobs             list what was done, and what has failed
-              alight retry --all      try again what has failed
-              alight undo ID          take back what a job did to files
+              alight explain PATH     show which rules match a path, and why
               alight apply RULE PATH  run a rule for files by hand
-              alight new FOLDER       write a first rule
-              alight import           write rules for a table of incron or direvent
-              alight config           show the configuration that holds
-              alight plugins          list plugins; describe, begin and test them
+              alight status           show the status of the running instance
+              alight log              follow what it does
+              alight pause            start no more actions, until 'alight resume'
+              alight jobs             list jobs and their outcomes
+              alight retry --all      retry all failed jobs
+              alight undo ID          undo what a job did to files
+              alight watch PATH       print file events, without rules
+              alight import           convert an incron table or a direvent configuration
+              alight plugins          list, describe, create and test plugins
+              alight config           show the configuration in effect
+              alight schema           print the JSON Schema of rules files, for editors
 
             \(ExitStatus.table)
             """,

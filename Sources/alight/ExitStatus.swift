@@ -15,10 +15,10 @@ enum ExitStatus: Int32 {
 
     private var meaning: String {
         switch self {
-        case .done: "done"
+        case .done: "success"
         case .runtimeError: "runtime error"
-        case .usage: "wrong usage"
-        case .rulesInvalid: "rules or configuration invalid"
+        case .usage: "usage error"
+        case .rulesInvalid: "invalid rules or configuration"
         case .nothingMatched: "nothing matched (--once, explain, apply, undo)"
         case .someFailed: "some jobs failed (--once, apply, undo)"
         case .degraded: "degraded (status)"

@@ -13,28 +13,28 @@ import Settling
 struct ApplyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "apply",
-        abstract: "Run a rule for files now, whatever it is told of otherwise.",
+        abstract: "Run a rule for files by hand.",
         discussion: """
-            The rule's 'events' and 'existing' don't count, and nothing is waited for. Of a folder all files below \
-            are taken that the rule takes; what its 'where' leaves is told. A running Alight does the work, with the rules that it has loaded; then \
-            Ctrl-C ends the following and not the jobs. Without one it is done here, and Ctrl-C leaves the rest to \
-            the next 'alight run'.
+            Ignores the rule's 'events' and 'existing', and does not wait for files to settle. For a directory, runs \
+            the rule for all files below it that match; files that 'where' excludes are listed with the reason. The \
+            running instance does the work, with the rules that it has loaded, and Ctrl-C ends only the progress \
+            display. Without one, this command does the work, and Ctrl-C leaves the rest to the next 'alight run'.
 
               alight apply thumbnails ~/Pictures/inbox
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed]))
             """)
 
-    @Argument(help: ArgumentHelp("The rule's name.", valueName: "rule"), completion: OfferedWords.rules)
+    @Argument(help: ArgumentHelp("The name of the rule.", valueName: "rule"), completion: OfferedWords.rules)
     var rule: String
 
-    @Argument(help: ArgumentHelp("Files, or folders of them.", valueName: "path"), completion: .file())
+    @Argument(help: ArgumentHelp("Files, or directories of them.", valueName: "path"), completion: .file())
     var paths: [String]
 
-    @Flag(help: "Also take files that are named here and that the rule leaves, by its path or its 'where'.")
+    @Flag(help: "Include files named here that the rule excludes by its path or its 'where'.")
     var force = false
 
-    @Option(help: ArgumentHelp("Most actions at once, where no Alight runs.", valueName: "n"))
+    @Option(help: ArgumentHelp("The maximum number of actions at once, if no instance is running.", valueName: "n"))
     var jobs = max(4, 2 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
 
     @OptionGroup var rules: NamedRules

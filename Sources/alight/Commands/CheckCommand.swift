@@ -11,7 +11,7 @@ import Settling
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Load the rules, and say what is wrong with them or what they would watch.",
+        abstract: "Check rules, and show what they would watch.",
         discussion: ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid]))
 
     @OptionGroup var rules: RulesOptions
@@ -20,7 +20,7 @@ struct CheckCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "How to tell what is wrong: text, or for editors json, one object a line and nothing else.",
+            "The format of errors and warnings: text, or json (one object per line, and nothing else).",
             valueName: "text|json"))
     var format = DiagnosticFormat.text
 

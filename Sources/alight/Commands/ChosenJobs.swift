@@ -5,15 +5,13 @@ import Rules
 
 /// The jobs that `retry` and `discard` are for, and what is asked for them.
 struct ChosenJobs: ParsableArguments {
-    @Argument(
-        help: ArgumentHelp("Ids of jobs, or the beginnings of them.", valueName: "id"),
-        completion: OfferedWords.jobs([.dead, .pending]))
+    @Argument(help: ArgumentHelp("Ids of jobs, or prefixes of them.", valueName: "id"), completion: OfferedWords.jobs([.dead, .pending]))
     var ids: [String] = []
 
-    @Flag(help: "All dead letters; with --rule, those of that rule.")
+    @Flag(help: "All failed jobs; with --rule, those of that rule.")
     var all = false
 
-    @Option(help: ArgumentHelp("All dead letters of this rule.", valueName: "name"), completion: OfferedWords.rules)
+    @Option(help: ArgumentHelp("All failed jobs of this rule.", valueName: "name"), completion: OfferedWords.rules)
     var rule: String?
 
     /// What a command asks for jobs.

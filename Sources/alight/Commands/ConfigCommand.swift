@@ -5,10 +5,10 @@ import RuleLoading
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config",
-        abstract: "Show the configuration that holds, and where each value comes from.",
+        abstract: "Show the configuration in effect, and the origin of each value.",
         discussion: """
-            It takes the options of 'alight run' that set a value. An option is followed before a variable of the \
-            environment (ALIGHT_JOBS), that before the file, and what nobody says has its default.
+            Accepts the options of 'alight run' that set a value. Precedence: option, environment variable (such as \
+            ALIGHT_JOBS), file, default.
 
             \(ExitStatus.table(of: [.done, .usage, .rulesInvalid]))
             """)

@@ -12,10 +12,10 @@ struct ConfigurationOptions: ParsableArguments {
     @Option(
         name: .customLong("config"),
         help: ArgumentHelp(
-            "The file of the configuration.",
+            "The configuration file.",
             discussion: """
-                Default: $XDG_CONFIG_HOME/alight/config.yaml, by default in ~/.config; as root else \
-                /etc/alight/config.yaml. 'alight config' shows what holds.
+                Default: $XDG_CONFIG_HOME/alight/config.yaml, where XDG_CONFIG_HOME defaults to ~/.config; as root, \
+                else /etc/alight/config.yaml. 'alight config' shows the values in effect.
                 """,
             valueName: "file"),
         completion: .file())

@@ -5,10 +5,10 @@ import PluginProtocol
 struct PauseCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause",
-        abstract: "Let a running Alight begin nothing more, or nothing of one rule.",
+        abstract: "Pause all rules, or one.",
         discussion: """
-            What happens goes on being noted, as jobs that wait, and actions that run end. It lasts until 'alight \
-            resume', also when Alight is started again.
+            Events are still recorded, as pending jobs, and running actions finish. The pause lasts until 'alight \
+            resume', even if Alight is restarted.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
@@ -27,9 +27,9 @@ struct PauseCommand: ParsableCommand {
 struct ResumeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
-        abstract: "Let all rules go on that are paused, or one of them.",
+        abstract: "Resume all paused rules, or one.",
         discussion: """
-            While all rules are paused, one of them can't go on alone: then '--rule' changes nothing, and ends with 1.
+            While all rules are paused, one rule cannot be resumed by itself: '--rule' then fails with status 1.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
@@ -63,10 +63,10 @@ enum PauseAnswer {
 struct ReloadCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reload",
-        abstract: "Have a running Alight read its rules again, as SIGHUP does.",
+        abstract: "Reload the rules of the running instance, like SIGHUP.",
         discussion: """
-            While they have errors, those that ran before go on, and this ends with 1; the running Alight says what is \
-            wrong, and so does 'alight check'.
+            If they contain errors, the rules loaded before stay in effect, and the exit status is 1. The running \
+            instance logs the errors; 'alight check' prints them.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
@@ -85,9 +85,9 @@ struct ReloadCommand: ParsableCommand {
 struct RescanCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rescan",
-        abstract: "Have a running Alight compare everything with what it knows, as SIGUSR1 does.",
+        abstract: "Rescan all files of the running instance, like SIGUSR1.",
         discussion: """
-            'alight status' says when that was done, and what it found that no event had told.
+            'alight status' shows when it was done, and how many changes it found that no event had reported.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)

@@ -11,34 +11,33 @@ import Settling
 struct ExplainCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Say which rules take a path, and of each other rule why it does not.",
+        abstract: "Show which rules match a path, and why the others do not.",
         discussion: """
-            The paths need not exist. Of a rule that leaves a path the first reason is told; of one that takes it, what \
-            it would be told next, what would hold it up and what would be run, with all that is filled in. What is \
-            pending for the path, and what ran, is read from the journal. Nothing is run. The running instance is asked \
-            whether a slot is free.
+            For a rule that matches, shows the next event, what would delay the action, and the action with its \
+            placeholders expanded; for any other rule, the first condition that fails. Pending and past jobs of the \
+            path are read from the journal, and the running instance is asked whether a slot is free. Paths need not \
+            exist, and nothing is run.
 
-            \(ExitStatus.table)
+            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched]))
             """)
 
-    @Argument(help: ArgumentHelp("Files or folders.", valueName: "path"), completion: .file())
+    @Argument(help: ArgumentHelp("Files or directories.", valueName: "path"), completion: .file())
     var paths: [String]
 
     @OptionGroup var rules: NamedRules
 
-    @Option(help: ArgumentHelp("Look at this rule alone.", valueName: "name"), completion: OfferedWords.rules)
+    @Option(help: ArgumentHelp("Explain only this rule.", valueName: "name"), completion: OfferedWords.rules)
     var rule: String?
 
     @Option(
         help: ArgumentHelp(
             "Explain this event.",
-            discussion: "Default: created if the journal does not know the path, else modified.", valueName: "word"),
-        completion: .list(EventChoice.words))
+            discussion: "Default: created if the path is not in the journal, else modified.", valueName: "event"), completion: .list(EventChoice.words))
     var event: String?
 
     @OptionGroup var journal: JournalOptions
 
-    @Flag(help: "Print one JSON object a line, for each path and rule.")
+    @Flag(help: "Print one JSON object per line, for each path and rule.")
     var json = false
 
     func validate() throws {

@@ -8,16 +8,16 @@ import RuleLoading
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Write rules that do what a table of incron or direvent does.",
+        abstract: "Convert an incron table or a direvent configuration to rules.",
         discussion: ExitStatus.table(of: [.done, .runtimeError, .usage]),
         subcommands: [Incrontab.self, Direvent.self])
 
     struct Incrontab: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "incrontab",
-            abstract: "Write rules that do what an incron table does.",
+            abstract: "Convert an incron table to rules.",
             discussion: """
-                Each line becomes a rule, with a comment on what it can't do exactly. For your own table:
+                Each line becomes a rule, with comments on the differences. To convert your own table:
 
                   incrontab -l | alight import incrontab - --output rules/incron.yaml
 
@@ -36,7 +36,7 @@ struct ImportCommand: ParsableCommand {
 
 /// The table to read, and where the rules go.
 struct ImportedTable: ParsableArguments {
-    @Argument(help: ArgumentHelp("The table; '-' is standard input.", valueName: "file"), completion: .file())
+    @Argument(help: ArgumentHelp("The file to convert; '-' for standard input.", valueName: "file"), completion: .file())
     var table: String
 
     @OptionGroup var output: NewFile
@@ -100,8 +100,7 @@ struct ImportedTable: ParsableArguments {
 struct NewFile: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Write into this file instead of the terminal. A file that exists is left alone.", valueName: "file"),
-        completion: .file())
+            "Write to this file instead of standard output. An existing file is not overwritten.", valueName: "file"), completion: .file())
     var output: String?
 
     /// Writes the text, to the file only if there is none.
@@ -141,9 +140,9 @@ extension ImportCommand {
     struct Direvent: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "direvent",
-            abstract: "Write rules that do what a direvent configuration does.",
+            abstract: "Convert a direvent configuration to rules.",
             discussion: """
-                Each watcher becomes a rule, with a comment on what it can't do exactly.
+                Each watcher becomes a rule, with comments on the differences.
 
                   alight import direvent /etc/direvent.conf --output rules/direvent.yaml
 

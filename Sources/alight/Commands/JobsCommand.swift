@@ -14,10 +14,10 @@ extension JobState: ExpressibleByArgument {
 struct JobsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "jobs",
-        abstract: "List jobs: what is to be done, what was done, and what has failed.",
+        abstract: "List jobs: pending, running, finished and failed.",
         discussion: """
-            The newest come first. On a terminal it is a table that fits, elsewhere one line a job: id, state, rule, \
-            path, event, attempt, time and message, separated by tabs.
+            The newest come first. On a terminal, prints a table that fits its width; otherwise one line per job: id, \
+            state, rule, path, event, attempt, time and message, separated by tabs.
 
               alight jobs --state dead --since 1d
               alight jobs --state dead --rule scans | cut -f 1 | xargs alight retry
@@ -37,21 +37,21 @@ struct JobsCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Only jobs for this file, for what is below this folder, or for what matches this quoted glob.",
+            "Only jobs for this file, for files below this directory, or for files that match this quoted glob.",
             valueName: "glob"), completion: .file())
     var path: String?
 
     @Option(
         help: ArgumentHelp(
-            "Only jobs that ended since then, or have not ended and were made since then.",
-            discussion: "A length of time such as 2h or 7d, a date such as 2026-11-20, or '2026-11-20 10:24'.",
+            "Only jobs that finished since then, or were created since then and are unfinished.",
+            discussion: "A duration such as 2h or 7d, a date such as 2026-11-20, or a time such as '2026-11-20 10:24'.",
             valueName: "when"))
     var since: String?
 
-    @Option(help: ArgumentHelp("At most so many jobs, 0 for all.", valueName: "n"))
+    @Option(help: ArgumentHelp("List at most N jobs; 0 for all.", valueName: "n"))
     var limit = 50
 
-    @Flag(help: "Print one JSON object a line.")
+    @Flag(help: "Print one JSON object per line.")
     var json = false
 
     @OptionGroup var journal: JournalOptions

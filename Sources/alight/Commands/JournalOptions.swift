@@ -9,10 +9,10 @@ struct JournalOptions: ParsableArguments {
     @Option(
         name: .customLong("journal"),
         help: ArgumentHelp(
-            "The journal's file.",
+            "The journal file.",
             discussion: """
-                Default: that of the configuration, else $XDG_STATE_HOME/alight/journal.db, by default in \
-                ~/.local/state; as root /var/lib/alight/journal.db.
+                Default: 'journal' of the configuration, else $XDG_STATE_HOME/alight/journal.db, where \
+                XDG_STATE_HOME defaults to ~/.local/state (as root /var/lib/alight/journal.db).
                 """,
             valueName: "file"),
         completion: .file())

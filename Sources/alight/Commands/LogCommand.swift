@@ -9,20 +9,20 @@ import PluginProtocol
 struct LogCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "log",
-        abstract: "Follow what a running Alight does: one line an attempt.",
+        abstract: "Follow the attempts of the running instance.",
         discussion: """
-            The lines are those of 'alight run'. It goes on until Ctrl-C, or until Alight ends; 'alight jobs' has what \
-            was done before.
+            Prints the lines that 'alight run' prints, until Ctrl-C or until the instance stops. 'alight jobs' lists \
+            earlier jobs.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Option(
         name: .customShort("n"),
-        help: ArgumentHelp("Begin with the last so many attempts of this run, at most 1000.", valueName: "n"))
+        help: ArgumentHelp("Start with the last N attempts of this run, at most 1000.", valueName: "n"))
     var recent = 10
 
-    @Flag(help: "Print one JSON object a line.")
+    @Flag(help: "Print one JSON object per line.")
     var json = false
 
     @OptionGroup var choice: ControlChoice

@@ -8,40 +8,37 @@ import Rules
 struct NewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "new",
-        abstract: "Write a rule to begin with, with comments.",
+        abstract: "Write a first rule, with comments.",
         discussion: """
-            It asks nothing and overwrites nothing.
+            Asks no questions, and overwrites no file.
 
               alight new ~/inbox
-              alight new ~/inbox --event created --output rules/inbox.yaml --exec lp '${path}'
+              alight new ~/inbox --output rules/inbox.yaml --exec lp '${path}'
               alight new ~/Pictures/inbox --use thumbnail
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Argument(help: "The folder whose files the rule is about; without it the one you are in.", completion: .directory)
+    @Argument(help: ArgumentHelp("The directory to watch; the current directory if omitted.", valueName: "directory"), completion: .directory)
     var folder: String = "."
 
     @Option(
         name: .customLong("event"),
         help: ArgumentHelp(
-            "What has to happen; may be repeated. Without it 'created' and 'modified'.", valueName: "event"),
-        completion: .list(EventMask.words))
+            "An event to run for; may be repeated. Without it, 'created' and 'modified'.", valueName: "event"), completion: .list(EventMask.words))
     var events: [String] = []
 
-    @Option(
-        help: ArgumentHelp("A built-in handler or a plugin, 'log' without it.", valueName: "handler"),
-        completion: OfferedWords.handlers)
+    @Option(help: ArgumentHelp("A built-in handler or a plugin; 'log' without it.", valueName: "handler"), completion: OfferedWords.handlers)
     var use: String?
 
-    @Option(help: ArgumentHelp("What the rule is called.", valueName: "name"))
+    @Option(help: ArgumentHelp("The name of the rule.", valueName: "name"))
     var name: String?
 
     @OptionGroup var output: NewFile
 
     @Option(
         name: .customLong("exec"), parsing: .remaining,
-        help: ArgumentHelp("A program and its arguments: all that follows.", valueName: "program"))
+        help: ArgumentHelp("A program to run; everything after it is its arguments.", valueName: "program"))
     var command: [String] = []
 
     func run() throws {

@@ -6,10 +6,11 @@ import Rules
 struct RetryCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry",
-        abstract: "Try dead letters again as if they were new, or jobs that wait for their next attempt.",
+        abstract: "Retry failed jobs, or jobs that wait for their next attempt.",
         discussion: """
-            A running Alight takes them up at once, else the next one does. A job that is pending is named by its id, \
-            and is due at once. Where one of several jobs can't be tried again, the others are all the same.
+            A failed job starts again with its first attempt; a pending job, named by its id, becomes due at once. The \
+            running instance runs them, else the next one does. If one of several jobs cannot be retried, the others \
+            still are.
 
               alight retry 01JD8Z3T1WQ2V7N0C5M4K9R6XB
               alight retry --rule scans
@@ -39,10 +40,10 @@ struct RetryCommand: ParsableCommand {
 struct DiscardCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "discard",
-        abstract: "Forget dead letters, or by their ids jobs that are pending.",
+        abstract: "Discard failed jobs, or pending jobs by their ids.",
         discussion: """
-            Of a dead letter nothing is left in the journal, and a pending job is kept as one that was skipped. Their \
-            files are not touched, and the rule is told when they change again.
+            A failed job is removed from the journal; a pending one becomes skipped. Their files are not changed, and \
+            the rule runs again when they change.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)

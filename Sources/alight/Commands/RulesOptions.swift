@@ -9,17 +9,17 @@ import Rules
 struct RulesOptions: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
-            "Rules files, or folders of them.",
+            "Rules files, or directories of them.",
             discussion: """
-                Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules, as root \
-                /etc/alight/rules.
+                Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules (as root \
+                /etc/alight/rules).
                 """),
         completion: .file())
     var rules: [String] = []
 
     @Option(
         name: .customLong("tag"),
-        help: ArgumentHelp("Only rules that have this tag; may be repeated for those of any.", valueName: "name"),
+        help: ArgumentHelp("Only rules with this tag; may be repeated to select several.", valueName: "name"),
         completion: OfferedWords.tags)
     var tags: [String] = []
 
@@ -49,10 +49,10 @@ struct NamedRules: ParsableArguments {
     @Option(
         name: .customLong("rules"),
         help: ArgumentHelp(
-            "A rules file, or a folder of them; may be repeated.",
+            "A rules file, or a directory of them; may be repeated.",
             discussion: """
-                Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules, as root \
-                /etc/alight/rules.
+                Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules (as root \
+                /etc/alight/rules).
                 """,
             valueName: "path"),
         completion: .file())

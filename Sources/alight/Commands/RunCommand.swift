@@ -17,19 +17,21 @@ import Settling
 struct RunCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
-        abstract: "Watch, and run the rules' actions, until stopped.",
+        abstract: "Watch files and run the actions of rules until stopped.",
         discussion: """
-            Says 'ready: watching N folders for M rules' on standard error once every watch is live, then prints one \
-            line per action on standard output. SIGTERM and SIGINT finish what is accepted and end with 0; a second \
-            one stops at once, with 1 if that cut work off. SIGUSR1 looks at everything again. SIGHUP reads the rules \
-            again, and so does a change of their files; while they have errors, those that ran before go on. When its \
-            terminal is closed, SIGHUP stops it, unless it was started with nohup. Under systemd it says when it is \
-            ready, and logs to the journal.
+            Prints 'ready: watching N directories for M rules' on standard error once all watches are set up, then \
+            one line per action on standard output.
 
-            With --dry-run it says 'would run' of each action, with all that is filled in, and goes on as if it had \
-            succeeded. Nothing is run, written or sent; the journal is only read.
+            SIGTERM and SIGINT finish the accepted jobs and exit with status 0. A second signal stops at once, with \
+            status 1 if that interrupted an action. SIGHUP reloads the rules, and so does a change of their files; if \
+            they contain errors, the rules loaded before stay in effect. When the terminal of the program is closed, \
+            SIGHUP stops it, unless it was started with nohup. SIGUSR1 rescans all files. Under systemd, Alight \
+            reports when it is ready, and logs to the systemd journal.
 
-            \(ExitStatus.table)
+            With --dry-run, prints each action that would run, with its placeholders expanded, and continues as if it \
+            had succeeded. Nothing is run, written or sent, and the journal is only read.
+
+            \(ExitStatus.table(of: [.done, .runtimeError, .usage, .rulesInvalid, .nothingMatched, .someFailed]))
             """)
 
     @OptionGroup var rules: RulesOptions
@@ -38,13 +40,13 @@ struct RunCommand: ParsableCommand {
 
     @OptionGroup var control: ControlOptions
 
-    @Flag(help: "Handle the files that are there, then exit.")
+    @Flag(help: "Handle existing files that are new or changed since the last run, then exit.")
     var once = false
 
-    @Flag(help: "Say what would be run, and change nothing.")
+    @Flag(help: "Print the actions that would run, and change nothing.")
     var dryRun = false
 
-    @Flag(help: "Read the rules again on SIGHUP only, not when their files change.")
+    @Flag(help: "Reload the rules only on SIGHUP, not when their files change.")
     var noAutoReload = false
 
     @OptionGroup var running: RunningOptions

@@ -8,21 +8,23 @@ extension LogLevel: ExpressibleByArgument {}
 struct RunningOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "'text' for people, 'json' for machines: one object a line, 'journal' for systemd's.",
-            discussion: "Default: that of the configuration, else journal where systemd reads the output, else text.",
+            "The format of messages: 'text', 'json' (one object per line), or 'journal' (systemd).",
+            discussion:
+                "Default: 'log.format' of the configuration, else journal if systemd reads the output, else text.",
             valueName: "format"))
     var logFormat: LogFormat?
 
     @Option(
         help: ArgumentHelp(
-            "From which weight on something is told.", discussion: "Default: that of the configuration, else info.",
+            "The lowest level of messages to print.",
+            discussion: "Default: 'log.level' of the configuration, else info.",
             valueName: "level"))
     var logLevel: LogLevel?
 
     @Option(
         help: ArgumentHelp(
             "The number of slots: actions that may run programs at once, over all rules.",
-            discussion: "Default: that of the configuration, else twice the number of processors, at least 4.",
+            discussion: "Default: 'jobs' of the configuration, else twice the number of processors, at least 4.",
             valueName: "n"))
     var jobs: Int?
 

@@ -10,15 +10,16 @@ struct SchemaCommand: ParsableCommand {
         commandName: "schema",
         abstract: "Print the JSON Schema of rules files, or of the configuration, for editors.",
         discussion: """
-            Write it beside your rules and name it in their first line. Then an editor with the YAML language server \
-            completes keys and underlines mistakes:
+            Save it beside your rules and name it in their first line. An editor with the YAML language server then \
+            completes keys and underlines errors:
 
               alight schema > rules/alight.schema.json
               # yaml-language-server: $schema=alight.schema.json
 
+
             """ + ExitStatus.table(of: [.done, .runtimeError, .usage]))
 
-    @Flag(help: "Print that of the configuration instead.")
+    @Flag(help: "Print the schema of the configuration instead.")
     var config = false
 
     func run() throws {

@@ -5,15 +5,14 @@ import Journaling
 struct ShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
-        abstract: "Show a job: why it was made, each attempt, and what the last one was asked and wrote.",
+        abstract: "Show a job: its event, its attempts, and the last request and output.",
         discussion: """
-            The values of secret parameters are not in the journal, and so not here: they are shown as ***.
+            Secret parameters are not stored in the journal; they are shown as ***.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Argument(
-        help: ArgumentHelp("The job's id, or the beginning of it.", valueName: "id"), completion: OfferedWords.jobs())
+    @Argument(help: ArgumentHelp("The id of the job, or a prefix of it.", valueName: "id"), completion: OfferedWords.jobs())
     var id: String
 
     @Flag(help: "Print one JSON object, with the requests and logs of all attempts.")

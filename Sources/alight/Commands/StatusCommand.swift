@@ -6,11 +6,10 @@ import PluginProtocol
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract:
-            "Say how it stands with a running Alight: what it watches and by what means, what waits, what failed.",
+        abstract: "Show the status of the running instance: its roots, queue and failed jobs.",
         discussion: """
-            Of each root it says whether the kernel tells of changes or it is polled, and why; of the last comparison of \
-            everything what it found that no event had told. What is wrong is listed first, and ends it with 6.
+            Problems come first; with one, the exit status is 6. For each root, shows whether inotify reports changes \
+            or it is polled, and why. For the last rescan, shows how many changes it found that no event had reported.
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage, .degraded]))
             """)
@@ -18,7 +17,7 @@ struct StatusCommand: ParsableCommand {
     @Flag(help: "Print one JSON object.")
     var json = false
 
-    @Flag(help: "Show it anew every second, until Ctrl-C.")
+    @Flag(help: "Refresh every second, until Ctrl-C.")
     var watch = false
 
     @OptionGroup var choice: ControlChoice

@@ -11,11 +11,12 @@ import Settling
 struct UndoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "undo",
-        abstract: "Take back what jobs did to files, where these are still as they were left.",
+        abstract: "Undo what jobs did to files that have not changed since.",
         discussion: """
-            What was moved, renamed or put into the trash goes back, and copies and links are removed, the last first. \
-            Nothing is put over a file that is there, and what was changed since stays: each that can't be taken back \
-            is named with the reason. Rules are not told of it. A running Alight does it, or without one this command.
+            Moves files back that were moved, renamed or put into the trash, and removes copies and links, the last \
+            change first. Never replaces an existing file or touches one that has changed since; each change that \
+            cannot be undone is listed with the reason. Rules do not receive events for it. The running instance does \
+            the work, else this command.
 
               alight undo 01JD8Z3T1WQ2V7N0C5M4K9R6XB
               alight undo --since 10m --rule sort --dry-run
@@ -23,20 +24,18 @@ struct UndoCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage, .nothingMatched, .someFailed]))
             """)
 
-    @Argument(
-        help: ArgumentHelp("Ids of jobs, or the beginnings of them.", valueName: "id"),
-        completion: OfferedWords.jobs([.succeeded]))
+    @Argument(help: ArgumentHelp("Ids of jobs, or prefixes of them.", valueName: "id"), completion: OfferedWords.jobs([.succeeded]))
     var ids: [String] = []
 
-    @Option(help: ArgumentHelp("All that was done since then: a time such as 10m, or a moment.", valueName: "time"))
+    @Option(help: ArgumentHelp("All changes since then: a duration such as 10m, a date, or a time.", valueName: "time"))
     var since: String?
 
     @Option(
-        help: ArgumentHelp("All that this rule did; with --since, since then.", valueName: "name"),
+        help: ArgumentHelp("All changes by this rule; with --since, since then.", valueName: "name"),
         completion: OfferedWords.rules)
     var rule: String?
 
-    @Flag(help: "Say what would be done, and do nothing.")
+    @Flag(help: "Print what would be undone, and change nothing.")
     var dryRun = false
 
     @OptionGroup var rules: NamedRules

@@ -8,66 +8,65 @@ import Rules
 struct WatchCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
-        abstract: "Print what happens to files, until stopped.",
+        abstract: "Print file events, without rules, until stopped.",
         discussion: """
-            Prints one line per event on standard output, and all else on standard error: 'ready: watching N folders' \
-            once every watch is live. An event is told when its path has come to rest. Nothing is lost when the reader \
-            is slow: what happens to a path meanwhile becomes one event. SIGTERM and SIGINT end it with 0, and so does \
-            a reader that goes. SIGUSR1 compares everything with what was known.
+            Prints one line per event on standard output, and all messages on standard error: 'ready: watching N \
+            directories' once all watches are set up. An event is printed after its path has settled. If the reader is \
+            slow, several events of a path become one, and none is lost. Exits with status 0 on SIGTERM and SIGINT, and \
+            when the reader closes the pipe. SIGUSR1 rescans all files.
 
               alight watch ~/Downloads
-              alight watch --json --events created 'in/**/*.jpg' | while read -r event; do …; done
+              alight watch --json --events created 'in/**/*.jpg' | jq .path
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
     @Argument(
         help: ArgumentHelp(
-            "Folders, files, or quoted globs.",
-            discussion: "A folder is watched with everything below it. A file needn't be there yet.",
-            valueName: "path"),
-        completion: .file())
+            "Directories, files, or quoted globs.",
+            discussion: "A directory is watched with everything below it. A file need not exist yet.",
+            valueName: "path"), completion: .file())
     var paths: [String]
 
-    @Flag(help: "Print one JSON object a line, with the members that plugins get.")
+    @Flag(help: "Print one JSON object per line, with the members that plugins receive.")
     var json = false
 
-    @Option(help: ArgumentHelp("How long a path must be quiet, such as 0, 500ms or 2s.", valueName: "duration"))
+    @Option(
+        help: ArgumentHelp(
+            "The time without changes after which a path has settled, such as 0, 500ms or 2s.", valueName: "duration"))
     var settle = "100ms"
 
     @Option(
         help: ArgumentHelp(
-            "Events to tell, separated by commas.",
-            discussion: "Default: all differences, and what happens to the watching.", valueName: "words"),
-        completion: OfferedWords.list(of: EventMask.words))
+            "The events to print, separated by commas.",
+            discussion: "Default: all changes of files, and the events of the watch itself, such as 'overflow'.",
+            valueName: "events"), completion: OfferedWords.list(of: EventMask.words))
     var events: String?
 
-    @Option(help: ArgumentHelp("Leave out what matches, and all below it; may be repeated.", valueName: "glob"))
+    @Option(
+        help: ArgumentHelp("Exclude matching paths, and everything below them; may be repeated.", valueName: "glob"))
     var exclude: [String] = []
 
-    @Option(help: ArgumentHelp("Enter so many folder levels below a root; 0 for none.", valueName: "n"))
+    @Option(help: ArgumentHelp("Descend at most N directory levels below a root.", valueName: "n"))
     var depth: Int?
 
-    @Flag(help: "Look at names with a leading dot too.")
+    @Flag(help: "Include names with a leading dot.")
     var hidden = false
 
     @Option(
-        help: ArgumentHelp("Kinds to tell of: file, directory, symlink, other, any.", valueName: "kinds"),
-        completion: OfferedWords.list(of: FileType.allCases.map(\.rawValue) + ["any"]))
+        help: ArgumentHelp("The file types to include: file, directory, symlink, other, any.", valueName: "types"), completion: OfferedWords.list(of: FileType.allCases.map(\.rawValue) + ["any"]))
     var types = "any"
 
-    @Option(
-        help: ArgumentHelp("'auto', 'inotify' or 'poll'.", valueName: "backend"),
-        completion: .list(["auto", "inotify", "poll"]))
+    @Option(help: ArgumentHelp("How directories are watched: auto, inotify or poll.", valueName: "backend"), completion: .list(["auto", "inotify", "poll"]))
     var backend = "auto"
 
-    @Option(help: ArgumentHelp("How long to rest between two looks, where folders are polled.", valueName: "duration"))
+    @Option(help: ArgumentHelp("The interval at which directories are polled.", valueName: "duration"))
     var poll = "10s"
 
-    @Flag(help: "Tell first what is there.")
+    @Flag(help: "Print existing files first.")
     var existing = false
 
-    @Flag(help: "Also tell of files that are opened, read, and closed unwritten.")
+    @Flag(help: "Include files that are opened, read, or closed without being written.")
     var raw = false
 
     func validate() throws {

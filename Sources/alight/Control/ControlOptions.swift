@@ -11,24 +11,24 @@ struct ControlOptions: ParsableArguments {
     @Option(
         name: .customLong("control"),
         help: ArgumentHelp(
-            "The socket at which others ask and steer this Alight.",
+            "The control socket of this instance, for 'alight status' and other commands.",
             discussion: """
-                Default: that of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock, without that variable \
-                in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock.
+                Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that variable is \
+                not set, in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock.
                 """,
             valueName: "socket"),
         completion: .file())
     var control: String?
 
-    @Flag(help: "Make no such socket.")
+    @Flag(help: "Do not create a control socket.")
     var noControl = false
 
     @Option(
         help: ArgumentHelp(
-            "Serve the dashboard and the API there by HTTP, too; may be repeated.",
+            "Serve the dashboard and the API by HTTP at this address; may be repeated.",
             discussion: """
-                Such as 127.0.0.1:8088. At an address that others can reach a token is asked for, which is kept \
-                beside the journal, and printed at each start as a link; there is no TLS.
+                For example 127.0.0.1:8088. An address that other hosts can reach requires a token, which is stored \
+                beside the journal and printed as a link at each start. There is no TLS.
                 """,
             valueName: "address:port"))
     var listen: [String] = []
@@ -36,8 +36,8 @@ struct ControlOptions: ParsableArguments {
     @Option(
         name: .customLong("external-url"),
         help: ArgumentHelp(
-            "Where a proxy in front of that is reached, such as https://alight.example.org; may be repeated.",
-            discussion: "The token is asked for then at every address.", valueName: "url"))
+            "The URL of a proxy in front of that address, such as https://alight.example.org; may be repeated.",
+            discussion: "All addresses then require the token.", valueName: "url"))
     var externalURL: [String] = []
 
     /// Looks at what was given.
@@ -130,10 +130,11 @@ struct ControlChoice: ParsableArguments {
     @Option(
         name: .customLong("control"),
         help: ArgumentHelp(
-            "The socket of the running Alight, as given to 'alight run'.",
+            "The control socket of the running instance.",
             discussion: """
-                Default: that of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock, without that variable \
-                in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock. If nobody listens there, the one beside it at which somebody does.
+                Default: 'control' of the configuration, else $XDG_RUNTIME_DIR/alight/control.sock; if that variable is \
+                not set, in /run/user/UID/alight, else in /tmp/alight-UID; as root /run/alight/control.sock. If no \
+                instance listens there, the socket of another instance in the same directory.
                 """,
             valueName: "socket"),
         completion: .file())

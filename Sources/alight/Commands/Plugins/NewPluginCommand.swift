@@ -11,9 +11,9 @@ extension PluginSkeleton.Language: ExpressibleByArgument {}
 struct NewPluginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "new",
-        abstract: "Write a plugin to begin with: it works, and has a test.",
+        abstract: "Create a plugin that works and has a test.",
         discussion: """
-            It overwrites nothing.
+            Overwrites no file.
 
               alight plugins new resize --language bash
               alight plugins new words --language python --into ~/.config/alight/plugins
@@ -22,22 +22,19 @@ struct NewPluginCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Argument(help: "What it is called in 'use:'.")
+    @Argument(help: "The name of the plugin, for 'use:'.")
     var name: String
 
-    @Option(help: ArgumentHelp("What it is written in.", valueName: "bash|python|swift"))
+    @Option(help: ArgumentHelp("The language of the plugin.", valueName: "bash|python|swift"))
     var language: PluginSkeleton.Language
 
-    @Option(
-        help: ArgumentHelp("The folder that the plugin's own folder is made in.", valueName: "folder"),
-        completion: .directory)
+    @Option(help: ArgumentHelp("The directory in which the plugin's own directory is created.", valueName: "directory"), completion: .directory)
     var into: String = "plugins"
 
     @Option(
         help: ArgumentHelp(
-            "With Swift: where Alight's source is, a folder or an https address.",
-            discussion: "Default: the checkout that you are in.", valueName: "place"),
-        completion: .directory)
+            "For Swift: the source of Alight, a directory or an https URL.",
+            discussion: "Default: the checkout that contains the current directory.", valueName: "source"), completion: .directory)
     var source: String?
 
     func run() throws {

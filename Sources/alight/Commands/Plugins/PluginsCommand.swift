@@ -10,12 +10,12 @@ import Rules
 struct PluginsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "plugins",
-        abstract: "List plugins; say what one takes, begin one, and test whether one keeps to the protocol.",
+        abstract: "List, describe, create and test plugins.",
         discussion: """
-              alight plugins                                   list them, with what is wrong
-              alight plugins describe thumbnail                say what it takes
-              alight plugins new resize --language python      begin one
-              alight plugins test ./plugins/resize             see whether it keeps to the protocol
+              alight plugins                               list plugins, with errors
+              alight plugins describe thumbnail            show its parameters
+              alight plugins new resize --language python  create one
+              alight plugins test ./plugins/resize         test it against the protocol
 
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """,
@@ -25,20 +25,20 @@ struct PluginsCommand: ParsableCommand {
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "list",
-            abstract: "List the plugins that rules can use, and what is wrong with them.",
+            abstract: "List the plugins that rules can use, and problems with them.",
             discussion: """
-                Plugins are folders and executables in 'plugins' beside the rules (and beside a folder of rules that is \
-                called 'rules'), $XDG_CONFIG_HOME/alight/plugins, else ~/.config/alight/plugins, /etc/alight/plugins, \
-                ../lib/alight/plugins from the folder with this program, and /usr/lib/alight/plugins. Of several with \
-                the same name the first is taken, and the others are shadowed. A broken plugin is an error when a rule \
-                uses it, and not before.
+                Plugins are directories and executables in 'plugins' beside the rules (and beside a directory of rules \
+                that is named 'rules'), $XDG_CONFIG_HOME/alight/plugins (~/.config/alight/plugins), /etc/alight/plugins, \
+                ../lib/alight/plugins relative to the directory of this program, and /usr/lib/alight/plugins. If several \
+                have the same name, the first is used, and the others are shadowed. A broken plugin is an error only if \
+                a rule uses it.
 
                 \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
 
         @OptionGroup var place: PluginPlace
 
-        @Flag(help: "Print one JSON object a line.")
+        @Flag(help: "Print one JSON object per line.")
         var json = false
 
         func run() throws {
@@ -71,10 +71,12 @@ struct PluginsCommand: ParsableCommand {
     struct Describe: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "describe",
-            abstract: "Say what a plugin or a built-in handler takes: its parameters, events, modes and programs.",
+            abstract: "Describe a plugin or a built-in handler: its parameters, events, modes and programs.",
             discussion: ExitStatus.table(of: [.done, .runtimeError, .usage]))
 
-        @Argument(help: ArgumentHelp("Its name, or a path.", valueName: "name|path"), completion: OfferedWords.handlers)
+        @Argument(
+            help: ArgumentHelp("The name or path of a plugin, or the name of a handler.", valueName: "name|path"),
+            completion: OfferedWords.handlers)
         var name: String
 
         @OptionGroup var place: PluginPlace
@@ -111,11 +113,10 @@ struct PluginPlace: ParsableArguments {
     @Option(
         name: .customLong("rules"),
         help: ArgumentHelp(
-            "A rules file, or a folder of them, whose plugins are meant.",
+            "A rules file, or a directory of them, whose plugins are used.",
             discussion:
-                "Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules, as root /etc/alight/rules, else '.'.",
-            valueName: "path"),
-        completion: .file())
+                "Default: 'rules' of the configuration, else ./rules, else $XDG_CONFIG_HOME/alight/rules (as root /etc/alight/rules), else '.'.",
+            valueName: "path"), completion: .file())
     var rules: String?
 
     @OptionGroup var configuration: ConfigurationOptions

@@ -11,21 +11,22 @@ import Rules
 struct TestPluginCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "test",
-        abstract: "Call a plugin as Alight does, with all that may come, and see whether it keeps to the protocol.",
+        abstract: "Test whether a plugin follows the protocol.",
         discussion: """
-            It works in a folder of its own, which is removed at the end. Parameters and a file to work with are taken \
-            from request.json and testdata/ beside plugin.yaml, or from the options.
+            Calls the plugin as 'alight run' does, with valid and invalid requests, in a temporary directory. \
+            Parameters and a sample file come from request.json and testdata/ beside plugin.yaml, or from the options.
 
               alight plugins test ./plugins/resize
-              alight plugins test thumbnail --with to=@SCRATCH@/out.png --sample picture.jpg
+              alight plugins test thumbnail --with to=@SCRATCH@/out.png --sample image.jpg
 
             EXIT STATUS
-              0  it keeps to the protocol
-              1  something failed, or the test can't be done
-              2  wrong usage
+              0  the plugin follows the protocol
+              1  a check failed, or the test could not be run
+              2  usage error
             """)
 
-    @Argument(help: ArgumentHelp("Its name, or a path.", valueName: "name|path"), completion: OfferedWords.plugins)
+    @Argument(
+        help: ArgumentHelp("The name or path of the plugin.", valueName: "name|path"), completion: OfferedWords.plugins)
     var name: String
 
     @OptionGroup var place: PluginPlace
@@ -33,20 +34,20 @@ struct TestPluginCommand: ParsableCommand {
     @Option(
         name: .customLong("with"),
         help: ArgumentHelp(
-            "A parameter; may be repeated. The value is JSON, else a text; @SCRATCH@ in it is the folder with the files.",
+            "A parameter; may be repeated. The value is JSON, else a string; @SCRATCH@ in it is the temporary directory.",
             valueName: "key=value"))
     var parameters: [String] = []
 
-    @Option(help: ArgumentHelp("A file that the plugin can work with.", valueName: "file"), completion: .file())
+    @Option(help: ArgumentHelp("A file that the plugin can handle.", valueName: "file"), completion: .file())
     var sample: String?
 
-    @Option(help: ArgumentHelp("How long one answer may take.", valueName: "duration"))
+    @Option(help: ArgumentHelp("The maximum time for one answer.", valueName: "duration"))
     var timeout: String?
 
-    @Option(help: ArgumentHelp("How long the plugin may go on after SIGTERM.", valueName: "duration"))
+    @Option(help: ArgumentHelp("The time that the plugin may take to stop after SIGTERM.", valueName: "duration"))
     var grace: String = "10s"
 
-    @Flag(help: "Print one JSON object for each check, a line each.")
+    @Flag(help: "Print one JSON object per line, for each check.")
     var json = false
 
     func run() throws {
