@@ -139,6 +139,22 @@ class ManualTests(PackagingTestCase):
         for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else []:
             yield from self.objects(each)
 
+    @needs("mandoc")
+    def test_each_names_the_variables_of_its_options(self):
+        def text(page):
+            return re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{page}.1", cwd=self.folder).stdout)
+        source = read(CHECKOUT, "Sources/RuleLoading/Configuration/ConfigurationEnvironment.swift")
+        names = set(re.findall(r'"(ALIGHT_[A-Z_]*[A-Z])"', source.split("names = [")[1].split("]")[0]))
+        self.assertGreater(len(names), 8)
+        self.assertEqual(set(re.findall(r"^ +(ALIGHT_\w+)", text("alight"), re.M)), names)
+        for page, option, name in (
+                ("alight-run", "--log-level", "ALIGHT_LOG_LEVEL"), ("alight-jobs", "--journal", "ALIGHT_JOURNAL"),
+                ("alight-status", "--control", "ALIGHT_CONTROL"), ("alight-check", "rules", "ALIGHT_RULES"),
+                ("alight-plugins-test", "--config", "ALIGHT_CONFIG")):
+            with self.subTest(page):
+                self.assertIn(option, text(page))
+                self.assertRegex(text(page), rf"(?m)^ENVIRONMENT\n(?:.+\n|\n)*? +{name}\b")
+
     def test_the_same_is_made_again(self):
         done = self.call(os.path.join(CHECKOUT, "packaging/make-man"), ALIGHT, self.path("again"))
         self.assert_silent(done)
@@ -342,6 +358,36 @@ class InstallTests(PackagingTestCase):
         self.assertEqual(self.install("--remove"), "")
         self.assertEqual(self.installed(), [])
         self.assertFalse(glob.glob(self.stage + "/**/*alight*", recursive=True))
+
+    def test_the_rules_and_examples_that_are_installed_load(self):
+        self.stage = self.path("rules-stage")
+        self.install(os.path.dirname(os.path.realpath(ALIGHT)))
+        files = [path for path in glob.glob(self.stage + "/opt/tools/share/doc/alight/*/**/*.yaml", recursive=True)]
+        self.assertGreater(len(files), 4)
+        for path in files:
+            with self.subTest(path):
+                done = self.call(self.stage + "/opt/tools/bin/alight", "check", path)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    @needs("mandoc")
+    def test_manual_pages_name_what_is_installed(self):
+        self.stage = self.path("pages-stage")
+        self.install(os.path.dirname(os.path.realpath(ALIGHT)))
+        documents = [os.path.basename(path) for path in glob.glob(CHECKOUT + "/docs/*.md")]
+        named = set()
+        for page in glob.glob(self.stage + "/opt/tools/share/man/*/*"):
+            with self.subTest(os.path.basename(page)):
+                text = re.sub(".\b", "", self.call("mandoc", "-T", "ascii", "-O", "width=500", page).stdout)
+                self.assertNotIn("@PREFIX@", text)
+                # A page of the documentation is named by its place; 'docs/' is in messages of the program.
+                for name in documents:
+                    for place in re.findall(rf"(\S*?)\b{re.escape(name)}", text):
+                        self.assertTrue(place.endswith(("/opt/tools/share/doc/alight/", "docs/")), f"{place}{name}")
+                named |= set(re.findall(r"/opt/tools/[\w./-]*\w", text))
+        self.assertIn("/opt/tools/lib/alight/plugins", named)
+        self.assertIn("/opt/tools/share/doc/alight/explain.md", named)
+        for path in named:
+            self.assertTrue(os.path.exists(self.stage + path), path)
 
     def test_the_example_is_in_order_and_switched_off(self):
         folder = os.path.join(CHECKOUT, "packaging/etc/rules")

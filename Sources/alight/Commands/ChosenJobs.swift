@@ -5,7 +5,9 @@ import Rules
 
 /// The jobs that `retry` and `discard` are for, and what is asked for them.
 struct ChosenJobs: ParsableArguments {
-    @Argument(help: ArgumentHelp("Ids of jobs, or prefixes of them.", valueName: "id"), completion: OfferedWords.jobs([.dead, .pending]))
+    @Argument(
+        help: ArgumentHelp("Ids of jobs, or prefixes of them.", valueName: "id"),
+        completion: OfferedWords.jobs([.dead, .pending]))
     var ids: [String] = []
 
     @Flag(help: "All failed jobs; with --rule, those of that rule.")

@@ -32,7 +32,8 @@ struct ExplainCommand: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             "Explain this event.",
-            discussion: "Default: created if the path is not in the journal, else modified.", valueName: "event"), completion: .list(EventChoice.words))
+            discussion: "Default: created if the path is not in the journal, else modified.", valueName: "event"),
+        completion: .list(EventChoice.words))
     var event: String?
 
     @OptionGroup var journal: JournalOptions

@@ -36,7 +36,8 @@ struct ImportCommand: ParsableCommand {
 
 /// The table to read, and where the rules go.
 struct ImportedTable: ParsableArguments {
-    @Argument(help: ArgumentHelp("The file to convert; '-' for standard input.", valueName: "file"), completion: .file())
+    @Argument(
+        help: ArgumentHelp("The file to convert; '-' for standard input.", valueName: "file"), completion: .file())
     var table: String
 
     @OptionGroup var output: NewFile
@@ -100,7 +101,8 @@ struct ImportedTable: ParsableArguments {
 struct NewFile: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Write to this file instead of standard output. An existing file is not overwritten.", valueName: "file"), completion: .file())
+            "Write to this file instead of standard output. An existing file is not overwritten.", valueName: "file"),
+        completion: .file())
     var output: String?
 
     /// Writes the text, to the file only if there is none.

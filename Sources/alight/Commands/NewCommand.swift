@@ -19,16 +19,21 @@ struct NewCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Argument(help: ArgumentHelp("The directory to watch; the current directory if omitted.", valueName: "directory"), completion: .directory)
+    @Argument(
+        help: ArgumentHelp("The directory to watch; the current directory if omitted.", valueName: "directory"),
+        completion: .directory)
     var folder: String = "."
 
     @Option(
         name: .customLong("event"),
         help: ArgumentHelp(
-            "An event to run for; may be repeated. Without it, 'created' and 'modified'.", valueName: "event"), completion: .list(EventMask.words))
+            "An event to run for; may be repeated. Without it, 'created' and 'modified'.", valueName: "event"),
+        completion: .list(EventMask.words))
     var events: [String] = []
 
-    @Option(help: ArgumentHelp("A built-in handler or a plugin; 'log' without it.", valueName: "handler"), completion: OfferedWords.handlers)
+    @Option(
+        help: ArgumentHelp("A built-in handler or a plugin; 'log' without it.", valueName: "handler"),
+        completion: OfferedWords.handlers)
     var use: String?
 
     @Option(help: ArgumentHelp("The name of the rule.", valueName: "name"))

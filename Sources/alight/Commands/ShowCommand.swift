@@ -12,7 +12,8 @@ struct ShowCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
             """)
 
-    @Argument(help: ArgumentHelp("The id of the job, or a prefix of it.", valueName: "id"), completion: OfferedWords.jobs())
+    @Argument(
+        help: ArgumentHelp("The id of the job, or a prefix of it.", valueName: "id"), completion: OfferedWords.jobs())
     var id: String
 
     @Flag(help: "Print one JSON object, with the requests and logs of all attempts.")

@@ -24,7 +24,9 @@ struct UndoCommand: ParsableCommand {
             \(ExitStatus.table(of: [.done, .runtimeError, .usage, .nothingMatched, .someFailed]))
             """)
 
-    @Argument(help: ArgumentHelp("Ids of jobs, or prefixes of them.", valueName: "id"), completion: OfferedWords.jobs([.succeeded]))
+    @Argument(
+        help: ArgumentHelp("Ids of jobs, or prefixes of them.", valueName: "id"),
+        completion: OfferedWords.jobs([.succeeded]))
     var ids: [String] = []
 
     @Option(help: ArgumentHelp("All changes since then: a duration such as 10m, a date, or a time.", valueName: "time"))

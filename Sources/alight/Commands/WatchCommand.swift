@@ -54,10 +54,13 @@ struct WatchCommand: ParsableCommand {
     var hidden = false
 
     @Option(
-        help: ArgumentHelp("The file types to include: file, directory, symlink, other, any.", valueName: "types"), completion: OfferedWords.list(of: FileType.allCases.map(\.rawValue) + ["any"]))
+        help: ArgumentHelp("The file types to include: file, directory, symlink, other, any.", valueName: "types"),
+        completion: OfferedWords.list(of: FileType.allCases.map(\.rawValue) + ["any"]))
     var types = "any"
 
-    @Option(help: ArgumentHelp("How directories are watched: auto, inotify or poll.", valueName: "backend"), completion: .list(["auto", "inotify", "poll"]))
+    @Option(
+        help: ArgumentHelp("How directories are watched: auto, inotify or poll.", valueName: "backend"),
+        completion: .list(["auto", "inotify", "poll"]))
     var backend = "auto"
 
     @Option(help: ArgumentHelp("The interval at which directories are polled.", valueName: "duration"))

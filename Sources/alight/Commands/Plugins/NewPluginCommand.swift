@@ -28,13 +28,16 @@ struct NewPluginCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The language of the plugin.", valueName: "bash|python|swift"))
     var language: PluginSkeleton.Language
 
-    @Option(help: ArgumentHelp("The directory in which the plugin's own directory is created.", valueName: "directory"), completion: .directory)
+    @Option(
+        help: ArgumentHelp("The directory in which the plugin's own directory is created.", valueName: "directory"),
+        completion: .directory)
     var into: String = "plugins"
 
     @Option(
         help: ArgumentHelp(
             "For Swift: the source of Alight, a directory or an https URL.",
-            discussion: "Default: the checkout that contains the current directory.", valueName: "source"), completion: .directory)
+            discussion: "Default: the checkout that contains the current directory.", valueName: "source"),
+        completion: .directory)
     var source: String?
 
     func run() throws {
