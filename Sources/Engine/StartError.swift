@@ -17,9 +17,9 @@ package enum StartError: Error, Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .watching(let error): error.description
         case .rootMissing(let root, let rule, let place):
-            "\(place.file):\(place.line): rule '\(rule)' needs the folder '\(root)', which does not exist"
+            "\(place.file):\(place.line): rule '\(rule)' needs the directory '\(root)', which does not exist"
         case .rootRefused(let root, let rule, let place, let errno):
-            "\(place.file):\(place.line): rule '\(rule)' can't make its folder '\(root)': "
+            "\(place.file):\(place.line): rule '\(rule)' cannot create its directory '\(root)': "
                 + String(cString: strerror(errno))
         }
     }
@@ -27,11 +27,11 @@ package enum StartError: Error, Sendable, Hashable, CustomStringConvertible {
     package var help: String {
         switch self {
         case .watching(let error): error.help
-        case .rootMissing: "make the folder, or write 'missing: create', or 'missing: wait' to wait for it"
+        case .rootMissing: "create the directory, or set 'missing: create' or 'missing: wait'"
         case .rootRefused(_, _, _, let errno):
             errno == ENOTDIR || errno == EEXIST
-                ? "something else than a folder is in the way; remove it, or correct 'path:'"
-                : "make the folder yourself, or let Alight's user make it"
+                ? "something other than a directory is in the way; remove it, or correct 'path:'"
+                : "create the directory, or let Alight's user create it"
         }
     }
 }

@@ -25,7 +25,7 @@ public enum ObservationError: Error, Sendable, Hashable, CustomStringConvertible
         switch self {
         case .noRoots: "there is nothing to observe"
         case .invalidGlob(_, _, let reason, _): reason
-        case .notFolder(let path): "cannot watch '\(path)': it is not a folder"
+        case .notFolder(let path): "cannot watch '\(path)': it is not a directory"
         case .missingRoot(let path): "cannot watch '\(path)': it does not exist"
         case .refused(let path, let errno): "cannot watch '\(path)': \(Self.text(errno))"
         case .noDescriptor(let errno): "cannot open a descriptor: \(Self.text(errno))"

@@ -13,7 +13,7 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .notFolder(let path):
-            "cannot watch '\(path)': it is not a folder"
+            "cannot watch '\(path)': it is not a directory"
         case .refused(let path, let errno):
             "cannot watch '\(path)': \(String(cString: strerror(errno)))"
         }
@@ -21,12 +21,12 @@ package enum WatchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var help: String {
         switch self {
-        case .notFolder: "a rule for one file names the file itself; its folder is what is watched"
+        case .notFolder: "a rule for one file names the file itself; its directory is what is watched"
         case .refused(let path, let errno):
             switch errno {
-            case EACCES: "let Alight's user read and enter the folder"
-            case ENAMETOOLONG: "shorten the path: it has \(path.bytes.count) bytes, and may have \(PATH_MAX - 1)"
-            default: "look at the folder and its file system"
+            case EACCES: "let Alight's user read and enter the directory"
+            case ENAMETOOLONG: "shorten the path: it has \(path.bytes.count) bytes, the limit is \(PATH_MAX - 1)"
+            default: "check the directory and its file system"
             }
         }
     }

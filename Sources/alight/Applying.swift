@@ -43,7 +43,7 @@ struct Applying {
             guard number != SIGUSR1, number != SIGUSR2 else { return }
             if stops.next() == 1 {
                 progress.end()
-                Output.error.write("stopping when what runs has ended; once more to stop at once")
+                Output.error.write("stopping when the running actions finish; repeat the signal to stop at once")
                 run.stop()
             } else {
                 Output.hurry()

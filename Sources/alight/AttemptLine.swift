@@ -78,11 +78,11 @@ struct AttemptLine {
     /// What becomes of a job that has not succeeded.
     var ending: String {
         switch state {
-        case .pending where isInterrupted: return " (this counts as no attempt)"
+        case .pending where isInterrupted: return " (not counted as an attempt)"
         case .pending:
             guard let pause else { return "" }
             if outcome == Outcome.Ending.notReady.rawValue {
-                return " (this counts as no attempt; next in \(Reporter.seconds(pause)))"
+                return " (not counted as an attempt; next in \(Reporter.seconds(pause)))"
             }
             return " (attempt \(attempt) of \(mostAttempts); next in \(Reporter.seconds(pause)))"
         case .dead:

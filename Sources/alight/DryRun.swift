@@ -22,7 +22,7 @@ struct DryRun: Sendable {
     /// Says which folders a run would make.
     func sayRoots(of ruleset: Ruleset) {
         for (root, rule) in ruleset.rootsToMake {
-            reporter.say(.notice, "would make the folder '\(Display.path(root))'", facts: ["rule": rule])
+            reporter.say(.notice, "would create the directory '\(Display.path(root))'", facts: ["rule": rule])
         }
     }
 
@@ -142,7 +142,7 @@ struct DryRun: Sendable {
         }
         if !summary.unsettled.isEmpty {
             let paths = Reporter.count(summary.unsettled.count, "path")
-            reporter.say(.notice, "still settling when it ended: \(paths)")
+            reporter.say(.notice, "still settling at the end: \(paths)")
         }
     }
 }

@@ -62,34 +62,37 @@ struct EventPrinter: Sendable {
 
     func say(_ notice: ObservationNotice) {
         switch notice {
-        case .ready(let folders): say(nil, "ready: watching \(Reporter.count(folders, "folder"))")
+        case .ready(let folders): say(nil, "ready: watching \(Reporter.count(folders, "directory"))")
         case .progress(let folders):
-            if Output.error.hasColor { say(nil, "listing: \(folders) folders so far") }
+            if Output.error.hasColor { say(nil, "listing: \(folders) directories so far") }
         case .overflow:
             say(
                 "warning",
-                "the kernel's queue overflowed; looking at everything again (events may be late, none are lost)"
+                "the kernel queue overflowed; rescanning all files (events may be late, none are lost)"
             )
         case .rescanned: break
         case .rootMissing(let root): say(nil, "'\(Display.path(root))' does not exist; waiting for it")
-        case .rootAppeared(let root): say(nil, "'\(Display.path(root))' is there now")
+        case .rootAppeared(let root): say(nil, "'\(Display.path(root))' exists now")
         case .unmounted(let folder):
-            say("warning", "the file system of '\(Display.path(folder))' was unmounted; nothing counts as deleted")
+            say(
+                "warning",
+                "the file system at '\(Display.path(folder))' was unmounted; its files are not reported as deleted")
         case .mounted(let folder): say(nil, "a file system was mounted at '\(Display.path(folder))'")
         case .polling(let folder, let fileSystem, let interval):
             let reason =
-                fileSystem.map { "as the kernel does not tell of all changes on \(Display.text($0))" } ?? "as asked"
-            say(nil, "polling '\(Display.path(folder))' every \(Reporter.seconds(interval)), \(reason)")
+                fileSystem.map { "the kernel does not report all changes on \(Display.text($0))" }
+                ?? "'--backend poll' is set"
+            say(nil, "polling '\(Display.path(folder))' every \(Reporter.seconds(interval)): \(reason)")
         case .watchLimit(let sysctl, let limit, let needed, let polled):
             say(
                 "warning",
-                "\(sysctl) is \(limit), and \(Reporter.needed(needed)); \(Reporter.count(polled, "folder")) will be polled instead",
+                "\(sysctl) is \(limit), and \(Reporter.needed(needed)); \(Reporter.count(polled, "directory")) will be polled instead",
                 help: "raise it: sysctl \(sysctl)=\(needed)")
         case .unreadable(let path, let errno):
-            say("error", "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")
+            say("error", "cannot stat '\(Display.path(path))': \(String(cString: strerror(errno)))")
         case .stillWritten(let path, let duration):
             let minutes = duration.components.seconds / 60
-            say("warning", "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
+            say("warning", "'\(Display.path(path))' has been open for writing for \(minutes) minutes; still waiting")
         case .failure(let error): say(error)
         }
     }

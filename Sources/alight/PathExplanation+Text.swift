@@ -86,7 +86,7 @@ extension Coverage {
         guard let root = roots.first(where: { $0.path == path }), root.polling == .asked,
             explanation.rule.backend != .poll
         else { return nil }
-        return "by polling every \(Explanation.shown(root.interval)), as another rule asks"
+        return "by polling every \(Explanation.shown(root.interval)) (another rule sets 'backend: poll')"
     }
 
     fileprivate func lines(of path: PathBytes) -> [String] {
@@ -104,8 +104,8 @@ extension Coverage {
             }
             let way =
                 root.polling.map { reason in
-                    let cause = reason == .asked ? "as a rule asks" : reason.text
-                    return "by polling every \(Explanation.shown(root.interval)), \(cause)"
+                    let cause = reason == .asked ? "a rule sets 'backend: poll'" : reason.text
+                    return "by polling every \(Explanation.shown(root.interval)) (\(cause))"
                 } ?? "by inotify"
             return "  watched below \(name), \(way)"
         }
@@ -212,7 +212,7 @@ extension Explanation.Hold {
 
 extension Explanation {
     fileprivate var watching: String {
-        polling.map { "by polling every \(Self.shown(rule.pollInterval)), \($0.text)" } ?? "by inotify"
+        polling.map { "by polling every \(Self.shown(rule.pollInterval)) (\($0.text))" } ?? "by inotify"
     }
 
     fileprivate var settling: String {

@@ -4,8 +4,8 @@ extension PollingReason {
     /// Why a folder is polled, for people.
     var text: String {
         switch self {
-        case .asked: "as the rule asks"
-        case .fileSystem(let name): "as the kernel does not tell of all changes on \(name)"
+        case .asked: "the rule sets 'backend: poll'"
+        case .fileSystem(let name): "the kernel does not report all changes on \(name)"
         }
     }
 }

@@ -29,12 +29,12 @@ struct Reporter: Sendable {
     func report(_ report: EngineReport) {
         switch report {
         case .ready(let folders, let rules):
-            say(.notice, "ready: watching \(Self.count(folders, "folder")) for \(Self.count(rules, "rule"))")
+            say(.notice, "ready: watching \(Self.count(folders, "directory")) for \(Self.count(rules, "rule"))")
         case .reloaded(let folders, let rules):
-            say(.notice, "reloaded: watching \(Self.count(folders, "folder")) for \(Self.count(rules, "rule"))")
+            say(.notice, "reloaded: watching \(Self.count(folders, "directory")) for \(Self.count(rules, "rule"))")
         case .notReloaded(let error):
             say(.error, Display.text(error.description), help: error.help)
-            say(.error, "the new rules are not taken; those that ran before go on")
+            say(.error, "the new rules are rejected; the rules loaded before stay in effect")
         case .accepted: break
         case .paused(let pauses): say(.notice, Self.words(pauses))
         case .attempt(let attempt): self.attempt(attempt)
@@ -42,55 +42,56 @@ struct Reporter: Sendable {
         case .braked(let rule, let path, let limit, let pause):
             say(
                 .error,
-                "the rule has run for '\(Display.path(path))' \(limit) times within \(Self.seconds(pause)), as rules do that "
-                    + "start themselves or each other; nothing more is run for it for \(Self.seconds(pause))",
-                help: "let the action write outside of 'path:', name what it writes in 'outputs:', "
-                    + "or leave 'own_writes:' at 'ignore'; 'alight jobs --state dead' has the last event",
+                "the rule has run \(limit) times for '\(Display.path(path))' within \(Self.seconds(pause)), like rules "
+                    + "that trigger themselves or each other; it does not run for this path for \(Self.seconds(pause))",
+                help: "let the action write outside of 'path:', list what it writes in 'outputs:', "
+                    + "or set 'own_writes: ignore'; 'alight jobs --state dead' shows the last event",
                 facts: ["rule": rule])
         case .superseded(let rule, let job, let path):
             say(
-                .notice, "'\(Display.path(path))' changed before its action began; it settles again",
+                .notice, "'\(Display.path(path))' changed before its action started; waiting until it settles again",
                 facts: ["rule": rule, "job": job.description, "code": "superseded"])
         case .slowed(let rule, let failures, let cannotStart, let message):
-            let cause = message.isEmpty ? "" : ", the last time: \(Display.text(message))"
+            let cause = message.isEmpty ? "" : ", the last one: \(Display.text(message))"
             say(
                 .error,
-                "failed \(failures) times in a row\(cause); one job is tried at a time, after 1 s to 1 min, "
+                "\(failures) failures in a row\(cause); jobs are tried one at a time, every 1 s to 1 min, "
                     + "until one succeeds",
-                help: cannotStart ? "see that its program is there and can be run" : nil, facts: ["rule": rule])
+                help: cannotStart ? "check that its program exists and is executable" : nil, facts: ["rule": rule])
         case .recovered(let rule):
-            say(.notice, "a job has succeeded again; all others go on", facts: ["rule": rule])
+            say(.notice, "a job has succeeded; the other jobs continue", facts: ["rule": rule])
         case .watching(let watching): self.watching(watching)
         case .authorsUntold(let error): sayAuthorsUntold(error)
         case .remark(.stillWritten(let path, let duration)):
             let minutes = duration.components.seconds / 60
-            say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; waiting on")
+            say(.warning, "'\(Display.path(path))' has been open for writing for \(minutes) minutes; still waiting")
         case .remark(.unreadable(let path, let errno)):
-            say(.error, "cannot look at '\(Display.path(path))': \(String(cString: strerror(errno)))")
+            say(.error, "cannot stat '\(Display.path(path))': \(String(cString: strerror(errno)))")
         case .incomplete(let rule, let path, let missing, let duration):
             let kinds = missing.map { "'\(Display.text($0))'" }.joined(separator: ", ")
             say(
                 .warning,
-                "'\(Display.path(path))' has waited \(duration.components.seconds / 60) minutes for \(kinds) of its set",
-                help: "see to it that the rest comes, or leave it out of 'require:'", facts: ["rule": rule])
+                "'\(Display.path(path))' has waited \(duration.components.seconds / 60) minutes for \(kinds) of its group",
+                help: "add the missing files, or remove them from 'require:'", facts: ["rule": rule])
         case .closed(let rule, let opens):
             say(.notice, "jobs wait for the rule's window, which opens at \(opens)", facts: ["rule": rule])
         case .waiting(let rule, let jobs):
             say(
-                .warning, "\(Self.count(jobs, "job")) of a rule that is not among these, kept until it is",
-                help: "if it has another name now, write there 'formerly: \(Display.text(rule))'",
+                .warning, "the rule is not loaded; keeping \(Self.count(jobs, "job")) until it is loaded again",
+                help: "if the rule has a new name, add 'formerly: \(Display.text(rule))' to it",
                 facts: ["rule": rule])
         case .refused(let rule, let path):
             say(
-                .warning, "asked to run for '\(Display.path(path))', but there is no such rule",
+                .warning, "cannot run for '\(Display.path(path))': no rule has this name",
                 help: "name one of the rules that 'alight check' lists", facts: ["rule": rule])
         case .journal(let fault?):
             say(.error, Display.text(fault.description), help: fault.help)
-        case .journal(nil): say(.notice, "the journal is written again")
+        case .journal(nil): say(.notice, "the journal can be written again")
         case .draining(let jobs):
             say(
                 .notice,
-                jobs == 0 ? "stopping" : "stopping: finishing \(Self.count(jobs, "job")); once more to stop at once")
+                jobs == 0
+                    ? "stopping" : "stopping: finishing \(Self.count(jobs, "job")); repeat the signal to stop at once")
         case .alive: break
         }
     }
@@ -99,31 +100,33 @@ struct Reporter: Sendable {
         switch report {
         case .ready, .rescanned, .listing, .listed, .changed: break
         case .progress(let folders):
-            if Output.error.hasColor { say(.notice, "listing: \(folders) folders so far") }
+            if Output.error.hasColor { say(.notice, "listing: \(folders) directories so far") }
         case .overflow:
             say(
                 .warning,
-                "the kernel's queue overflowed; looking at everything again (events may be late, none are lost)")
+                "the kernel queue overflowed; rescanning all files (events may be late, none are lost)")
         case .rootMissing(let root, let folder):
             say(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(folder))'")
-        case .rootAppeared(let root): say(.notice, "'\(Display.path(root))' is there now")
+        case .rootAppeared(let root): say(.notice, "'\(Display.path(root))' exists now")
         case .unmounted(let folder):
-            say(.warning, "the file system of '\(Display.path(folder))' was unmounted; nothing counts as deleted")
+            say(
+                .warning,
+                "the file system at '\(Display.path(folder))' was unmounted; its files are not reported as deleted")
         case .mounted(let folder): say(.notice, "a file system was mounted at '\(Display.path(folder))'")
         case .polling(let folder, let reason, let interval):
-            say(.notice, "polling '\(Display.path(folder))' every \(Self.seconds(interval)), \(reason.text)")
+            say(.notice, "polling '\(Display.path(folder))' every \(Self.seconds(interval)): \(reason.text)")
         case .limited(let shortage):
             say(
                 .warning,
                 "\(shortage.limit.name) is \(shortage.limit.value), and \(Self.needed(shortage.needed)); "
-                    + "\(Self.count(shortage.polled, "folder")) will be polled instead",
+                    + "\(Self.count(shortage.polled, "directory")) will be polled instead",
                 help: "raise it: sysctl \(shortage.limit.name)=\(shortage.needed)")
         case .authorsUntold(let folder, let errno):
             say(
                 .warning,
-                "who writes below '\(Display.path(folder))' can't be told: its file system does not say "
-                    + "(\(String(cString: strerror(errno)))); 'by' is left out, and 'where: { by: … }' leaves the files there",
-                help: "keep the folder on a local file system, or do without 'by'")
+                "the file system of '\(Display.path(folder))' does not report who writes "
+                    + "(\(String(cString: strerror(errno)))); 'by' is omitted, and 'where: { by: … }' does not match there",
+                help: "move the directory to a local file system, or remove 'by'")
         case .failure(let error): say(.error, "\(Display.text(error.description))", help: error.help)
         }
     }
@@ -185,16 +188,17 @@ struct Reporter: Sendable {
             let paths = summary.unsettled.prefix(5).map { "'\(Display.path($0))'" }.joined(separator: ", ")
             let more = summary.unsettled.count > 5 ? ", …" : ""
             let noun = summary.unsettled.count == 1 ? "path was" : "paths were"
-            let then = isKept ? "left to the next start" : "not handled"
+            let then = isKept ? "left for the next start" : "not handled"
             say(level, "\(summary.unsettled.count) \(noun) still settling, and \(then): \(paths)\(more)")
         }
         guard summary.unfinished > 0 else { return }
         let jobs = Self.count(summary.unfinished, "job")
-        say(level, isKept ? "left to the next start: \(jobs)" : "not finished: \(jobs)")
+        say(level, isKept ? "left for the next start: \(jobs)" : "not finished: \(jobs)")
     }
 
     static func count(_ number: some BinaryInteger, _ noun: String) -> String {
-        "\(number) \(noun)\(number == 1 ? "" : "s")"
+        if number == 1 { return "1 \(noun)" }
+        return "\(number) " + (noun.hasSuffix("y") ? "\(noun.dropLast())ies" : "\(noun)s")
     }
 
     static func needed(_ number: Int) -> String { "\(number) \(number == 1 ? "is" : "are") needed" }
@@ -206,7 +210,7 @@ struct Reporter: Sendable {
 
     private static func words(_ pauses: Pauses) -> String {
         if pauses.all { return "all rules are paused: jobs wait until 'alight resume'" }
-        if pauses.isEmpty { return "no rule is paused any more" }
+        if pauses.isEmpty { return "no rules are paused" }
         let names = pauses.rules.sorted().map { "'\(Display.text($0))'" }.joined(separator: ", ")
         return "paused: \(names); jobs wait until 'alight resume'"
     }

@@ -117,8 +117,8 @@ final class RuleReloading: Sendable {
                 try observer.forEachBatch { self?.take($0) }
             } catch {
                 self?.reporter.say(
-                    .warning, "changes of the rules are not seen any more: \(Display.text(error.description))",
-                    help: "send SIGHUP when they have changed")
+                    .warning, "the rules are no longer watched for changes: \(Display.text(error.description))",
+                    help: "send SIGHUP after a change")
             }
         }
         guard let thread else { throw .noThread }
@@ -190,12 +190,12 @@ final class RuleReloading: Sendable {
         rejected.store(loaded.hasErrors, ordering: .relaxed)
         guard !loaded.hasErrors else {
             reporter.say(
-                .error, "the rules are not taken, because of errors in them; those that ran before go on",
-                help: "mend them; they are read again when they change, or on SIGHUP")
+                .error, "the new rules contain errors; the rules loaded before stay in effect",
+                help: "fix the errors; the rules are reloaded when their files change, or on SIGHUP")
             service?.noteNotReloaded()
             return
         }
-        if loaded.ruleset.rules.isEmpty { reporter.say(.warning, "no rule is left: nothing is watched") }
+        if loaded.ruleset.rules.isEmpty { reporter.say(.warning, "no rule is enabled: nothing is watched") }
         service?.noteLoaded()
         take(loaded)
     }

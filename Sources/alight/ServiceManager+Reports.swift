@@ -8,11 +8,11 @@ extension ServiceManager {
         switch report {
         case .alive: noteAlive()
         case .ready(let folders, let rules), .reloaded(let folders, let rules):
-            noteReady("watching \(Reporter.count(folders, "folder")) for \(Reporter.count(rules, "rule"))")
+            noteReady("watching \(Reporter.count(folders, "directory")) for \(Reporter.count(rules, "rule"))")
         case .notReloaded: noteNotReloaded()
-        case .watching(.progress(let folders)): noteProgress("listing: \(folders) folders so far")
-        case .journal(let fault?): note("the journal can't be used: \(fault.description)")
-        case .journal(nil): note("the journal is written again")
+        case .watching(.progress(let folders)): noteProgress("listing: \(folders) directories so far")
+        case .journal(let fault?): note("the journal cannot be used: \(fault.description)")
+        case .journal(nil): note("the journal can be written again")
         case .draining(let jobs):
             noteStopping(jobs == 0 ? "stopping" : "finishing \(Reporter.count(jobs, "job"))")
         default: break

@@ -68,7 +68,7 @@ final class ServiceManager: Sendable {
             state.isLoading = false
             return state.isReady && !state.isStopping
         }
-        if isDue { send(["READY=1", "STATUS=the rules have errors; those that ran before go on"]) }
+        if isDue { send(["READY=1", "STATUS=the rules contain errors; the rules loaded before stay in effect"]) }
     }
 
     /// The start takes long: so much is done.

@@ -70,7 +70,7 @@ struct ControlSocketTests {
         withTempTree { tree in
             let path = tree.path("run/control.sock")
             TestFile.write(path, "text")
-            #expect(Self.problem(path)?.message.hasSuffix("is no socket") == true)
+            #expect(Self.problem(path)?.message.hasSuffix("is not a socket") == true)
             #expect(TestFile.read(path) == Array("text".utf8))
             let open = tree.path("open")
             TestFile.makeFolder(open)

@@ -146,7 +146,7 @@ struct ApplyCommandTests {
             // The rule has one job at once, and 'a' comes first.
             #expect(Deadline.wait { program.error.contains("1 of 3, ") }, "\(program.error)")
             program.signal(SIGINT)
-            #expect(Deadline.wait { program.error.contains("once more to stop at once") })
+            #expect(Deadline.wait { program.error.contains("repeat the signal to stop at once") })
             program.signal(SIGINT)
             #expect(program.wait() == 1)
             #expect(program.error.hasSuffix("1 of 3 files are done; 2 files left to the next 'alight run'\n"))
@@ -167,7 +167,7 @@ struct ApplyCommandTests {
             #expect(program.error.hasSuffix("1 of 2 files are done; not followed any more; the jobs go on\n"))
             #expect(Self.states(tree) == ["running", "succeeded"])
             alight.signal(SIGTERM)
-            #expect(Deadline.wait { alight.error.contains("once more to stop at once") })
+            #expect(Deadline.wait { alight.error.contains("repeat the signal to stop at once") })
             alight.signal(SIGTERM)
             #expect(alight.wait() == 1)
         }

@@ -79,13 +79,13 @@ struct CommandTests {
             let (status, program) = Self.run(tree, ["check", "rules.yaml"])
             #expect(status == 0)
             let line = try #require(program.lines.first { $0.hasPrefix("watches: ") })
-            #expect(line.hasPrefix("watches: 5 folders of "), "\(line)")
+            #expect(line.hasPrefix("watches: 5 needed, "), "\(line)")
             #expect(line.contains("max_inotify_watches") || line.contains("max_user_watches"), "\(line)")
             #expect(
-                program.lines.contains("polled: '/proc/self', as the kernel does not tell of all changes on proc"))
+                program.lines.contains("polled: '/proc/self': the kernel does not report all changes on proc"))
             let watched = "    \(tree.root)/none/*, watched from \(tree.root)/none (it does not exist; "
             let ends = program.lines.filter { $0.hasPrefix(watched) }.map { $0.dropFirst(watched.count) }
-            #expect(ends == ["a run waits for it)", "a run would stop)", "a run makes it)"])
+            #expect(ends == ["'alight run' waits for it)", "'alight run' will fail)", "'alight run' creates it)"])
         }
     }
 
@@ -94,7 +94,7 @@ struct CommandTests {
             TestFile.write(tree.path("rules.yaml"), Self.rules)
             TestFile.makeFolder(tree.path("in"))
             let program = Self.start(tree)
-            #expect(program.error.contains("ready: watching 1 folder for 1 rule\n"))
+            #expect(program.error.contains("ready: watching 1 directory for 1 rule\n"))
             TestFile.write(tree.path("in/a\u{1B}[31m\nb"), "x")
             #expect(Deadline.wait { program.lines.count == 1 })
             let line = program.output
@@ -190,7 +190,7 @@ struct CommandTests {
             #expect(Deadline.wait { program.output.contains("quick: created") }, "\(program.error)")
             program.signal(SIGTERM)
             #expect(program.wait() == 0)
-            let left = "1 path was still settling, and left to the next start: '\(tree.root)/in/a'"
+            let left = "1 path was still settling, and left for the next start: '\(tree.root)/in/a'"
             #expect(program.error.contains(left), "\(program.error)")
         }
     }
@@ -256,7 +256,7 @@ struct CommandTests {
             let program = RunningProgram(
                 "/usr/bin/unshare", ["--user", "--map-root-user", "/bin/sh", "-c", script], in: tree.root,
                 output: tree.path("run"))
-            #expect(Deadline.wait { program.error.contains("ready: watching 31 folders") }, "\(program.error)")
+            #expect(Deadline.wait { program.error.contains("ready: watching 31 directories") }, "\(program.error)")
             // Three are on the way to the rules themselves.
             #expect(program.error.contains("user.max_inotify_watches is 10, and 37 are needed; 2"))
             #expect(program.error.contains("help: raise it: sysctl user.max_inotify_watches=37"))

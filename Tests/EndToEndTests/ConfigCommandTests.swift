@@ -100,13 +100,13 @@ struct ConfigCommandTests {
             TestFile.write(tree.path("rules/b.yaml"), "rules: [{ name: two, path: ../in/*, action: log }]\n")
             let program = RunningProgram(
                 Places.alight, ["run", "--config", "set/config.yaml"], in: tree.root, output: tree.path("run"))
-            #expect(Deadline.wait { program.error.contains("ready: watching 1 folder for 1 rule") })
+            #expect(Deadline.wait { program.error.contains("ready: watching 1 directory for 1 rule") })
             #expect(program.error.hasPrefix("{"))
             TestFile.write(tree.path("in/x"), "x")
             #expect(Deadline.wait { program.output.contains(#""rule":"one""#) })
             TestFile.write(
                 tree.path("set/rules/a.yaml"), "rules: [{ name: three, path: ../../in/*, action: log, settle: 0 }]\n")
-            #expect(Deadline.wait { program.error.contains("reloaded: watching 1 folder for 1 rule") })
+            #expect(Deadline.wait { program.error.contains("reloaded: watching 1 directory for 1 rule") })
             TestFile.write(tree.path("in/y"), "x")
             #expect(Deadline.wait { program.output.contains(#""rule":"three""#) })
             program.signal(SIGTERM)

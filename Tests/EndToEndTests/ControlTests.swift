@@ -131,7 +131,7 @@ struct ControlTests {
             #expect(status == 0, "\(error)")
             #expect(output.hasPrefix("alight 0.1.0: running, process "), "\(output)")
             #expect(output.contains("0 pending, 0 running, 1 dead"))
-            #expect(output.contains("root \(root)/in: inotify, 1 folder\n"))
+            #expect(output.contains("root \(root)/in: inotify, 1 directory\n"))
             #expect(output.contains("letters: \(root)/in/a.txt: no paper"))
             let rules = try #require(try Self.get(root, "/v1/rules")["rules"] as? [[String: Any]])
             #expect((rules.first?["last"] as? [String: Any])?["outcome"] as? String == "failed")
@@ -147,10 +147,12 @@ struct ControlTests {
     @Test func `rules with an error make it degraded, which status ends with 6 for`() throws {
         try Self.withProgram { (root, program) throws in
             TestFile.write(root.appending("rules.yaml"), Self.rules(root) + "    setle: 1s\n")
-            #expect(Deadline.wait { program.error.contains("the rules are not taken") })
+            #expect(Deadline.wait { program.error.contains("the new rules contain errors") })
             let (status, output, _) = Self.command(root, ["status"])
             #expect(status == 6)
-            #expect(output.contains("wrong: the rules have errors; those that ran before go on"), "\(output)")
+            #expect(
+                output.contains("problem: the rules contain errors; the rules loaded before stay in effect"),
+                "\(output)")
             TestFile.write(root.appending("rules.yaml"), Self.rules(root))
             #expect(Deadline.wait { Self.command(root, ["status"]).status == 0 })
         }
@@ -161,7 +163,7 @@ struct ControlTests {
             for words in [["status"], ["status", "--watch"], ["pause"], ["resume"], ["reload"], ["rescan"], ["log"]] {
                 let (status, _, error) = Self.command(tree.root, words)
                 #expect(status == 1)
-                #expect(error.contains("error: no Alight is running that could be asked at '"), "\(words): \(error)")
+                #expect(error.contains("error: no instance is running: no process listens at '"), "\(words): \(error)")
                 #expect(error.contains("\n    help: "))
             }
         }
@@ -219,9 +221,9 @@ struct ControlTests {
                 output: root.appending("status"))
             #expect(status.wait() == 1)
             #expect(
-                status.error.contains("error: can't ask the Alight at '\(socket)': Operation not permitted"),
+                status.error.contains("error: cannot connect to the instance at '\(socket)': Operation not permitted"),
                 "\(status.error)")
-            #expect(status.error.contains("help: run this as the user that Alight runs as, or as root"))
+            #expect(status.error.contains("help: run this command as the user of that instance, or as root"))
             #expect(Deadline.wait { other.output.contains("left alone") }, "\(other.output)\(other.error)")
             #expect(!other.output.contains("asked"))
         }
@@ -285,7 +287,7 @@ struct ControlTests {
             #expect(TestFile.exists(Self.socket(root)), "it was killed")
             let again = Self.begin(root, name: "again")
             #expect(again.error.contains("paused: 'letters'"), "\(again.error)")
-            #expect(!again.error.contains("another Alight"), "\(again.error)")
+            #expect(!again.error.contains("another instance"), "\(again.error)")
             #expect(try Self.awaitPending(root))
             #expect(Self.command(root, ["resume"]).output == "no rule is paused\n")
             #expect(Deadline.wait { Self.out(root) == "a" })
@@ -344,7 +346,7 @@ struct ControlTests {
             #expect(listed.map { $0["enabled"] as? Bool } == [true, false, true])
             #expect(try Self.get(root, "/v1/status")["disabled_rules"] as? [String] == ["pictures"])
             let status = Self.command(root, ["status"]).output
-            #expect(status.contains("\n  off: 'pictures'; 'enabled: false' is written there\n"), "\(status)")
+            #expect(status.contains("\n  disabled: 'pictures', by 'enabled: false'\n"), "\(status)")
             let (code, _, error) = Self.command(root, ["pause", "--rule", "pictures"])
             #expect(code == 1)
             #expect(error.contains("error: the rule 'pictures' is disabled, so that it never runs"), "\(error)")
@@ -431,7 +433,7 @@ struct ControlTests {
                 return done?["why"] as? String == "asked" && done?["found"] as? Int == 0
             }
             #expect(isDone)
-            #expect(Self.command(root, ["status"]).output.contains("found 0 paths that no event had told"))
+            #expect(Self.command(root, ["status"]).output.contains("found 0 changes that no event had reported"))
         }
     }
 
@@ -445,7 +447,7 @@ struct ControlTests {
             TestFile.write(root.appending("rules.yaml"), "rules: 3\n")
             let (status, _, error) = Self.command(root, ["reload"])
             #expect(status == 1)
-            #expect(error.contains("the rules are not taken, because of errors in them"), "\(error)")
+            #expect(error.contains("the new rules contain errors"), "\(error)")
         }
     }
 
@@ -462,7 +464,7 @@ struct ControlTests {
             #expect(Deadline.wait { late.output.contains("b.png") })
             program.signal(SIGTERM)
             #expect(text.wait() == 0)
-            #expect(text.error == "Alight has ended\n")
+            #expect(text.error == "the instance has stopped\n")
         }
     }
 
@@ -606,7 +608,7 @@ struct ControlTests {
     @Test func `a second Alight makes a socket beside the first, and commands ask the first`() throws {
         try Self.withProgram { (root, program) throws in
             let second = Self.begin(root, ["--journal", "other.db"], name: "second")
-            #expect(second.error.contains("another Alight listens at '\(Self.socket(root))'"), "\(second.error)")
+            #expect(second.error.contains("another instance listens at '\(Self.socket(root))'"), "\(second.error)")
             let other = root.appending(".run/control-\(second.pid).sock")
             #expect(TestFile.exists(other))
             #expect(Self.command(root, ["status"]).output.contains("process \(program.pid),"))
@@ -628,7 +630,7 @@ struct ControlTests {
                 ["run", "rules.yaml", "--journal", "other.db", "--control", Self.socket(root).description], in: root,
                 output: root.appending("second"))
             #expect(second.wait() == 1)
-            #expect(second.error.contains("error: another Alight listens at '"), "\(second.error)")
+            #expect(second.error.contains("error: another instance listens at '"), "\(second.error)")
         }
     }
 

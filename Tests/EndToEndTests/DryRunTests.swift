@@ -127,7 +127,7 @@ struct DryRunTests {
                 }
                 let error = program.error.replacing("\(root)", with: "~")
                 #expect(error.contains("dry run: nothing is run, written or sent"))
-                #expect(error.contains("would make the folder '~/new'"))
+                #expect(error.contains("would create the directory '~/new'"))
                 #expect(error.contains("'~/plugins/raw' was not asked to describe itself"))
             }
         }
@@ -179,7 +179,7 @@ struct DryRunTests {
                 let status = program.wait()
                 #expect(status == 4)
                 #expect(program.output.isEmpty)
-                #expect(program.error.contains("an Alight runs with this journal (process \(alight.pid))"))
+                #expect(program.error.contains("another instance uses this journal (process \(alight.pid))"))
                 TestFile.write(root.appending("in/c.txt"), "more")
                 let goesOn = Deadline.wait { alight.lines.count == 3 }
                 #expect(goesOn)

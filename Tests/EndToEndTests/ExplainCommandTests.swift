@@ -96,7 +96,7 @@ struct ExplainCommandTests {
             TestFile.write(
                 tree.path("rules.yaml"), "rules:\n  - { name: kernel, path: '/proc/sys/**', action: log }\n")
             let (_, program) = Self.explain(tree, ["/proc/sys/kernel/hostname"])
-            let text = "watched: by polling every 10 s, as the kernel does not tell of all changes on proc\n"
+            let text = "watched: by polling every 10 s (the kernel does not report all changes on proc)\n"
             #expect(program.output.contains(text), "\(program.output)")
         }
     }

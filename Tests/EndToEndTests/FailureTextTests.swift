@@ -79,7 +79,9 @@ struct FailureTextTests {
             let program = Self.start(tree, ["check", "rules.yaml"], Self.settings)
             #expect(program.wait() == 0)
             #expect(program.lines.first?.hasSuffix(": created, modified → log; on failure log + move") == true)
-            #expect(program.lines[1] == "    formerly 'old', 'older': what is known under that goes on as this rule's")
+            #expect(
+                program.lines[1] == "    formerly 'old', 'older': jobs and known files of that name belong to this rule"
+            )
             #expect(program.lines.contains { $0.hasPrefix("rule 'usual'") && $0.hasSuffix("→ log") })
         }
     }

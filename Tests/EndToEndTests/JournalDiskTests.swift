@@ -43,7 +43,7 @@ struct JournalDiskTests {
                 return program.error.contains("the disk is full")
             }
             #expect(isFull, "\(program.error)")
-            #expect(program.error.contains("nothing more is begun until it can be written again"), "\(program.error)")
+            #expect(program.error.contains("no action starts until it can be written again"), "\(program.error)")
             #expect(program.error.contains("help: make room on the disk"), "\(program.error)")
             let begun = program.lines.count
             for number in 0..<50 { TestFile.write(tree.path("in/late \(number)"), "x") }
@@ -59,7 +59,7 @@ struct JournalDiskTests {
             }
             SmallDisk.empty(disk)
             #expect(Deadline.wait { program.lines.count == 1 + written + 50 }, "\(program.error)")
-            #expect(program.error.contains("the journal is written again"))
+            #expect(program.error.contains("the journal can be written again"))
             #expect(Set(program.lines.map { $0.split(separator: ":").last }).count == 1 + written + 50)
             JournalFileTests.stop(program)
         }

@@ -75,7 +75,7 @@ struct JournalFileTests {
             let journal = Self.fill(tree)
             // SQLite's header has the user version there.
             Self.overwrite(journal, at: 60, [0, 0, 0x03, 0xE7])
-            Self.expectRefusal(tree, "has version 999, of a newer Alight")
+            Self.expectRefusal(tree, "has version 999, of a newer release")
         }
     }
 
@@ -87,7 +87,7 @@ struct JournalFileTests {
             let noise = (0..<6000).map { UInt8(truncatingIfNeeded: $0 &* 73 &+ 11) }
 
             Self.overwrite(journal, at: 0, noise)
-            Self.expectRefusal(tree, "'\(journal)' is no journal")
+            Self.expectRefusal(tree, "'\(journal)' is not an SQLite file")
 
             TestFile.write(journal, good)
             Self.overwrite(journal, at: good.count / 2, noise)
@@ -97,7 +97,7 @@ struct JournalFileTests {
             Self.expectRefusal(tree, "the journal '\(journal)' is damaged: ")
 
             TestFile.write(journal, Array(good[..<50]))
-            Self.expectRefusal(tree, "'\(journal)' is no journal")
+            Self.expectRefusal(tree, "'\(journal)' is not an SQLite file")
 
             // And as it was, it is taken again.
             TestFile.write(journal, good)
@@ -110,9 +110,9 @@ struct JournalFileTests {
     @Test func `a file that is no journal is left alone`() {
         withTempTree { tree in
             TestFile.write(tree.path("state/journal.db"), "Dear diary, this is not for machines.\n")
-            Self.expectRefusal(tree, "is no journal")
+            Self.expectRefusal(tree, "not a journal")
             TestFile.makeFolder(tree.path("folder/journal.db"))
-            Self.expectRefusal(tree, "is a folder", "folder/journal.db")
+            Self.expectRefusal(tree, "is a directory", "folder/journal.db")
         }
     }
 
@@ -160,7 +160,8 @@ struct JournalFileTests {
             let second = Self.start(tree, as: "second")
             #expect(second.wait() == 1)
             #expect(
-                second.error.contains("in use by another Alight (process \(first.pid))\n    help: "), "\(second.error)")
+                second.error.contains("in use by another instance (process \(first.pid))\n    help: "),
+                "\(second.error)")
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { first.lines.count == 1 })
             Self.stop(first)
@@ -300,7 +301,7 @@ struct JournalFileTests {
             TestFile.write(tree.path("rules.yaml"), rules.replacing("sleeper", with: "other"))
             let second = run(tree.root, "second")
             Self.awaitReady(second)
-            #expect(second.error.contains("1 job cut off when Alight ended last"), "\(second.error)")
+            #expect(second.error.contains("1 job interrupted by the last exit"), "\(second.error)")
             #expect(!TestFile.exists(folder))
             Self.stop(second)
         }

@@ -48,7 +48,7 @@ struct JournalLossTests {
             #expect(program.lines.count == 1)
             try file.execute("COMMIT")
             #expect(Deadline.wait { program.lines.count == 21 }, "\(program.error)")
-            #expect(program.error.contains("the journal is written again"))
+            #expect(program.error.contains("the journal can be written again"))
             #expect(program.error.split(separator: "\n").count { $0.contains("it is locked by") } == 1)
             JournalFileTests.stop(program)
         }

@@ -46,7 +46,7 @@ struct ReloadTests {
             #expect(Deadline.wait { program.output.contains("second a") })
             TestFile.write(tree.path("rules/b.yaml"), Self.rules(["third"], folder: "other"))
             #expect(Self.reloads(program, 2), "\(program.error)")
-            #expect(program.error.contains("reloaded: watching 3 folders for 2 rules"), "\(program.error)")
+            #expect(program.error.contains("reloaded: watching 3 directories for 2 rules"), "\(program.error)")
             TestFile.write(tree.path("other/b"), "x")
             #expect(Deadline.wait { program.output.contains("third b") })
             #expect(!program.output.contains("first"))
@@ -61,7 +61,7 @@ struct ReloadTests {
             #expect(Self.reloads(program, 1), "\(program.error)")
             #expect(file.withCString { truncate($0, off_t(Self.rules(["first"]).utf8.count)) } == 0)
             #expect(Self.reloads(program, 2), "\(program.error)")
-            #expect(program.error.contains("reloaded: watching 2 folders for 1 rule"), "\(program.error)")
+            #expect(program.error.contains("reloaded: watching 2 directories for 1 rule"), "\(program.error)")
         }
     }
 
@@ -69,7 +69,7 @@ struct ReloadTests {
         Self.withProgram { tree, program in
             TestFile.write(tree.path("rules/a.yaml"), Self.rules(["first"]) + "    setle: 1s\n")
             #expect(
-                Deadline.wait { program.error.contains("the rules are not taken, because of errors in them") },
+                Deadline.wait { program.error.contains("the new rules contain errors") },
                 "\(program.error)")
             #expect(program.error.contains("rules/a.yaml:6:5: error: unknown key 'setle'"), "\(program.error)")
             TestFile.write(tree.path("in/a"), "x")

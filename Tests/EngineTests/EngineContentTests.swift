@@ -251,13 +251,13 @@ struct EngineContentTests {
             let missing = problem("absent/*", .fail)
             #expect(
                 "\(missing.map { "\($0)" } ?? "")"
-                    == "rules.yaml:1: rule 'r' needs the folder '\(root)/absent', which does not exist")
+                    == "rules.yaml:1: rule 'r' needs the directory '\(root)/absent', which does not exist")
             let refused = problem("file/in/*", .create)
             #expect(
                 "\(refused.map { "\($0)" } ?? "")"
-                    == "rules.yaml:1: rule 'r' can't make its folder '\(root)/file/in': Not a directory")
+                    == "rules.yaml:1: rule 'r' cannot create its directory '\(root)/file/in': Not a directory")
             for word in Rule.Missing.allCases {
-                #expect("\(problem("file/*", word).map { "\($0)" } ?? "")".contains("it is not a folder"))
+                #expect("\(problem("file/*", word).map { "\($0)" } ?? "")".contains("it is not a directory"))
             }
         }
     }

@@ -62,7 +62,7 @@ struct JournalOpeningTests {
         #expect(refusal() == .held(bench.path, pid: getpid()))
         #expect(
             refusal()?.description
-                == "the journal '\(bench.path)' is in use by another Alight (process \(getpid()))")
+                == "the journal '\(bench.path)' is in use by another instance (process \(getpid()))")
         bench.kill()
         #expect(refusal() == nil)
         // What a killed process left behind holds nobody back.
@@ -122,7 +122,7 @@ struct JournalOpeningTests {
         let error = try #require(refusal(ofBytes: bytes))
         #expect(error == .newer(bench.path, version: 999, known: 5))
         #expect(error.description.contains("version 999") && error.description.contains("up to 5"))
-        #expect(error.help.contains("newer Alight") && error.help.contains("--journal"))
+        #expect(error.help.contains("newer release") && error.help.contains("--journal"))
     }
 
     @Test func `an empty file becomes a journal, unless its log has something`() throws {

@@ -147,6 +147,7 @@ def mask(text, numbers=False):
     text = re.sub(r"(process|watches:|of) \d{2,}", r"\1 N", text)
     if numbers:
         text = re.sub(r"\b(\d+|RATE)\b", "N", text)
+        text = re.sub(r"\bN (\w+)ies\b", r"N \1y", text)
         text = re.sub(r"\bN (\w+?)s?\b", r"N \1", text)
     return re.sub(r"(?<=\S)  +", "  ", text).rstrip("\n")
 

@@ -104,15 +104,15 @@ class NotifyTests(SocketTestCase):
         receiver = self.bind(self.path("notify"))
         program = self.start({"NOTIFY_SOCKET": self.path("notify")})
         ready = self.next(receiver, "READY")
-        self.assertEqual(ready, {"READY": "1", "STATUS": "watching 1 folder for 1 rule"})
-        self.assertIn("ready: watching 1 folder for 1 rule", self.said())
+        self.assertEqual(ready, {"READY": "1", "STATUS": "watching 1 directory for 1 rule"})
+        self.assertIn("ready: watching 1 directory for 1 rule", self.said())
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         program.send_signal(signal.SIGHUP)
         reloading = self.next(receiver, "RELOADING")
         after = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         self.assertEqual(reloading["RELOADING"], "1")
         self.assertTrue(before <= int(reloading["MONOTONIC_USEC"]) <= after)
-        self.assertEqual(self.next(receiver, "READY")["STATUS"], "watching 1 folder for 1 rule")
+        self.assertEqual(self.next(receiver, "READY")["STATUS"], "watching 1 directory for 1 rule")
         program.terminate()
         self.assertEqual(self.next(receiver, "STOPPING"), {"STOPPING": "1", "STATUS": "stopping"})
         self.assertEqual(program.wait(LIMIT), 0)
@@ -124,7 +124,7 @@ class NotifyTests(SocketTestCase):
         self.write("rules.yaml", "rules: [{ name: first }]\n")
         program.send_signal(signal.SIGHUP)
         self.next(receiver, "RELOADING")
-        self.assertIn("those that ran before go on", self.next(receiver, "READY")["STATUS"])
+        self.assertIn("the rules loaded before stay in effect", self.next(receiver, "READY")["STATUS"])
 
     def test_rules_that_change_by_themselves_are_a_reload(self):
         receiver = self.bind(self.path("notify"))
@@ -171,7 +171,7 @@ class NotifyTests(SocketTestCase):
         program = self.start({"NOTIFY_SOCKET": self.path("notify"), "WATCHDOG_USEC": "400000"})
         ready = self.next(receiver, "READY")
         # The file that is touched is no folder of the user's.
-        self.assertEqual(ready["STATUS"], "watching 1 folder for 1 rule")
+        self.assertEqual(ready["STATUS"], "watching 1 directory for 1 rule")
         for _ in range(5):
             self.assertEqual(self.next(receiver, "WATCHDOG"), {"WATCHDOG": "1"})
         folder, = glob.glob(self.path("runtime", "alight-canary-*"))
@@ -295,7 +295,7 @@ class JournalTests(SocketTestCase):
         receiver = self.bind(self.path("journal", "socket"))
         self.start({}, "--log-format", "journal", around=self.around)
         ready = self.next(receiver, lambda message: b"ready" in message["MESSAGE"])
-        self.assertEqual(ready["MESSAGE"], b"ready: watching 1 folder for 1 rule")
+        self.assertEqual(ready["MESSAGE"], b"ready: watching 1 directory for 1 rule")
         self.assertEqual((ready["PRIORITY"], ready["SYSLOG_IDENTIFIER"]), (b"5", b"alight"))
         name = b"new\nline and \xff"
         with open(os.path.join(os.fsencode(self.path("in")), name), "wb"):
@@ -374,7 +374,7 @@ class JournalTests(SocketTestCase):
 
     def test_without_a_journal_it_is_told_as_text(self):
         self.start({}, "--log-format", "journal", around=self.around)
-        self.wait(lambda: "ready: watching 1 folder for 1 rule" in self.said(), "it is not told")
+        self.wait(lambda: "ready: watching 1 directory for 1 rule" in self.said(), "it is not told")
         with open(self.path("in", "a"), "w", encoding="utf-8"):
             pass
         self.wait(lambda: "succeeded" in self.said("out"), "the attempt is not told")

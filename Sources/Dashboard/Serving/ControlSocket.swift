@@ -38,7 +38,7 @@ package final class ControlSocket: Sendable {
         guard Self.lock(folder) else {
             throw ControlProblem(
                 "the folder '\(path.parent)' of the control socket is locked, and stays so",
-                help: "end what holds it (see 'lslocks'), or name a place in another folder with --control")
+                help: "end what holds it (see 'lslocks'), or name a socket in another directory with --control")
         }
         let name = PathBytes(path.lastComponent)
         guard name.bytes.count <= Self.longestName, !name.bytes.isEmpty else {
@@ -114,10 +114,10 @@ package final class ControlSocket: Sendable {
         case .dead: _ = name.withCString { unlinkat(folder, $0, 0) }
         case .live:
             throw ControlProblem(
-                "another Alight listens at '\(path)'", help: "name another socket with --control", isTaken: true)
+                "another instance listens at '\(path)'", help: "name another socket with --control", isTaken: true)
         case .other(let error) where error == ENOTSOCK:
             throw ControlProblem(
-                "'\(path)' is no socket", help: "remove it, or name another place with --control")
+                "'\(path)' is not a socket", help: "remove it, or name another socket with --control")
         case .other(let error): throw failure(path, error)
         }
     }
@@ -141,8 +141,8 @@ package final class ControlSocket: Sendable {
         guard isMine, !isOpen else {
             close(folder)
             throw ControlProblem(
-                "others may write to the folder '\(path)' of the control socket",
-                help: "chmod 0700 it, or name a place in another folder with --control")
+                "others may write to the directory '\(path)' of the control socket",
+                help: "chmod 0700 it, or name a socket in another directory with --control")
         }
         return folder
     }
@@ -162,8 +162,8 @@ package final class ControlSocket: Sendable {
 
     private static func failure(_ path: PathBytes, _ error: Int32) -> ControlProblem {
         ControlProblem(
-            "can't make the control socket '\(path)': \(String(cString: strerror(error)))",
-            help: "name another place with --control, or do without it with --no-control")
+            "cannot create the control socket '\(path)': \(String(cString: strerror(error)))",
+            help: "name another socket with --control, or turn it off with --no-control")
     }
 
     /// Calls with the address of a name in an open folder, however long the path of that is.

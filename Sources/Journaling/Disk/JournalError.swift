@@ -53,16 +53,16 @@ extension JournalError: CustomStringConvertible {
         switch self {
         case .held(let path, let pid):
             let who = pid.map { "process \($0)" } ?? "another process"
-            return "the journal '\(path)' is in use by another Alight (\(who))"
-        case .noFolder(let path, let errno): return "the folder '\(path)' can't be made: \(Self.text(errno))"
+            return "the journal '\(path)' is in use by another instance (\(who))"
+        case .noFolder(let path, let errno): return "cannot create the directory '\(path)': \(Self.text(errno))"
         case .noAccess(let path, let errno): return "the journal '\(path)' can't be written: \(Self.text(errno))"
         case .unreadable(let path, let errno): return "the journal '\(path)' can't be read: \(Self.text(errno))"
-        case .isFolder(let path): return "the journal '\(path)' is a folder"
-        case .notJournal(let path): return "'\(path)' is no journal, nor any other SQLite file"
+        case .isFolder(let path): return "the journal '\(path)' is a directory"
+        case .notJournal(let path): return "'\(path)' is not an SQLite file, and so not a journal"
         case .foreign(let path): return "'\(path)' is an SQLite file of another program, not a journal"
         case .damaged(let path, let detail): return "the journal '\(path)' is damaged: \(detail)"
         case .newer(let path, let version, let known):
-            return "the journal '\(path)' has version \(version), of a newer Alight; this one knows up to \(known)"
+            return "the journal '\(path)' has version \(version), of a newer release; this one supports up to \(known)"
         case .full(let path): return "the journal '\(path)' can't be written: the disk is full"
         case .busy(let path):
             return "the journal '\(path)' is locked by \(WriteLock.holder(of: path) ?? "another program")"
@@ -79,9 +79,9 @@ extension JournalError: CustomStringConvertible {
         case .damaged:
             "nothing was changed; save what is left of it with sqlite3, as docs/journal.md says, or name another file with "
                 + "'--journal'"
-        case .newer: "run the newer Alight, or name another file with '--journal'"
+        case .newer: "run the newer release, or name another file with '--journal'"
         case .full: "make room on the disk, or name a file on another one with '--journal'"
-        case .busy: "end the program that has it open, or name another file with '--journal'"
+        case .busy: "stop the program that has it open, or name another file with '--journal'"
         case .failed: "name another file with '--journal'"
         }
     }
@@ -109,16 +109,16 @@ extension JournalFault {
         }
         let help: String
         switch code {
-        case .SQLITE_FULL: help = "make room on the disk; nothing more is begun until it can be written again"
+        case .SQLITE_FULL: help = "make room on the disk; no action starts until it can be written again"
         case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
-            help = "make the file and its folder writable; nothing more is begun until then"
+            help = "make the file and its directory writable; no action starts until then"
         case .SQLITE_BUSY, .SQLITE_LOCKED:
-            help = "end the program that has it locked; nothing more is begun until then"
+            help = "stop the program that has it locked; no action starts until then"
         default:
             help =
                 isDamaged
                 ? "save what is left of it with sqlite3, as docs/journal.md says, or name another file with '--journal'"
-                : "look at the disk that holds it" + (mayPass ? "; nothing more is begun until it can be written" : "")
+                : "look at the disk that holds it" + (mayPass ? "; no action starts until it can be written" : "")
         }
         self.init(
             mayPass: mayPass,

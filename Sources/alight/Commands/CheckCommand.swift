@@ -35,16 +35,16 @@ struct CheckCommand: ParsableCommand {
             Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): \(events) → \(actions)\(failure)")
             if !rule.formerly.isEmpty {
                 let names = rule.formerly.map { "'\(Display.text($0))'" }.joined(separator: ", ")
-                Output.standard.write("    formerly \(names): what is known under that goes on as this rule's")
+                Output.standard.write("    formerly \(names): jobs and known files of that name belong to this rule")
             }
             for glob in rule.globs {
                 let root = PathBytes(glob.root)
                 let state =
                     switch DiskProbe.look(at: root) {
-                    case .present(let snapshot) where snapshot.type == .file: " (it is a file: a run would stop)"
+                    case .present(let snapshot) where snapshot.type == .file: " (it is a file: 'alight run' will fail)"
                     case .present: ""
                     case .absent: " (it does not exist; \(Self.consequence(of: rule.missing)))"
-                    case .unreadable: " (it can't be looked at)"
+                    case .unreadable: " (it cannot be accessed)"
                     }
                 Output.standard.write("    \(Display.text(glob.pattern)), watched from \(Display.path(root))\(state)")
             }
@@ -53,33 +53,33 @@ struct CheckCommand: ParsableCommand {
             Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): disabled")
         }
         for rule in loaded.untaggedRules {
-            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): left out by --tag")
+            Output.standard.write("rule '\(Display.text(rule.name))' (\(rule.place)): excluded by --tag")
         }
         survey(loaded.ruleset)
         let rules = loaded.ruleset.rules.count
         let files = loaded.files.count
         Output.standard.write(
-            "\(rules) \(rules == 1 ? "rule" : "rules") in \(files) \(files == 1 ? "file" : "files"): all in order")
+            "\(rules) \(rules == 1 ? "rule" : "rules") in \(files) \(files == 1 ? "file" : "files"): no errors")
     }
 
     /// Says how many folders would be watched, and what of them polled.
     private func survey(_ ruleset: Ruleset) {
         let survey = WatchSurvey(ruleset.scope, until: .now + .seconds(10))
-        var line = "watches: \(survey.isComplete ? "" : "more than ")\(Self.grouped(survey.folders)) "
-        line += "\(survey.folders == 1 ? "folder" : "folders") of \(Self.grouped(survey.limit.value)) "
-        line += "(\(survey.limit.name)\(survey.used.map { "; \(Self.grouped($0)) in use" } ?? ""))"
+        var line = "watches: \(survey.isComplete ? "" : "more than ")\(Self.grouped(survey.folders)) needed, "
+        line += survey.used.map { "\(Self.grouped($0)) in use, " } ?? ""
+        line += "limit \(Self.grouped(survey.limit.value)) (\(survey.limit.name))"
         Output.standard.write(line)
         for (folder, reason) in survey.polled {
-            Output.standard.write("polled: '\(Display.path(folder))', \(reason.text)")
+            Output.standard.write("polled: '\(Display.path(folder))': \(reason.text)")
         }
     }
 
     /// What a run does about a root that does not exist.
     private static func consequence(of missing: Rule.Missing) -> String {
         switch missing {
-        case .wait: "a run waits for it"
-        case .fail: "a run would stop"
-        case .create: "a run makes it"
+        case .wait: "'alight run' waits for it"
+        case .fail: "'alight run' will fail"
+        case .create: "'alight run' creates it"
         }
     }
 

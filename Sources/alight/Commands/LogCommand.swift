@@ -53,7 +53,7 @@ struct LogCommand: ParsableCommand {
             // One that is ending may let in and drop again.
             if last == seen { usleep(100_000) }
         }
-        Output.error.write("Alight has ended")
+        Output.error.write("the instance has stopped")
     }
 
     /// Writes what is told until the connection ends.

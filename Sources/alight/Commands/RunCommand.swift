@@ -100,7 +100,7 @@ struct RunCommand: ParsableCommand {
                 service?.note(report)
                 if case .ready = report, let canary, !canary.start() {
                     reporter.say(
-                        .error, "cannot start a thread, so systemd will miss signs of life",
+                        .error, "cannot start the thread for the systemd watchdog",
                         help: "raise the limit of processes (ulimit -u)")
                 }
             })
@@ -182,8 +182,8 @@ struct RunCommand: ParsableCommand {
             try reloading.watchFiles()
         } catch {
             reporter.say(
-                .warning, "changes of the rules are not seen: \(Display.text(error.description))",
-                help: "send SIGHUP when they have changed")
+                .warning, "cannot watch the rules for changes: \(Display.text(error.description))",
+                help: "send SIGHUP after a change")
         }
         return reloading
     }
@@ -197,7 +197,7 @@ struct RunCommand: ParsableCommand {
             return try Canary(within: limit, ProcessInfo.processInfo.environment)
         } catch {
             reporter.say(
-                .error, "cannot make a folder for the watchdog's file: \(Display.text(error.description))",
+                .error, "cannot create a directory for the watchdog file: \(Display.text(error.description))",
                 help: "set 'RuntimeDirectory=alight' in the unit, or remove 'WatchdogSec='")
             throw Exit(.runtimeError)
         }
@@ -214,10 +214,10 @@ struct RunCommand: ParsableCommand {
             if dryRun, let file = journal.file, let holder = DiskJournal.holder(of: file) {
                 let process = holder > 0 ? " (process \(holder))" : ""
                 reporter.say(
-                    .notice, "an Alight runs with this journal\(process); what it is working on is listed as well")
+                    .notice, "another instance uses this journal\(process); its running jobs are listed as well")
             } else if journal.interrupted > 0 {
                 let jobs = Reporter.count(journal.interrupted, "job")
-                reporter.say(.notice, "\(jobs) cut off when Alight ended last; to be run again")
+                reporter.say(.notice, "\(jobs) interrupted by the last exit, to be run again")
             }
             if let first = journal.unreadable.first {
                 let jobs = Reporter.count(journal.unreadable.count, "job")
@@ -236,8 +236,8 @@ struct RunCommand: ParsableCommand {
             if journal.hasUnfitLog {
                 reporter.say(
                     .warning,
-                    "what was noted last before Alight was cut off does not fit to the journal, and was left alone",
-                    help: "what it told of is found by comparing, and may be done again")
+                    "the log of the last changes does not match the journal, and was ignored",
+                    help: "these changes are found again by comparing files, and their actions may run twice")
             }
             return journal
         } catch {

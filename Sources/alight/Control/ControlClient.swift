@@ -98,15 +98,15 @@ struct ControlClient {
         switch problem {
         case .notRunning(let error) where [ENOENT, ENOTDIR, ECONNREFUSED].contains(error):
             return (
-                "no Alight is running that could be asked at '\(place)'",
+                "no instance is running: no process listens at '\(place)'",
                 "start one with 'alight run', or name its socket with --control"
             )
         case .notRunning(let error):
             return (
-                "can't ask the Alight at '\(place)': \(String(cString: strerror(error)))",
-                "run this as the user that Alight runs as, or as root"
+                "cannot connect to the instance at '\(place)': \(String(cString: strerror(error)))",
+                "run this command as the user of that instance, or as root"
             )
-        case .noAnswer: return ("the Alight at '\(place)' does not answer", "see its messages; it may be ending")
+        case .noAnswer: return ("the instance at '\(place)' does not respond", "see its messages; it may be stopping")
         case .refused(_, let message, let help): return (message, help)
         }
     }

@@ -153,7 +153,7 @@ struct ControlChoice: ParsableArguments {
         guard let usual = setting?.value else {
             Output.error.write(
                 "error: the control socket is turned off by '\(Display.text(setting?.origin.word ?? ""))'\n"
-                    + "    help: name a socket there instead of 'false', and start Alight again, "
+                    + "    help: name a socket there instead of 'false', and restart Alight, "
                     + "or name the socket of 'alight run' with --control")
             throw Exit(.runtimeError)
         }
@@ -165,7 +165,7 @@ struct ControlChoice: ParsableArguments {
         if others.count > 1 {
             let names = others.map { "\n    \(Display.path($0))" }.joined()
             Output.error.write(
-                "error: several Alights are running:\(names)\n    help: name the socket of one with --control")
+                "error: several instances are running:\(names)\n    help: name the socket of one with --control")
             throw Exit(.runtimeError)
         }
         // Whoever asks there says best why nobody answers.

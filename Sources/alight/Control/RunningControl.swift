@@ -40,8 +40,8 @@ struct RunningControl {
                 socket, addresses: addresses, access: access, routes: routes, operations: operations, feed: feed,
                 complain: { problem in
                     reporter.say(
-                        .warning, "nobody can be served at the control socket: \(Display.text(problem))",
-                        help: "install libmicrohttpd12, and start Alight again")
+                        .warning, "cannot serve requests at the control socket: \(Display.text(problem))",
+                        help: "install libmicrohttpd12, and restart Alight")
                 })
         } catch {
             reporter.say(.error, Display.text(error.message), help: error.help)
@@ -57,7 +57,7 @@ struct RunningControl {
         }
         for address in addresses where !address.isLoopback {
             reporter.say(
-                .warning, "'\(address.text)' can be reached by others, and what they send and get is not encrypted",
+                .warning, "'\(address.text)' can be reached by other hosts, and the connection is not encrypted",
                 help: "listen at 127.0.0.1 and use ssh -L, or put a proxy with TLS in front")
         }
     }
@@ -104,7 +104,8 @@ struct RunningControl {
         do throws(ControlProblem) {
             let socket = try ControlSocket(at: other)
             reporter.say(
-                .notice, "another Alight listens at '\(Display.path(usual))'; this one does at '\(Display.path(other))'"
+                .notice,
+                "another instance listens at '\(Display.path(usual))'; this one listens at '\(Display.path(other))'"
             )
             return socket
         } catch {

@@ -166,7 +166,7 @@ final class RunningOperations: Operations {
         guard let reloading else { throw APIError(503, "the rules are not read again", help: "start Alight again") }
         guard reloading.requestAndWait(Self.patience) != false else {
             throw APIError(
-                422, "the rules are not taken, because of errors in them; those that ran before go on",
+                422, "the new rules contain errors; the rules loaded before stay in effect",
                 help: "'alight check' says what is wrong")
         }
     }

@@ -20,27 +20,27 @@ extension EngineStatus {
     func reasons(_ watching: WatchStatus?, hasRejectedRules: Bool) -> [String] {
         var reasons: [String] = []
         if let journalFault { reasons.append(journalFault.description) }
-        if hasRejectedRules { reasons.append("the rules have errors; those that ran before go on") }
+        if hasRejectedRules { reasons.append("the rules contain errors; the rules loaded before stay in effect") }
         if let rescan, rescan.cause == .overflow, rescan.ended == nil {
-            reasons.append("the kernel's queue overflowed; everything is being looked at again")
+            reasons.append("the kernel queue overflowed; all files are being rescanned")
         }
         for (rule, message) in slowed.sorted(by: { $0.key < $1.key }) {
             reasons.append("the rule '\(rule)' fails all the time" + (message.isEmpty ? "" : ": \(message)"))
         }
         guard let watching else {
-            if isReady { reasons.append("the watching does not answer: a file system may be slow") }
+            if isReady { reasons.append("the watcher does not respond: a file system may be slow") }
             return reasons
         }
         if let limit = watching.instanceLimit {
-            reasons.append("\(limit.name) is \(limit.value), and reached: everything is polled")
+            reasons.append("the limit \(limit.name) (\(limit.value)) is reached: all directories are polled")
         } else if watching.short > 0 {
-            let folders = Reporter.count(watching.short, "folder")
-            reasons.append("\(folders) polled for want of watches; raise fs.inotify.max_user_watches")
+            let folders = Reporter.count(watching.short, "directory")
+            reasons.append("\(folders) polled, as the limit of watches is reached; raise fs.inotify.max_user_watches")
         }
         if watching.failed > 0 {
-            reasons.append("\(Reporter.count(watching.failed, "folder")) can't be watched or listed")
+            reasons.append("\(Reporter.count(watching.failed, "directory")) cannot be watched or listed")
         }
-        for root in watching.roots where root.isDenied { reasons.append("'\(root.path)' can't be looked at") }
+        for root in watching.roots where root.isDenied { reasons.append("cannot access '\(root.path)'") }
         return reasons
     }
 
@@ -152,11 +152,11 @@ extension JobEntry {
 extension WatchStatus.Root {
     /// Why it is not watched by the kernel, or not all of it; for people.
     fileprivate var reason: String? {
-        if isDenied { return "it can't be looked at" }
-        if means == .missing { return "it does not exist; it is waited for" }
+        if isDenied { return "it cannot be accessed" }
+        if means == .missing { return "it does not exist; waiting for it" }
         if let polling { return polling.text }
-        if means == .polling { return "as there is no inotify to be had" }
-        return short > 0 ? "\(Reporter.count(short, "folder")) have no watch, as the limit is reached" : nil
+        if means == .polling { return "inotify is not available" }
+        return short > 0 ? "\(Reporter.count(short, "directory")) without a watch, as the limit is reached" : nil
     }
 }
 

@@ -21,20 +21,20 @@ struct StatusReport {
         let isDegraded = status["degraded"]?.bool == true
         let word = isDegraded ? painted("degraded", "31") : painted(state, "32")
         let uptime = Reporter.seconds(.seconds(Self.whole((status["uptime"]?.double ?? 0).rounded())))
-        var lines = ["alight \(text("version")): \(word), process \(number(status, "pid")), for \(uptime)"]
+        var lines = ["alight \(text("version")): \(word), process \(number(status, "pid")), up \(uptime)"]
         if isDegraded, state != "running" { lines[0] += ", \(state)" }
         for reason in status["reasons"]?.array ?? [] {
-            lines.append("  \(painted("wrong", "31")): \(Display.text(reason.string ?? ""))")
+            lines.append("  \(painted("problem", "31")): \(Display.text(reason.string ?? ""))")
         }
         let names = (status["paused_rules"]?.array ?? []).compactMap(\.string).map { "'\(Display.text($0))'" }
         if status["paused"]?.bool == true {
-            lines.append("  \(painted("paused", "33")): all rules; 'alight resume' lets them go on")
+            lines.append("  \(painted("paused", "33")): all rules; resume with 'alight resume'")
         } else if !names.isEmpty {
             lines.append(
-                "  \(painted("paused", "33")): \(names.joined(separator: ", ")); 'alight resume' lets them go on")
+                "  \(painted("paused", "33")): \(names.joined(separator: ", ")); resume with 'alight resume'")
         }
         let off = (status["disabled_rules"]?.array ?? []).compactMap(\.string).map { "'\(Display.text($0))'" }
-        if !off.isEmpty { lines.append("  off: \(off.joined(separator: ", ")); 'enabled: false' is written there") }
+        if !off.isEmpty { lines.append("  disabled: \(off.joined(separator: ", ")), by 'enabled: false'") }
         return lines
     }
 
@@ -62,14 +62,14 @@ struct StatusReport {
     private var watching: [String] {
         let watches = object("watches")
         var line = "watches: \(number(watches, "used")) of \(number(watches, "limit")); "
-        line += "the kernel's queue overflowed \(number(status, "overflows")) times"
+        line += "kernel queue overflows: \(number(status, "overflows"))"
         var lines = [line]
         if let rescan = status["last_rescan"]?.object, let at = rescan["at"]?.string.flatMap({ JSONLine.time($0) }) {
-            let cause = rescan["why"]?.string == "overflow" ? "after an overflow" : "as it was asked for"
+            let cause = rescan["why"]?.string == "overflow" ? "after an overflow" : "on request"
             let found = Self.whole(rescan["found"]?.double)
             lines.append(
                 "last rescan: \(TimeText.short(at, now: DiskProbe.now())), \(cause); "
-                    + "found \(Reporter.count(found, "path")) that no event had told")
+                    + "found \(Reporter.count(found, "change")) that no event had reported")
         }
         return lines
     }
@@ -82,7 +82,7 @@ struct StatusReport {
             var line = "root \(path): \(painted(backend, backend == "inotify" ? "32" : "33"))"
             let folders = Self.whole(root["folders"]?.double)
             let polled = Self.whole(root["polled"]?.double)
-            if backend != "missing" { line += ", \(Reporter.count(folders, "folder"))" }
+            if backend != "missing" { line += ", \(Reporter.count(folders, "directory"))" }
             if polled > 0 { line += ", \(polled) of them polled" }
             if let reason = root["reason"]?.string { line += ": \(Display.text(reason))" }
             return line

@@ -6,13 +6,13 @@ rules:
   - { name: nas, path: ../nas/*, backend: poll, action: log }
 YAML
 
-#: instead alight 0.1.0: running, process 4711, for 2 min 5 s
+#: instead alight 0.1.0: running, process 4711, up 2 min 5 s
 alight run >log 2>&1 &
 await 'grep -q ^ready: log'
 alight rescan >/dev/null
-await 'alight status | grep -q "as it was asked for"'
-grep -rqF 'the kernel does not tell of all changes on ' "$CHECKOUT/Sources"
-alight status | sed "s|~/nas|/mnt/nas/in|; s|$HOME/nas|/mnt/nas/in|; s/as the rule asks/as the kernel does not tell of all changes on nfs/"
+await 'alight status | grep -q "on request"'
+grep -rqF 'the kernel does not report all changes on ' "$CHECKOUT/Sources"
+alight status | sed "s|~/nas|/mnt/nas/in|; s|$HOME/nas|/mnt/nas/in|; s/the rule sets 'backend: poll'/the kernel does not report all changes on nfs/"
 NUMBERS=any
 
 #: after curl --unix-socket "$XDG_RUNTIME_DIR/alight/control.sock" http://alight/v1/status
