@@ -29,7 +29,8 @@ MINUTES ?= 60
 
 # The commit for `alight --version`; empty in a tarball, which knows it by itself. Only release builds are told.
 COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
-RELEASE = $(if $(COMMIT),ALIGHT_COMMIT=$(COMMIT)) $(SWIFT) build --configuration release
+RELEASE_ENVIRONMENT = $(if $(COMMIT),ALIGHT_COMMIT=$(COMMIT))
+RELEASE = $(RELEASE_ENVIRONMENT) $(SWIFT) build --configuration release
 BUILT = $(if $(STATIC),.build/static/release,.build/release)
 # A folder of its own: with other options of the linker everything would be built anew.
 RELEASE_STATIC = $(RELEASE) --static-swift-stdlib --scratch-path .build/static
@@ -42,7 +43,9 @@ RELEASE_STATIC = $(RELEASE) --static-swift-stdlib --scratch-path .build/static
 ifeq ($(STATIC),)
 build:
 	@packaging/require $(BUILD_NEEDS)
-	$(RELEASE)
+	$(RELEASE) --product alight
+	$(RELEASE) --product alight-launch
+	$(RELEASE) --product digest-plugin
 	packaging/install-plugins .build/release
 else
 build: build-static
@@ -83,10 +86,10 @@ test-deb:
 release:
 	@packaging/release
 
-## demo: drop a photograph and a letter into a hot folder, and see what comes of it
+## demo: runs the rules in rules/ on a letter and two photographs, in a temporary home directory
 demo:
 	@packaging/require $(RUN_NEEDS)
-	$(RELEASE)
+	@$(RELEASE_ENVIRONMENT) packaging/build-demo $(SWIFT) build --configuration release
 	@packaging/demo .build/release/alight
 
 ## test: all tests, and at the end what failed

@@ -457,6 +457,92 @@ class InstallTests(PackagingTestCase):
         self.assertEqual(self.call(os.path.join(CHECKOUT, "packaging/install")).returncode, 2)
 
 
+class DemoTests(PackagingTestCase):
+    """`make demo`: what it builds, what it shows, and what it leaves."""
+
+    # Root's places are the machine's, whatever HOME is.
+    MACHINE = ("/var/lib/alight", "/run/alight", "/etc/alight")
+
+    def build(self, script):
+        """Builds with a program in place of swift; returns what was shown and the calls."""
+        swift = self.path("swift")
+        with open(swift, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/bash\necho "$*" >>{self.path("calls")}\n{script}\n')
+        os.chmod(swift, 0o755)
+        open(self.path("calls"), "w", encoding="utf-8").close()
+        done = self.call(os.path.join(CHECKOUT, "packaging/build-demo"), swift, "build", "-c", "release")
+        return done, read(self.path("calls")).splitlines()
+
+    def test_only_the_program_is_built_and_modules_are_shown(self):
+        done, calls = self.build(
+            "echo '[0/9] Write sources'; echo '[1/9] Compiling Rules Rule.swift'; echo '[2/9] Compiling Rules Job.swift'\n"
+            "echo 'Build complete!'")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(calls, ["build -c release --product alight-launch", "build -c release --product alight"])
+        lines = done.stdout.splitlines()
+        self.assertRegex(lines[0], r"takes about \d+ minutes on 2 processors")
+        self.assertEqual([re.sub(r"^  \d+:\d\d  ", "", line) for line in lines[1:]], ["Rules", "Rules"])
+
+    def test_a_build_that_fails_shows_why(self):
+        done, calls = self.build("echo 'Rule.swift:3:1: error: unknown type'; exit 1")
+        self.assertEqual((done.returncode, len(calls)), (1, 1))
+        self.assertIn("Rule.swift:3:1: error: unknown type", done.stderr)
+
+    def listing(self, *folders):
+        found = {}
+        for folder in folders:
+            for top, directories, names in os.walk(folder):
+                directories[:] = [name for name in directories if name not in (".build", ".git")]
+                for name in [*directories, *names]:
+                    status = os.lstat(os.path.join(top, name))
+                    found[os.path.join(top, name)] = None if os.path.isdir(os.path.join(top, name)) else (
+                        status.st_size, status.st_mtime_ns)
+        return found
+
+    @needs("vips")
+    def test_it_runs_beside_another_instance_and_leaves_nothing(self):
+        for name in ("in", "run", "tmp"):
+            os.mkdir(self.path(name), 0o700)
+        with open(self.path("rules.yaml"), "w", encoding="utf-8") as file:
+            file.write(RULES)
+        # Both have the same user and variables, and so the same defaults.
+        variables = {
+            "PATH": SYSTEM_PATH, "HOME": self.root, "LC_ALL": "C.UTF-8", "TMPDIR": self.path("tmp"),
+            "XDG_RUNTIME_DIR": self.path("run"), "ALIGHT_JOURNAL": self.path("journal.db"),
+            "ALIGHT_CONTROL": self.path("run/control.sock"), "ALIGHT_LOG_LEVEL": "error"}
+        instance = subprocess.Popen(
+            [ALIGHT, "run", "rules.yaml", "--log-level", "info"], cwd=self.root, env=variables, stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, text=True)
+        try:
+            self.assertIn("ready: watching", instance.stderr.readline())
+            shutil.rmtree(os.path.join(CHECKOUT, "plugins/python/__pycache__"), ignore_errors=True)
+            places = (CHECKOUT, *self.MACHINE, self.path("in"), self.path("tmp"), self.path("run"))
+            before = self.listing(*places)
+            demo = subprocess.run(
+                [os.path.join(CHECKOUT, "packaging/demo"), ALIGHT], cwd=self.root, env=variables, capture_output=True,
+                text=True, timeout=120)
+            self.assertEqual((demo.returncode, demo.stderr), (0, ""), demo.stdout)
+            self.assertEqual(self.listing(*places), before)
+            told = subprocess.run([ALIGHT, "status", "--json"], env=variables, capture_output=True, text=True, timeout=60)
+            self.assertEqual(json.loads(told.stdout)["counts"]["attempts"], 0)
+        finally:
+            instance.send_signal(signal.SIGTERM)
+            _, errors = instance.communicate(timeout=60)
+        self.assertEqual((instance.returncode, errors), (0, "stopping\n"))
+
+        # The camera's image was moved, and has its thumbnail.
+        self.assertRegex(demo.stdout, r"by-date: created ~/Pictures/inbox/IMG_\d+_\d+\.jpg: succeeded")
+        self.assertRegex(demo.stdout, r"(?m)^thumbnail: ~/Pictures/thumbs/.*IMG_.*\.webp, 256 x 171 pixels$")
+
+        # What it says to type next does what it says.
+        os.mkdir(self.path("inbox"))
+        lines = re.findall(r"^    (.*)$", demo.stdout, re.M)
+        self.assertEqual([line.replace(ALIGHT, "alight").split()[:2] for line in lines], [["alight", "new"], ["alight", "run"]])
+        for line in (lines[0], lines[1] + " --once --dry-run || [ $? -eq 4 ]"):
+            done = self.call("bash", "-c", line)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+
 class InstructionTests(PackagingTestCase):
     """What docs/installing.md tells to type."""
 

@@ -1,8 +1,20 @@
+#: start
+# The plugins that the rules use are found beside them.
+ln -s "$CHECKOUT/plugins" plugins
+
 #: instead $ alight run rules/
-# The two actions end in either order.
+# The actions finish in any order, and the camera's image has its thumbnail made before it is moved, or after.
 "$CHECKOUT/packaging/demo" "$ALIGHT" >demo.out
-sed -i -E 's|/tmp/tmp\.[A-Za-z0-9]+|~|g' demo.out
-reindex=$(grep -n ' reindex: ' demo.out | cut -d: -f1)
-thumbnails=$(grep -n ' thumbnails: ' demo.out | cut -d: -f1)
-[ "$reindex" -lt "$thumbnails" ] || sed -i "${thumbnails}{h;d};${reindex}G" demo.out
-cat demo.out
+sed -i -E 's|( thumbnails: created ~/Pictures/)inbox/IMG|\12026/11/IMG|; s|(thumbs/)(IMG)|\12026/11/\2|' demo.out
+grep -v '^[0-9:]* [a-z-]*: ' demo.out | sed -n '/^\$ alight run/,/^\$ cp light/p'
+grep '^[0-9:]* [a-z-]*: ' demo.out | sort -k2
+sed -n '/^thumbnail: /,$p' demo.out
+
+#: before alight check rules.yaml
+cp "$RULES" rules.yaml
+mkdir -p Documents
+
+#: after alight check rules.yaml
+echo 'the lighthouse' >Documents/note.md
+said 'search: .*succeeded'
+finish
