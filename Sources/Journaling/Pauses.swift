@@ -54,9 +54,13 @@ extension JournalReader {
     /// Which rules rest, as far as the journal has been told.
     package func pauses() throws(JournalFault) -> Pauses { try read { try Pauses($0) } }
 
-    /// How many dead letters there are.
-    package func deadCount() throws(JournalFault) -> Int {
-        try read { try Int.fetchOne($0, sql: "SELECT count(*) FROM jobs WHERE state = 'dead'") ?? 0 }
+    /// The number of dead letters that each rule has, for rules that have any.
+    package func deadCounts() throws(JournalFault) -> [String: Int] {
+        try read { database in
+            let rows = try Row.fetchAll(
+                database, sql: "SELECT rule, count(*) FROM jobs WHERE state = 'dead' GROUP BY rule")
+            return Dictionary(uniqueKeysWithValues: rows.map { ($0[0], $0[1]) })
+        }
     }
 
     /// The dead letters that became so last, the newest first.

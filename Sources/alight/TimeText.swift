@@ -11,7 +11,8 @@ enum TimeText {
     /// Reads a moment: so long ago, a date, or a date and a time of day.
     ///
     /// - Parameters:
-    ///   - text: `2h`, `2026-11-20`, `2026-11-20 10:24`, `2026-11-20T10:24:03`, with `Z` behind it for UTC, or `10:24`.
+    ///   - text: `2h`, `2026-11-20`, `2026-11-20 10:24`, `2026-11-20T10:24:03`, `2026-11-20T10:24:03.25`, with `Z` behind it for UTC,
+    ///     or `10:24`.
     ///   - now: The present.
     /// - Returns: The moment.
     /// - Throws: What is wrong, and what to write.
@@ -35,9 +36,14 @@ enum TimeText {
         let words = text.dropLast(isUTC ? 1 : 0).split(omittingEmptySubsequences: false) { $0 == " " || $0 == "T" }
         var parts = tm()
         var day = words.first.flatMap { numbers($0, separator: "-", widths: [4, 2, 2]) }
-        let clock = words.last.flatMap {
-            numbers($0, separator: ":", widths: [2, 2]) ?? numbers($0, separator: ":", widths: [2, 2, 2])
+        // Times of JSON have fractions of a second.
+        let parted = words.last?.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+        let fraction = parted?.count == 2 ? parted?.last : nil
+        let clock = parted?.first.flatMap { time in
+            (fraction == nil ? numbers(time, separator: ":", widths: [2, 2]) : nil)
+                ?? numbers(time, separator: ":", widths: [2, 2, 2])
         }
+        guard let nanoseconds = nanoseconds(fraction ?? "0") else { return nil }
         if day == nil, clock != nil, words.count == 1, !isUTC {
             var seconds = time_t(now.seconds)
             var today = tm()
@@ -56,7 +62,15 @@ enum TimeText {
         let moment = isUTC ? timegm(&parts) : mktime(&parts)
         // The 31st of February becomes a day of March.
         guard parts.tm_mday == day[2], parts.tm_mon == day[1] - 1 else { return nil }
-        return Timestamp(seconds: Int64(moment), nanoseconds: 0)
+        return Timestamp(seconds: Int64(moment), nanoseconds: nanoseconds)
+    }
+
+    /// The digits behind a decimal point; nil for what are none, or too many.
+    private static func nanoseconds(_ fraction: Substring) -> UInt32? {
+        guard (1...9).contains(fraction.utf8.count), fraction.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return nil
+        }
+        return UInt32(fraction + String(repeating: "0", count: 9 - fraction.utf8.count))
     }
 
     /// Numbers of so many digits each; nil when the text is something else.

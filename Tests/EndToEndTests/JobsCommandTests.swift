@@ -92,7 +92,9 @@ struct JobsCommandTests {
         (["--state", "dead"], [3, 1]), (["--state", "dead", "--state", "running"], [5, 3, 1]),
         (["--rule", "letters"], [1]), (["--path", "/srv/drop"], [1, 0]), (["--path", "/srv/*.txt"], [4]),
         (["--path", "/srv/**/*.PDF"], [1, 0]), (["--since", "2026-11-20 10:28"], [5, 4]),
-        (["--since", "2026-11-20T10:26:30Z"], [5, 4, 3, 2]), (["--since", "2026-11-20", "--limit", "2"], [5, 4]),
+        (["--since", "2026-11-20T10:26:30Z"], [5, 4, 3, 2]), (["--since", "2026-11-20T10:26:30.5Z"], [5, 4, 3]),
+        (["--since", "2026-11-20T10:26:29.999999999Z"], [5, 4, 3, 2]),
+        (["--since", "2026-11-20", "--limit", "2"], [5, 4]),
         (["--limit", "0"], [5, 4, 3, 2, 1, 0]), (["--state", "dead", "--rule", "letters", "--path", "/srv"], [1]),
     ]
 
@@ -141,6 +143,7 @@ struct JobsCommandTests {
     private static let mistakes: [([String], Int32, String)] = [
         (["--state", "done"], 2, "'pending', 'running', 'succeeded', 'skipped' or 'dead'"),
         (["--since", "yesterday"], 2, "--since: 'yesterday' is no moment; write a length of time such as 30m"),
+        (["--since", "2026-11-20T10:26:30.Z"], 2, "--since: '2026-11-20T10:26:30.Z' is no moment"),
         (["--since", "2026-02-30"], 2, "--since: '2026-02-30' is no moment"),
         (["--since", "2026-11-20 24:00"], 2, "--since: '2026-11-20 24:00' is no moment"),
         (["--since", "5 parsecs"], 2, "--since: unknown unit 'parsecs'"), (["--limit=-1"], 2, "is negative"),

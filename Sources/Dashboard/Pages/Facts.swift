@@ -10,6 +10,9 @@ extension JSONValue {
     var texts: [String] { elements.compactMap(\.string) }
     var isTrue: Bool { bool ?? false }
     var isNull: Bool { self == .null }
+
+    /// Whether the jobs of a status object's journal can be listed: those of one in memory can't.
+    var hasJobs: Bool { !self["journal"]["path"].isNull }
 }
 
 /// Numbers and moments as people read them.
@@ -83,6 +86,16 @@ extension HTML {
         }
         let folder = parts.dropLast().joined(separator: "/") + "/"
         return "<bdi class=\"path\"><span>\(folder)</span><b>\(String(name))</b></bdi>"
+    }
+
+    /// Leads to the jobs that a query finds, where the journal of the status object has a list of them.
+    static func jobs(_ query: String, _ content: HTML, _ status: JSONValue) -> HTML {
+        status.hasJobs ? "<a href=\"/jobs?\(query)\">\(content)</a>" : content
+    }
+
+    /// Leads to the page of a job; nil is one that has none.
+    static func job(_ id: String?, _ content: HTML) -> HTML {
+        id.map { "<a href=\"/jobs/\(urlPart($0))\">\(content)</a>" } ?? content
     }
 
     /// What a job's state looks like: a word, with a colour that doesn't stand alone.

@@ -94,11 +94,21 @@ package struct JobPage {
     /// The file as it is now, where its name says that it is a picture.
     private func picture(_ path: String) -> HTML {
         let ending = path.split(separator: ".").last?.lowercased() ?? ""
-        guard path.contains("."), ["png", "jpg", "jpeg", "gif", "webp"].contains(ending) else { return "" }
+        guard path.contains("."), ["png", "jpg", "jpeg", "gif", "webp"].contains(ending), !isMovedAway else {
+            return ""
+        }
         return """
             <figure class="card picture" id="picture"><img src="/v1/jobs/\(HTML.urlPart(id))/input" alt="The file as it is now">\
             <figcaption class="muted">The file as it is now</figcaption></figure>
             """
+    }
+
+    /// Whether the job itself has moved its file to another name, or into the trash.
+    private var isMovedAway: Bool {
+        job["attempts"].elements.flatMap(\.["changes"].elements).contains { change in
+            ["moved", "trashed"].contains(change["did"].text) && change["from"] == job["path"]
+                && !change["undone"].isTrue
+        }
     }
 
     // MARK: Attempts

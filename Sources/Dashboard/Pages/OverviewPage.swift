@@ -42,20 +42,21 @@ package struct OverviewPage {
     private var tiles: [HTML] {
         let queue = status["queue"]
         let rates = status["rates"]
-        func tile(_ label: String, _ value: String, _ link: String?, _ kind: String = "") -> HTML {
+        func tile(_ label: String, _ value: String, state: String? = nil, _ kind: String = "") -> HTML {
             let inside: HTML = "<span class=\"value\">\(value)</span><span class=\"label\">\(label)</span>"
-            let linked: HTML = link.map { "<a href=\"\($0)\">\(inside)</a>" } ?? "<div>\(inside)</div>"
+            let linked: HTML =
+                state.flatMap { status.hasJobs ? .jobs("state=\($0)", inside, status) : nil } ?? "<div>\(inside)</div>"
             return "<li class=\"tile \(kind)\" data-key=\"\(label)\">\(linked)</li>"
         }
         let dead = queue["dead"].count
         let running = queue["running"].count
         return [
-            tile("Settling", Wording.number(queue["settling"].count), nil),
-            tile("Pending", Wording.number(queue["pending"].count), "/jobs?state=pending"),
-            tile("Running", Wording.number(running), "/jobs?state=running", running > 0 ? "live" : ""),
-            tile("Dead letters", Wording.number(dead), "/jobs?state=dead", dead > 0 ? "bad" : ""),
-            tile("Events a minute", Wording.rate((rates["events_per_second"].double ?? 0) * 60), nil),
-            tile("Jobs a minute", Wording.rate((rates["jobs_per_second"].double ?? 0) * 60), nil),
+            tile("Settling", Wording.number(queue["settling"].count)),
+            tile("Pending", Wording.number(queue["pending"].count), state: "pending"),
+            tile("Running", Wording.number(running), state: "running", running > 0 ? "live" : ""),
+            tile("Dead letters", Wording.number(dead), state: "dead", dead > 0 ? "bad" : ""),
+            tile("Events a minute", Wording.rate((rates["events_per_second"].double ?? 0) * 60)),
+            tile("Jobs a minute", Wording.rate((rates["jobs_per_second"].double ?? 0) * 60)),
         ]
     }
 
@@ -91,13 +92,14 @@ package struct OverviewPage {
             """
         }
         let why = jobs["error"]["message"].string ?? "No job yet. Put a file into a watched folder."
+        let base: HTML = status.hasJobs ? " data-jobs=\"/jobs/\"" : ""
         let empty: HTML = lines.isEmpty ? "<li class=\"empty\">\(why)</li>" : ""
         return """
             <section class="card activity" aria-labelledby="h-activity">
             <div class="head"><h2 id="h-activity">Activity</h2>\
             <button type="button" id="hold" hidden>Hold</button><a href="/jobs">All jobs</a></div>
             <div class="lines" role="log" aria-live="off" tabindex="0" aria-labelledby="h-activity"><ol id="lines">\(lines)\(empty)</ol></div>
-            <template id="line"><li class="line"><a><time></time><span class="badge"></span><span class="what">\
+            <template id="line"><li class="line"><a\(base)><time></time><span class="badge"></span><span class="what">\
             <bdi class="path"><span></span><b></b></bdi><span class="said"></span></span><span class="rule"></span></a></li></template>
             </section>
             """
@@ -106,7 +108,7 @@ package struct OverviewPage {
     private var running: HTML {
         let rows: [HTML] = status["running"].elements.map { job in
             """
-            <li data-key="\(job["job"].text)"><a href="/jobs/\(HTML.urlPart(job["job"].text))">\(.path(job["path"].text))</a>\
+            <li data-key="\(job["job"].text)">\(.job(status.hasJobs ? job["job"].text : nil, .path(job["path"].text)))\
             <p class="muted"><b>\(job["rule"].text)</b> · \(job["action"].text) · since \(.time(job["since"].text, now: now))</p></li>
             """
         }
@@ -120,17 +122,18 @@ package struct OverviewPage {
     private var failures: HTML {
         let rows: [HTML] = status["failures"].elements.map { job in
             let id = job["job"].text
+            let actions: HTML = status.hasJobs ? JobActions(id: id).html : ""
             return """
-                <li data-key="\(id)"><a href="/jobs/\(HTML.urlPart(id))">\(.path(job["path"].text))</a>\
+                <li data-key="\(id)">\(.job(status.hasJobs ? id : nil, .path(job["path"].text)))\
                 <p class="fault">\(job["message"].text)</p>\
-                <div class="foot"><p class="muted"><b>\(job["rule"].text)</b> · \(.time(job["at"].text, now: now))</p>\(JobActions(id: id).html)</div></li>
+                <div class="foot"><p class="muted"><b>\(job["rule"].text)</b> · \(.time(job["at"].text, now: now))</p>\(actions)</div></li>
                 """
         }
         let nothing: HTML = "<p class=\"empty good\">No job has failed.</p>"
         let list: HTML = rows.isEmpty ? nothing : "<ul class=\"items\">\(rows)</ul>"
         return """
             <section class="card" aria-labelledby="h-failures"><div class="head"><h2 id="h-failures">Latest failures</h2>\
-            <a href="/jobs?state=dead">All dead letters</a></div><div id="failures" data-live>\(list)</div></section>
+            \(.jobs("state=dead", "All dead letters", status))</div><div id="failures" data-live>\(list)</div></section>
             """
     }
 
@@ -138,7 +141,7 @@ package struct OverviewPage {
         """
         <section class="card" aria-labelledby="h-rules"><div class="head"><h2 id="h-rules">Rules</h2>\
         \(.button("Read the rules again", "/reload"))</div>
-        <div id="rules" data-live>\(RuleTable(rules: rules["rules"].elements, now: now).html)</div></section>
+        <div id="rules" data-live>\(RuleTable(status: status, rules: rules["rules"].elements, now: now).html)</div></section>
         """
     }
 

@@ -17,13 +17,14 @@ package struct RulesPage {
             """
             <div class="title"><h1>Rules</h1>\(.button("Read the rules again", "/reload"))</div>
             <section class="card" aria-label="Rules"><div id="rules" data-live>\
-            \(RuleTable(rules: rules["rules"].elements, now: now).html)</div></section>
+            \(RuleTable(status: status, rules: rules["rules"].elements, now: now).html)</div></section>
             """)
     }
 }
 
 /// The table of rules, on their page and on the overview.
 struct RuleTable {
+    var status: JSONValue
     var rules: [JSONValue]
     var now: String
 
@@ -40,12 +41,13 @@ struct RuleTable {
     private func row(_ rule: JSONValue) -> HTML {
         let name = rule["name"].text
         let query = "rule=\(HTML.urlPart(name))"
-        func number(_ member: String, _ label: String, state: String, kind: String = "") -> HTML {
+        // What is counted since the start leads to the jobs since then.
+        let since = HTML.urlPart(status["started"].text)
+        func number(_ member: String, _ label: String, isSinceStart: Bool = false, kind: String = "") -> HTML {
             let count = rule[member].count
+            let query = "state=\(member)&\(query)" + (isSinceStart ? "&since=\(since)" : "")
             let shown: HTML =
-                count == 0
-                ? "<span class=\"none\">0</span>"
-                : "<a href=\"/jobs?state=\(state)&amp;\(query)\">\(Wording.number(count))</a>"
+                count == 0 ? "<span class=\"none\">0</span>" : .jobs(query, "\(Wording.number(count))", status)
             return "<td class=\"number \(count == 0 ? "" : kind)\" data-label=\"\(label)\">\(shown)</td>"
         }
         var marks: [HTML] = []
@@ -61,11 +63,11 @@ struct RuleTable {
         let tags: [HTML] = rule["tags"].texts.map { "<li>\($0)</li>" }
         let tagList: HTML = tags.isEmpty ? "" : "<ul class=\"words\" aria-label=\"Tags\">\(tags)</ul>"
         return """
-            <tr data-key="\(name)"><th scope="row"><div class="name"><a href="/jobs?\(query)">\(name)</a>\(marks)\(tagList)</div>\
+            <tr data-key="\(name)"><th scope="row"><div class="name">\(.jobs(query, "\(name)", status))\(marks)\(tagList)</div>\
             <p class="muted"><bdi class="glob">\(rule["path"].text)</bdi> <span class="place">\(rule["place"].text)</span></p></th>\
-            \(number("pending", "Pending", state: "pending", kind: "warn"))\(number("running", "Running", state: "running", kind: "live"))\
-            \(number("succeeded", "Succeeded", state: "succeeded"))\(number("skipped", "Skipped", state: "skipped"))\
-            \(number("dead", "Dead", state: "dead", kind: "bad"))<td data-label="Last job" class="last">\(last(rule["last"]))</td>\
+            \(number("pending", "Pending", kind: "warn"))\(number("running", "Running", kind: "live"))\
+            \(number("succeeded", "Succeeded", isSinceStart: true))\(number("skipped", "Skipped", isSinceStart: true))\
+            \(number("dead", "Dead", kind: "bad"))<td data-label="Last job" class="last">\(last(rule["last"]))</td>\
             <td class="end">\(button)</td></tr>
             """
     }
@@ -73,7 +75,7 @@ struct RuleTable {
     private func last(_ job: JSONValue) -> HTML {
         guard !job.isNull else { return "<span class=\"muted\">none yet</span>" }
         return """
-            <a href="/jobs/\(HTML.urlPart(job["job"].text))">\(.state(job["outcome"].text)) \(.time(job["at"].text, now: now))</a>\
+            \(.job(job["job"].string, "\(.state(job["outcome"].text)) \(.time(job["at"].text, now: now))"))\
             <span class="muted said">\(job["message"].text)</span>
             """
     }

@@ -138,7 +138,8 @@
     item.querySelector(".path b").textContent = shown(isNamed ? path.slice(cut) : path);
     item.querySelector(".said").textContent = shown(said);
     item.querySelector(".rule").textContent = shown(rule);
-    if (job) item.querySelector("a").href = `/jobs/${encodeURIComponent(job)}`;
+    const link = item.querySelector("a");
+    if (job && link.dataset.jobs) link.href = link.dataset.jobs + encodeURIComponent(job);
     item.classList.add("new");
     return item;
   }

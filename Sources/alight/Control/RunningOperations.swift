@@ -23,7 +23,7 @@ final class RunningOperations: Operations {
         var reader: JournalReader?
         var watching: WatchStatus?
         /// The dead letters, of which state, and until when that is new enough.
-        var dead: (count: Int, last: [JSONValue], of: DeadState, until: ContinuousClock.Instant)?
+        var dead: (letters: DeadLetters, of: DeadState, until: ContinuousClock.Instant)?
     }
 
     /// What changes when dead letters come or go: how many there had been, and how often somebody asked for something.
@@ -68,10 +68,19 @@ final class RunningOperations: Operations {
     }
 
     func rules() throws(APIError) -> JSONValue {
-        let status = engine.status(at: .now)
+        let now = ContinuousClock.now
+        let status = engine.status(at: now)
         let pending = engine.pendingCounts
+        let dead = dead(status, at: now).counts
+        let last = status.rules.values.compactMap(\.last?.job)
+        let known = (try? reader().states(of: last)) ?? [:]
         return [
-            "rules": .array(status.ruleset.listed.map { status.object($0, pending: pending[$0.name] ?? 0) })
+            "rules": .array(
+                status.ruleset.listed.map { rule in
+                    status.object(rule, pending: pending[rule.name] ?? 0, dead: dead[rule.name] ?? 0) {
+                        known[$0] != nil
+                    }
+                })
         ]
     }
 
@@ -120,18 +129,19 @@ final class RunningOperations: Operations {
         }
     }
 
-    /// How many dead letters there are, and the last of them.
-    private func dead(_ status: EngineStatus, at now: ContinuousClock.Instant) -> (count: Int, last: [JSONValue]) {
-        guard journal != nil else { return (status.queue.dead, status.failures.map(\.failure)) }
+    /// The dead letters of the journal; those since the start where it can't be read, or is in memory.
+    private func dead(_ status: EngineStatus, at now: ContinuousClock.Instant) -> DeadLetters {
         if let dead = kept.withLock({ $0.dead }), dead.until > now, dead.of == DeadState(status) {
-            return (dead.count, dead.last)
+            return dead.letters
         }
-        guard let reader = try? reader(),
-            let count = try? reader.deadCount(), let last = try? reader.lastDead(Self.failures)
-        else { return (status.counts.dead, status.failures.map(\.failure)) }
-        let failures = last.map(\.failure)
-        kept.withLock { $0.dead = (count, failures, DeadState(status), now + Self.deadAge) }
-        return (count, failures)
+        guard let reader = try? reader(), let counts = try? reader.deadCounts(),
+            let last = try? reader.lastDead(Self.failures)
+        else {
+            return DeadLetters(counts: status.rules.mapValues(\.dead), last: status.failures.map(\.failure))
+        }
+        let letters = DeadLetters(counts: counts, last: last.map(\.failure))
+        kept.withLock { $0.dead = (letters, DeadState(status), now + Self.deadAge) }
+        return letters
     }
 
     func forgetDead() { kept.withLock { $0.dead = nil } }

@@ -13,8 +13,7 @@ struct RunningStatus {
     var watching: WatchStatus
     /// What is wrong, for people.
     var reasons: [String]
-    /// How many dead letters there are, and the last of them.
-    var dead: (count: Int, last: [JSONValue])
+    var dead: DeadLetters
     /// The journal's file, nil for one in memory, and what it takes with those beside it.
     var journal: (path: PathBytes?, size: Int64)
     var started: Timestamp
@@ -56,6 +55,16 @@ struct RunningStatus {
     }
 
     private static func rounded(_ rate: Double) -> Double { (rate * 100).rounded() / 100 }
+}
+
+/// The jobs that have failed for good, and were neither retried nor discarded since.
+struct DeadLetters {
+    /// Their number, by rule.
+    var counts: [String: Int]
+    /// The last of them, as the API writes them.
+    var last: [JSONValue]
+
+    var count: Int { counts.values.reduce(0, +) }
 }
 
 extension Pauses {

@@ -57,7 +57,14 @@ extension EngineStatus {
     }
 
     /// The members of a rule's object.
-    func object(_ rule: Rule, pending: Int) -> JSONValue {
+    ///
+    /// - Parameters:
+    ///   - rule: The rule.
+    ///   - pending: The number of its jobs that wait.
+    ///   - dead: The number of its dead letters.
+    ///   - isKnown: Whether the journal has a job.
+    /// - Returns: The object.
+    func object(_ rule: Rule, pending: Int, dead: Int, isKnown: (JobID) -> Bool) -> JSONValue {
         let tally = rules[rule.name] ?? RuleTally()
         let running = self.running.filter { $0.rule == rule.name }.reduce(0) { $0 + $1.jobs }
         var object: [String: JSONValue] = [
@@ -65,8 +72,9 @@ extension EngineStatus {
             "enabled": .bool(!ruleset.isDisabled(rule.name)), "paused": .bool(pauses.hold(rule.name)),
             "pending": .integer(Int64(pending)),
             "running": .integer(Int64(running)), "succeeded": .integer(Int64(tally.succeeded)),
-            "skipped": .integer(Int64(tally.skipped)), "dead": .integer(Int64(tally.dead)),
-            "last": tally.last?.object ?? .null, "place": .string("\(rule.place.file):\(rule.place.line)"),
+            "skipped": .integer(Int64(tally.skipped)), "dead": .integer(Int64(dead)),
+            "last": tally.last.map { $0.object(isKnown: isKnown($0.job)) } ?? .null,
+            "place": .string("\(rule.place.file):\(rule.place.line)"),
         ]
         object["path"] = .string(rule.globs.map(\.description).joined(separator: ", "))
         return .object(object)
@@ -119,10 +127,10 @@ extension EngineStatus {
 }
 
 extension EngineStatus.EndedJob {
-    fileprivate var object: JSONValue {
+    fileprivate func object(isKnown: Bool) -> JSONValue {
         [
-            "job": .string(job.description), "at": .string(time.milliseconds), "outcome": .string(outcome),
-            "message": .text(message.isEmpty ? nil : message),
+            "job": isKnown ? .string(job.description) : .null, "at": .string(time.milliseconds),
+            "outcome": .string(outcome), "message": .text(message.isEmpty ? nil : message),
         ]
     }
 

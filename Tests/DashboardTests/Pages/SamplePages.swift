@@ -32,7 +32,8 @@ struct SamplePages {
 
     var status: JSONValue {
         [
-            "version": "0.8.0", "pid": 4711, "uptime": 266_000, "state": "running", "ready": true,
+            "version": "0.8.0", "pid": 4711, "started": "2026-11-19T07:47:47.12Z",
+            "uptime": 266_000, "state": "running", "ready": true,
             "degraded": .bool(isDegraded), "reasons": isDegraded ? [text] : [], "paused": .bool(isPaused),
             "paused_rules": isEmpty ? [] : [text],
             "journal": ["path": path, "size": 18_421_000, "fault": isDegraded ? "the disk is full" : nil],
@@ -99,7 +100,7 @@ struct SamplePages {
                 [
                     "number": 1, "started": "2026-11-22T09:40:01Z", "duration_ms": 3_412.2, "outcome": "retry",
                     "message": text, "code": text, "status": 75, "log": .string("a\n\t\(words)\n"),
-                    "changes": [["did": "moved", "from": path, "to": path, "undone": false, "reason": text]],
+                    "changes": [["did": "moved", "from": "/old.png", "to": path, "undone": false, "reason": text]],
                     "request": .object([words: .array([text, 1, true, nil, [:], []])]),
                 ],
                 ["number": 2, "started": "2026-11-22T09:41:00Z", "duration_ms": 0.4, "outcome": "failed", "signal": 9],
