@@ -22,55 +22,141 @@ static int flags_of(enum cal_opening what) {
     }
 }
 
-int cal_open_beneath_by_names(int folder, const char *path, enum cal_opening what) {
-    int at = openat(folder, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (at < 0) return -errno;
-    char name[NAME_MAX + 1];
-    while (*path == '/') path++;
-    if (*path == 0 && what == CAL_OPEN_FOLDER) return at;
-    while (1) {
-        size_t length = strcspn(path, "/");
-        int error = 0;
-        if (length > NAME_MAX) error = ENAMETOOLONG;
-        memcpy(name, path, error ? 0 : length);
-        name[error ? 0 : length] = 0;
-        if (strcmp(name, "..") == 0) error = EXDEV;
-        const char *rest = path + length;
-        while (*rest == '/') rest++;
-        int flags = *rest ? flags_of(CAL_OPEN_FOLDER) : flags_of(what);
-        int next = error ? -1 : openat(at, name, flags | O_NOFOLLOW);
-        if (next < 0 && !error) error = errno;
-        // With O_DIRECTORY a link is told as no folder.
-        struct stat status;
-        if (error == ENOTDIR && fstatat(at, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode))
-            error = ELOOP;
-        close(at);
-        if (next < 0) return -error;
-        if (!*rest) return next;
-        at = next;
-        path = rest;
-    }
+int cal_is_distrustful(void) {
+    static _Atomic int answer = -1;
+    if (geteuid() != 0) return 0;
+    if (answer >= 0) return answer;
+    struct stat top;
+    unsigned long inside, outside, count = 0;
+    FILE *map = NULL;
+    // In a user namespace without privileges all that belongs to the system seems to belong to another user.
+    if (stat("/", &top) == 0 && top.st_uid != 0) map = fopen("/proc/self/uid_map", "re");
+    int is_partial = map && fscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && count != UINT32_MAX;
+    if (map) fclose(map);
+    return answer = !is_partial;
 }
 
-int cal_open_beneath(int folder, const char *path, enum cal_opening what, int follows) {
-    struct open_how how = {
-        .flags = (unsigned)flags_of(what),
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | (follows ? 0 : RESOLVE_NO_SYMLINKS),
-    };
-    // The kernel asks for another try when a folder on the way is renamed meanwhile.
+// By /proc, because AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH.
+static const char *descriptor_name(int descriptor, char buffer[static 64]) {
+    snprintf(buffer, 64, "/proc/self/fd/%d", descriptor);
+    return buffer;
+}
+
+// Whether no user but root can have put the link there: both it and its directory belong to root, and no other user
+// can replace names in the directory.
+static int is_roots_link(int directory, int link) {
+    struct stat here, there;
+    if (fstat(directory, &here) != 0 || fstat(link, &there) != 0 || here.st_uid != 0 || there.st_uid != 0) return 0;
+    if (here.st_mode & S_ISVTX) return 1;
+    if (here.st_mode & S_IWOTH) return 0;
+    char buffer[64];
+    return !(here.st_mode & S_IWGRP)
+        || (here.st_gid == 0 && getxattr(descriptor_name(directory, buffer), "system.posix_acl_access", NULL, 0) <= 0);
+}
+
+// What the link says, if it may be followed: 0, or the errno.
+static int target_of(int directory, int link, int follows, char target[static PATH_MAX]) {
+    if (!follows || (cal_is_distrustful() && !is_roots_link(directory, link))) return ELOOP;
+    ssize_t length = readlinkat(link, "", target, PATH_MAX - 1);
+    if (length < 0) return errno;
+    target[length] = 0;
+    return 0;
+}
+
+// Opens the path name by name, so that each link is seen before it is followed. Only what is beneath the start is reached
+// if asked to; else the start is "/".
+static int open_by_names(int start, const char *given, enum cal_opening what, int follows, int is_beneath) {
+    char path[PATH_MAX], target[PATH_MAX], text[2 * PATH_MAX];
+    if (strlen(given) >= sizeof path) return -ENAMETOOLONG;
+    strcpy(path, given);
+    // Each link begins another round from the start, with the path that it leads to. The kernel follows as many.
+    for (int links = 0; links <= 40; links++) {
+        int at = openat(start, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (at < 0) return -errno;
+        char *name = path;
+        while (1) {
+            name += strspn(name, "/");
+            size_t length = strcspn(name, "/");
+            if (length == 0) return at;
+            char *rest = name + length;
+            rest += strspn(rest, "/");
+            char entry[NAME_MAX + 1];
+            int error = length <= NAME_MAX ? 0 : ENAMETOOLONG;
+            if (!error) memcpy(entry, name, length);
+            entry[error ? 0 : length] = 0;
+            if (strcmp(entry, "..") == 0) {
+                close(at);
+                while (name > path && name[-1] == '/') name--;
+                if (!follows || (name == path && is_beneath)) return -EXDEV;
+                // What comes before it are directories and no links: without the last of them it is the parent.
+                while (name > path && name[-1] != '/') name--;
+                memmove(name, rest, strlen(rest) + 1);
+                break;
+            }
+            int is_end = *rest == 0 && what != CAL_OPEN_FOLDER;
+            int next = error ? -1 : openat(at, entry, is_end ? flags_of(what) : O_PATH | O_NOFOLLOW | O_CLOEXEC);
+            struct stat status;
+            if (!error && (next < 0 || (!is_end && fstat(next, &status) != 0))) error = errno;
+            int is_link = !error && !is_end && S_ISLNK(status.st_mode);
+            if (is_link) error = target_of(at, next, follows, target);
+            else if (!error && !is_end && !S_ISDIR(status.st_mode)) error = ENOTDIR;
+            close(at);
+            if (error || is_link) {
+                if (next >= 0) close(next);
+                if (error) return -error;
+                if (*target == '/' && is_beneath) return -EXDEV;
+                *name = 0;
+                int size = snprintf(text, sizeof text, "%s%s/%s", *target == '/' ? "" : path, target, rest);
+                if (size >= PATH_MAX) return -ENAMETOOLONG;
+                strcpy(path, text);
+                break;
+            }
+            if (is_end) return next;
+            at = next;
+            name = rest;
+        }
+    }
+    return -ELOOP;
+}
+
+int cal_open_beneath_by_names(int directory, const char *path, enum cal_opening what, int follows) {
+    return open_by_names(directory, path, what, follows, 1);
+}
+
+// Kernels before 5.6 lack openat2(2), and old container filters refuse it.
+static int is_missing(int result) { return result == -ENOSYS || result == -EPERM; }
+
+static int open_resolving(int directory, const char *path, enum cal_opening what, uint64_t resolve) {
+    struct open_how how = {.flags = (unsigned)flags_of(what), .resolve = resolve | RESOLVE_NO_MAGICLINKS};
+    // The kernel asks for another try when a directory on the way is renamed meanwhile.
     for (int round = 0; round < 64; round++) {
-        int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
+        int fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
         if (fd >= 0) return fd;
         if (errno != EAGAIN && errno != EINTR) break;
     }
-    // Kernels before 5.6 lack the call, and old container filters refuse it.
-    if (errno == ENOSYS || errno == EPERM) return cal_open_beneath_by_names(folder, path, what);
     return -errno;
 }
 
+int cal_open_beneath(int directory, const char *path, enum cal_opening what, int follows) {
+    int is_checked = follows && cal_is_distrustful();
+    uint64_t links = follows && !is_checked ? 0 : RESOLVE_NO_SYMLINKS;
+    int fd = open_resolving(directory, path, what, RESOLVE_BENEATH | links);
+    if (!is_missing(fd) && !(is_checked && fd == -ELOOP)) return fd;
+    return open_by_names(directory, path, what, follows, 1);
+}
+
 int cal_open_root(const char *path) {
-    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return fd >= 0 ? fd : -errno;
+    if (!cal_is_distrustful()) {
+        int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return fd >= 0 ? fd : -errno;
+    }
+    int fd = open_resolving(AT_FDCWD, path, CAL_OPEN_FOLDER, RESOLVE_NO_SYMLINKS);
+    if (!is_missing(fd) && fd != -ELOOP) return fd;
+    int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (top < 0) return -errno;
+    fd = open_by_names(top, path, CAL_OPEN_FOLDER, 1, 0);
+    close(top);
+    return fd;
 }
 
 int cal_open_entry(int folder, const char *name, enum cal_opening what) {
@@ -115,12 +201,6 @@ int cal_open_unmounted(int folder, const char *name) {
 int cal_rename(int from_folder, const char *from, int to_folder, const char *to, enum cal_renaming how) {
     unsigned int flags = how == CAL_RENAME_NEW ? RENAME_NOREPLACE : how == CAL_RENAME_EXCHANGING ? RENAME_EXCHANGE : 0;
     return renameat2(from_folder, from, to_folder, to, flags) == 0 ? 0 : errno;
-}
-
-// By /proc, because AT_EMPTY_PATH would need CAP_DAC_READ_SEARCH.
-static const char *descriptor_name(int descriptor, char buffer[static 64]) {
-    snprintf(buffer, 64, "/proc/self/fd/%d", descriptor);
-    return buffer;
 }
 
 int cal_open_unnamed_in(int folder, unsigned int mode) {

@@ -149,7 +149,7 @@ struct JailTests {
             let root = tree.root.withCString { cal_open_root($0) }
             defer { close(root) }
             func open(_ path: String, _ what: cal_opening = CAL_OPEN_FOLDER) -> Int32 {
-                let opened = cal_open_beneath_by_names(root, path, what)
+                let opened = cal_open_beneath_by_names(root, path, what, 0)
                 if opened >= 0 { close(opened) }
                 return min(opened, 0)
             }

@@ -144,16 +144,20 @@ int cal_limit_descriptors(uint64_t soft);
 /// What is opened: a folder to work in (O_PATH), an entry to be looked at (O_PATH, a link itself), or one to be read.
 enum cal_opening { CAL_OPEN_FOLDER, CAL_OPEN_ENTRY, CAL_OPEN_READING };
 
+/// Whether this process is root, so that other users' links could turn its rights against it. Not in a user namespace
+/// where the owners of files are unknown.
+int cal_is_distrustful(void);
+
 /// Opens the relative path beneath the open folder: the descriptor (CLOEXEC), or a negative errno.
 ///
 /// Links on the way are followed if asked to and as long as they stay beneath; EXDEV when one leads out, ELOOP for one
-/// that is not followed. A kernel without openat2(2) follows none.
+/// that is not followed. Root follows only links that belong to root, in directories where no other user can replace them.
 int cal_open_beneath(int folder, const char *path, enum cal_opening what, int follows);
 
 /// The same name by name, as it is done without openat2(2).
-int cal_open_beneath_by_names(int folder, const char *path, enum cal_opening what);
+int cal_open_beneath_by_names(int folder, const char *path, enum cal_opening what, int follows);
 
-/// Opens a folder by its path, links followed: the descriptor, or a negative errno.
+/// Opens a folder by its absolute path: the descriptor, or a negative errno. Links are followed, by root as above.
 int cal_open_root(const char *path);
 
 /// Opens a name of the folder, a link itself or an error: the descriptor, or a negative errno.

@@ -11,8 +11,34 @@ package enum OwnershipCheck {
     /// the way, with what they lead to. In a folder with the sticky bit, as `/tmp` is, a file or
     /// link can be replaced only by whom it belongs to, so there what root owns is safe.
     package static func problem(with path: PathBytes) -> HandlerProblem? {
+        walk(path) { place, status, _ in
+            guard status.st_mode & S_IFMT == S_IFLNK else { return problem(at: place, status) }
+            guard status.st_uid != 0 else { return nil }
+            return HandlerProblem(
+                message: "the link '\(place)' belongs to user \(status.st_uid), who could change what root runs",
+                help: "run: chown -h root:root '\(place)'")
+        }
+    }
+
+    /// The first symbolic link on the path that root does not follow, and the users who could replace it; nil when there
+    /// is none, or this process is not root.
+    static func untrustedLink(on path: PathBytes) -> (path: PathBytes, others: String)? {
+        guard isMeaningful else { return nil }
+        return walk(path) { place, status, folder in
+            guard status.st_mode & S_IFMT == S_IFLNK, let above = self.status(of: folder) else { return nil }
+            guard let owner = [status.st_uid, above.st_uid].first(where: { $0 != 0 }) else {
+                return problem(at: folder, above).map { _ in (place, "other users") }
+            }
+            return (place, "user \(owner)")
+        }
+    }
+
+    /// Goes through `/`, the directories on the way, links and what they lead to, until the body finds something.
+    private static func walk<Finding>(
+        _ path: PathBytes, _ body: (PathBytes, stat, _ folder: PathBytes) -> Finding?
+    ) -> Finding? {
         var done: PathBytes = "/"
-        if let problem = problem(at: done) { return problem }
+        if let finding = status(of: done).flatMap({ body(done, $0, done) }) { return finding }
         // The names that are still to be gone through, the next one last.
         var names = Array(path.normalized.bytes.split(separator: .slash).reversed())
         var links = 0
@@ -24,15 +50,10 @@ package enum OwnershipCheck {
             }
             let place = done.appending(name)
             guard let status = status(of: place) else { return nil }
+            if let finding = body(place, status, done) { return finding }
             guard status.st_mode & S_IFMT == S_IFLNK else {
-                if let problem = problem(at: place, status) { return problem }
                 done = place
                 continue
-            }
-            if status.st_uid != 0 {
-                return HandlerProblem(
-                    message: "the link '\(place)' belongs to user \(status.st_uid), who could change what root runs",
-                    help: "run: chown -h root:root '\(place)'")
             }
             links += 1
             // As many as the kernel follows.
@@ -44,24 +65,7 @@ package enum OwnershipCheck {
     }
 
     /// Whether this process is a root to whom owners of files are told.
-    ///
-    /// In a user namespace of its own, as in a container without privileges, all that
-    /// belongs to the system may seem to belong to nobody, `/` first of all: then nothing can be said.
-    package static var isMeaningful: Bool {
-        guard geteuid() == 0 else { return false }
-        guard let root = status(of: "/"), root.st_uid != 0, let map = fopen("/proc/self/uid_map", "re") else {
-            return true
-        }
-        defer { fclose(map) }
-        var line = [CChar](repeating: 0, count: 128)
-        guard fgets(&line, Int32(line.count), map) != nil else { return true }
-        let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        return text.split(whereSeparator: \.isWhitespace).last == "4294967295"
-    }
-
-    private static func problem(at place: PathBytes) -> HandlerProblem? {
-        status(of: place).flatMap { problem(at: place, $0) }
-    }
+    package static var isMeaningful: Bool { cal_is_distrustful() != 0 }
 
     /// What is wrong with a file or folder itself.
     private static func problem(at place: PathBytes, _ status: stat) -> HandlerProblem? {

@@ -1,3 +1,4 @@
+import FileEvents
 import Glibc
 import PluginProtocol
 package import Rules
@@ -24,6 +25,17 @@ package struct FileFault: Error {
     /// The file is not the one that had settled, or is being changed.
     static let changed = FileFault(Outcome(.notReady, "it changed meanwhile", code: "changed"))
     static let gone = FileFault(Outcome(.skipped, "it is gone", code: "gone"))
+
+    /// A symbolic link on the path that root does not follow, since another user could replace it; nil if there is none.
+    init?(untrustedLinkOn path: PathBytes) {
+        guard let link = OwnershipCheck.untrustedLink(on: path) else { return nil }
+        self.init(
+            Outcome(
+                .failed,
+                "root does not follow the symbolic link '\(link.path)', which \(link.others) could replace; "
+                    + "use the path of the directory that it leads to, in a directory that only root can change",
+                code: "outside"))
+    }
 
     /// Whether there were no descriptors left, as there may be for one file where there are none for many.
     var isOfCrowd: Bool { errno == EMFILE || errno == ENFILE }

@@ -14,7 +14,7 @@ import Settling
 ///
 /// Folders that `allow` names, and else the roots of the rule and the literal
 /// heads of its destinations, are the word of the rule's author: links on the way *to* them are
-/// followed. Below them only links that stay there are, and none on kernels before 5.6.
+/// followed. Below them only links that stay there are. Root follows only links that no other user can replace.
 package struct Jail: Sendable {
     /// The folders of `allow`; empty when the rule has none.
     private var named: [PathBytes]
@@ -74,16 +74,23 @@ package struct Jail: Sendable {
     ) throws(FileFault) -> OpenFolder {
         let folder = folder.normalized
         guard let root = root(of: folder) else { throw refusal(folder) }
-        var opened = root.withCString { cal_open_root($0) }
-        if opened == -ENOENT, making {
-            try Self.makeRoot(root, &changes)
-            opened = root.withCString { cal_open_root($0) }
-        }
-        guard opened >= 0 else { throw fault(-opened, root) }
-        let base = OpenFolder(opened, root)
+        let base = try openRoot(root, making: making, &changes)
         let relative = PathBytes(folder.relative(to: root) ?? [])
         guard !relative.bytes.isEmpty else { return base }
         return try open(relative, in: base, making: making, &changes)
+    }
+
+    /// Opens a folder of the author's, through the links that lead there.
+    private func openRoot(
+        _ root: PathBytes, making: Bool, _ changes: inout [FileChange]
+    ) throws(FileFault) -> OpenFolder {
+        switch OpenFolder.opened(root) {
+        case .success(let opened): return opened
+        case .failure(let error):
+            guard error.number == ENOENT, making, root.parent != root else { throw fault(error.number, root) }
+        }
+        let parent = try openRoot(root.parent, making: true, &changes)
+        return try open(PathBytes(root.lastComponent), in: parent, making: true, &changes)
     }
 
     private func open(
@@ -111,37 +118,15 @@ package struct Jail: Sendable {
     /// How often a folder is made that somebody removes at once.
     private static let mostTries = 8
 
-    /// Makes a folder of the author's, through whatever links lead there.
-    private static func makeRoot(_ folder: PathBytes, _ changes: inout [FileChange]) throws(FileFault) {
-        var error = folder.withCString { mkdir($0, 0o777) } == 0 ? 0 : errno
-        if error == ENOENT, folder.parent != folder {
-            try makeRoot(folder.parent, &changes)
-            error = folder.withCString { mkdir($0, 0o777) } == 0 ? 0 : errno
-        }
-        if error == 0 {
-            if case .present(let facts) = DiskProbe.look(at: folder) {
-                changes.append(FileChange(.madeFolder(folder), left: FileMark(facts)))
-            }
-            return
-        }
-        var status = stat()
-        if folder.withCString({ stat($0, &status) }) == 0 {
-            guard status.st_mode & S_IFMT == S_IFDIR else {
-                throw FileFault(ENOTDIR, "cannot make the folder '\(folder)'")
-            }
-            return
-        }
-        throw FileFault(error == EEXIST ? ENOTDIR : error, "cannot make the folder '\(folder)'")
-    }
-
     private func fault(_ error: Int32, _ folder: PathBytes) -> FileFault {
         switch error {
         case EXDEV, ELOOP:
-            FileFault(
-                Outcome(
-                    .failed,
-                    "'\(folder)' leads out of '\(root(of: folder) ?? folder)' by a symbolic link; "
-                        + "name the folder that it leads to in 'to' or 'allow'", code: "outside"))
+            FileFault(untrustedLinkOn: folder)
+                ?? FileFault(
+                    Outcome(
+                        .failed,
+                        "'\(folder)' leads out of '\(root(of: folder) ?? folder)' by a symbolic link; "
+                            + "name the folder that it leads to in 'to' or 'allow'", code: "outside"))
         case ENOENT: FileFault(error, "cannot open the folder '\(folder)'")
         default: FileFault(error, "cannot make or open the folder '\(folder)'")
         }

@@ -43,10 +43,7 @@ package struct LeftoverSearch: Sendable {
 
     /// Looks at once; links below the folders are not followed.
     package func clear() {
-        var open: [OpenFolder] = folders.compactMap { path in
-            let opened = path.withCString { cal_open_root($0) }
-            return opened >= 0 ? OpenFolder(opened, path) : nil
-        }
+        var open = folders.compactMap { try? OpenFolder.opened($0).get() }
         var count = 0
         let now = DiskProbe.now()
         while count < Self.mostFolders, let folder = open.popLast() {

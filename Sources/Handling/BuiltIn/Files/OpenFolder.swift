@@ -35,6 +35,12 @@ package final class OpenFolder: Sendable {
 
     deinit { close(descriptor) }
 
+    /// Opens a folder by its path, through links, as root only through those that no other user can replace.
+    static func opened(_ path: PathBytes) -> Result<OpenFolder, Errno> {
+        let opened = path.withCString { cal_open_root($0) }
+        return opened >= 0 ? .success(OpenFolder(opened, path)) : .failure(Errno(-opened))
+    }
+
     /// The path of a name in it.
     package func path(of name: PathBytes) -> PathBytes { path.appending(name.bytes) }
 

@@ -46,12 +46,14 @@ struct SourceFile {
     static func openFolder(of path: PathBytes, root: PathBytes) throws(FileFault) -> OpenFolder {
         let relative = path.relative(to: root).map { PathBytes($0) }
         let base = relative.map(\.bytes.isEmpty) == false ? root : path.parent
-        let opened = base.withCString { cal_open_root($0) }
-        guard opened >= 0 else {
-            if opened == -ENOENT || opened == -ENOTDIR { throw .gone }
-            throw FileFault(-opened, "cannot open the folder '\(base)'")
+        let folder: OpenFolder
+        switch OpenFolder.opened(base) {
+        case .success(let opened): folder = opened
+        case .failure(let error):
+            if error.number == ENOENT || error.number == ENOTDIR { throw .gone }
+            throw FileFault(untrustedLinkOn: base)
+                ?? FileFault(error.number, "cannot open the folder '\(base)'")
         }
-        let folder = OpenFolder(opened, base)
         guard let relative, relative.bytes.contains(.slash) else { return folder }
         let inner = relative.parent.withCString { cal_open_beneath(folder.descriptor, $0, CAL_OPEN_FOLDER, 0) }
         switch inner {

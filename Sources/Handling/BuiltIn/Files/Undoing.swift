@@ -158,23 +158,12 @@ package struct Undoing {
                 }
             }
         }
-        let top: PathBytes = "/"
-        let base = top.withCString { cal_open_root($0) }
-        guard base >= 0 else { throw FileFault(-base, "cannot open '/'") }
-        let holder = OpenFolder(base, top)
-        let relative = PathBytes(folder.normalized.relative(to: top) ?? [])
-        guard !relative.bytes.isEmpty else { return holder }
-        var opened = relative.withCString { cal_open_beneath(base, $0, CAL_OPEN_FOLDER, 0) }
-        if opened == -ELOOP || opened == -EXDEV {
-            guard geteuid() != 0 else {
-                throw Self.refusal("there is a symbolic link on the way to '\(folder)', which root doesn't follow")
-            }
-            opened = folder.withCString { cal_open_root($0) }
+        switch OpenFolder.opened(folder) {
+        case .success(let opened): return opened
+        case .failure(let error):
+            if error.number == ENOENT || error.number == ENOTDIR { throw missing }
+            throw FileFault(untrustedLinkOn: folder)
+                ?? FileFault(error.number, "cannot open the folder '\(folder)'")
         }
-        guard opened >= 0 else {
-            if opened == -ENOENT || opened == -ENOTDIR { throw missing }
-            throw FileFault(-opened, "cannot open the folder '\(folder)'")
-        }
-        return OpenFolder(opened, folder)
     }
 }
