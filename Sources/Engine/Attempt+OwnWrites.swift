@@ -26,12 +26,14 @@ extension Attempt {
 
     /// Notes what the action left behind, so that it does not come back to this rule as an event.
     ///
-    /// Outputs are taken as they are now: a plugin that works in place names its
-    /// input among them. Another change of the input while a program ran is
-    /// either its own or somebody else's, and the second must not be lost. It
-    /// comes back once; if the program then changes the file again, that is what
-    /// it does, and the change is taken for its own. A job that will be tried
-    /// again sees the changed file anyway.
+    /// Outputs are taken as they are now, those that are gone as well: a plugin
+    /// that changes or removes its input names it among them. Any other removal
+    /// of the input is reported, unless a built-in action has done it. Another
+    /// change of the input while a program ran is either its own or somebody
+    /// else's, and the second must not be lost. It comes back once; if the
+    /// program then changes the file again, that is what it does, and the change
+    /// is taken for its own. A job that will be tried again sees the changed file
+    /// anyway.
     ///
     /// A rule that wants to be told of its own writes, or that follows the file,
     /// has only its outputs taken as known. So has one that queues every event, or
@@ -40,17 +42,24 @@ extension Attempt {
     func noteOwnWrites(_ outcome: Outcome, _ part: inout Part) {
         let job = part.job
         for output in Set(job.steps.flatMap(\.outputs) + outcome.outputs).flatMap(names) {
-            guard case .present(let snapshot) = look(at: output, for: job.event), rule.types.contains(snapshot.type)
-            else { continue }
-            part.ownWrites.append(LedgerEntry(view: rule.name, path: output, snapshot: snapshot))
+            switch look(at: output, for: job.event) {
+            case .present(let snapshot) where rule.types.contains(snapshot.type):
+                part.ownWrites.append(LedgerEntry(view: rule.name, path: output, snapshot: snapshot))
+            case .absent: part.ownWrites.append(LedgerEntry(view: rule.name, path: output, snapshot: nil))
+            default: break
+            }
         }
         let isDropping = rule.whileBusy == .drop
         let acted = rule.actions + (part.aftermath.isEmpty ? [] : rule.onFailure)
-        let hasDone = (part.aftermath + [outcome]).contains { $0.ending == .succeeded } || !job.steps.isEmpty
+        let outcomes = Array(zip(rule.actions, job.steps)) + zip(rule.onFailure, part.aftermath)
+        let done = outcomes.filter { $1.ending == .succeeded }.map(\.0)
+        // A rule that is not told of removals has a new file of that name told as created, however soon it comes.
+        let asksRemoval = !rule.events.isDisjoint(with: [.deleted, .moved])
+        let hasRemoved = done.contains { asksRemoval ? $0.removesInput : $0.mayRemoveInput }
         guard rule.ownWrites == .ignore || isDropping, rule.tail == nil, job.event.kind.isOfPresentPath else { return }
         guard !(rule.whileBusy == .restart && outcome.isInterrupted) else { return }
         switch look(at: job.event.path, for: job.event) {
-        case .absent where isDropping || (hasDone && acted.contains(where: \.mayRemoveInput)):
+        case .absent where isDropping || hasRemoved:
             part.ownWrites.append(LedgerEntry(view: rule.name, path: job.event.path, snapshot: nil))
         case .present(let snapshot) where isDropping && !snapshot.isSameSight(as: job.event.snapshot):
             part.ownWrites.append(LedgerEntry(view: rule.name, path: job.event.path, snapshot: snapshot))
@@ -134,12 +143,12 @@ extension Rule {
 
 extension Action {
     /// Whether the file may be gone afterwards because of it.
-    var mayRemoveInput: Bool { isProgram || !Self.keepingHandlers.contains(name) }
+    var mayRemoveInput: Bool { isProgram || removesInput }
 
-    private static let keepingHandlers: Set = [
-        "log", "copy", "index", "link", "touch", "set-permissions", "archive", "checksum", "extract", "notify", "tag",
-        "webhook",
-    ]
+    /// Whether it is a built-in action after whose success the file is gone.
+    fileprivate var removesInput: Bool { !isProgram && Self.removingHandlers.contains(name) }
+
+    private static let removingHandlers: Set = ["delete", "move", "rename", "trash"]
 
     /// Whether it is done in a moment for a small file, and for several files like for one after the other.
     var isBrief: Bool { !isProgram && Self.briefHandlers.contains(name) }

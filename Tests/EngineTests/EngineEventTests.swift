@@ -238,13 +238,13 @@ struct EngineEventTests {
 
     /// The step after it takes longer than the removal takes to settle.
     @Test(arguments: [true, false])
-    func `the file that an action took away is no deletion`(isRetried: Bool) {
+    func `the file that a built-in action removed is not reported as deleted`(isRetried: Bool) {
         withTempTree { tree in
             let run = EngineRun([
-                .sample("r", [tree.path("in/*")], events: Self.all, settle: .zero, actions: ["take", "tell"])
+                .sample("r", [tree.path("in/*")], events: Self.all, settle: .zero, actions: ["move", "tell"])
             ]) { action, invocation in
                 let path = invocation.job.event.path
-                if action.name == "take" {
+                if action.name == "move" {
                     TestFile.removeTree(path)
                     // The engine has seen it go before this action is over.
                     TestFile.write(path.parent.parent.appending("seen"), "x")
