@@ -79,9 +79,15 @@ package enum DurationText {
             let hasUnit = text.utf8.contains { !Number.begins(with: $0) && $0 != UInt8(ascii: " ") }
             throw DurationProblem(
                 hasUnit ? "'\(shown)' is no duration" : "the duration '\(shown)' has no unit",
-                help: "write '\(corrected)'")
+                help: hasUnit ? "write '\(corrected)'" : Self.units(for: corrected.dropLast()))
         }
         return total
+    }
+
+    /// Help for a number without a unit: the two that are likely.
+    private static func units(for number: Substring) -> String {
+        let (short, long) = (Double(number) ?? 0) < 100 ? ("s", "m") : ("ms", "s")
+        return "write '\(number)\(short)' or '\(number)\(long)'"
     }
 
     /// A decimal number without a sign.

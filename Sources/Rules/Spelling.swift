@@ -1,15 +1,15 @@
 /// Finds what a mistyped word was meant to be.
 package enum Spelling {
-    /// The candidate that is one or two slips away from the word; nil when none is near.
+    /// The candidate that is one slip away from the word, or two from a word of eight letters; nil when none is near.
     ///
     /// A slip is a letter too many, too few, wrong, or changed places with its
-    /// neighbour. Short words are allowed fewer slips. Case doesn't count.
+    /// neighbour. Case doesn't count.
     package static func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
-        let wanted = Array(word.lowercased().utf8)
-        let allowed = wanted.count <= 3 ? 1 : wanted.count <= 5 ? 2 : 3
+        let wanted = Array(word.lowercased().unicodeScalars)
+        let allowed = wanted.count < 8 ? 1 : 2
         var best: (candidate: String, slips: Int)?
         for candidate in candidates.sorted() where candidate != word {
-            let other = Array(candidate.lowercased().utf8)
+            let other = Array(candidate.lowercased().unicodeScalars)
             guard abs(other.count - wanted.count) <= allowed else { continue }
             let slips = slips(from: wanted, to: other)
             guard slips <= allowed, slips < max(wanted.count, other.count) else { continue }
@@ -33,14 +33,14 @@ package enum Spelling {
     }
 
     /// The Damerau-Levenshtein distance (adjacent swaps, no substring edited twice).
-    private static func slips(from left: [UInt8], to right: [UInt8]) -> Int {
+    private static func slips(from left: [Unicode.Scalar], to right: [Unicode.Scalar]) -> Int {
         var beforeLast: [Int] = []
         var last = Array(0...right.count)
-        for (row, byte) in left.enumerated() {
+        for (row, letter) in left.enumerated() {
             var current = [row + 1]
             for (column, other) in right.enumerated() {
-                var slips = min(last[column + 1] + 1, current[column] + 1, last[column] + (byte == other ? 0 : 1))
-                if row > 0, column > 0, byte == right[column - 1], left[row - 1] == other {
+                var slips = min(last[column + 1] + 1, current[column] + 1, last[column] + (letter == other ? 0 : 1))
+                if row > 0, column > 0, letter == right[column - 1], left[row - 1] == other {
                     slips = min(slips, beforeLast[column - 1] + 1)
                 }
                 current.append(slips)

@@ -129,7 +129,7 @@ struct PluginDiscoveryTests {
             change: ["modes": ["serve"]], message: "it can't do one run for one event: 'modes' has no 'run'",
             help: "add 'run' to 'modes'"),
         Case(
-            change: ["timeout": "2"], message: "'timeout': the duration '2' has no unit", help: "write '2s'"),
+            change: ["timeout": "2"], message: "'timeout': the duration '2' has no unit", help: "write '2s' or '2m'"),
         Case(
             change: ["parameters": ["type": "object", "properties": ["to": ["oneOf": []]]]],
             message: "'parameters.properties.to' uses 'oneOf', which Alight can't check",

@@ -38,8 +38,9 @@ struct DurationTextTests {
 
     static let wrong = [
         Wrong(text: "", help: "a duration is a number and a unit: 500ms, 2s, 10m, 1h, 1d"),
-        Wrong(text: "2", help: "write '2s'"),
-        Wrong(text: "1.5", help: "write '1.5s'"),
+        Wrong(text: "2", help: "write '2s' or '2m'"),
+        Wrong(text: "1.5", help: "write '1.5s' or '1.5m'"),
+        Wrong(text: "500", help: "write '500ms' or '500s'"),
         Wrong(text: "2 s", help: "write '2s'"),
         Wrong(text: "2s ", help: "write '2s'"),
         Wrong(text: "1m 30s", help: "write '1m30s'"),

@@ -118,6 +118,8 @@ struct ParameterCheckTests {
         #expect(Spelling.nearest(to: "thumbnial", in: ["copy", "move", "thumbnail"]) == "thumbnail")
         #expect(Spelling.nearest(to: "mvoe", in: ["copy", "move"]) == "move")
         #expect(Spelling.nearest(to: "zip", in: ["copy", "move"]) == nil)
+        #expect(Spelling.nearest(to: "nosuch", in: ["copy", "touch"]) == nil)
+        #expect(Spelling.nearest(to: "thunbnial", in: ["copy", "thumbnail"]) == "thumbnail")
         #expect(Spelling.help(for: "x", candidates: [], noun: "names") == nil)
     }
 }
