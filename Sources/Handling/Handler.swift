@@ -126,6 +126,7 @@ extension Invocation {
             return
         }
         parameters = with.expanded(with: facts, schema: schema)
+            .completingDestinations(schema, name: job.event.path.lastComponent)
         literalHeads = [:]
         guard case .object(let members) = with else { return }
         for (name, member) in members {

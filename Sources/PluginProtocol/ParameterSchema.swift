@@ -7,9 +7,16 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
     public let properties: [String: ParameterSchema]?
     public let required: [String]?
     public let additionalProperties: Bool?
+    public let minProperties: Int?
+    /// The members that have to be there beside a member.
+    public let dependentRequired: [String: [String]]?
+    /// Of these exactly one must be satisfied.
+    public let oneOf: [ParameterSchema]?
     public let `enum`: [JSONValue]?
     public let const: JSONValue?
     public let `default`: JSONValue?
+    /// Values that `alight new` writes into a rule; texts among them may hold placeholders.
+    public let examples: [JSONValue]?
     public let minimum: Double?
     public let maximum: Double?
     public let minLength: Int?
@@ -25,6 +32,8 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
     /// What the value means to Alight: ``destination`` for a path that the action writes to, ``literal`` for a text that
     /// is written out.
     public let role: String?
+    /// Of a ``destination``: the extensions that the file there can have.
+    public let extensions: DestinationExtensions?
 
     /// The role of a parameter that says where output goes; rules that could start each other are found by it.
     public static let destination = "destination"
@@ -35,33 +44,41 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
     public static let literal = "literal"
 
     private enum CodingKeys: String, CodingKey {
-        case type, properties, required, additionalProperties, `enum`, const, `default`, minimum, maximum, minLength
+        case type, properties, required, additionalProperties, minProperties, dependentRequired, oneOf
+        case `enum`, const, `default`, examples, minimum, maximum, minLength
         case maxLength, pattern, items, minItems, maxItems, title, description, writeOnly
         case role = "x-alight"
+        case extensions = "x-alight-extensions"
     }
 
     /// The keys that a schema may have.
     public static let keys = [
-        "type", "properties", "required", "additionalProperties", "enum", "const", "default", "minimum", "maximum",
-        "minLength", "maxLength", "pattern", "items", "minItems", "maxItems", "title", "description", "writeOnly",
-        "x-alight",
+        "type", "properties", "required", "additionalProperties", "minProperties", "dependentRequired", "oneOf", "enum",
+        "const", "default", "examples", "minimum", "maximum", "minLength", "maxLength", "pattern", "items", "minItems",
+        "maxItems", "title", "description", "writeOnly", "x-alight", "x-alight-extensions",
     ]
 
     public init(
         type: String? = nil, properties: [String: ParameterSchema]? = nil, required: [String]? = nil,
-        additionalProperties: Bool? = nil, enum: [JSONValue]? = nil, const: JSONValue? = nil,
-        default: JSONValue? = nil, minimum: Double? = nil, maximum: Double? = nil, minLength: Int? = nil,
+        additionalProperties: Bool? = nil, minProperties: Int? = nil, dependentRequired: [String: [String]]? = nil,
+        oneOf: [ParameterSchema]? = nil, enum: [JSONValue]? = nil, const: JSONValue? = nil,
+        default: JSONValue? = nil, examples: [JSONValue]? = nil, minimum: Double? = nil,
+        maximum: Double? = nil, minLength: Int? = nil,
         maxLength: Int? = nil, pattern: String? = nil, items: ParameterSchema? = nil, minItems: Int? = nil,
         maxItems: Int? = nil, title: String? = nil, description: String? = nil, writeOnly: Bool? = nil,
-        role: String? = nil
+        role: String? = nil, extensions: DestinationExtensions? = nil
     ) {
         self.type = type
         self.properties = properties
         self.required = required
         self.additionalProperties = additionalProperties
+        self.minProperties = minProperties
+        self.dependentRequired = dependentRequired
+        self.oneOf = oneOf
         self.enum = `enum`
         self.const = const
         self.default = `default`
+        self.examples = examples
         self.minimum = minimum
         self.maximum = maximum
         self.minLength = minLength
@@ -74,6 +91,7 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
         self.description = description
         self.writeOnly = writeOnly
         self.role = role
+        self.extensions = extensions
     }
 
     public static func == (left: ParameterSchema, right: ParameterSchema) -> Bool {
@@ -84,12 +102,79 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
             && left.pattern == right.pattern && left.items == right.items && left.minItems == right.minItems
             && left.maxItems == right.maxItems && left.title == right.title && left.description == right.description
             && left.writeOnly == right.writeOnly
-            && left.role == right.role
+            && left.role == right.role && left.extensions == right.extensions && left.examples == right.examples
+            && left.minProperties == right.minProperties && left.dependentRequired == right.dependentRequired
+            && left.oneOf == right.oneOf
     }
 
     public func hash(into hasher: inout Hasher) {
         hasher.combine(type)
         hasher.combine(properties)
         hasher.combine(description)
+    }
+}
+
+/// The extensions that a file at a destination can have, each with its dot.
+///
+/// A name that ends in none of them gets the first one.
+public enum DestinationExtensions: Sendable, Hashable, Codable {
+    case fixed([String])
+    /// By the value of another parameter.
+    case chosen(by: String, [String: [String]])
+
+    /// Reads a list, or a mapping of one parameter to a list for each of its values.
+    public init?(_ value: JSONValue) {
+        func list(_ value: JSONValue) -> [String]? {
+            let texts = value.array?.compactMap(\.string) ?? []
+            let isSound = texts.allSatisfy { $0.utf8.count > 1 && $0.hasPrefix(".") && !$0.contains("/") }
+            return isSound && !texts.isEmpty && texts.count == value.array?.count ? texts : nil
+        }
+        if let fixed = list(value) {
+            self = .fixed(fixed)
+            return
+        }
+        guard let (parameter, choices) = value.object?.first, value.object?.count == 1, let choices = choices.object
+        else { return nil }
+        let lists = choices.compactMapValues(list)
+        guard !lists.isEmpty, lists.count == choices.count else { return nil }
+        self = .chosen(by: parameter, lists)
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let extensions = Self(try container.decode(JSONValue.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a list of extensions")
+        }
+        self = extensions
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .fixed(let list): try container.encode(list)
+        case .chosen(let parameter, let lists): try container.encode([parameter: lists])
+        }
+    }
+
+    /// The extensions for the values of the other parameters; empty where the value that decides is unknown.
+    package func list(_ value: (String) -> String?) -> [String] {
+        switch self {
+        case .fixed(let list): list
+        case .chosen(let parameter, let lists): value(parameter).flatMap { lists[$0] } ?? []
+        }
+    }
+
+    /// Whether the last name of a path has one of the extensions, in capitals or not, and is more than that.
+    package static func has(_ path: some Sequence<UInt8>, _ extensions: [String]) -> Bool {
+        let path = Array(path)
+        let name = path[(path.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...]
+        return extensions.contains { word in
+            name.count > word.utf8.count
+                && zip(name.suffix(word.utf8.count), word.utf8).allSatisfy { lowercased($0) == lowercased($1) }
+        }
+    }
+
+    private static func lowercased(_ byte: UInt8) -> UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte + 0x20 : byte
     }
 }

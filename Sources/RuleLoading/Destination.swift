@@ -14,6 +14,8 @@ struct Destination {
     var isBuiltIn: Bool
     /// Whether it is written to only when a job has failed for good.
     var isOfFailure = false
+    /// The extensions that a file there can have; empty for any.
+    var extensions: [String] = []
     /// As it stands in the file.
     var written: String
     var range: Range<Int>
@@ -25,8 +27,23 @@ struct Destination {
         return copy
     }
 
-    /// The paths that it can stand for when a rule with these globs runs; nil when that can't be known.
-    func paths(for globs: [Glob]) -> PathSet? {
+    /// The paths that it can stand for when a rule with these globs runs; empty when that can't be known.
+    func paths(for globs: [Glob]) -> [PathSet] {
+        guard let pieces = pieces(for: globs) else { return [] }
+        var isWrittenOut = false
+        if case .literal(let last)? = template.parts.last { isWrittenOut = last.last != .slash }
+        guard let first = extensions.first, !isWrittenOut else { return [PathSet(pieces)] }
+        // A name that has none of the extensions gets the first.
+        let kept = PathSet(pieces)
+        let options = Glob.Options(matchesHidden: true)
+        let ends = extensions.compactMap { end in
+            try? Glob(Array("/**/*".utf8) + Glob.escaped(Array(end.utf8)), options: options)
+        }
+        let extended = PathSet(pieces + [.literal(Array(first.utf8))])
+        return kept.isMissed(by: PathFilter(globs: ends)) ? [extended] : [kept, extended]
+    }
+
+    private func pieces(for globs: [Glob]) -> [PathSet.Piece]? {
         var pieces: [PathSet.Piece] = []
         for part in template.parts {
             switch part {
@@ -64,7 +81,7 @@ struct Destination {
             if isOdd { return nil }
             pieces[index] = .literal(Self.withoutDoubledSlashes(bytes))
         }
-        return PathSet(pieces)
+        return pieces
     }
 
     private static func withoutDoubledSlashes(_ bytes: [UInt8]) -> [UInt8] {
@@ -99,7 +116,8 @@ struct Destination {
 extension RuleDecoder {
     /// What the schema marks as a destination, at any depth of mappings.
     func destinations(
-        _ parameters: ParameterTemplate, schema: ParameterSchema?, node: YAMLNode?, of handler: HandlerDescription
+        _ parameters: ParameterTemplate, schema: ParameterSchema?, node: YAMLNode?, of handler: HandlerDescription,
+        extensions: [String] = []
     ) -> [Destination] {
         guard let schema, let node else { return [] }
         switch parameters {
@@ -107,12 +125,15 @@ extension RuleDecoder {
             return [
                 Destination(
                     template: template, folder: folder, handler: handler.reference.name,
-                    isBuiltIn: handler.reference.location == nil, written: node.text ?? "", range: mark(node),
-                    problems: problems)
+                    isBuiltIn: handler.reference.location == nil, extensions: extensions, written: node.text ?? "",
+                    range: mark(node), problems: problems)
             ]
         case .object(let members):
             return members.sorted { $0.key < $1.key }.flatMap { key, value in
-                destinations(value, schema: schema.properties?[key], node: node.entry(key)?.value, of: handler)
+                let property = schema.properties?[key]
+                return destinations(
+                    value, schema: property, node: node.entry(key)?.value, of: handler,
+                    extensions: property?.extensions?.list { schema.text($0, in: members) } ?? [])
             }
         default: return []
         }

@@ -55,14 +55,17 @@ struct LoopCheck {
         var links: [Link] = []
         let rule = rules[source].rule
         for destination in rules[source].destinations {
-            guard let paths = destination.paths(for: rule.globs) else { continue }
-            for target in index.candidates(for: paths) {
+            let paths = destination.paths(for: rule.globs)
+            for target in Set(paths.flatMap(index.candidates)).sorted() {
                 let other = rules[target].rule
                 if source == target, rule.ownWrites == .ignore || (destination.isInput && destination.isBuiltIn) {
                     continue
                 }
-                guard mayTake(other, destination, of: rule), let meeting = paths.meeting(other.filter) else { continue }
-                let isCertain = meeting.isWhole && !destination.isOfFailure && takesAll(other, destination, of: rule)
+                guard mayTake(other, destination, of: rule) else { continue }
+                let meetings = paths.compactMap { $0.meeting(other.filter) }
+                guard let meeting = meetings.first else { continue }
+                let isWhole = meetings.count == paths.count && meetings.allSatisfy(\.isWhole)
+                let isCertain = isWhole && !destination.isOfFailure && takesAll(other, destination, of: rule)
                 links.append(
                     Link(to: target, destination: destination, glob: meeting.glob, isCertain: isCertain))
             }

@@ -162,10 +162,14 @@ package enum ParameterCheck {
             let message = "parameter '\(self.path(path + [.key(key)]))' is missing"
             found.append(ParameterProblem(path: path, message: message, help: "add '\(key):'\(what)"))
         }
+        found += memberProblems(members, schema: schema, path: path)
         for (key, member) in members.sorted(by: { $0.key < $1.key }) {
             let inner = path + [.key(key)]
             if let property = properties[key] {
                 found += problems(in: member, schema: property, path: inner)
+                if let extensions = property.extensions?.list({ schema.text($0, in: members) }) {
+                    found += extensionProblems(member, extensions, path: inner)
+                }
             } else if schema.additionalProperties == false {
                 let known = properties.keys.sorted()
                 found.append(
@@ -177,6 +181,57 @@ package enum ParameterCheck {
             }
         }
         return found
+    }
+
+    /// What is wrong with the members as a whole: too few of them, or some that don't go together.
+    private static func memberProblems(
+        _ members: [String: ParameterTemplate], schema: ParameterSchema, path: [ParameterProblem.Step]
+    ) -> [ParameterProblem] {
+        func problem(_ message: String, help: String) -> ParameterProblem {
+            ParameterProblem(path: path, message: message, help: help)
+        }
+        func list(_ keys: [String], _ word: String) -> String { keys.map { "'\($0)'" }.joined(separator: " \(word) ") }
+        var found: [ParameterProblem] = []
+        if let minimum = schema.minProperties, members.count < minimum {
+            let known = list((schema.properties ?? [:]).keys.sorted(), "or")
+            let message = "\(name(of: path)) needs at least \(minimum) of its parameters"
+            found.append(problem(message, help: "write \(known)"))
+        }
+        let dependent = (schema.dependentRequired ?? [:]).sorted { $0.key < $1.key }
+        for (key, needed) in dependent where members[key] != nil {
+            for other in needed where members[other] == nil {
+                found.append(problem("parameter '\(key)' needs '\(other)' beside it", help: "add '\(other):'"))
+            }
+        }
+        guard let choices = schema.oneOf, found.isEmpty else { return found }
+        let fitting = choices.filter { problems(in: .object(members), schema: $0, path: path).isEmpty }
+        let words = choices.map { list($0.required ?? [], "and") }
+        if fitting.isEmpty {
+            found.append(problem("one of \(words.joined(separator: ", ")) is needed", help: "write one of them"))
+        } else if fitting.count > 1 {
+            let words = fitting.map { list($0.required ?? [], "and") }
+            found.append(problem("\(words.joined(separator: ", ")) exclude each other", help: "write one of them"))
+        }
+        return found
+    }
+
+    /// Whether a destination ends in an extension that the handler can't write.
+    private static func extensionProblems(
+        _ value: ParameterTemplate, _ extensions: [String], path: [ParameterProblem.Step]
+    ) -> [ParameterProblem] {
+        guard !extensions.isEmpty, case .text(let template) = value, case .literal(let tail)? = template.parts.last,
+            tail.last != UInt8(ascii: "/")
+        else { return [] }
+        // Before it may stand the name of a file.
+        let name = template.parts.count == 1 ? tail : Array("x".utf8) + tail
+        guard !DestinationExtensions.has(name, extensions) else { return [] }
+        let end = tail[(tail.lastIndex(of: UInt8(ascii: "/")).map { $0 + 1 } ?? 0)...]
+        let message = "\(self.name(of: path)) can't end in '\(String(decoding: end, as: UTF8.self))'"
+        return [
+            ParameterProblem(
+                path: path, message: message,
+                help: "end it in \(extensions.joined(separator: ", ")), or in '/' for a directory")
+        ]
     }
 
     // MARK: - Types
@@ -265,6 +320,18 @@ extension ParameterTemplate {
         }
     }
 
+    /// An example of a schema, whose texts may hold placeholders.
+    package init(example value: JSONValue) {
+        switch value {
+        case .string(let text) where text.contains("${"):
+            // A variable that is not set has no value to check either.
+            self = .text((try? Template(text) { _ in nil }) ?? Template(parts: [.placeholder(.path)]))
+        case .array(let elements): self = .array(elements.map { ParameterTemplate(example: $0) })
+        case .object(let members): self = .object(members.mapValues { ParameterTemplate(example: $0) })
+        default: self = ParameterTemplate(value)
+        }
+    }
+
     /// The value when it holds no placeholder, else nil.
     package var constant: JSONValue? {
         switch self {
@@ -279,6 +346,13 @@ extension ParameterTemplate {
             let constants = members.compactMapValues(\.constant)
             return constants.count == members.count ? .object(constants) : nil
         }
+    }
+}
+
+extension ParameterSchema {
+    /// The text of a member without placeholders, or its default.
+    package func text(_ key: String, in members: [String: ParameterTemplate]) -> String? {
+        members[key].map { $0.constant?.string } ?? properties?[key]?.default?.string
     }
 }
 

@@ -47,6 +47,25 @@ package indirect enum Parameter: Sendable, Hashable {
         return members[name]
     }
 
+    /// The parameters with each destination complete: the path of a file that has one of the extensions of the schema.
+    ///
+    /// - Parameters:
+    ///   - schema: Which parameters are destinations, with which extensions.
+    ///   - name: The name of the event's file, which a file in a directory gets.
+    /// - Returns: The parameters, of which those without extensions are as they were.
+    package func completingDestinations(_ schema: ParameterSchema?, name: some Collection<UInt8>) -> Parameter {
+        guard case .object(var members) = self else { return self }
+        for (key, property) in schema?.properties ?? [:] {
+            guard let choices = property.extensions, var path = members[key]?.bytes else { continue }
+            let extensions = choices.list { members[$0]?.bytes.map { String(decoding: $0, as: UTF8.self) } }
+            guard let first = extensions.first else { continue }
+            if path.last == UInt8(ascii: "/") { path += name }
+            if !DestinationExtensions.has(path, extensions) { path += first.utf8 }
+            members[key] = .text(path)
+        }
+        return .object(members)
+    }
+
     /// The bytes, when this is a text.
     package var bytes: [UInt8]? {
         guard case .text(let bytes) = self else { return nil }

@@ -114,6 +114,9 @@ struct PluginDiscoveryTests {
         var testDescription: String { message }
     }
 
+    private static let extensionsHelp =
+        "write a list such as [.jpg, .png], or { preset: { small: [.jpg] } }, beside 'x-alight: destination'"
+
     static let cases = [
         Case(change: ["name": nil], message: "the description has no 'name'", help: "add 'name:'"),
         Case(change: ["protocol": nil], message: "the description has no 'protocol'", help: "add 'protocol: [1]'"),
@@ -131,8 +134,8 @@ struct PluginDiscoveryTests {
         Case(
             change: ["timeout": "2"], message: "'timeout': the duration '2' has no unit", help: "write '2s' or '2m'"),
         Case(
-            change: ["parameters": ["type": "object", "properties": ["to": ["oneOf": []]]]],
-            message: "'parameters.properties.to' uses 'oneOf', which Alight can't check",
+            change: ["parameters": ["type": "object", "properties": ["to": ["contains": []]]]],
+            message: "'parameters.properties.to' uses 'contains', which Alight can't check",
             help: "the keys are \(ParameterSchema.keys.joined(separator: ", "))"),
         Case(
             change: ["parameters": ["properties": ["n": ["type": "string", "x-alight": "output"]]]],
@@ -141,6 +144,17 @@ struct PluginDiscoveryTests {
         Case(
             change: ["parameters": ["properties": ["n": ["type": "integer", "default": "x"]]]],
             message: "'parameters.properties.n.default' doesn't fit: 'with' must be a whole number, not 'x'"),
+        Case(
+            change: ["parameters": ["properties": ["n": ["type": "integer", "examples": [3, "x"]]]]],
+            message: "'parameters.properties.n.examples[1]' doesn't fit: 'with' must be a whole number, not 'x'"),
+        Case(
+            change: ["parameters": ["properties": ["n": ["type": "string", "x-alight-extensions": [".jpg"]]]]],
+            message: "'parameters.properties.n.x-alight-extensions' can't be used", help: extensionsHelp),
+        Case(
+            change: [
+                "parameters": ["properties": ["n": ["x-alight": "destination", "x-alight-extensions": ["jpg"]]]]
+            ],
+            message: "'parameters.properties.n.x-alight-extensions' can't be used", help: extensionsHelp),
         Case(
             change: ["parameters": ["properties": ["n": ["type": "int"]]]],
             message: "'parameters.properties.n.type' is 'int'",

@@ -99,11 +99,21 @@ def install_documented_plugins(folder):
     """Writes the two plugins of the protocol's page, as it says, and returns their executables."""
     texts = {language: text for language, _, text in reversed(blocks(PROTOCOL))}
     description = next(text for language, _, text in blocks(PROTOCOL) if language == "yaml" and "\nrun:" in text)
-    checksum, words = os.path.join(folder, "checksum", "checksum"), os.path.join(folder, "words", "words")
-    write(checksum, texts["bash"], executable=True)
-    write(os.path.join(folder, "checksum", "plugin.yaml"), description)
+    sidecar, words = os.path.join(folder, "sidecar", "sidecar"), os.path.join(folder, "words", "words")
+    write(sidecar, texts["bash"], executable=True)
+    write(os.path.join(folder, "sidecar", "plugin.yaml"), description)
     write(words, python_block("describe"), executable=True)
-    return checksum, words
+    return sidecar, words
+
+
+def copy_plugins(folder):
+    """Copies the shipped plugins, with those that are built, and writes the two of the protocol's page beside them."""
+    shutil.copytree(os.path.join(CHECKOUT, "plugins"), folder)
+    install_documented_plugins(folder)
+    # A plugin that is built; `make` puts it into its folder.
+    built = os.path.join(os.path.dirname(ALIGHT), "digest-plugin")
+    if os.path.exists(built):
+        shutil.copy(built, os.path.join(folder, "digest", "digest"))
 
 
 class DocumentationTestCase(unittest.TestCase):
@@ -124,12 +134,7 @@ class RulesTests(DocumentationTestCase):
             reason = f"the rules are not checked: {ALIGHT} is not built, run `swift build`"
             print(reason, file=sys.stderr)
             self.skipTest(reason)
-        shutil.copytree(os.path.join(CHECKOUT, "plugins"), self.path("plugins"))
-        install_documented_plugins(self.path("plugins"))
-        # A plugin that is built; `make` puts it into its folder.
-        built = os.path.join(os.path.dirname(ALIGHT), "digest-plugin")
-        if os.path.exists(built):
-            shutil.copy(built, self.path("plugins", "digest", "digest"))
+        copy_plugins(self.path("plugins"))
         checked = 0
         for page in PAGES:
             for language, line, text in blocks(page):
@@ -245,7 +250,7 @@ class PluginExampleTests(DocumentationTestCase):
 
     def setUp(self):
         super().setUp()
-        self.checksum, self.words = install_documented_plugins(self.path("plugins"))
+        self.sidecar, self.words = install_documented_plugins(self.path("plugins"))
         self.scratch = self.path("scratch")
         os.mkdir(self.scratch, 0o700)
         self.file = self.path("in", "a letter.txt")
@@ -273,7 +278,7 @@ class PluginExampleTests(DocumentationTestCase):
 
     @unittest.skipUnless(shutil.which("jq", path=SYSTEM_PATH), "the bash plugin needs jq: apt install jq")
     def test_bash(self):
-        response = self.call(self.checksum, "run", self.request({"suffix": ".sha256"}))
+        response = self.call(self.sidecar, "run", self.request({"suffix": ".sha256"}))
         expected = subprocess.run(["sha256sum", self.file], capture_output=True, text=True).stdout.split()[0]
         self.assertEqual((response["outcome"], response["message"]), ("succeeded", expected))
         with open(self.file + ".sha256", encoding="utf-8") as file:
@@ -283,7 +288,7 @@ class PluginExampleTests(DocumentationTestCase):
     @unittest.skipUnless(shutil.which("jq", path=SYSTEM_PATH), "the bash plugin needs jq: apt install jq")
     def test_bash_with_a_file_that_is_gone(self):
         os.unlink(self.file)
-        self.assertEqual(self.call(self.checksum, "run", self.request({"suffix": ".x"}))["outcome"], "skipped")
+        self.assertEqual(self.call(self.sidecar, "run", self.request({"suffix": ".x"}))["outcome"], "skipped")
 
     def test_python(self):
         response = self.call(self.words, "run", self.request({"least": 1}))

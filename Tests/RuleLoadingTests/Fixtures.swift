@@ -73,8 +73,19 @@ struct FakeCatalog: HandlerCatalog {
                 "string": ParameterSchema(type: "string"),
             ], required: ["string"], additionalProperties: false))
 
+    /// Writes pictures in some formats; likewise not listed.
+    static let preview = HandlerDescription(
+        reference: HandlerReference(name: "preview", location: "/plugins/preview"),
+        parameters: ParameterSchema(
+            type: "object",
+            properties: [
+                "to": ParameterSchema(
+                    type: "string", role: ParameterSchema.destination, extensions: .fixed([".webp", ".jpg"]))
+            ], required: ["to"], additionalProperties: false))
+
     func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
         if name == "keywords" { return .success(Self.keywords) }
+        if name == "preview" { return .success(Self.preview) }
         if let handler = Self.handlers.first(where: { $0.reference.name == name }) { return .success(handler) }
         if name == "broken" {
             return .failure(

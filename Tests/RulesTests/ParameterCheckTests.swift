@@ -61,6 +61,67 @@ struct ParameterCheckTests {
             message: "'sizes' has 3 elements, but at most 2 are allowed"),
     ]
 
+    /// As a plugin that writes pictures to a directory, or sends them to a host.
+    static let pictures = ParameterSchema(
+        properties: [
+            "to": ParameterSchema(
+                type: "string", role: ParameterSchema.destination, extensions: .fixed([".webp", ".jpg"])),
+            "sound": ParameterSchema(
+                role: ParameterSchema.destination,
+                extensions: .chosen(by: "preset", ["mp3": [".mp3"], "opus": [".opus", ".ogg"]])),
+            "preset": ParameterSchema(type: "string", default: "mp3"),
+            "host": ParameterSchema(type: "string"), "port": ParameterSchema(type: "integer"),
+        ], minProperties: 1, dependentRequired: ["port": ["host"]],
+        oneOf: [["to"], ["sound"], ["host"]].map { ParameterSchema(required: $0) })
+
+    static let together: [(JSONValue, String, String?)] = [
+        (["to": "a/"], "", nil), (["to": "a/b.JPG"], "", nil), (["sound": "a.mp3"], "", nil),
+        (["sound": "a.ogg", "preset": "opus"], "", nil),
+        (["to": "a/b.gif"], "'to' can't end in 'b.gif'", "end it in .webp, .jpg, or in '/' for a directory"),
+        (["to": "a"], "'to' can't end in 'a'", "end it in .webp, .jpg, or in '/' for a directory"),
+        (["to": ".jpg"], "'to' can't end in '.jpg'", "end it in .webp, .jpg, or in '/' for a directory"),
+        (
+            ["sound": "a.ogg"], "'sound' can't end in 'a.ogg'", "end it in .mp3, or in '/' for a directory"
+        ),
+        (["port": 1], "parameter 'port' needs 'host' beside it", "add 'host:'"),
+        (["preset": "mp3"], "one of 'to', 'sound', 'host' is needed", "write one of them"),
+        (["to": "a/", "host": "b"], "'to', 'host' exclude each other", "write one of them"),
+        ([:], "'with' needs at least 1 of its parameters", "write 'host' or 'port' or 'preset' or 'sound' or 'to'"),
+    ]
+
+    @Test(arguments: together)
+    func `parameters have to go together`(parameters: JSONValue, message: String, help: String?) {
+        let problems = ParameterCheck.problems(in: ParameterTemplate(parameters), schema: Self.pictures)
+        #expect(problems.map(\.message) == (message.isEmpty ? [] : [message]))
+        #expect(problems.first?.help == help)
+    }
+
+    @Test(arguments: [
+        ("${stem}.gif", false), ("${stem}.webp", true), ("${stem}/", true), ("t/${name}", true), ("${stem}-s", false),
+    ])
+    func `the end of a destination is checked, though its name is not known yet`(text: String, isSound: Bool) throws {
+        let template = try Template(text) { _ in nil }
+        let problems = ParameterCheck.problems(in: .object(["to": .text(template)]), schema: Self.pictures)
+        #expect(problems.isEmpty == isSound)
+    }
+
+    @Test(arguments: [
+        ("t/", "a.jpg", "t/a.jpg"), ("t/", "a.JPG", "t/a.JPG"), ("t/", "a.heic", "t/a.heic.webp"),
+        ("t/", ".jpg", "t/.jpg.webp"), ("t/a", "b", "t/a.webp"), ("t/a.webp", "b", "t/a.webp"),
+    ])
+    func `a destination is completed to the path of a file`(to: String, name: String, path: String) {
+        let given = Parameter.object(["to": .text(Array(to.utf8)), "host": .text([1])])
+        let complete = given.completingDestinations(Self.pictures, name: Array(name.utf8))
+        #expect(complete == .object(["to": .text(Array(path.utf8)), "host": .text([1])]))
+    }
+
+    @Test(arguments: [("mp3", "t/a.ogg.mp3"), ("opus", "t/a.ogg"), ("other", "t/")])
+    func `another parameter may decide which extension a destination gets`(preset: String, path: String) {
+        let given = Parameter.object(["sound": .text(Array("t/".utf8)), "preset": .text(Array(preset.utf8))])
+        let complete = given.completingDestinations(Self.pictures, name: Array("a.ogg".utf8))
+        #expect(complete["sound"]?.bytes == Array(path.utf8))
+    }
+
     @Test(arguments: cases)
     func `a misfit is named with its place and a way out`(_ example: Case) throws {
         let parameters = ParameterTemplate(example.parameters)

@@ -35,6 +35,23 @@ struct SchemaReader {
             }
             properties = read
         }
+        var oneOf: [ParameterSchema]?
+        if let value = members["oneOf"] {
+            guard let schemas = value.array else { throw misfit("\(place).oneOf", "a list") }
+            var read: [ParameterSchema] = []
+            for (index, schema) in schemas.enumerated() {
+                read.append(try Self.read(schema, at: "\(place).oneOf[\(index)]"))
+            }
+            oneOf = read
+        }
+        var dependentRequired: [String: [String]]?
+        if let value = members["dependentRequired"] {
+            let lists = value.object.map { SchemaFields(members: $0, place: "\(place).dependentRequired") }
+            guard let lists else { throw misfit("\(place).dependentRequired", "a mapping") }
+            var read: [String: [String]] = [:]
+            for key in lists.members.keys { read[key] = try lists.texts(key) }
+            dependentRequired = read
+        }
         var items: ParameterSchema?
         if let value = members["items"] { items = try Self.read(value, at: "\(place).items") }
         let role = try fields.text("x-alight")
@@ -43,20 +60,36 @@ struct SchemaReader {
                 message: "'\(place).x-alight' is '\(role)'",
                 help: "write '\(ParameterSchema.destination)', for a path that is written to")
         }
+        let extensions = members["x-alight-extensions"].flatMap { DestinationExtensions($0) }
+        if members["x-alight-extensions"] != nil, extensions == nil || role == nil {
+            throw HandlerProblem(
+                message: "'\(place).x-alight-extensions' can't be used",
+                help:
+                    "write a list such as [.jpg, .png], or { preset: { small: [.jpg] } }, beside 'x-alight: destination'"
+            )
+        }
         let schema = ParameterSchema(
             type: try fields.text("type"), properties: properties, required: try fields.texts("required"),
-            additionalProperties: try fields.bool("additionalProperties"), enum: try fields.list("enum"),
-            const: members["const"], default: members["default"], minimum: try fields.number("minimum"),
+            additionalProperties: try fields.bool("additionalProperties"),
+            minProperties: try fields.count("minProperties"), dependentRequired: dependentRequired, oneOf: oneOf,
+            enum: try fields.list("enum"), const: members["const"], default: members["default"],
+            examples: try fields.list("examples"), minimum: try fields.number("minimum"),
             maximum: try fields.number("maximum"), minLength: try fields.count("minLength"),
             maxLength: try fields.count("maxLength"), pattern: pattern, items: items,
             minItems: try fields.count("minItems"), maxItems: try fields.count("maxItems"),
             title: try fields.text("title"), description: try fields.text("description"),
             writeOnly: try fields.bool("writeOnly"),
-            role: role)
+            role: role, extensions: extensions)
         if let value = schema.default,
             let problem = ParameterCheck.problems(in: ParameterTemplate(value), schema: schema).first
         {
             throw HandlerProblem(message: "'\(place).default' doesn't fit: \(problem.message)", help: problem.help)
+        }
+        for (index, value) in (schema.examples ?? []).enumerated() {
+            guard let problem = ParameterCheck.problems(in: ParameterTemplate(example: value), schema: schema).first
+            else { continue }
+            throw HandlerProblem(
+                message: "'\(place).examples[\(index)]' doesn't fit: \(problem.message)", help: problem.help)
         }
         return schema
     }

@@ -153,6 +153,11 @@ enum SchemaForm {
         if let properties = schema.properties { members["properties"] = .object(properties.mapValues(parameter)) }
         if let required = schema.required { members["required"] = .array(required.map(JSONValue.string)) }
         if let isOpen = schema.additionalProperties { members["additionalProperties"] = .bool(isOpen) }
+        if let count = schema.minProperties { members["minProperties"] = .integer(Int64(count)) }
+        if let lists = schema.dependentRequired {
+            members["dependentRequired"] = .object(lists.mapValues { .array($0.map(JSONValue.string)) })
+        }
+        if let schemas = schema.oneOf { members["oneOf"] = .array(schemas.map(parameter)) }
         if let choices = schema.enum { members["enum"] = .array(choices) }
         if let only = schema.const { members["const"] = only }
         if let minimum = schema.minimum { members["minimum"] = number(minimum) }
@@ -174,6 +179,7 @@ enum SchemaForm {
         if let title = schema.title { members["title"] = .string(title) }
         if let description = schema.description { members["description"] = .string(description) }
         if let value = schema.default { members["default"] = value }
+        if let values = schema.examples { members["examples"] = .array(values) }
         return .object(members)
     }
 
