@@ -132,6 +132,37 @@ struct ImportCommandTests {
         }
     }
 
+    @Test func `what a plugin gives no example for is named, and left open`() {
+        withTempTree { tree in
+            TestFile.write(
+                tree.path("plugins/send/plugin.yaml"),
+                """
+                name: send
+                protocol: [1]
+                types: [directory]
+                events: [deleted]
+                parameters:
+                  required: [host, key, to]
+                  properties:
+                    host: { type: string, minLength: 1 }
+                    key: { type: string, writeOnly: true }
+                    to: { type: string, x-alight: destination, examples: [sent/] }
+                """)
+            TestFile.write(tree.path("plugins/send/send"), Array("#!/bin/sh\n".utf8), mode: 0o755)
+            let made = Self.alight(tree, ["new", "in", "--use", "send", "--output", "rules.yaml"])
+            #expect(made.exitStatus() == 0)
+            let warning = "warning: fill in 'host', 'key': the handler gives no example"
+            #expect(made.error.contains(warning), "\(made.error)")
+            let text = Self.text(tree.path("rules.yaml"))
+            for line in ["events: [deleted]", "types: [directory]", "host:\n", "to: sent/"] {
+                #expect(text.contains(line), "\(text)")
+            }
+            let check = Self.alight(tree, ["check", "rules.yaml"])
+            #expect(check.exitStatus() == 3)
+            #expect(check.error.contains("'host' must be a string, not null"), "\(check.error)")
+        }
+    }
+
     @Test func `what is wrong with the words of alight new is said`() {
         withTempTree { tree in
             let event = Self.alight(tree, ["new", "--event", "cretaed"])
@@ -139,6 +170,12 @@ struct ImportCommandTests {
             #expect(event.error.contains("unknown event 'cretaed'\n    help: write 'created'"))
             let handler = Self.alight(tree, ["new", "--use", "mvoe"])
             #expect(handler.exitStatus() == 2 && handler.error.contains("help: "))
+            let far = Self.alight(tree, ["new", "--use", "nosuch"])
+            #expect(far.exitStatus() == 2)
+            #expect(far.error.contains("no handler or plugin 'nosuch'\n    help: built in are "), "\(far.error)")
+            let refused = Self.alight(tree, ["new", "--use", "copy", "--event", "deleted"])
+            #expect(refused.exitStatus() == 2)
+            #expect(refused.error.contains("'copy' doesn't take the event 'deleted'\n    help: "), "\(refused.error)")
             let both = Self.alight(tree, ["new", "--use", "log", "--exec", "cp"])
             #expect(both.exitStatus() == 2 && both.error.contains("'--use' can't stand beside '--exec'"))
         }

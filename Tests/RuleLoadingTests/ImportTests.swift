@@ -145,13 +145,12 @@ struct ImportTests {
 }
 
 struct FirstRuleTests {
-    private static func text(_ folder: PathBytes, _ work: FirstRule.Work, events: [String] = ["created"]) -> String {
+    private static func text(_ folder: PathBytes, _ work: FirstRule.Work, events: [String]? = nil) -> String {
         FirstRule(name: FirstRule.name(for: folder), folder: folder, home: "/home/ada", events: events, work: work).text
     }
 
     @Test(
-        arguments: FakeCatalog.handlers.filter { $0.neededEvents.isEmpty && $0.reference.name != "cuts" }.map(
-            \.reference.name))
+        arguments: FakeCatalog.handlers.filter { $0.reference.name != "cuts" }.map(\.reference.name))
     func `a first rule with a handler loads`(name: String) throws {
         let handler = try #require(FakeCatalog.handlers.first { $0.reference.name == name })
         let loaded = load(Self.text("/srv/in", .use(name, handler)))

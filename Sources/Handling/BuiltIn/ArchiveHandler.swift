@@ -18,15 +18,16 @@ package struct ArchiveHandler: Handler {
             type: "object",
             properties: [
                 "to": ParameterSchema(
-                    type: "string", minLength: 1, pattern: "[^/]$",
+                    type: "string", examples: ["done/${name}.tar.gz"], minLength: 1, pattern: "[^/]$",
                     description:
                         "The path of the archive. Folders are made. A relative path is meant from the folder of the rules file.",
                     role: ParameterSchema.destination),
                 "format": ParameterSchema(
                     type: "string", enum: ArchiveFormat.allCases.map { .string($0.rawValue) },
+                    examples: ["tar.gz"],
                     description: "The kind of archive; as the end of 'to' says if it isn't given."),
                 "name": ParameterSchema(
-                    type: "string", minLength: 1,
+                    type: "string", examples: ["${name}"], minLength: 1,
                     description: "The file's path in the archive; that below the watched folder if it isn't given."),
                 "on_conflict": Conflict.schema, "allow": Jail.schema,
             ], required: ["to"], additionalProperties: false),

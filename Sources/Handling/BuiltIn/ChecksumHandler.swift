@@ -24,10 +24,10 @@ package struct ChecksumHandler: Handler {
                     description:
                         "Where to write it: beside the file as NAME.sha256, or into SHA256SUMS in the file's folder."),
                 "verify": ParameterSchema(
-                    type: "string", minLength: 1,
+                    type: "string", examples: ["sidecar"], minLength: 1,
                     description:
                         "What to compare with: 'sidecar', 'sums', or the checksum itself in hexadecimal digits."),
-            ], additionalProperties: false),
+            ], additionalProperties: false, examples: [["write": "sidecar"]]),
         events: [.created, .modified, .moved, .attributes, .deleted])
 
     package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }

@@ -18,7 +18,7 @@ package struct ExtractHandler: Handler {
             type: "object",
             properties: [
                 "to": ParameterSchema(
-                    type: "string", minLength: 1,
+                    type: "string", examples: ["done/"], minLength: 1,
                     description:
                         "The folder to make, or with a slash at its end the folder in which one is made that is called like the archive. A relative path is meant from the folder of the rules file.",
                     role: ParameterSchema.destination),

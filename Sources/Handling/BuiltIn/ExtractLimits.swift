@@ -25,7 +25,7 @@ struct ExtractLimits {
             "ratio": ParameterSchema(
                 type: "integer", default: 200, minimum: 1, maximum: 1_000_000,
                 description: "Most times that the archive may grow; counts from 16 MiB on."),
-        ], additionalProperties: false,
+        ], additionalProperties: false, examples: [["size": "500 MiB", "files": 2000]],
         description: "How much may be unpacked.")
 
     /// - Throws: When a size is none.

@@ -20,7 +20,7 @@ package struct IndexHandler: Handler {
             type: "object",
             properties: [
                 "to": ParameterSchema(
-                    type: "string", minLength: 1, pattern: "[^/]$",
+                    type: "string", examples: ["list.json"], minLength: 1, pattern: "[^/]$",
                     description:
                         "The path of the list. Folders are made. A relative path is meant from the folder of the rules file.",
                     role: ParameterSchema.destination

@@ -14,7 +14,9 @@ package struct LogHandler: Handler {
         parameters: ParameterSchema(
             type: "object",
             properties: [
-                "message": ParameterSchema(type: "string", description: "The line; placeholders are filled in."),
+                "message": ParameterSchema(
+                    type: "string", examples: ["${event} ${relative}"],
+                    description: "The line; placeholders are filled in."),
                 "level": ParameterSchema(
                     type: "string", enum: ["debug", "info", "notice", "warning", "error"], default: "info",
                     description: "How important it is."),

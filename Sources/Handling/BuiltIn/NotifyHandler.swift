@@ -32,14 +32,17 @@ package struct NotifyHandler: Handler {
             type: "object",
             properties: [
                 "title": ParameterSchema(
-                    type: "string", minLength: 1, description: "The title; the name of the rule if it isn't given."),
+                    type: "string", examples: ["New file"], minLength: 1,
+                    description: "The title; the name of the rule if it isn't given."),
                 "body": ParameterSchema(
-                    type: "string", description: "The text; the event and the path if it isn't given."),
+                    type: "string", examples: ["${name}, ${size} bytes"],
+                    description: "The text; the event and the path if it isn't given."),
                 "urgency": ParameterSchema(
                     type: "string", enum: ["low", "normal", "critical"], default: "normal",
                     description: "How urgent it is."),
                 "icon": ParameterSchema(
-                    type: "string", minLength: 1, description: "The name of an icon, or the path of a picture."),
+                    type: "string", examples: ["document-new"], minLength: 1,
+                    description: "The name of an icon, or the path of a picture."),
             ], additionalProperties: false))
 
     package func run(_ invocation: Invocation) -> Outcome {

@@ -15,7 +15,8 @@ package struct RenameHandler: Handler {
             type: "object",
             properties: [
                 "name": ParameterSchema(
-                    type: "string", minLength: 1, description: "The new name, without a folder."),
+                    type: "string", examples: ["${stem}-${mtime:%Y-%m-%d}.${extension}"], minLength: 1,
+                    description: "The new name, without a folder."),
                 "on_conflict": Conflict.schema,
             ],
             required: ["name"], additionalProperties: false),

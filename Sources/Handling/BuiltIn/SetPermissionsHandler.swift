@@ -15,16 +15,16 @@ package struct SetPermissionsHandler: Handler {
             type: "object",
             properties: [
                 "mode": ParameterSchema(
-                    type: "string", pattern: FileMode.pattern,
+                    type: "string", examples: ["0640"], pattern: FileMode.pattern,
                     description: "The permissions, as \"0640\" or as a change, 'u+rw,go-w'."),
                 "owner": ParameterSchema(
-                    type: "string", minLength: 1,
+                    type: "string", examples: ["root"], minLength: 1,
                     description: "The new owner, by name or number; only root gives files away."),
                 "group": ParameterSchema(
-                    type: "string", minLength: 1,
+                    type: "string", examples: ["users"], minLength: 1,
                     description: "The new group, by name or number; without being root, one of one's own."),
             ],
-            additionalProperties: false),
+            additionalProperties: false, minProperties: 1, examples: [["mode": "0640"]]),
         events: [.created, .modified, .moved, .attributes], types: [.file, .directory])
 
     package func run(_ invocation: Invocation) -> Outcome {

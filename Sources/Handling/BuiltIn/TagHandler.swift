@@ -17,15 +17,16 @@ package struct TagHandler: Handler {
             type: "object",
             properties: [
                 "set": ParameterSchema(
-                    type: "object",
+                    type: "object", examples: [["user.xdg.tags": "inbox"]],
                     description: "Attributes and their values, as user.xdg.tags: \"a,b\". Names begin with 'user.'."),
                 "remove": ParameterSchema(
-                    type: "array",
+                    type: "array", examples: [["user.unsorted"]],
                     items: ParameterSchema(
                         type: "string", minLength: 6, pattern: "^user\\..",
                         description: "The name of an attribute, which begins with 'user.'."),
                     description: "Attributes to be removed, where they are."),
-            ], additionalProperties: false),
+            ], additionalProperties: false, minProperties: 1,
+            examples: [["set": ["user.xdg.tags": "inbox"]]]),
         events: [.created, .modified, .moved, .attributes], types: [.file, .directory])
 
     private enum Change {

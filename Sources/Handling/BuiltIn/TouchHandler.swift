@@ -15,7 +15,7 @@ package struct TouchHandler: Handler {
             type: "object",
             properties: [
                 "path": ParameterSchema(
-                    type: "string", minLength: 1,
+                    type: "string", examples: ["${path}.done"], minLength: 1,
                     description:
                         "Another path than the file's own. A relative path is meant from the folder of the rules file.",
                     role: ParameterSchema.destination),

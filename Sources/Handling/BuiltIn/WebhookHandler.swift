@@ -18,32 +18,35 @@ package struct WebhookHandler: Handler {
             type: "object",
             properties: [
                 "url": ParameterSchema(
-                    type: "string", minLength: 1, pattern: "^https?://[^/]",
+                    type: "string", examples: ["https://example.org/hooks/files"], minLength: 1,
+                    pattern: "^https?://[^/]",
                     description:
                         "Where to, http:// or https://. What a placeholder brings is percent-encoded, but for its slashes.",
                     role: ParameterSchema.url),
                 "method": ParameterSchema(
                     type: "string", enum: ["POST", "PUT", "PATCH"], default: "POST", description: "The method."),
                 "headers": ParameterSchema(
-                    type: "object",
+                    type: "object", examples: [["Authorization": "Bearer ${env:WEBHOOK_TOKEN}"]],
                     description: "Further headers, each with its value; write secret ones as ${env:NAME}.",
                     writeOnly: true),
                 "body": ParameterSchema(
+                    examples: [["text": "${name}, ${size} bytes"]],
                     description:
                         "What is sent instead of the CloudEvent: a text as it is, a mapping or a list as JSON."),
                 "source": ParameterSchema(
-                    type: "string", minLength: 1,
+                    type: "string", examples: ["alight://example.org/inbox"], minLength: 1,
                     description: "The source of the CloudEvent; alight://HOST/RULE if it isn't given."),
                 "secret": ParameterSchema(
-                    type: "string", minLength: 1, description: "Signs the request by HMAC-SHA256.", writeOnly: true),
+                    type: "string", examples: ["${env:WEBHOOK_SECRET}"], minLength: 1,
+                    description: "Signs the request by HMAC-SHA256.", writeOnly: true),
                 "signature": WebhookSignature.schema,
                 "ca_file": ParameterSchema(
-                    type: "string", minLength: 1,
+                    type: "string", examples: ["/etc/ssl/certs/ca-certificates.crt"], minLength: 1,
                     description:
                         "A file of certificates (PEM) to be trusted instead of the system's. A relative path is meant from the folder of the rules file."
                 ),
                 "proxy": ParameterSchema(
-                    type: "string", minLength: 1,
+                    type: "string", examples: ["http://proxy.example.org:3128"], minLength: 1,
                     description: "The proxy to go through; the environment's is not taken by itself.", writeOnly: true),
             ], required: ["url"], additionalProperties: false))
 

@@ -17,12 +17,20 @@ package struct FirstRule {
     package var events: [String]
     package var work: Work
 
-    package init(name: String, folder: PathBytes, home: PathBytes?, events: [String], work: Work) {
+    /// Events that are nil become `created` and `modified`, or what the handler takes and needs.
+    package init(name: String, folder: PathBytes, home: PathBytes?, events: [String]?, work: Work) {
         self.name = name
         self.folder = folder
         self.home = home
-        self.events = events
+        self.events = events ?? Self.events(for: work)
         self.work = work
+    }
+
+    private static func events(for work: Work) -> [String] {
+        let usual: EventMask = [.created, .modified]
+        guard case .use(_, let handler) = work else { return EventSpelling.words(of: usual) }
+        let taken = usual.intersection(handler.covered ?? usual).union(handler.neededEvents)
+        return EventSpelling.words(of: taken.isEmpty ? handler.events ?? usual : taken)
     }
 
     /// A name for a rule about this folder.
@@ -44,7 +52,7 @@ package struct FirstRule {
 
             # What has to happen to one: created, modified, moved, deleted, attributes.
             events: \(YAMLText.list(events))
-
+        \(types)
             # How long it has to be quiet before it counts as complete.
             settle: 2s
 
@@ -53,6 +61,12 @@ package struct FirstRule {
 
         \(action)
         """ + "\n"
+    }
+
+    /// The line that a handler needs that takes no files; other rules are for files by default.
+    private var types: String {
+        guard case .use(_, let handler) = work, let types = handler.types, !types.contains(.file) else { return "" }
+        return "    types: \(YAMLText.list(types.map(\.rawValue).sorted()))\n"
     }
 
     private var glob: String {
@@ -74,7 +88,7 @@ package struct FirstRule {
                 """
         case .use(let name, let description):
             var lines = ["    # What to do.", "    action:", "      use: \(YAMLText.scalar(name))"]
-            let parameters = parameters(of: description.parameters)
+            let parameters = parameters(of: description)
             if !parameters.isEmpty {
                 let isEmpty = parameters.allSatisfy { $0.hasPrefix("#") }
                 lines.append("      \(isEmpty ? "# " : "")with:")
@@ -85,32 +99,56 @@ package struct FirstRule {
     }
 
     /// The parameters: those that are needed with a value to begin with, the others as comments.
-    private func parameters(of schema: ParameterSchema?) -> [String] {
-        let required = schema?.required ?? []
+    private func parameters(of handler: HandlerDescription) -> [String] {
+        let schema = handler.parameters
+        let needed = Self.needed(in: schema)
         let properties = (schema?.properties ?? [:]).sorted { left, right in
-            let (first, second) = (required.contains(left.key), required.contains(right.key))
+            let (first, second) = (needed[left.key] != nil, needed[right.key] != nil)
             return first == second ? left.key < right.key : first
         }
         return properties.flatMap { key, property -> [String] in
             let comment = property.description.map { ["# \(YAMLText.comment($0))"] } ?? []
-            let value = Self.example(of: property)
-            let line = "\(YAMLText.scalar(key)): \(value)"
-            return comment + [required.contains(key) ? line : "# \(line)"]
+            let sample = needed[key] ?? Self.sample(of: property)
+            let value = sample.map { " \(YAMLText.flow($0))" } ?? ""
+            let line = "\(YAMLText.scalar(key)):\(value)"
+            return comment + [needed[key] != nil ? line : "# \(line)"]
         }
     }
 
-    private static func example(of schema: ParameterSchema) -> String {
-        if let value = schema.const ?? schema.default ?? schema.enum?.first {
-            return value.string.map(YAMLText.scalar) ?? value.shown
-        }
+    /// The parameters without which a rule is refused or does nothing: those of the schema's own example, and the required ones.
+    private static func needed(in schema: ParameterSchema?) -> [String: JSONValue?] {
+        var needed: [String: JSONValue?] = [:]
+        for key in schema?.required ?? [] { needed[key] = .some(schema?.properties?[key].flatMap(sample)) }
+        for (key, value) in schema?.examples?.first?.object ?? [:] { needed[key] = value }
+        return needed
+    }
+
+    /// The names of the parameters that the rule needs, and for which the handler gives no value to begin with.
+    package var unfilled: [String] {
+        guard case .use(_, let handler) = work else { return [] }
+        return Self.needed(in: handler.parameters).filter { $0.value == nil }.keys.sorted()
+    }
+
+    /// A value that the schema allows; nil when it gives none and none can be guessed.
+    private static func sample(of schema: ParameterSchema) -> JSONValue? {
+        if let value = schema.const ?? schema.examples?.first ?? schema.default ?? schema.enum?.first { return value }
+        let guess: JSONValue?
         switch schema.type {
-        case "integer": return String(Int(max(schema.minimum ?? 1, 1)))
-        case "number": return String(schema.minimum ?? 1)
-        case "boolean": return "true"
-        case "array": return schema.items.map { "[\(example(of: $0))]" } ?? "[]"
-        case "object": return "{}"
-        // Neither a folder nor a name alone would do for every handler.
-        default: return YAMLText.scalar("done/${name}")
+        case "integer": guess = .integer(Int64((schema.minimum ?? min(1, schema.maximum ?? 1)).rounded(.up)))
+        case "number": guess = .number(schema.minimum ?? min(1, schema.maximum ?? 1))
+        case "boolean": guess = true
+        case "array":
+            let count = max(1, schema.minItems ?? 1)
+            guess = schema.items.flatMap(sample).map { .array(Array(repeating: $0, count: count)) }
+        case "object":
+            let members = schema.properties ?? [:]
+            guess = .object((schema.required ?? []).reduce(into: [:]) { $0[$1] = members[$1].flatMap(sample) })
+        case "string" where schema.role == ParameterSchema.destination: guess = "done/${name}"
+        default: guess = nil
         }
+        guard let guess, ParameterCheck.problems(in: ParameterTemplate(example: guess), schema: schema).isEmpty else {
+            return nil
+        }
+        return guess
     }
 }

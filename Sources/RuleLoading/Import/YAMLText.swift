@@ -1,3 +1,6 @@
+import PluginProtocol
+import Rules
+
 /// Writes texts as YAML, for rules that a program makes.
 package enum YAMLText {
     private static let plain = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./".unicodeScalars)
@@ -29,6 +32,17 @@ package enum YAMLText {
 
     /// A list between brackets.
     package static func list(_ texts: [String]) -> String { "[\(texts.map(scalar).joined(separator: ", "))]" }
+
+    /// A value on one line.
+    static func flow(_ value: JSONValue) -> String {
+        switch value {
+        case .string(let text): scalar(text)
+        case .array(let elements): "[\(elements.map(flow).joined(separator: ", "))]"
+        case .object(let members):
+            "{\(members.sorted { $0.key < $1.key }.map { "\(scalar($0.key)): \(flow($0.value))" }.joined(separator: ", "))}"
+        case .null, .bool, .integer, .number: value.shown
+        }
+    }
 
     /// A text as one line of a comment, without the mark in front.
     package static func comment(_ text: String) -> String { escaped(text, limit: 400) }

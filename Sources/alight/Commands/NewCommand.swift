@@ -27,7 +27,8 @@ struct NewCommand: ParsableCommand {
     @Option(
         name: .customLong("event"),
         help: ArgumentHelp(
-            "An event to run for; may be repeated. Without it, 'created' and 'modified'.", valueName: "event"),
+            "An event to run for; may be repeated. Default: 'created' and 'modified', and what the handler needs.",
+            valueName: "event"),
         completion: .list(EventMask.words))
     var events: [String] = []
 
@@ -61,10 +62,23 @@ struct NewCommand: ParsableCommand {
         guard String(validating: folder.bytes, as: UTF8.self) != nil else {
             throw usage("the folder's path is not UTF-8, as YAML has to be", help: "write a rule with '?' in its place")
         }
+        let work = try work(program)
+        if case .use(let name, let handler) = work, let covered = handler.covered {
+            for word in events {
+                guard let event = EventMask(word: word), !covered.isSuperset(of: event) else { continue }
+                throw usage(
+                    "'\(Display.text(name))' doesn't take the event '\(word)'",
+                    help: "it takes \(EventSpelling.words(of: handler.events ?? covered).joined(separator: ", "))")
+            }
+        }
         let rule = FirstRule(
             name: name ?? FirstRule.name(for: folder), folder: folder, home: program.loading.home.map { PathBytes($0) },
-            events: events.isEmpty ? ["created", "modified"] : events, work: try work(program))
+            events: events.isEmpty ? nil : events, work: work)
         try output.write(rule.text)
+        if !rule.unfilled.isEmpty {
+            let names = rule.unfilled.map { "'\(Display.text($0))'" }.joined(separator: ", ")
+            Output.error.write("warning: fill in \(names): the handler gives no example")
+        }
     }
 
     private func work(_ program: ProgramSurroundings) throws -> FirstRule.Work {

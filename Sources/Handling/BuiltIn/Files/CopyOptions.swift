@@ -21,7 +21,7 @@ struct CopyOptions {
     static func keepSchema(default facts: [Fact]) -> ParameterSchema {
         let words = facts.map(\.rawValue).joined(separator: ", ")
         return ParameterSchema(
-            type: "array",
+            type: "array", examples: [.array(facts.map { .string($0.rawValue) })],
             items: ParameterSchema(type: "string", enum: Fact.allCases.map { .string($0.rawValue) }),
             description:
                 "What a copy has of the original besides its content: 'mode'; 'times', of the last change and the last reading; 'xattrs', the attributes 'user.*' and the access lists; 'owner', user and group as far as they may be granted. Without it: \(words)."

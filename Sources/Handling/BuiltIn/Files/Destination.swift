@@ -27,7 +27,7 @@ package struct Destination: Sendable {
     package var conflict: Conflict
 
     package static let toSchema = ParameterSchema(
-        type: "string", minLength: 1,
+        type: "string", examples: ["done/"], minLength: 1,
         description:
             "The new path, or with a slash at its end the folder to put the file into. Folders are made. A relative path is meant from the folder of the rules file.",
         role: ParameterSchema.destination

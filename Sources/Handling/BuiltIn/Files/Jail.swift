@@ -23,7 +23,7 @@ package struct Jail: Sendable {
 
     /// The parameter `allow`, for handlers that write.
     package static let schema = ParameterSchema(
-        type: "array",
+        type: "array", examples: [["."]],
         items: ParameterSchema(type: "string", minLength: 1, role: ParameterSchema.literal), minItems: 1,
         description:
             "The folders in which files may be made, replaced and removed; without it those that the rule watches, and the part of the path before its first placeholder."
