@@ -71,6 +71,24 @@ struct PluginsCommandTests {
         }
     }
 
+    @Test func `a plugin that new wrote is found by its name, though the default rules are elsewhere`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path(".config/alight/rules"))
+            #expect(Self.alight(tree, ["new", "lines", "--language", "bash"]).exitStatus() == 0)
+            for words in [["describe", "lines"], ["test", "lines"]] {
+                let program = Self.alight(tree, words)
+                #expect(program.exitStatus() == 0, "\(words): \(program.error)")
+            }
+            #expect(Self.alight(tree, []).output.contains("\(tree.root)/plugins/lines"))
+            let named = Self.alight(tree, ["describe", "lines", "--rules", ".config/alight/rules"])
+            #expect(named.exitStatus() == 2)
+            let near = Self.alight(tree, ["test", "lnies"]).error
+            let places =
+                "plugins are looked for in '\(tree.root)/plugins', '\(tree.root)/.config/alight/rules/plugins', "
+            #expect(near.hasPrefix("error: no plugin 'lnies'\n    help: write 'lines'; \(places)"), "\(near)")
+        }
+    }
+
     @Test func `a broken plugin that no rule uses is no error of the rules`() {
         withTempTree { tree in
             Self.writePlugins(tree)
@@ -131,7 +149,8 @@ struct PluginsCommandTests {
             let none = Self.alight(tree, ["describe", "thmubs"])
             #expect(none.exitStatus() == 2)
             #expect(
-                none.error == "error: no plugin 'thmubs'\n    help: write 'thumbs'; the plugins are broken, thumbs\n")
+                none.error.hasPrefix("error: no plugin 'thmubs'\n    help: write 'thumbs'; plugins are looked for in '")
+            )
         }
     }
 

@@ -28,13 +28,16 @@ extension PluginDiscovery {
     ///
     /// - Parameters:
     ///   - folder: The absolute folder of the rules file.
+    ///   - first: Places that are looked through before those.
     ///   - builtIn: The names of built-in handlers, which win.
     /// - Returns: Those that are there; a place that is not is no error.
-    package func inventory(from folder: PathBytes, builtIn: Set<String>) -> [PluginListing] {
+    package func inventory(
+        from folder: PathBytes, first: [PathBytes] = [], builtIn: Set<String>
+    ) -> [PluginListing] {
         var taken: [String: PathBytes] = [:]
         var seen: Set<PathBytes> = []
         var listings: [PluginListing] = []
-        for place in places(from: folder) where seen.insert(place.normalized).inserted {
+        for place in first + places(from: folder) where seen.insert(place.normalized).inserted {
             for name in entries(of: place) {
                 let path = place.appending(name)
                 var listing: PluginListing

@@ -27,11 +27,11 @@ struct PluginsCommand: ParsableCommand {
             commandName: "list",
             abstract: "List the plugins that rules can use, and problems with them.",
             discussion: """
-                Plugins are directories and executables in 'plugins' beside the rules (and beside a directory of rules \
-                that is named 'rules'), $XDG_CONFIG_HOME/alight/plugins (~/.config/alight/plugins), /etc/alight/plugins, \
-                ../lib/alight/plugins relative to the directory of this program, and /usr/lib/alight/plugins. If several \
-                have the same name, the first is used, and the others are shadowed. A broken plugin is an error only if \
-                a rule uses it.
+                Plugins are directories and executables in ./plugins (without --rules), in 'plugins' beside the rules \
+                (and beside a directory of rules that is named 'rules'), $XDG_CONFIG_HOME/alight/plugins \
+                (~/.config/alight/plugins), /etc/alight/plugins, ../lib/alight/plugins relative to the directory of this \
+                program, and /usr/lib/alight/plugins. If several have the same name, the first is used, and the others \
+                are shadowed. A broken plugin is an error only if a rule uses it.
 
                 \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
                 """)
@@ -50,7 +50,7 @@ struct PluginsCommand: ParsableCommand {
                 return
             }
             guard !listings.isEmpty else {
-                let places = program.discovery.places(from: folder).map { "    \(Display.path($0))" }
+                let places = place.places(program, from: folder).map { "    \(Display.path($0))" }
                 Output.standard.write((["there are no plugins in"] + places).joined(separator: "\n"))
                 return
             }
@@ -72,7 +72,11 @@ struct PluginsCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "describe",
             abstract: "Describe a plugin or a built-in handler: its parameters, events, modes and programs.",
-            discussion: ExitStatus.table(of: [.done, .runtimeError, .usage]))
+            discussion: """
+                \(PluginPlace.discussion)
+
+                \(ExitStatus.table(of: [.done, .runtimeError, .usage]))
+                """)
 
         @Argument(
             help: ArgumentHelp("The name or path of a plugin, or the name of a handler.", valueName: "name|path"),
@@ -108,8 +112,14 @@ struct PluginsCommand: ParsableCommand {
     }
 }
 
-/// Which plugins are meant: those that rules in a folder would find.
+/// Which plugins are meant: those in ./plugins, and those that rules in a directory would find.
 struct PluginPlace: ParsableArguments {
+    /// Where a name is looked for, for the help of commands.
+    static let discussion = """
+        A name is looked for in ./plugins (without --rules), then where the rules would find it; 'alight plugins list \
+        --help' lists the places. A word with a slash is a path.
+        """
+
     @Option(
         name: .customLong("rules"),
         help: ArgumentHelp(
@@ -140,7 +150,20 @@ struct PluginPlace: ParsableArguments {
     }
 
     func listings(_ program: ProgramSurroundings, from folder: PathBytes) -> [PluginListing] {
-        program.discovery.inventory(from: folder, builtIn: Set(program.registry.builtInHandlers.map(\.reference.name)))
+        program.discovery.inventory(
+            from: folder, first: firstPlaces(program),
+            builtIn: Set(program.registry.builtInHandlers.map(\.reference.name)))
+    }
+
+    /// Where plugins are looked for, in order, each place once.
+    func places(_ program: ProgramSurroundings, from folder: PathBytes) -> [PathBytes] {
+        var seen: Set<PathBytes> = []
+        return (firstPlaces(program) + program.discovery.places(from: folder)).filter { seen.insert($0).inserted }
+    }
+
+    /// Where `plugins new` puts them, unless rules were named.
+    private func firstPlaces(_ program: ProgramSurroundings) -> [PathBytes] {
+        rules == nil ? [program.loading.currentFolder.appending("plugins")] : []
     }
 
     /// The plugin of that name, or at that path, which is meant from the current folder.
@@ -158,15 +181,9 @@ struct PluginPlace: ParsableArguments {
         let folder = try folder(program)
         let listings = listings(program, from: folder)
         if let listing = listings.first(where: { $0.name == name && $0.shadow == nil }) { return listing }
-        let help: String
-        if listings.isEmpty {
-            let places = program.discovery.places(from: folder).map { "'\(Display.path($0))'" }
-            help = "there are none in \(places.joined(separator: ", ")); name a path, as ./\(Display.text(name))"
-        } else {
-            help =
-                Spelling.help(for: name, candidates: listings.filter { $0.shadow == nil }.map(\.name), noun: "plugins")
-                ?? "name a path"
-        }
+        let nearest = Spelling.nearest(to: name, in: listings.map(\.name)).map { "write '\($0)'; " } ?? ""
+        let places = places(program, from: folder).map { "'\($0)'" }.joined(separator: ", ")
+        let help = "\(nearest)plugins are looked for in \(places); or name a path, as ./\(name)"
         Output.error.write("error: no plugin '\(Display.text(name))'\n    help: \(Display.text(help))")
         throw Exit(.usage)
     }

@@ -16,6 +16,8 @@ struct TestPluginCommand: ParsableCommand {
             Calls the plugin as 'alight run' does, with valid and invalid requests, in a temporary directory. \
             Parameters and a sample file come from request.json and testdata/ beside plugin.yaml, or from the options.
 
+            \(PluginPlace.discussion)
+
               alight plugins test ./plugins/resize
               alight plugins test thumbnail --with to=@SCRATCH@/out.png --sample image.jpg
 
