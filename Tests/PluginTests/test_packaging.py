@@ -84,8 +84,8 @@ class ManualTests(PackagingTestCase):
                 yield from cls.find(each, name + "-")
 
     def test_there_is_a_page_for_each_command(self):
-        self.assertEqual(self.pages, sorted([*(f"{name}.1" for name in self.commands), "alight-rules.5",
-                                             "alight-plugin.7"]))
+        self.assertEqual(self.pages, sorted([*(f"{name}.1" for name in self.commands), "alight-search.1",
+                                             "alight-rules.5", "alight-plugin.7"]))
         self.assertIn("alight-run.1", self.pages)
 
     @needs("mandoc")
@@ -331,6 +331,19 @@ class InstallTests(PackagingTestCase):
         self.assertEqual(sorted(listed), sorted(names))
         tested = self.call(program, "plugins", "test", "digest")
         self.assertEqual((tested.returncode, tested.stderr), (0, ""), tested.stdout)
+
+        # What the plugin indexes is found by the command that was installed, without a word of where it is.
+        with open(self.path("letter.txt"), "w", encoding="utf-8") as file:
+            file.write("dear keeper of the lighthouse\n")
+        with open(self.path("search.yaml"), "w", encoding="utf-8") as file:
+            file.write("rules: [{ name: search, path: ./letter.txt, existing: process, action: reindex }]\n")
+        ran = self.call(program, "run", "--once", "--journal", ":memory:", "search.yaml")
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        found = self.call("alight-search", "lighthouse", variables={"PATH": f"{self.stage}/opt/tools/bin:{SYSTEM_PATH}"})
+        self.assertEqual((found.returncode, found.stderr), (0, ""))
+        self.assertIn("letter.txt: dear keeper of the lighthouse", found.stdout)
+        nothing = self.call(f"{self.stage}/opt/tools/bin/alight-search", "--database", "other.db", "lighthouse")
+        self.assertIn("'other.db'", nothing.stderr)
 
         # The configuration sets nothing.
         lines = read(self.stage, "etc/alight/config.yaml").splitlines()

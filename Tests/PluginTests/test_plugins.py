@@ -848,7 +848,7 @@ class ReindexTests(IndexTestCase):
 
     def test_wrong_parameters_fail(self):
         path = self.write(b"a.md", b"word")
-        for settings in ({}, {"database": ""}, {"database": "docs.db"}, {"database": 1},
+        for settings in ({"database": ""}, {"database": "docs.db"}, {"database": 1},
                          self.settings(max_size=0), self.settings(max_size="1"), self.settings(max_size=True)):
             response = self.run_plugin(self.request([self.event(path)], settings))
             self.assertEqual((response["outcome"], response["code"]), ("failed", "bad-parameters"))
