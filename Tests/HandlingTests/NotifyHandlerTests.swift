@@ -77,36 +77,6 @@ struct NotifyHandlerTests {
     }
 
     /// A bus of its own, and on it a service that writes down what it would show.
-    private static let desktop = """
-        import dbus, dbus.service, sys
-        from dbus.mainloop.glib import DBusGMainLoop
-        from gi.repository import GLib
-
-        DBusGMainLoop(set_as_default=True)
-        NAME = "org.freedesktop.Notifications"
-
-        class Desktop(dbus.service.Object):
-            @dbus.service.method(NAME, in_signature="susssasa{sv}i", out_signature="u")
-            def Notify(self, app, replaces, icon, summary, body, actions, hints, timeout):
-                with open(sys.argv[1], "w") as file:
-                    file.write("|".join([app, icon, summary, body, str(int(hints["urgency"]))]))
-                return 1
-
-            @dbus.service.method(NAME, out_signature="ssss")
-            def GetServerInformation(self):
-                return "test", "test", "1", "1.2"
-
-            @dbus.service.method(NAME, out_signature="as")
-            def GetCapabilities(self):
-                return ["body"]
-
-        bus = dbus.SessionBus()
-        name = dbus.service.BusName(NAME, bus)
-        desktop = Desktop(bus, "/org/freedesktop/Notifications")
-        print("ready", bus.get_name_owner(NAME), flush=True)
-        GLib.MainLoop().run()
-        """
-
     @Test func `a real bus brings it to the desktop's service`() throws {
         guard let notifySend = ExecutableCheck.find("notify-send"),
             call("/usr/bin/python3", ["-c", "import dbus, gi"], in: "/").status == 0,
@@ -121,15 +91,15 @@ struct NotifyHandlerTests {
             "/usr/bin/dbus-daemon", ["--session", "--nofork", "--address=\(address)"], in: folder.path,
             output: folder.path.appending("daemon"))
         #expect(Deadline.wait { TestFile.exists(folder.path.appending("bus")) }, "\(daemon.error)")
-        try folder.write("desktop.py", Self.desktop)
         let service = RunningProgram(
-            "/usr/bin/python3", ["desktop.py", "\(folder.path)/shown"], in: folder.path,
+            "/usr/bin/python3", ["\(Places.checkout)/Tests/Support/desktop.py", "\(folder.path)/shown"],
+            in: folder.path,
             environment: ["DBUS_SESSION_BUS_ADDRESS": address], output: folder.path.appending("service"))
         #expect(Deadline.wait { service.output.contains("ready") || service.exitStatus() != nil }, "\(service.error)")
         let rule = ContentRule(folder.path, try handler(notifySend, bus: address))
         TestFile.write(rule.path("a \\t b"), "")
         let outcome = rule.run("a \\t b", ["title": "New file", "body": "${name}", "urgency": "critical"])
         #expect(outcome.ending == .succeeded, "\(outcome.message)")
-        #expect(folder.text(of: "shown") == "Alight||New file|a \\t b|2")
+        #expect(folder.text(of: "shown") == "Alight||New file|a \\t b|2\n")
     }
 }
