@@ -230,7 +230,7 @@ struct Attempt: Sendable {
             var due: [(index: Int, job: Job)] = []
             for (index, job) in open.sorted(by: { $0.key < $1.key }) {
                 if let taken = action.events, !taken.takes(job.event.kind, changed: job.event.changed) {
-                    let message = "it doesn't take the event '\(job.event.kind.rawValue)'"
+                    let message = "it does not accept the event '\(job.event.kind.rawValue)'"
                     parts[index].add(Outcome(.skipped, message), of: action)
                     open[index] = nil
                 } else {

@@ -66,7 +66,7 @@ struct GlobFaults {
 
     func expandsRange(_ range: Range<Int>) -> GlobError {
         fault(
-            range.lowerBound, "\(glob) holds the range '\(quoted(pattern[range]))', which globs do not expand",
+            range.lowerBound, "\(glob) contains the range '\(quoted(pattern[range]))', which globs do not expand",
             help: "write every alternative, as in '{1,2,3}', or a class, as in '[1-3]'")
     }
 
@@ -90,11 +90,14 @@ struct GlobFaults {
 
     func endsWithSlash(at offset: Int) -> GlobError {
         let subject = pattern.last == .slash ? glob : "an alternative of \(glob)"
-        return fault(offset, "\(subject) ends with '/'", help: "remove it; folders are chosen with types: [directory]")
+        return fault(
+            offset, "\(subject) ends with '/'", help: "remove it; directories are chosen with types: [directory]")
     }
 
     func holdsParent(at offset: Int) -> GlobError {
-        fault(offset, "\(glob) holds '..'", help: "write the folder itself; a glob compares names and follows nothing")
+        fault(
+            offset, "\(glob) contains '..'",
+            help: "write the directory itself; a glob compares names and follows nothing")
     }
 
     func holdsSlashInClass(at offset: Int) -> GlobError {
@@ -106,7 +109,7 @@ struct GlobFaults {
     func hasDisorderedRange(_ range: Range<Int>, low: Range<Int>, high: Range<Int>) -> GlobError {
         let turned = "\(quoted(pattern[high]))-\(quoted(pattern[low]))"
         return fault(
-            range.lowerBound, "\(glob) holds the range '\(quoted(pattern[range]))', which is out of order",
+            range.lowerBound, "\(glob) contains the range '\(quoted(pattern[range]))', which is out of order",
             help: "write '\(turned)'")
     }
 
@@ -118,7 +121,7 @@ struct GlobFaults {
 
     func holdsUnknownClass(_ range: Range<Int>) -> GlobError {
         fault(
-            range.lowerBound, "\(glob) holds the unknown class '\(quoted(pattern[range]))'",
+            range.lowerBound, "\(glob) contains the unknown class '\(quoted(pattern[range]))'",
             help: "the classes are \(GlobClass.names.map(\.name).joined(separator: ", "))")
     }
 

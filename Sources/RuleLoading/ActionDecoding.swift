@@ -56,7 +56,7 @@ extension RuleDecoder {
         }
         for other in kinds.dropFirst() {
             problems.error(
-                "'\(other.name)' can't stand beside '\(kind.name)'", at: other.key.range,
+                "'\(other.name)' cannot be combined with '\(kind.name)'", at: other.key.range,
                 help: "write a list of actions to do one after the other")
         }
         let with = node.entry("with")
@@ -233,7 +233,7 @@ extension RuleDecoder {
             guard let help = ShellVariable.help(for: token.word) else { continue }
             errors += 1
             problems.error(
-                "'shell' takes no placeholders, and '${\(escaped(token.word, limit: 80))}' is one",
+                "'shell' accepts no placeholders, such as '${\(escaped(token.word, limit: 80))}'",
                 at: mark(entry.value, offset: token.range.lowerBound, length: token.range.count), help: help)
         }
         return errors == 0 ? line : nil

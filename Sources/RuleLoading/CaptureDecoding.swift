@@ -46,14 +46,14 @@ extension RuleDecoder {
                 // Numbers are a shell's own parameters, too.
                 if hasGroup {
                     problems.error(
-                        "'shell' takes no placeholders, and '${\(escaped(use.word, limit: 80))}' is one", at: use.range,
+                        "'shell' accepts no placeholders, such as '${\(escaped(use.word, limit: 80))}'", at: use.range,
                         help: "write 'exec: [sh, -c, LINE, sh, \"${\(use.word)}\"]', and \"$1\" in the line")
                 }
                 continue
             }
             guard !hasGroup else { continue }
             problems.error(
-                "'${\(escaped(use.word, limit: 80))}' is no group of a 'regex' in 'where'", at: use.range,
+                "'${\(escaped(use.word, limit: 80))}' is not a group of a 'regex' in 'where'", at: use.range,
                 help: Self.help(for: placeholder, certain: certain, all: all))
         }
     }
@@ -68,7 +68,7 @@ extension RuleDecoder {
         let words = certain.flatMap { expression in
             (1..<(expression.groupCount + 1)).map(String.init) + expression.names.keys.sorted().map { "match.\($0)" }
         }
-        if words.isEmpty { return "the 'regex' has no group: put '(' and ')' round what is meant" }
+        if words.isEmpty { return "the 'regex' has no group: put '(' and ')' around a part of it" }
         return "the groups are \(words.map { "${\($0)}" }.joined(separator: ", "))"
     }
 }

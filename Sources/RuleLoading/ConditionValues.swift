@@ -34,7 +34,8 @@ extension RuleDecoder {
             let depth = Int(text), depth <= 1_000
         else {
             throw ComparisonText.Problem(
-                message: "\(quoted(text)) is no depth", help: "write how many folders are above the file, 0 to 1000")
+                message: "invalid depth \(quoted(text))",
+                help: "write how many directories are above the file, 0 to 1000")
         }
         return depth
     }
@@ -65,18 +66,18 @@ extension RuleDecoder {
         let isPattern = parts.count == 2 && parts.allSatisfy { $0 == "*" || isWord($0) }
         if let meant = Self.mediaSynonyms[lower] {
             problems.error(
-                isPattern ? "no file has the content type \(quoted(text))" : "\(quoted(text)) is no content type",
+                isPattern ? "no file has the content type \(quoted(text))" : "invalid content type \(quoted(text))",
                 at: mark(node), help: "write '\(meant)'")
             return nil
         }
         guard isPattern else {
             let help =
                 lower.contains(";")
-                ? "leave out what follows the ';'"
+                ? "remove what follows the ';'"
                 : text.contains("*")
                     ? "write 'TYPE/*' for all of a type, such as image/*"
                     : "write TYPE/SUBTYPE, as `file --mime-type` says it, such as application/pdf or image/*"
-            problems.error("\(quoted(text)) is no content type", at: mark(node), help: help)
+            problems.error("invalid content type \(quoted(text))", at: mark(node), help: help)
             return nil
         }
         return Condition.MediaPattern(
@@ -90,7 +91,8 @@ extension RuleDecoder {
         let group = parts.count == 2 ? String(parts[1]) : ""
         guard !(parts[0].isEmpty && group.isEmpty) else {
             problems.error(
-                "\(quoted(text)) names nobody", at: mark(node), help: "write 'USER', 'USER:GROUP' or ':GROUP'")
+                "\(quoted(text)) names no user or group", at: mark(node), help: "write 'USER', 'USER:GROUP' or ':GROUP'"
+            )
             return nil
         }
         var uid: UInt32?
@@ -181,7 +183,7 @@ extension RuleDecoder {
             default: "write a glob, such as '2026/**', and 'regex' for the name alone"
             }
         problems.error(
-            "\(quoted(text)) is a regular expression, and '\(key)' takes globs", at: mark(node),
+            "\(quoted(text)) is a regular expression, but '\(key)' expects globs", at: mark(node),
             help: help + literal)
         return false
     }

@@ -71,7 +71,7 @@ final class DiagnosticCollector {
         let note = Diagnostic(
             errorCount > 0 ? .error : .warning, file: source.file,
             message: "\(rest) more \(rest == 1 ? "problem is" : "problems are") not shown",
-            help: "mend those above first")
+            help: "fix those above first")
         return shown + [note]
     }
 }

@@ -31,7 +31,7 @@ enum FileReading {
     static func read(_ path: PathBytes, limit: Int) throws(Problem) -> [UInt8] {
         switch kind(of: path) {
         case .missing(let error): throw missing(error)
-        case .folder: throw Problem(message: "this is a folder, not a file")
+        case .folder: throw Problem(message: "this is a directory, not a file")
         case .other(let noun): throw Problem(message: "this is \(noun), not a file", help: "give a regular file")
         case .file: break
         }
@@ -82,8 +82,8 @@ enum FileReading {
     static func names(in folder: PathBytes) throws(Problem) -> [[UInt8]] {
         guard let stream = folder.withCString({ opendir($0) }) else {
             throw errno == EACCES
-                ? Problem(message: "cannot read the folder: permission denied", help: nil)
-                : Problem(message: "cannot read the folder: \(text(of: errno))", help: nil)
+                ? Problem(message: "cannot read the directory: permission denied", help: nil)
+                : Problem(message: "cannot read the directory: \(text(of: errno))", help: nil)
         }
         defer { closedir(stream) }
         var names: [[UInt8]] = []

@@ -17,8 +17,8 @@ extension RuleDecoder {
                 if excess == events {
                     let list = EventSpelling.words(of: taken).joined(separator: ", ")
                     problems.error(
-                        "\(name) doesn't take any of the rule's events", at: mark,
-                        help: "it takes \(list); use another action")
+                        "\(name) accepts none of the events of the rule", at: mark,
+                        help: "it accepts \(list); use another action")
                 }
             } else if !excess.isEmpty {
                 let word = settings.eventWords.first { !$0.mask.isDisjoint(with: excess) }
@@ -26,9 +26,9 @@ extension RuleDecoder {
                 let words = EventSpelling.words(of: excess)
                 let nouns = words.map { "'\($0)'" }.joined(separator: ", ")
                 problems.error(
-                    "\(name) doesn't take \(words.count == 1 ? "the event" : "the events") \(nouns)",
+                    "\(name) does not accept \(words.count == 1 ? "the event" : "the events") \(nouns)",
                     at: word.map { self.mark($0.node) } ?? mark,
-                    help: word == nil ? "write 'events: [\(list)]'" : "it takes \(list)")
+                    help: word == nil ? "write 'events: [\(list)]'" : "it accepts \(list)")
             }
         }
         let lacking = onFailure ? [] : handler.neededEvents.subtracting(events)
@@ -46,9 +46,9 @@ extension RuleDecoder {
                 let list = FileType.allCases.filter(taken.contains).map(\.rawValue).joined(separator: ", ")
                 let nouns = excess.map { "'\($0.rawValue)'" }.joined(separator: ", ")
                 problems.error(
-                    "\(name) doesn't take \(excess.count == 1 ? "the type" : "the types") \(nouns)",
+                    "\(name) does not accept \(excess.count == 1 ? "the type" : "the types") \(nouns)",
                     at: word.map { self.mark($0.node) } ?? mark,
-                    help: word == nil ? "write 'types: [\(list)]'" : "it takes \(list)")
+                    help: word == nil ? "write 'types: [\(list)]'" : "it accepts \(list)")
             }
             checkLifecycle(events, name, taken, settings, otherwise: mark)
         }
@@ -62,8 +62,8 @@ extension RuleDecoder {
         let word = settings.eventWords.first { !$0.mask.isDisjoint(with: .lifecycle) }
         let event = EventSpelling.words(of: events.intersection(.lifecycle)).first ?? ""
         problems.error(
-            "\(name) doesn't take the type 'directory', and '\(event)' tells of a folder",
+            "\(name) does not accept the type 'directory', and '\(event)' reports a directory",
             at: word.map { mark($0.node) } ?? otherwise,
-            help: "remove '\(event)', or use a handler that takes folders")
+            help: "remove '\(event)', or use a handler that accepts directories")
     }
 }

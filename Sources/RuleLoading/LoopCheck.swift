@@ -129,19 +129,19 @@ struct LoopCheck {
 
     // MARK: - What is said
 
-    private static let help = "or write 'allow_loop: true' if that is meant and comes to an end"
+    private static let help = "or set 'allow_loop: true' if the loop is intended and ends"
 
     private func tellSelf(_ index: Int, _ link: Link) {
         let name = quoted(rules[index].rule.name)
-        let place = "\(quoted(link.destination.written)), which its own glob \(quoted(link.glob.description)) takes"
+        let place = "\(quoted(link.destination.written)), which its own glob \(quoted(link.glob.description)) matches"
         let help = "write it elsewhere, name the place in 'outputs', leave out 'own_writes: report', \(Self.help)"
         if link.isCertain {
             link.destination.problems.error(
-                "the rule \(name) starts itself again and again: it writes to \(place)", at: link.destination.range,
+                "the rule \(name) triggers itself indefinitely: it writes to \(place)", at: link.destination.range,
                 help: help)
         } else {
             link.destination.problems.warning(
-                "the rule \(name) may start itself: it writes to \(place)", at: link.destination.range, help: help)
+                "the rule \(name) may trigger itself: it writes to \(place)", at: link.destination.range, help: help)
         }
     }
 
@@ -155,16 +155,16 @@ struct LoopCheck {
             text += at == start ? " writes to " : ", and writes to "
             text += "\(quoted(link.destination.written)), which "
             text += isLast ? quoted(rules[start].rule.name) : shown(link.to)
-            text += " takes by \(quoted(link.glob.description))"
+            text += " matches by \(quoted(link.glob.description))"
             at = link.to
         }
         let help = "let one of them write elsewhere, narrow a glob with 'exclude', \(Self.help)"
         if chain.allSatisfy(\.isCertain) {
             first.destination.problems.error(
-                "rules start each other again and again: \(text)", at: first.destination.range, help: help)
+                "rules trigger each other indefinitely: \(text)", at: first.destination.range, help: help)
         } else {
             first.destination.problems.warning(
-                "rules may start each other in a circle: \(text)", at: first.destination.range, help: help)
+                "rules may trigger each other in a loop: \(text)", at: first.destination.range, help: help)
         }
     }
 }

@@ -43,7 +43,7 @@ extension RuleDecoder {
                 problems.error(
                     "\(quoted(text)) in \(quoted(entry.name)) must be relative", at: node.range,
                     help:
-                        "write it as it is below the folder in front of the first wildcard of 'path', such as '\(example)'"
+                        "write it relative to the directory before the first wildcard of 'path', such as '\(example)'"
                 )
                 return nil
             }
@@ -98,7 +98,7 @@ extension RuleDecoder {
             guard text == "~" || text.hasPrefix("~/") else {
                 problems.error(
                     "\(quoted(text.prefix { $0 != "/" })) is not expanded", at: mark(node, offset: 0, length: 1),
-                    help: "write the folder out; only '~/' stands for a home folder, your own")
+                    help: "write the directory out; only '~/' is a home directory, your own")
                 return nil
             }
             guard let home = home(for: node) else { return nil }

@@ -24,7 +24,8 @@ enum ProgramSearch {
             case .notInFolders:
                 program.contains(" ")
                     ? "write each argument as an element of its own" : "install it, or write its path with a '/'"
-            case .missing: program.hasPrefix("/") ? nil : "a path with a '/' is meant from the folder of the rules file"
+            case .missing:
+                program.hasPrefix("/") ? nil : "a path with a '/' is relative to the directory of the rules file"
             case .isNoFile: nil
             case .isNotExecutable: "make it so with 'chmod +x'"
             }
@@ -49,7 +50,7 @@ enum ProgramSearch {
     private static func check(_ path: PathBytes) -> Problem? {
         switch FileReading.kind(of: path) {
         case .missing: .missing
-        case .folder: .isNoFile("a folder")
+        case .folder: .isNoFile("a directory")
         case .other(let noun): .isNoFile(noun)
         case .file: path.withCString { access($0, X_OK) } == 0 ? nil : .isNotExecutable
         }

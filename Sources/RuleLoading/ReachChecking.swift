@@ -21,23 +21,23 @@ extension RuleDecoder {
         }
         if covered(by: filter.exclude) {
             return (
-                "this can't match: 'exclude' leaves out all that it takes", "narrow 'exclude', or remove this path"
+                "this can't match: 'exclude' excludes all that it matches", "narrow 'exclude', or remove this path"
             )
         }
         if covered(by: filter.outputs) {
             return (
-                "this can't match: 'outputs' leaves out all that it takes", "narrow 'outputs', or remove this path"
+                "this can't match: 'outputs' excludes all that it matches", "narrow 'outputs', or remove this path"
             )
         }
         if covered(by: filter.ignores) {
             return (
-                "this can't match: the built-in ignores leave out all that it takes",
-                "write 'ignore_defaults: false' if such files are meant"
+                "this can't match: the built-in ignores exclude all that it matches",
+                "write 'ignore_defaults: false' to include such files"
             )
         }
         if let depth = filter.depth, let names = pattern.glob.leastNames, names > depth + 1 {
             return (
-                "this can't match: 'depth: \(depth)' enters fewer folders than it has below its root",
+                "this can't match: 'depth: \(depth)' descends fewer levels than it has below its root",
                 "write 'depth: \(names - 1)', or remove it"
             )
         }
@@ -51,7 +51,7 @@ extension RuleDecoder {
         let names = bytes.split(separator: .slash)
         if names.contains(where: { $0.starts(with: "[.]".utf8) }) {
             return (
-                "this can't match: a class takes no leading dot", "write '.' without brackets, or 'hidden: true'"
+                "this can't match: a class matches no leading dot", "write '.' without brackets, or 'hidden: true'"
             )
         }
         guard !bytes.contains(where: { "[{\\".utf8.contains($0) }), let last = names.last?.first,
@@ -59,7 +59,7 @@ extension RuleDecoder {
             wanted.contains(where: { $0.allSatisfy { $0.pattern.first == .dot } })
         else { return nil }
         return (
-            "this can't match: 'where' asks for hidden names, which wildcards leave out", "write 'hidden: true'"
+            "this can't match: 'where' asks for hidden names, which wildcards do not match", "write 'hidden: true'"
         )
     }
 
@@ -70,7 +70,7 @@ extension RuleDecoder {
         if settings.missing == .fail, case .missing = FileReading.kind(of: PathBytes(pattern.glob.root)) {
             let root = escaped(String(decoding: pattern.glob.root, as: UTF8.self), limit: 80)
             return (
-                "there is no folder '\(root)', and with 'missing: fail' a run ends",
+                "the directory '\(root)' does not exist, and with 'missing: fail' a run fails",
                 "make it, or write 'missing: wait' or 'missing: create'"
             )
         }
@@ -78,7 +78,7 @@ extension RuleDecoder {
             Set(samples).count == 1, case .folder = FileReading.kind(of: PathBytes(samples[0]))
         else { return nil }
         return (
-            "this is a folder, and the rule takes none", "add '/*' for its files, or '/**' for all files below it"
+            "this is a directory, and the rule matches none", "add '/*' for its files, or '/**' for all files below it"
         )
     }
 
@@ -94,13 +94,13 @@ extension RuleDecoder {
             let files = PathSet([.anything, .literal([.slash]), .name(of: [kind.glob])])
             if files.isMissed(by: filter) {
                 problems.warning(
-                    "no group can be complete: \(shown) takes no file of the kind \(quoted(kind.text))",
+                    "no group can be complete: \(shown) matches no file of the kind \(quoted(kind.text))",
                     at: required.mark,
                     help: "add a glob for such files to 'path', or remove \(quoted(kind.text)) from 'require'")
             } else if let samples = PathSample.samples(of: kind.glob), samples.allSatisfy({ filter.ignores.covers($0) })
             {
                 problems.warning(
-                    "no group can be complete: the built-in ignores leave out every file of the kind \(quoted(kind.text))",
+                    "no group can be complete: the built-in ignores exclude every file of the kind \(quoted(kind.text))",
                     at: required.mark,
                     help: "write 'ignore_defaults: false', or remove \(quoted(kind.text)) from 'require'")
             }
@@ -118,7 +118,7 @@ extension RuleDecoder {
         let isMiddle = text.contains(#"\."#) || text.contains(".*") || text.contains(".+")
         guard text.hasPrefix("^") || isEnded && isMiddle || signs.contains(where: text.contains) else { return }
         problems.warning(
-            "\(quoted(text)) looks like a regular expression, and '\(key)' takes globs", at: mark(node),
+            "\(quoted(text)) looks like a regular expression, but '\(key)' expects globs", at: mark(node),
             help: "write a glob, such as '~/inbox/*.jpg', and 'where: { regex: … }' for what names hold")
     }
 
@@ -134,7 +134,7 @@ extension RuleDecoder {
             (2...6).contains(tail.count), tail.dropFirst().allSatisfy(isWord)
         else { return }
         problems.warning(
-            "\(quoted(text)) looks like a glob, and 'regex' takes regular expressions", at: mark(node),
+            "\(quoted(text)) looks like a glob, but 'regex' expects regular expressions", at: mark(node),
             help: "write 'name: \"\(escaped(text, limit: 80))\"'")
     }
 }

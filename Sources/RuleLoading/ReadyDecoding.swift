@@ -20,7 +20,7 @@ extension RuleDecoder {
 
     private func doneFile(_ entry: YAMLNode.Entry) -> Template? {
         guard let text = text(entry) else { return nil }
-        let form = "write it as it is from the folder of the file, such as '${name}.done'"
+        let form = "write it relative to the directory of the file, such as '${name}.done'"
         guard !text.hasPrefix("/"), !text.hasPrefix("~") else {
             problems.error("'done_file' must be relative, not \(quoted(text))", at: mark(entry), help: form)
             return nil
@@ -41,7 +41,7 @@ extension RuleDecoder {
         guard let template = template(text, entry.value, step: 0) else { return nil }
         guard Set(template.placeholders).isSubset(of: Placeholder.ofName) else {
             problems.error(
-                "\(quoted(entry.name)) takes ${name}, ${stem} and ${extension} alone", at: mark(entry),
+                "\(quoted(entry.name)) accepts only ${name}, ${stem} and ${extension}", at: mark(entry),
                 help: "write what follows from the name of the file")
             return nil
         }
@@ -56,7 +56,7 @@ extension RuleDecoder {
         }
         guard !template.placeholders.isEmpty else {
             problems.error(
-                "'group' is the same for all files of a folder", at: mark(entry),
+                "'group' is the same for all files of a directory", at: mark(entry),
                 help: "write '${stem}' for files with the same name but for the extension")
             return nil
         }
@@ -105,7 +105,7 @@ extension RuleDecoder {
             ((settings.whileBusy ?? .coalesce) != .coalesce, "'while_busy'"),
         ]
         for (isThere, key) in others where isThere {
-            problems.error("'group' can't stand beside \(key)", at: mark, help: "remove one of them")
+            problems.error("'group' cannot be combined with \(key)", at: mark, help: "remove one of them")
         }
         let taken: EventMask = [.created, .modified, .moved, .attributes]
         let excess = events.subtracting(taken.union(.content).union(.anyAttribute))
@@ -152,7 +152,7 @@ extension RuleDecoder {
     func directory(_ entry: YAMLNode.Entry) -> Template? {
         text(entry).flatMap { text in
             guard !text.isEmpty else {
-                problems.error("'directory' is empty", at: mark(entry), help: "write a folder, or remove the key")
+                problems.error("'directory' is empty", at: mark(entry), help: "write a directory, or remove the key")
                 return nil
             }
             return template(text, entry.value, step: 0)

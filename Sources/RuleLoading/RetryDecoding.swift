@@ -17,7 +17,7 @@ extension RuleDecoder {
             let longest = node.entry("max_delay").flatMap { duration($0) }
             if let delay, let longest, longest < delay, let entry = node.entry("max_delay") {
                 problems.error(
-                    "'max_delay' is shorter than 'delay'", at: mark(entry), help: "write a longer one, or leave it out")
+                    "'max_delay' is shorter than 'delay'", at: mark(entry), help: "write a longer one, or remove it")
             }
             policy.delay = delay ?? min(policy.delay, longest ?? policy.delay)
             policy.maximumDelay = longest ?? max(policy.maximumDelay, policy.delay)
@@ -40,7 +40,7 @@ extension RuleDecoder {
         } else if choice == .restart, settings.batch?.value != nil {
             problems.error(
                 "'while_busy' can't be 'restart' beside 'batch'", at: mark,
-                help: "write 'coalesce': to end a run for one file would end it for all others")
+                help: "write 'coalesce': stopping a run for one file would stop it for all others")
         }
     }
 

@@ -56,9 +56,9 @@ struct RuleDecoder: NodeReading {
             if source.bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }) {
                 // A file that is being saved is empty for a moment, and must not count as one without rules.
                 problems.error(
-                    "the file is empty", at: start, help: "begin it with 'rules:', or remove it")
+                    "the file is empty", at: start, help: "start it with 'rules:', or remove it")
             } else {
-                problems.warning("the file has no rules", at: start, help: "begin them with 'rules:'")
+                problems.warning("the file has no rules", at: start, help: "start them with 'rules:'")
             }
             return []
         }
@@ -66,7 +66,7 @@ struct RuleDecoder: NodeReading {
             let isList = root.elements != nil
             problems.error(
                 "a rules file must be a mapping, not \(root.noun)", at: mark(root),
-                help: isList ? "put 'rules:' above the list" : "begin the file with 'rules:'")
+                help: isList ? "put 'rules:' above the list" : "start the file with 'rules:'")
             return []
         }
         checkKeys(entries, known: Self.topKeys, noun: "keys at the top of a file", misplaced: Self.ruleKeys) {
@@ -86,11 +86,11 @@ struct RuleDecoder: NodeReading {
 
     private func list(_ entry: YAMLNode.Entry, defaults: RuleSettings) -> [DecodedRule] {
         if entry.value.isNull || entry.value.elements?.isEmpty == true {
-            problems.warning("'rules' is empty", at: entry.key.range, help: "add a rule that begins with '- name:'")
+            problems.warning("'rules' is empty", at: entry.key.range, help: "add a rule that starts with '- name:'")
             return []
         }
         guard let elements = entry.value.elements else {
-            let help = entry.value.entries == nil ? "write a list of mappings" : "begin each rule with '- '"
+            let help = entry.value.entries == nil ? "write a list of mappings" : "start each rule with '- '"
             reportType(entry, "a list", help: help)
             return []
         }

@@ -153,8 +153,8 @@ package struct RuleLoader: Sendable {
         case .folder:
             return filesInFolder(absolute, shown: path)
         case .missing(ENOENT), .missing(ENOTDIR):
-            let help = nearest(to: absolute, shown: path) ?? "name rules files, or folders of them"
-            return [.problem(.error, path, "there is no such file or folder", help: help)]
+            let help = nearest(to: absolute, shown: path) ?? "name rules files, or directories of them"
+            return [.problem(.error, path, "no such file or directory", help: help)]
         default:
             return [.file(RulesFile(path: absolute, shown: path))]
         }
@@ -171,7 +171,7 @@ package struct RuleLoader: Sendable {
         guard !names.isEmpty else {
             return [
                 .problem(
-                    .error, shown, "the folder holds no rules file",
+                    .error, shown, "the directory contains no rules file",
                     help: "give rules files a name that ends in '.yaml' or '.yml'")
             ]
         }
@@ -179,7 +179,7 @@ package struct RuleLoader: Sendable {
             let file = RulesFile(path: folder.appending(name), shown: prefix + String(decoding: name, as: UTF8.self))
             guard case .folder = FileReading.kind(of: file.path) else { return .file(file) }
             return .problem(
-                .warning, file.shown, "this is a folder; rules in it are not read",
+                .warning, file.shown, "this is a directory; rules in it are not read",
                 help: "name it beside '\(shown)', or give it another name")
         }
     }

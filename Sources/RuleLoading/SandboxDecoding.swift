@@ -17,7 +17,7 @@ extension RuleDecoder {
             let isKnown = node.entries?.allSatisfy { keys.contains($0.name) } == true
             if !confines, isKnown, sandbox.allowsNetwork {
                 problems.warning(
-                    "'sandbox' takes nothing away", at: mark(entry),
+                    "'sandbox' restricts nothing", at: mark(entry),
                     help: "add 'read' or 'write' with paths, or 'network: no'")
             }
             checkMachine(sandbox, confines: confines, entry)
@@ -31,14 +31,14 @@ extension RuleDecoder {
             guard let text = text(node, name: "a path in \(quoted(entry.name))", at: mark(node)) else { return nil }
             guard !text.isEmpty else {
                 problems.error(
-                    "a path in \(quoted(entry.name)) is empty", at: mark(node), help: "write a file or a folder")
+                    "a path in \(quoted(entry.name)) is empty", at: mark(node), help: "write a file or a directory")
                 return nil
             }
             let isGlob = text.replacing("${", with: "").utf8.contains { "*?[{".utf8.contains($0) }
             if isGlob {
                 problems.warning(
-                    "\(quoted(text)) is taken letter by letter: \(quoted(entry.name)) takes paths, and no globs",
-                    at: mark(node), help: "write a folder, for all that is in it")
+                    "\(quoted(text)) is used literally: \(quoted(entry.name)) expects paths, not globs",
+                    at: mark(node), help: "write a directory, for all that is in it")
             }
             return template(text, node, step: 0)
         }

@@ -226,7 +226,7 @@ extension RuleDecoder {
             let longest = node.entry("max_wait").flatMap { duration($0) }
             if let wait, let longest, longest < wait, let entry = node.entry("max_wait") {
                 problems.error(
-                    "'max_wait' is shorter than 'wait'", at: mark(entry), help: "write a longer one, or leave it out")
+                    "'max_wait' is shorter than 'wait'", at: mark(entry), help: "write a longer one, or remove it")
             }
             batch.wait = wait ?? min(batch.wait, longest ?? batch.wait)
             batch.maximumWait = longest ?? max(batch.maximumWait, batch.wait)
@@ -248,7 +248,7 @@ extension RuleDecoder {
     func checkTypes(_ types: Set<FileType>, settings: RuleSettings) {
         if settings.tree == true, types != [.directory], let mark = settings.treeMark {
             problems.error(
-                "'tree' takes a folder with all that is in it, and needs the type 'directory' alone", at: mark,
+                "'tree' handles a directory with all that is in it, and needs the type 'directory' alone", at: mark,
                 help: "write 'types: [directory]', or remove 'tree'")
         }
         if settings.tail?.value != nil, types != [.file], let mark = settings.tailMark {

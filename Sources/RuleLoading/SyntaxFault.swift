@@ -52,32 +52,32 @@ private struct Fault {
         case (_, "could not find expected ':'"):
             return YAMLProblem(
                 range: context..<source.lineRange(at: context).upperBound, message: "there is no ':' after this key",
-                help: "write 'key: value', and indent a text that goes on")
+                help: "write 'key: value', and indent a string that continues")
         case (_, "mapping values are not allowed in this context"):
             return missingBlank()
                 ?? here(
-                    1, "a ':' can't stand here",
-                    help: "put a text that holds ': ' into quotes, or mend the indentation of this line")
+                    1, "a ':' is not allowed here",
+                    help: "quote a string that contains ': ', or fix the indentation of this line")
         case (_, "block sequence entries are not allowed in this context"):
-            return here(1, "a list can't begin here", help: "begin it on a line of its own, or put '-' into quotes")
+            return here(1, "a list cannot start here", help: "start it on a line of its own, or put '-' into quotes")
         case (_, "did not find expected key"):
             return here(
-                1, "this doesn't fit the mapping that begins in line \(contextLine)",
+                1, "this does not belong to the mapping that starts in line \(contextLine)",
                 help: "indent all keys of a mapping alike")
         case (_, "did not find expected '-' indicator"):
             return here(
-                1, "this doesn't fit the list that begins in line \(contextLine)",
+                1, "this does not belong to the list that starts in line \(contextLine)",
                 help: "indent every '-' of a list alike, and what belongs to it deeper")
         case (_, "did not find expected ',' or ']'"):
             return unclosedFlow(opening: "[", closing: "]")
         case (_, "did not find expected ',' or '}'"):
             return unclosedFlow(opening: "{", closing: "}")
         case (_, "did not find expected node content"):
-            return here(1, "a value is missing here", help: "write one, or put a text into quotes")
+            return here(1, "a value is missing here", help: "write one, or quote a string")
         case (_, "found unexpected ':'"):
-            return here(1, "a ':' can't stand here", help: "put a text that holds ':' into quotes")
+            return here(1, "a ':' is not allowed here", help: "quote a string that contains ':'")
         case (_, "did not find expected <document start>"):
-            return here(1, "this stands after the end of the document", help: "a file holds one document")
+            return here(1, "this is after the end of the document", help: "a file contains one document")
         default:
             return here(1, "this is not YAML: \(error.problem)", help: nil)
         }
@@ -93,7 +93,7 @@ private struct Fault {
         let range = BareText.range(in: source, from: start)
         let text = source.text(range)
         return YAMLProblem(
-            range: range, message: "a text that begins with '\(escaped(text.prefix(1)))' must be quoted",
+            range: range, message: "a string that starts with '\(escaped(text.prefix(1)))' must be quoted",
             help: "write \(BareText.quoted(text))")
     }
 
@@ -105,7 +105,7 @@ private struct Fault {
             return nil
         }
         if last == UInt8(ascii: "\"") || last == UInt8(ascii: "'"), byte != UInt8(ascii: ":") {
-            return here(1, "a text goes on after its closing quote", help: "put the whole text into quotes")
+            return here(1, "a string continues after its closing quote", help: "quote the whole string")
         }
         guard isClosing(last) else { return nil }
         if isClosing(byte) {
@@ -132,7 +132,7 @@ private struct Fault {
         }
         let value = source.text((key.endIndex + 1)..<before.upperBound)
         return YAMLProblem(
-            range: start..<before.upperBound, message: "there is no blank behind this ':'",
+            range: start..<before.upperBound, message: "there is no space after this ':'",
             help: "write '\(escaped("\(source.text(start..<key.endIndex)): \(value)", limit: 80))'")
     }
 
@@ -140,7 +140,7 @@ private struct Fault {
         let quote = source.text(context..<min(context + 1, source.bytes.count))
         return YAMLProblem(
             range: context..<source.lineRange(at: context).upperBound, message: "this quote is not closed",
-            help: "add \(quote) at the end of the text")
+            help: "add \(quote) at the end of the string")
     }
 
     private func unclosedFlow(opening: String, closing: String) -> YAMLProblem {
@@ -171,7 +171,7 @@ extension Fault {
         let range = BareText.range(in: source, from: start)
         return YAMLProblem(
             range: range,
-            message: "inside { } or [ ] a text with '\(escaped(source.text(at..<(at + 1))))' must be quoted",
+            message: "inside { } or [ ] a string with '\(escaped(source.text(at..<(at + 1))))' must be quoted",
             help: "write \(BareText.quoted(source.text(range)))")
     }
 }

@@ -140,11 +140,12 @@ extension PlainScalar {
                 HandlerProblem(message: "the number is too large for 64 bits", help: "put it into quotes for a string"))
         case .notFinite:
             .failure(
-                HandlerProblem(message: "infinity and nan are no values here", help: "put it into quotes for a string"))
+                HandlerProblem(
+                    message: "infinity and nan are not allowed here", help: "put it into quotes for a string"))
         case .leadingZero:
             .failure(
                 HandlerProblem(
-                    message: "a number can't begin with 0, which some take for octal",
+                    message: "a number cannot start with 0, which could mean octal",
                     help: "put it into quotes for a string, or write 0o in front of an octal number"))
         }
     }

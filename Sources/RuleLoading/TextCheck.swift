@@ -25,12 +25,12 @@ enum TextCheck {
         let digits = String(scalar, radix: 16, uppercase: true)
         let name = "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
         let help =
-            scalar == 0 ? "this may be no text at all" : "remove it; in double quotes it can be written as an escape"
+            scalar == 0 ? "this may not be a text file" : "remove it; in double quotes it can be written as an escape"
         return .failure(
             Diagnostic(
                 .error, in: source, at: offset..<(offset + 1),
                 message: scalar == 0
-                    ? "the file holds a NUL byte" : "the file holds the control character \(name)",
+                    ? "the file contains a NUL byte" : "the file contains the control character \(name)",
                 help: help))
     }
 

@@ -46,7 +46,7 @@ extension RuleDecoder {
         }
         if let account { return account.gid }
         problems.error(
-            "nobody has the number \(number), so its group isn't known", at: mark(entry),
+            "no user has the number \(number), so its group is unknown", at: mark(entry),
             help: "write '\(number):GROUP'")
         return nil
     }

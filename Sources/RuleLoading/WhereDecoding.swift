@@ -51,7 +51,7 @@ extension RuleDecoder {
         switch entry.name {
         case "where":
             problems.error(
-                "'where' can't stand in itself", at: entry.key.range, help: "write its conditions here, or 'all'")
+                "'where' cannot contain itself", at: entry.key.range, help: "write its conditions here, or 'all'")
         default:
             let synonyms = [
                 "type": "write 'mime' for what the file holds, or 'types' beside 'where'",
@@ -160,7 +160,7 @@ extension RuleDecoder {
         guard !comparisons.isContradiction else {
             problems.error(
                 "no \(entry.name) is \(escaped(comparisons.text, limit: 80))", at: mark(entry),
-                help: "all in the list must hold; write 'any' for alternatives")
+                help: "all in the list must match; write 'any' for alternatives")
             return nil
         }
         return comparisons

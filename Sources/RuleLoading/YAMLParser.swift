@@ -69,7 +69,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         if case .documentStart = after.kind {
             problems.append(
                 YAMLProblem(
-                    range: range(of: after), message: "a second document begins here; a file holds one",
+                    range: range(of: after), message: "a second document starts here; a file contains one",
                     help: "remove the '---', or put the rest into a file of its own"))
         }
         return root
@@ -183,7 +183,7 @@ private struct YAMLTreeBuilder: ~Copyable {
                 problems.append(
                     YAMLProblem(
                         range: mapping.range,
-                        message: "'<<' takes a mapping or a list of mappings, not \(mapping.noun)",
+                        message: "'<<' expects a mapping or a list of mappings, not \(mapping.noun)",
                         help: "name an anchor, as in '<<: *base'"))
                 continue
             }
@@ -307,7 +307,7 @@ private struct YAMLTreeBuilder: ~Copyable {
             YAMLProblem(
                 range: start..<(start + written.count),
                 message: "unknown tag \(quoted(String(decoding: written, as: UTF8.self)))",
-                help: "remove it, or write \(BareText.quoted(source.text(text))) for a text"))
+                help: "remove it, or write \(BareText.quoted(source.text(text))) for a string"))
     }
 }
 

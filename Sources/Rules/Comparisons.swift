@@ -94,7 +94,7 @@ package enum ComparisonText {
             let value = try parse(rest)
             guard allowsBare else {
                 throw Problem(
-                    message: "'\(shown)' is no comparison",
+                    message: "invalid comparison '\(shown)'",
                     help: "write '>= \(shown)', '<= \(shown)' or '= \(shown)'")
             }
             return [Comparisons.Bound(.equal, value)]
@@ -102,7 +102,7 @@ package enum ComparisonText {
         guard let relation = Comparisons<Value>.Relation(rawValue: sign == "==" ? "=" : String(sign)) else {
             let meant = ["=>": ">=", "=<": "<=", "≥": ">=", "≤": "<=", "≠": "!=", "<>": "!=", "!": "!="][String(sign)]
             throw Problem(
-                message: "'\(sign)' is no comparison",
+                message: "invalid comparison '\(sign)'",
                 help: meant.map { "write '\($0) \(rest)'" } ?? "write one of <, <=, >, >=, = and !=")
         }
         guard !rest.isEmpty else {
@@ -133,7 +133,7 @@ package enum ComparisonText {
             Comparisons<Value>.Bound(.atLeast, try parse(low)), Comparisons<Value>.Bound(.atMost, try parse(high)),
         ]
         guard bounds[0].value <= bounds[1].value else {
-            throw Problem(message: "the range '\(shown)' begins behind its end", help: "write '\(high)..\(low)'")
+            throw Problem(message: "the range '\(shown)' starts after its end", help: "write '\(high)..\(low)'")
         }
         return bounds
     }

@@ -47,7 +47,7 @@ package enum DurationText {
         var isWrong = false
         guard !rest.isEmpty else { throw DurationProblem("the duration is empty", help: form) }
         while !rest.isEmpty {
-            guard let number = Number(&rest) else { throw DurationProblem("'\(shown)' is no duration", help: form) }
+            guard let number = Number(&rest) else { throw DurationProblem("invalid duration '\(shown)'", help: form) }
             let blanks = rest.prefix { $0 == UInt8(ascii: " ") }.count
             rest = rest.dropFirst(blanks)
             let word = rest.prefix { !Number.begins(with: $0) && $0 != UInt8(ascii: " ") }
@@ -56,7 +56,7 @@ package enum DurationText {
             let unit = written.isEmpty ? "s" : synonyms[written] ?? written
             guard let index = units.firstIndex(where: { $0.word == unit }) else {
                 if !written.contains(where: \.isLetter) {
-                    throw DurationProblem("'\(shown)' is no duration", help: form)
+                    throw DurationProblem("invalid duration '\(shown)'", help: form)
                 }
                 throw DurationProblem("unknown unit '\(written.prefix(40))' in the duration '\(shown)'", help: form)
             }
@@ -78,7 +78,7 @@ package enum DurationText {
         guard !isWrong else {
             let hasUnit = text.utf8.contains { !Number.begins(with: $0) && $0 != UInt8(ascii: " ") }
             throw DurationProblem(
-                hasUnit ? "'\(shown)' is no duration" : "the duration '\(shown)' has no unit",
+                hasUnit ? "invalid duration '\(shown)'" : "the duration '\(shown)' has no unit",
                 help: hasUnit ? "write '\(corrected)'" : Self.units(for: corrected.dropLast()))
         }
         return total

@@ -176,7 +176,8 @@ package enum ParameterCheck {
                     ParameterProblem(
                         path: inner, isAboutKey: true, message: "unknown parameter '\(self.path(inner))'",
                         help: known.isEmpty
-                            ? "it takes no parameters" : Spelling.help(for: key, candidates: known, noun: "parameters")
+                            ? "it accepts no parameters"
+                            : Spelling.help(for: key, candidates: known, noun: "parameters")
                     ))
             }
         }

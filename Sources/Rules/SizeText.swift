@@ -13,7 +13,7 @@ package enum SizeText {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         let word = text.dropFirst(number.count).drop { $0 == " " }
         guard let first = number.first, first != ".", number.last != ".", let value = Double(number) else {
-            throw SizeProblem("'\(shown)' is no size", help: form)
+            throw SizeProblem("invalid size '\(shown)'", help: form)
         }
         guard let unit = word.isEmpty ? units.first : units.first(where: { $0.word.lowercased() == word.lowercased() })
         else {

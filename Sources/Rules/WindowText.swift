@@ -9,21 +9,21 @@ package enum WindowText {
         let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
         let words = text.split(separator: " ")
         guard let hours = words.last, words.count <= 2 else {
-            throw WindowProblem(message: "'\(shown)' are no hours", help: form)
+            throw WindowProblem(message: "invalid hours '\(shown)'", help: form)
         }
         let parts = hours.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, parts.allSatisfy({ $0.contains(":") }) else {
-            throw WindowProblem(message: "'\(shown)' are no hours", help: form)
+            throw WindowProblem(message: "invalid hours '\(shown)'", help: form)
         }
         let days = words.count == 2 ? try Self.days(words[0]) : Set(0..<7)
         let start = try minutes(parts[0])
         let end = try minutes(parts[1])
         guard start < 1440 else {
-            throw WindowProblem(message: "'\(shown)' begins at the end of the day", help: "write '00:00' instead")
+            throw WindowProblem(message: "'\(shown)' starts at the end of the day", help: "write '00:00' instead")
         }
         guard start != end else {
             throw WindowProblem(
-                message: "'\(shown)' ends when it begins", help: "write '00:00-24:00' for the whole day")
+                message: "'\(shown)' ends when it starts", help: "write '00:00-24:00' for the whole day")
         }
         return RunWindow.Span(days: days, start: start, end: end)
     }
@@ -35,7 +35,8 @@ package enum WindowText {
             let minute = Int(parts[1]), minute < 60, hour < 24 || hour == 24 && minute == 0
         else {
             throw WindowProblem(
-                message: "'\(text.prefix(40))' is no time of day", help: "write hours and minutes from 00:00 to 24:00")
+                message: "invalid time of day '\(text.prefix(40))'", help: "write hours and minutes from 00:00 to 24:00"
+            )
         }
         return hour * 60 + minute
     }
@@ -46,7 +47,7 @@ package enum WindowText {
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
             let ends = part.split(separator: "-", omittingEmptySubsequences: false)
             guard let first = ends.first, let last = ends.last, ends.count <= 2 else {
-                throw WindowProblem(message: "'\(part.prefix(40))' are no days", help: form)
+                throw WindowProblem(message: "invalid days '\(part.prefix(40))'", help: form)
             }
             var day = try Self.day(first)
             let end = try Self.day(last)
@@ -67,7 +68,7 @@ package enum WindowText {
         let near = Spelling.nearest(to: String(word), in: days + fullDays)
         let list = "the days are Mon, Tue, Wed, Thu, Fri, Sat, Sun"
         throw WindowProblem(
-            message: "'\(word.prefix(40))' is no day", help: near.map { "write '\($0)'; \(list)" } ?? list)
+            message: "invalid day '\(word.prefix(40))'", help: near.map { "write '\($0)'; \(list)" } ?? list)
     }
 }
 

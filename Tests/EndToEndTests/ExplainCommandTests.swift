@@ -153,7 +153,7 @@ struct ExplainCommandTests {
         (["in/a.jpg"], 0, ""), (["in/nothing/such", "--rule", "folders"], 4, ""),
         (["nowhere", "in/a.jpg"], 0, ""), (["nowhere"], 4, ""),
         (["--rule", "photo", "in/a.jpg"], 2, "help: write 'photos'"), ([], 2, "Missing expected argument"),
-        ([""], 2, "'' is no path"), (["--rules", "none.yaml", "in/a.jpg"], 3, "there is no such file"),
+        ([""], 2, "'' is no path"), (["--rules", "none.yaml", "in/a.jpg"], 3, "no such file"),
     ]
 
     @Test(arguments: statuses)

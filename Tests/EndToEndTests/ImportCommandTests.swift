@@ -177,7 +177,7 @@ struct ImportCommandTests {
             #expect(refused.exitStatus() == 2)
             #expect(refused.error.contains("'copy' doesn't take the event 'deleted'\n    help: "), "\(refused.error)")
             let both = Self.alight(tree, ["new", "--use", "log", "--exec", "cp"])
-            #expect(both.exitStatus() == 2 && both.error.contains("'--use' can't stand beside '--exec'"))
+            #expect(both.exitStatus() == 2 && both.error.contains("'--use' cannot be combined with '--exec'"))
         }
     }
 }

@@ -152,8 +152,8 @@ struct RetryCommandTests {
     private static let mistakes: [([String], String)] = [
         (["retry"], "name jobs by their ids, or write 'alight retry --all' or '--rule NAME'"),
         (["discard"], "name jobs by their ids, or write 'alight discard --all' or '--rule NAME'"),
-        (["retry", "--all", jobs[0].id], "ids can't stand beside '--all'"),
-        (["discard", "--rule", "scans", jobs[0].id], "ids can't stand beside '--rule'"),
+        (["retry", "--all", jobs[0].id], "ids cannot be combined with '--all'"),
+        (["discard", "--rule", "scans", jobs[0].id], "ids cannot be combined with '--rule'"),
         (["retry", "01K"], "'01K' is no id"),
     ]
 

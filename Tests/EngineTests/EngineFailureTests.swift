@@ -101,7 +101,7 @@ struct EngineFailureTests {
             #expect(run.ended(2))
             run.stop()
             #expect(run.calls.map(\.action) == ["act", "move", "act"])
-            let message = "x; on_failure: 'move' skipped: it doesn't take the event 'deleted'"
+            let message = "x; on_failure: 'move' skipped: it does not accept the event 'deleted'"
             #expect(run.attempts.last?.outcome.message == message)
         }
     }

@@ -21,8 +21,8 @@ struct GlobErrorTests {
 
     static let closeBrace = "add '}', or write '[{]' to match a brace"
     static let closeBracket = "add ']', or write '[[]' to match a bracket"
-    static let noSlash = "remove it; folders are chosen with types: [directory]"
-    static let noParent = "write the folder itself; a glob compares names and follows nothing"
+    static let noSlash = "remove it; directories are chosen with types: [directory]"
+    static let noParent = "write the directory itself; a glob compares names and follows nothing"
     static let noRange = "write every alternative, as in '{1,2,3}', or a class, as in '[1-3]'"
     static let names = "write '*' for the files of the folder, or '**' for all below it"
     static let classNames =
@@ -53,9 +53,9 @@ struct GlobErrorTests {
         Case(
             "in/[a/b]", at: 5, "glob 'in/[a/b]' holds '/' between '[' and ']', which match within one name",
             help: "write '{a/b,c}' for alternatives that hold '/'"),
-        Case("x[z-a]", at: 2, "glob 'x[z-a]' holds the range 'z-a', which is out of order", help: "write 'a-z'"),
-        Case("[0-9ω-α]", at: 4, "glob '[0-9ω-α]' holds the range 'ω-α', which is out of order", help: "write 'α-ω'"),
-        Case("[[:foo:]]", at: 1, "glob '[[:foo:]]' holds the unknown class '[:foo:]'", help: classNames),
+        Case("x[z-a]", at: 2, "glob 'x[z-a]' contains the range 'z-a', which is out of order", help: "write 'a-z'"),
+        Case("[0-9ω-α]", at: 4, "glob '[0-9ω-α]' contains the range 'ω-α', which is out of order", help: "write 'α-ω'"),
+        Case("[[:foo:]]", at: 1, "glob '[[:foo:]]' contains the unknown class '[:foo:]'", help: classNames),
         Case(
             "a[:digit:]", at: 1, "glob 'a[:digit:]' holds '[:digit:]' outside of '[' and ']'",
             help: "write '[[:digit:]]'"),
@@ -68,10 +68,10 @@ struct GlobErrorTests {
         Case(#"in\/"#, at: 3, #"glob 'in\/' ends with '/'"#, help: noSlash),
         Case("in/{,a}", at: 2, "an alternative of glob 'in/{,a}' ends with '/'", help: noSlash),
         Case("{a/,b}", at: 2, "an alternative of glob '{a/,b}' ends with '/'", help: noSlash),
-        Case("../a", at: 0, "glob '../a' holds '..'", help: noParent),
-        Case("a/../b", at: 2, "glob 'a/../b' holds '..'", help: noParent),
-        Case("a/..", at: 2, "glob 'a/..' holds '..'", help: noParent),
-        Case("a/{b,.}./c", at: 5, "glob 'a/{b,.}./c' holds '..'", help: noParent),
+        Case("../a", at: 0, "glob '../a' contains '..'", help: noParent),
+        Case("a/../b", at: 2, "glob 'a/../b' contains '..'", help: noParent),
+        Case("a/..", at: 2, "glob 'a/..' contains '..'", help: noParent),
+        Case("a/{b,.}./c", at: 5, "glob 'a/{b,.}./c' contains '..'", help: noParent),
         Case(".", at: 0, "glob '.' names no file", help: names),
         Case("/.", at: 0, "glob '/.' names no file", help: names),
         Case("{a,.}", at: 3, "glob '{a,.}' names no file", help: names),
@@ -81,12 +81,12 @@ struct GlobErrorTests {
         Case(
             "{/a,b}", at: 0, "glob '{/a,b}' is absolute in one alternative and relative in another",
             help: "write two globs"),
-        Case("a{1..3}", at: 1, "glob 'a{1..3}' holds the range '{1..3}', which globs do not expand", help: noRange),
+        Case("a{1..3}", at: 1, "glob 'a{1..3}' contains the range '{1..3}', which globs do not expand", help: noRange),
         Case(
-            "{-1..10..2}", at: 0, "glob '{-1..10..2}' holds the range '{-1..10..2}', which globs do not expand",
+            "{-1..10..2}", at: 0, "glob '{-1..10..2}' contains the range '{-1..10..2}', which globs do not expand",
             help: noRange),
         Case(
-            "{x,{a..e}}", at: 3, "glob '{x,{a..e}}' holds the range '{a..e}', which globs do not expand",
+            "{x,{a..e}}", at: 3, "glob '{x,{a..e}}' contains the range '{a..e}', which globs do not expand",
             help: noRange),
     ]
 

@@ -82,8 +82,8 @@ class CheckTests(unittest.TestCase):
         self.assertEqual([json.loads(line) for line in done.stdout.splitlines()], [
             {"file": "rules.yaml", "line": 3, "column": 5, "length": 5, "severity": "error",
              "message": "unknown key 'setle'", "help": "write 'settle'"},
-            {"file": "none.yaml", "severity": "error", "message": "there is no such file or folder",
-             "help": "name rules files, or folders of them"},
+            {"file": "none.yaml", "severity": "error", "message": "no such file or directory",
+             "help": "name rules files, or directories of them"},
         ])
 
     def test_json_of_rules_that_are_right(self):

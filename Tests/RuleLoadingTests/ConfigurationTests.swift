@@ -113,25 +113,27 @@ struct ConfigurationTests {
         Fault(
             text: "retention: { size: 5 KB }", said: "1:20: '5 KB' is less than 1 MiB", help: "write '1 MiB' or more"),
         Fault(text: "retention: {}", said: "1:12: 'retention' is empty"),
-        Fault(text: "listen: 8080", said: "1:9: '8080' is no address with a port", help: "write '127.0.0.1:8080'"),
-        Fault(text: "listen: localhost:99999", said: "1:9: '99999' in 'localhost:99999' is no port from 1 to 65535"),
-        Fault(text: "listen: localhost:0", said: "1:9: '0' in 'localhost:0' is no port from 1 to 65535"),
-        Fault(text: "listen: '*:80'", said: "1:9: '*' is no address", help: "write '0.0.0.0:80', or '[::]:80'"),
-        Fault(text: "listen: '[localhost]:80'", said: "1:9: '[localhost]' is no address", help: "write an address"),
-        Fault(text: "listen: ::1:80", said: "1:9: '::1' is no address", help: "write '[::1]:80'"),
+        Fault(text: "listen: 8080", said: "1:9: '8080' is not an address with a port", help: "write '127.0.0.1:8080'"),
+        Fault(
+            text: "listen: localhost:99999", said: "1:9: invalid port '99999' in 'localhost:99999', not from 1 to 65535"
+        ),
+        Fault(text: "listen: localhost:0", said: "1:9: invalid port '0' in 'localhost:0', not from 1 to 65535"),
+        Fault(text: "listen: '*:80'", said: "1:9: invalid address '*'", help: "write '0.0.0.0:80', or '[::]:80'"),
+        Fault(text: "listen: '[localhost]:80'", said: "1:9: invalid address '[localhost]'", help: "write an address"),
+        Fault(text: "listen: ::1:80", said: "1:9: invalid address '::1'", help: "write '[::1]:80'"),
         Fault(text: "listen: true", said: "1:9: 'listen' must be false or a value, not 'true'"),
         Fault(
             text: "external_url: alight.example.org",
-            said: "1:15: 'alight.example.org' is no URL that begins with 'https://' or 'http://'",
+            said: "1:15: invalid URL 'alight.example.org', which does not start with 'https://' or 'http://'",
             help: "write 'https://alight.example.org'"),
         Fault(
             text: "external_url: [https://example.org/alight]",
             said: "1:16: 'https://example.org/alight' has a path, and the dashboard can only be at '/'",
             help: "give it a host name of its own"),
         Fault(
-            text: "external_url: https://a:0", said: "1:15: '0' in 'https://a:0' is no port from 1 to 65535",
+            text: "external_url: https://a:0", said: "1:15: invalid port '0' in 'https://a:0', not from 1 to 65535",
             help: "write it as a browser shows it"),
-        Fault(text: "external_url: https://a@b", said: "1:15: 'a@b' in 'https://a@b' is no name of a host"),
+        Fault(text: "external_url: https://a@b", said: "1:15: invalid host name 'a@b' in 'https://a@b'"),
         Fault(text: "external_url: []", said: "1:15: 'external_url' is empty"),
         Fault(text: "control: run/", said: "1:10: 'control' is the folder 'run/'", help: "name a file in it"),
         Fault(text: "log: { format: jsn }", said: "1:16: 'format' can't be 'jsn'"),
@@ -209,10 +211,10 @@ struct ConfigurationTests {
     }
 
     @Test(arguments: [
-        ("ALIGHT_EXTERNAL_URL", "https://", "ALIGHT_EXTERNAL_URL: '' in 'https://' is no name of a host"),
+        ("ALIGHT_EXTERNAL_URL", "https://", "ALIGHT_EXTERNAL_URL: invalid host name '' in 'https://'"),
         ("ALIGHT_JOBS", "many", "ALIGHT_JOBS must be a whole number from 1 to 256, not 'many'"),
-        ("ALIGHT_RETENTION", "long", "ALIGHT_RETENTION: 'long' is no duration"),
-        ("ALIGHT_LISTEN", "80", "ALIGHT_LISTEN: '80' is no address with a port"),
+        ("ALIGHT_RETENTION", "long", "ALIGHT_RETENTION: invalid duration 'long'"),
+        ("ALIGHT_LISTEN", "80", "ALIGHT_LISTEN: '80' is not an address with a port"),
         ("ALIGHT_LOG_FORMAT", "xml", "ALIGHT_LOG_FORMAT can't be 'xml'"),
         ("ALIGHT_JOURNAL", "j.db", "ALIGHT_JOURNAL must be an absolute path, not 'j.db'"),
         ("ALIGHT_CONTROL", "/run/", "ALIGHT_CONTROL is the folder '/run/'"),

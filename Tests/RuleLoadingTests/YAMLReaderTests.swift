@@ -45,12 +45,12 @@ struct YAMLReaderTests {
     @Test func `what is wrong is told with its place`() {
         #expect(problem("name: a\nname: b\n") == "plugin.yaml:2:1: duplicate key 'name'; the first is in line 1")
         #expect(problem("name: [a\n") == "plugin.yaml:1:7: this '[' is not closed")
-        #expect(problem("mode: 0644\n") == "plugin.yaml:1:7: a number can't begin with 0, which some take for octal")
-        #expect(problem("a: .nan\n") == "plugin.yaml:1:4: infinity and nan are no values here")
+        #expect(problem("mode: 0644\n") == "plugin.yaml:1:7: a number cannot start with 0, which could mean octal")
+        #expect(problem("a: .nan\n") == "plugin.yaml:1:4: infinity and nan are not allowed here")
         #expect(problem("a: !x y\n") == "plugin.yaml:1:4: unknown tag '!x'")
-        #expect(problem("a: 1\n---\nb: 2\n") == "plugin.yaml:2:1: a second document begins here; a file holds one")
+        #expect(problem("a: 1\n---\nb: 2\n") == "plugin.yaml:2:1: a second document starts here; a file contains one")
         #expect(problem("") == "plugin.yaml:1:1: the file is empty")
-        #expect(problem("a: \u{1}\n") == "plugin.yaml:1:4: the file holds the control character U+0001")
+        #expect(problem("a: \u{1}\n") == "plugin.yaml:1:4: the file contains the control character U+0001")
     }
 
     @Test func `a file that is not there`() {

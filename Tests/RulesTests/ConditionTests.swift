@@ -239,13 +239,13 @@ struct ComparisonTextTests {
     }
 
     @Test(arguments: [
-        ("=> 3", "'=>' is no comparison", "write '>= 3'"), ("≥3", "'≥' is no comparison", "write '>= 3'"),
-        ("<> 3", "'<>' is no comparison", "write '!= 3'"), ("!3", "'!' is no comparison", "write '!= 3'"),
-        ("<<3", "'<<' is no comparison", "write one of <, <=, >, >=, = and !="),
+        ("=> 3", "invalid comparison '=>'", "write '>= 3'"), ("≥3", "invalid comparison '≥'", "write '>= 3'"),
+        ("<> 3", "invalid comparison '<>'", "write '!= 3'"), ("!3", "invalid comparison '!'", "write '!= 3'"),
+        ("<<3", "invalid comparison '<<'", "write one of <, <=, >, >=, = and !="),
         (">", "'>' compares with nothing", "write a count behind it"),
         ("..3", "the range '..3' has one end", "write '<= 3'"), ("3..", "the range '3..' has one end", "write '>= 3'"),
         ("..", "the range '..' has one end", "write both, as in 'LOW..HIGH'"),
-        ("4..3", "the range '4..3' begins behind its end", "write '3..4'"),
+        ("4..3", "the range '4..3' starts after its end", "write '3..4'"),
         ("> 3..5", "the range '> 3..5' holds '>'", "write a range without it, or a list of two comparisons"),
         ("> x", "no number 'x'", ""), ("1..x", "no number 'x'", ""), ("", "no number ''", ""),
     ])

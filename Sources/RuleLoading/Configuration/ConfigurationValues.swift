@@ -11,22 +11,24 @@ package enum ConfigurationValues {
         guard let colon = text.lastIndex(of: ":") else {
             let isPort = UInt16(text) != nil
             throw HandlerProblem(
-                message: "\(quoted(text)) is no address with a port", help: isPort ? "write '127.0.0.1:\(text)'" : form)
+                message: "\(quoted(text)) is not an address with a port",
+                help: isPort ? "write '127.0.0.1:\(text)'" : form)
         }
         let host = text[..<colon]
         let port = text[text.index(after: colon)...]
         guard let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) else {
-            throw HandlerProblem(message: "\(quoted(port)) in \(quoted(text)) is no port from 1 to 65535", help: form)
+            throw HandlerProblem(
+                message: "invalid port \(quoted(port)) in \(quoted(text)), not from 1 to 65535", help: form)
         }
         guard host != "*" else {
             throw HandlerProblem(
-                message: "'*' is no address",
+                message: "invalid address '*'",
                 help: "write '0.0.0.0:\(port)', or '[::]:\(port)', for every address that the machine has")
         }
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]") && host.contains(":")
         guard isBracketed || !host.contains(where: { ":[]/ ".contains($0) }) else {
             throw HandlerProblem(
-                message: "\(quoted(host)) is no address",
+                message: "invalid address \(quoted(host))",
                 help: host.contains(":") ? "write '[\(host.filter { $0 != "[" && $0 != "]" })]:\(port)'" : form)
         }
         return text
@@ -42,7 +44,7 @@ package enum ConfigurationValues {
         guard let scheme = ["https://", "http://"].first(where: { url.hasPrefix($0) }) else {
             let isName = !url.isEmpty && !url.contains("/") && !url.contains(" ")
             throw HandlerProblem(
-                message: "\(quoted(text)) is no URL that begins with 'https://' or 'http://'",
+                message: "invalid URL \(quoted(text)), which does not start with 'https://' or 'http://'",
                 help: isName ? "write 'https://\(url)'" : form)
         }
         var authority = url.dropFirst(scheme.count)
@@ -58,7 +60,7 @@ package enum ConfigurationValues {
             let port = authority[authority.index(after: colon)...]
             guard let number = UInt16(port), number > 0, port.allSatisfy(\.isNumber) else {
                 throw HandlerProblem(
-                    message: "\(quoted(port)) in \(quoted(text)) is no port from 1 to 65535", help: form)
+                    message: "invalid port \(quoted(port)) in \(quoted(text)), not from 1 to 65535", help: form)
             }
             // Browsers leave out what they take without saying.
             if number == (scheme == "https://" ? 443 : 80) { authority = host }
@@ -66,7 +68,7 @@ package enum ConfigurationValues {
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]") && host.count > 2
         let letters = isBracketed ? "0123456789abcdef:.[]" : "abcdefghijklmnopqrstuvwxyz0123456789-._"
         guard !host.isEmpty, host.allSatisfy({ letters.contains($0) }) else {
-            throw HandlerProblem(message: "\(quoted(host)) in \(quoted(text)) is no name of a host", help: form)
+            throw HandlerProblem(message: "invalid host name \(quoted(host)) in \(quoted(text))", help: form)
         }
         return scheme + authority
     }

@@ -38,7 +38,7 @@ struct ChosenJobs: ParsableArguments {
             throw ValidationError("name jobs by their ids, or write 'alight \(command) --all' or '--rule NAME'")
         }
         guard !isByKind || ids.isEmpty else {
-            throw ValidationError("ids can't stand beside '\(all ? "--all" : "--rule")'; leave out one of them")
+            throw ValidationError("ids cannot be combined with '\(all ? "--all" : "--rule")'; leave out one of them")
         }
         try JobName.validate(ids)
     }

@@ -50,7 +50,7 @@ struct NewCommand: ParsableCommand {
     func run() throws {
         let program = try ProgramSurroundings()
         guard use == nil || command.isEmpty else {
-            throw usage("'--use' can't stand beside '--exec'", help: "choose one of them")
+            throw usage("'--use' cannot be combined with '--exec'", help: "choose one of them")
         }
         for word in events where EventMask(word: word) == nil {
             throw usage("unknown event '\(Display.text(word))'", help: EventSpelling.help(for: word))

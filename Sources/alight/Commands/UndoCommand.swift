@@ -50,7 +50,7 @@ struct UndoCommand: ParsableCommand {
         }
         guard !isByKind || ids.isEmpty else {
             throw ValidationError(
-                "ids can't stand beside '\(since == nil ? "--rule" : "--since")'; leave out one of them")
+                "ids cannot be combined with '\(since == nil ? "--rule" : "--since")'; leave out one of them")
         }
         try JobName.validate(ids)
         try journal.check()

@@ -45,7 +45,7 @@ struct ControlOptions: ParsableArguments {
     /// - Throws: `ValidationError` for what makes no sense.
     func check(isOnce: Bool, isDry: Bool) throws {
         if noControl, control != nil {
-            throw ValidationError("'--control' can't stand beside '--no-control'; leave out one of them")
+            throw ValidationError("'--control' cannot be combined with '--no-control'; leave out one of them")
         }
         guard !isOnce, !isDry else {
             let flag = isOnce ? "--once" : "--dry-run"
