@@ -63,7 +63,9 @@ extension JournalReader {
             let attempts = try Row.fetchAll(
                 database,
                 sql: """
-                    SELECT number, started, duration, outcome, message, code, status, signal, log, request, changes, undone
+                    SELECT number, started, duration, outcome, message, code, status, signal,
+                        (SELECT text FROM logs WHERE logs.job = log_of AND logs.started = attempts.started),
+                        request, changes, undone
                     FROM attempts WHERE job = ? ORDER BY started, number
                     """,
                 arguments: [id.description])

@@ -123,5 +123,22 @@ package enum JournalSchema {
         UPDATE jobs SET is_heir = 1
             WHERE state = 'dead' AND coalesce(code, '') NOT IN ('ready', 'unreadable', 'loop');
         """,
+        """
+        CREATE TABLE logs (
+            job TEXT NOT NULL,
+            started INTEGER NOT NULL,
+            text TEXT NOT NULL,
+            PRIMARY KEY (job, started)
+        ) STRICT, WITHOUT ROWID;
+        ALTER TABLE attempts ADD COLUMN log_of TEXT;
+        INSERT OR REPLACE INTO logs SELECT job, started, log FROM attempts WHERE log IS NOT NULL;
+        UPDATE attempts SET log_of = job WHERE log IS NOT NULL;
+        ALTER TABLE attempts DROP COLUMN log;
+        CREATE INDEX attempts_log_of ON attempts (log_of, started) WHERE log_of IS NOT NULL;
+        CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL BEGIN
+            DELETE FROM logs WHERE job = old.log_of AND started = old.started
+                AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
+        END;
+        """,
     ]
 }

@@ -45,7 +45,7 @@ package final class JournalFile {
                     """)
             let attempt = try database.makeStatement(
                 sql: """
-                    INSERT INTO attempts (job, started, number, duration, outcome, message, code, status, signal, log,
+                    INSERT INTO attempts (job, started, number, duration, outcome, message, code, status, signal, log_of,
                         request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                     """)
             for (position, sample) in jobs.enumerated() {
@@ -55,9 +55,14 @@ package final class JournalFile {
                     sample.ended.map(Self.time), sample.message, sample.code,
                 ])
                 for (index, one) in sample.attempts.enumerated() {
+                    if let log = one.log {
+                        try database.execute(
+                            sql: "INSERT INTO logs VALUES (?, ?, ?)",
+                            arguments: [sample.id, Self.time(sample.created + 2 + 10 * index), log])
+                    }
                     try attempt.execute(arguments: [
                         sample.id, Self.time(sample.created + 2 + 10 * index), index + 1, one.nanoseconds, one.outcome,
-                        one.message, one.code, one.status, one.signal, one.log, one.request,
+                        one.message, one.code, one.status, one.signal, one.log == nil ? nil : sample.id, one.request,
                     ])
                 }
             }

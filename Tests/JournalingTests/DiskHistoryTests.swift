@@ -31,8 +31,34 @@ struct DiskHistoryTests {
         #expect(
             try bench.rows("SELECT * FROM attempts ORDER BY number") == [
                 "1|1000000000000000000|1|5000000|retry|not now|||||||",
-                "1|1000000003000000000|2|5000000|failed|no such bucket|s3.404|1||line 1\nline 2\n|{\"protocol\":1}||",
+                "1|1000000003000000000|2|5000000|failed|no such bucket|s3.404|1||{\"protocol\":1}|||1",
             ])
+        #expect(try bench.rows("SELECT * FROM logs") == ["1|1000000003000000000|line 1\nline 2\n"])
+    }
+
+    /// Whether the log ahead of the database is what tells of the batch.
+    @Test(arguments: [true, false])
+    func `the log of a batch is stored once, for as long as one of its jobs is`(isAhead: Bool) throws {
+        for id in ["1", "2", "3", "4", "5"] { try bench.accept(id, .created, PathBytes("/in/\(id)")) }
+        for (job, log) in zip(try bench.lease(5), ["one", "one", "one", "two", ""]) {
+            var outcome = Outcome(.succeeded)
+            outcome.log = log
+            try bench.end(job, .succeeded, outcome)
+        }
+        if isAhead {
+            #expect(try bench.secure() == nil)
+            bench.kill()
+            _ = try bench.journal
+        }
+        #expect(try bench.commit() == nil)
+        #expect(try bench.rows("SELECT job, text FROM logs ORDER BY job") == ["1|one", "4|two"])
+        #expect(try bench.rows("SELECT log_of FROM attempts ORDER BY job") == ["1", "1", "1", "4", ""])
+        _ = try bench.rows("DELETE FROM jobs WHERE id IN ('1', '4')")
+        let details = try JournalReader(bench.path).details(of: JobID("3"))
+        #expect(details?.attempts.map(\.log) == ["one"])
+        #expect(try bench.rows("SELECT job FROM logs") == ["1"])
+        _ = try bench.rows("DELETE FROM jobs WHERE id IN ('2', '3')")
+        #expect(try bench.rows("SELECT count(*) FROM logs") == ["0"])
     }
 
     @Test func `a job that came to nothing leaves no row`() throws {
@@ -145,8 +171,9 @@ struct DiskHistoryTests {
             }
         }
         let bytes = """
-            SELECT coalesce(sum(length(CAST(facts AS BLOB)) + (SELECT sum(length(message) + length(CAST(log AS BLOB))
-                + length(CAST(request AS BLOB))) FROM attempts WHERE job = jobs.id)), 0)
+            SELECT coalesce(sum(length(CAST(facts AS BLOB))
+                + (SELECT sum(length(message) + length(CAST(request AS BLOB))) FROM attempts WHERE job = jobs.id)
+                + (SELECT sum(length(CAST(text AS BLOB))) FROM logs WHERE job = jobs.id)), 0)
             FROM jobs WHERE state = 'succeeded'
             """
         func kept() throws -> Int { Int(try bench.rows(bytes)[0]) ?? 0 }

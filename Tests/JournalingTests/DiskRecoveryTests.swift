@@ -301,7 +301,6 @@ struct DiskRecoveryTests {
             .succeeded, "it's \"done\"\n", code: "ok", retryAfter: .milliseconds(1_500),
             outputs: [PathBytes([0x2f, 0xff]), "/out/é"],
             values: ["a\"": .array([.integer(.min), .number(1.0), .number(-2.5e-7), .null, .bool(true), "x", [:]])])
-        step.log = "line\n\u{0}\u{1b}[0m"
         step.process = ProcessFacts(status: 3, signal: 9, request: "{\"a\":1}")
         step.isInterrupted = true
         for (id, event) in [("full", event), ("plain", plain)] {

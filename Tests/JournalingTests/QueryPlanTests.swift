@@ -15,7 +15,7 @@ struct QueryPlanTests {
     ]
 
     /// The tables that grow.
-    private static let large = ["jobs", "ledger", "attempts"]
+    private static let large = ["jobs", "ledger", "attempts", "logs"]
 
     @Test func `no prepared statement reads a table as a whole`() throws {
         let bench = DiskBench()

@@ -2,7 +2,7 @@ import FileEvents
 import PluginProtocol
 import Rules
 
-// The text in the columns `steps` and `previous` of a job.
+// The text in the columns `steps` and `previous` of a job, without the log.
 extension Outcome {
     func write(to json: inout JSONOutput) {
         json.object { json in
@@ -41,10 +41,6 @@ extension Outcome {
                 json.key("values")
                 json.value(.object(values))
             }
-            if !log.isEmpty {
-                json.key("log")
-                json.string(log)
-            }
             if let process {
                 json.key("process")
                 process.write(to: &json)
@@ -65,7 +61,6 @@ extension Outcome {
             retryAfter = Duration(secondsComponent: seconds, attosecondsComponent: attoseconds)
         }
         changes = json["changes"].flatMap { [FileChange]($0) } ?? []
-        log = json.text("log") ?? ""
         process = json["process"].flatMap(ProcessFacts.init)
         isInterrupted = json.isSet("interrupted")
     }

@@ -246,11 +246,12 @@ struct DiskState {
             }
             record.add(news.hasFacts ? .upsertJob : .updateJob, row.bind)
         }
-        for (id, attempt) in changes.newAttempts {
-            if case .gone = changes.jobs[id]?.fate { continue }
-            let row = AttemptRow(job: id, record: attempt)
+        for attempt in changes.newAttempts {
+            if case .gone = changes.jobs[attempt.job]?.fate { continue }
+            let row = AttemptRow(attempt)
+            if row.hasLog { record.add(.log, row.bindLog) }
             record.add(.attempt, row.bind)
-            if row.isOneOfMany { record.add(.forgetAttempts) { $0.bind(id.description) } }
+            if row.isOneOfMany { record.add(.forgetAttempts, row.bindJob) }
         }
         if queue.files.isYounger { record.add(.fact, FactRow(name: "youngest", value: queue.files.youngest).bind) }
         if isWatching { record.add(.fact, FactRow(name: "kept", value: clocks.wall).bind) }
@@ -351,9 +352,9 @@ struct DiskState {
             // Dead jobs stay, and so don't count.
             if case .ended(let end) = change.fate, end.state != .dead { ended.append(id) }
         }
-        for (id, attempt) in changes.attempts {
-            if case .gone = changes.jobs[id]?.fate { continue }
-            try jobs.write(AttemptRow(job: id, record: attempt))
+        for attempt in changes.attempts {
+            if case .gone = changes.jobs[attempt.job]?.fate { continue }
+            try jobs.write(AttemptRow(attempt))
         }
         for (kept, record) in changes.undos { try jobs.write(record, of: kept) }
         try requests.deleteTaken()

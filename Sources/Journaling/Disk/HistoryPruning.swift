@@ -67,8 +67,7 @@ final class HistoryPruning {
         free = try SQLStatement("PRAGMA freelist_count", in: database)
         size = try SQLStatement(
             """
-            SELECT length(CAST(facts AS BLOB)) + (SELECT \(Self.attemptBytes) FROM attempts WHERE job = jobs.id)
-            FROM jobs WHERE id = ?
+            SELECT \(Self.jobBytes) FROM jobs WHERE id = ?
             """, in: database)
         pages = try SQLStatement("PRAGMA page_count", in: database)
         pageSize = try Int64.fetchOne(database, sql: "PRAGMA page_size") ?? 0
@@ -80,9 +79,12 @@ final class HistoryPruning {
         countAfterCommit = count
     }
 
-    private static let attemptBytes = """
-        coalesce(sum(length(CAST(message AS BLOB)) + coalesce(length(CAST(log AS BLOB)), 0)
-            + coalesce(length(CAST(request AS BLOB)), 0) + coalesce(length(CAST(changes AS BLOB)), 0)), 0)
+    /// The log of a batch counts for the job that it is stored with.
+    private static let jobBytes = """
+        length(CAST(facts AS BLOB))
+            + (SELECT coalesce(sum(length(CAST(message AS BLOB)) + coalesce(length(CAST(request AS BLOB)), 0)
+                + coalesce(length(CAST(changes AS BLOB)), 0)), 0) FROM attempts WHERE job = jobs.id)
+            + (SELECT coalesce(sum(length(CAST(text AS BLOB))), 0) FROM logs WHERE job = jobs.id)
         """
 
     /// How many bytes of text all have, by reading them.
@@ -90,9 +92,7 @@ final class HistoryPruning {
         try Int64.fetchOne(
             database,
             sql: """
-                SELECT coalesce(sum(length(CAST(facts AS BLOB))
-                    + (SELECT \(attemptBytes) FROM attempts WHERE job = jobs.id)), 0)
-                FROM jobs WHERE state IN ('succeeded', 'skipped')
+                SELECT coalesce(sum(\(jobBytes)), 0) FROM jobs WHERE state IN ('succeeded', 'skipped')
                 """) ?? 0
     }
 

@@ -85,8 +85,15 @@ struct FactRow {
 
 /// What is written of an attempt.
 struct AttemptRow {
-    var job: JobID
-    var record: AttemptRecord
+    private let job: JobID
+    private let record: AttemptRecord
+    private let logOwner: JobID?
+
+    init(_ attempt: JobChanges.EndedAttempt) {
+        job = attempt.job
+        record = attempt.record
+        logOwner = attempt.logOwner
+    }
 
     /// Whether others like it may be forgotten.
     var isOneOfMany: Bool { record.outcome.ending == .notReady }
@@ -103,8 +110,21 @@ struct AttemptRow {
         row.bind(outcome.code)
         row.bind(outcome.process?.status.map(Int64.init))
         row.bind(outcome.process?.signal.map(Int64.init))
-        row.bind(outcome.log.isEmpty ? nil : outcome.log)
+        row.bind(logOwner?.description)
         row.bind(outcome.process?.request)
         row.bind(utf8: outcome.changes.jsonText)
     }
+
+    /// Whether its log is stored with it, and not with another attempt.
+    var hasLog: Bool { logOwner == job }
+
+    /// Binds it for ``JournalStatement/log``.
+    func bindLog(to row: some RowSink) {
+        row.bind(job.description)
+        row.bind(record.started.columnValue)
+        row.bind(record.outcome.log)
+    }
+
+    /// Binds it for ``JournalStatement/forgetAttempts``.
+    func bindJob(to row: some RowSink) { row.bind(job.description) }
 }

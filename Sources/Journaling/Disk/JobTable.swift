@@ -20,6 +20,7 @@ final class JobTable {
     private let update: SQLStatement
     private let delete: SQLStatement
     private let attempt: SQLStatement
+    private let log: SQLStatement
     private let forget: SQLStatement
     private let open: SQLStatement
     private let byID: SQLStatement
@@ -36,6 +37,7 @@ final class JobTable {
         update = try JournalStatement.updateJob.prepare(in: database)
         delete = try JournalStatement.deleteJob.prepare(in: database)
         attempt = try JournalStatement.attempt.prepare(in: database)
+        log = try JournalStatement.log.prepare(in: database)
         changes = try SQLStatement(KeptChanges.query, in: database)
         undo = try SQLStatement(
             "UPDATE attempts SET undone = ?4 WHERE job = ?1 AND started = ?2 AND number = ?3", in: database)
@@ -176,7 +178,8 @@ final class JobTable {
     func delete(_ id: JobID) throws { try delete.run { $0.bind(id.description) } }
 
     func write(_ row: AttemptRow) throws {
+        if row.hasLog { try log.run { row.bindLog(to: $0) } }
         try attempt.run { row.bind(to: $0) }
-        if row.isOneOfMany { try forget.run { $0.bind(row.job.description) } }
+        if row.isOneOfMany { try forget.run { row.bindJob(to: $0) } }
     }
 }

@@ -8,11 +8,13 @@ enum JournalStatement: UInt8, CaseIterable {
     case upsertJob = 1
     case updateJob = 2
     case deleteJob = 3
-    case attempt = 4
+    // 4 was an attempt with its log.
     case forgetAttempts = 5
     case upsertEntry = 6
     case deleteEntry = 7
     case fact = 8
+    case attempt = 9
+    case log = 10
 
     func prepare(in database: Database) throws -> SQLStatement { try SQLStatement(sql, in: database) }
 
@@ -46,9 +48,10 @@ enum JournalStatement: UInt8, CaseIterable {
         case .attempt:
             """
             INSERT OR REPLACE INTO attempts
-                (job, started, number, duration, outcome, message, code, status, signal, log, request, changes)
+                (job, started, number, duration, outcome, message, code, status, signal, log_of, request, changes)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """
+        case .log: "INSERT OR REPLACE INTO logs (job, started, text) VALUES (?, ?, ?)"
         case .forgetAttempts:
             // Of a job that is not ready again and again the last attempts are kept.
             """

@@ -38,11 +38,19 @@ struct JobChanges {
         var news: Part?
     }
 
+    /// An attempt that has ended.
+    struct EndedAttempt {
+        var job: JobID
+        var record: AttemptRecord
+        /// The job with whose attempt its log is stored: the first one of a batch, or itself; nil if it has none.
+        var logOwner: JobID?
+    }
+
     private(set) var jobs: [JobID: Change] = [:]
     /// The jobs, each once, in the order in which they were changed first.
     private(set) var order: [JobID] = []
     /// Attempts that have ended.
-    private(set) var attempts: [(job: JobID, attempt: AttemptRecord)] = []
+    private(set) var attempts: [EndedAttempt] = []
     /// The jobs of which the log ahead of the database does not tell yet, in that order too, and how many attempts it tells of.
     private(set) var newsOrder: [JobID] = []
     private var toldAttempts = 0
@@ -56,7 +64,7 @@ struct JobChanges {
     var isTold: Bool { newsOrder.isEmpty && toldAttempts == attempts.count }
 
     /// The attempts of which the log ahead of the database does not tell yet.
-    var newAttempts: ArraySlice<(job: JobID, attempt: AttemptRecord)> { attempts[toldAttempts...] }
+    var newAttempts: ArraySlice<EndedAttempt> { attempts[toldAttempts...] }
 
     /// Notes that the log ahead of the database tells of everything.
     mutating func noteTold() {
@@ -75,7 +83,18 @@ struct JobChanges {
 
     mutating func noteGone(_ id: JobID) { note(id, .gone, hasFacts: false) }
 
-    mutating func note(_ attempt: AttemptRecord, of id: JobID) { attempts.append((id, attempt)) }
+    mutating func note(_ attempt: AttemptRecord, of id: JobID) {
+        var ended = EndedAttempt(job: id, record: attempt)
+        let log = attempt.outcome.log
+        if !log.isEmpty {
+            ended.logOwner = id
+            // Those of a batch come one after the other.
+            if let last = attempts.last, last.record.started == attempt.started, last.record.outcome.log == log {
+                ended.logOwner = last.logOwner
+            }
+        }
+        attempts.append(ended)
+    }
 
     private mutating func note(_ id: JobID, _ fate: Fate, hasFacts: Bool, position: UInt64? = nil) {
         let part = Part(hasFacts: hasFacts, position: position)

@@ -63,8 +63,7 @@ CREATE TABLE attempts (
     code TEXT,
     status INTEGER,
     signal INTEGER,
-    log TEXT,
-    request TEXT, changes TEXT, undone TEXT,
+    request TEXT, changes TEXT, undone TEXT, log_of TEXT,
     PRIMARY KEY (job, started, number)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE requests (
@@ -86,3 +85,14 @@ CREATE TABLE facts (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
 CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
+CREATE TABLE logs (
+    job TEXT NOT NULL,
+    started INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (job, started)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX attempts_log_of ON attempts (log_of, started) WHERE log_of IS NOT NULL;
+CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL BEGIN
+    DELETE FROM logs WHERE job = old.log_of AND started = old.started
+        AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
+END;
