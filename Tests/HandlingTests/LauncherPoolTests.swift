@@ -250,7 +250,7 @@ struct LauncherPoolTests {
             return bytes
         }
         // Reports are taken when it has been tried once to write.
-        func take(_ report: ProgramReport) { if report == .line(.info, "full") { _ = try? folder.write("go", "") } }
+        func take(_ line: ArraySlice<UInt8>) { if line.elementsEqual("full".utf8) { _ = try? folder.write("go", "") } }
         let ended = launcher.run(filling(folder, then: rest), stop: stop, report: take, lateInput: input)
         #expect(ended.way == .exited(status: 0))
         #expect(ended.output == bytes)

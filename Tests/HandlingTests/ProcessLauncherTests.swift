@@ -135,7 +135,7 @@ struct ProcessLauncherTests {
             printf 'caf\351 \033[31mred\n' >&2
             printf '{"progress":0.4,"message":"page 5 of 12"}\n{"progress":7}\n{"other":1}\nno newline' >&2
             """#
-        let ended = launcher.run(shell(script), stop: stop) { reports.append($0) }
+        let ended = launcher.run(shell(script), stop: stop) { reports.append(ProgramReport(line: $0)) }
         #expect(
             reports == [
                 .line(.info, "plain"), .line(.error, "bad"), .line(.debug, "fine"), .line(.info, "<9>odd"),
@@ -148,20 +148,20 @@ struct ProcessLauncherTests {
     @Test func `lines come while the program runs`() throws {
         let folder = try TemporaryFolder()
         let script = "echo waiting >&2; while ! [ -e '\(folder.path)/go' ]; do sleep 0.01; done"
-        let ended = launcher.run(shell(script), stop: stop) { report in
-            if report == .line(.info, "waiting") { _ = try? folder.write("go", "") }
+        let ended = launcher.run(shell(script), stop: stop) { line in
+            if line.elementsEqual("waiting".utf8) { _ = try? folder.write("go", "") }
         }
         #expect(ended.way == .exited(status: 0))
     }
 
-    @Test func `output can be log, without a limit`() {
+    @Test func `output can be log, and is not cut into lines without end`() {
         var size = 0
         let command = shell("head -c 3M /dev/zero | tr '\\0' x; echo end", output: .reported)
-        let ended = launcher.run(command, stop: stop) { report in
-            if case .line(_, let text) = report { size += text.utf8.count }
-        }
+        let ended = launcher.run(command, stop: stop) { size += $0.count }
         #expect(ended.way == .exited(status: 0))
-        #expect(size == 3 << 20 + 3)
+        #expect(size == OutputLines.limit)
+        #expect(ended.unread == 3 << 20 + 4 - OutputLines.limit)
+        #expect(ended.log.text.hasSuffix("xend\n"))
         #expect(ended.output.isEmpty)
     }
 

@@ -72,8 +72,8 @@ package struct NotifyHandler: Handler {
             environment: environment.variables + [("DBUS_SESSION_BUS_ADDRESS", Array(bus.utf8))], output: .reported,
             timeout: min(invocation.timeout, .seconds(30)))
         let log = invocation.log
-        let ended = launcher.run(command, stop: invocation.stop) { report in
-            if case .line(_, let text) = report { log.debug("notify-send: \(text)") }
+        let ended = launcher.run(command, stop: invocation.stop) { line in
+            if case .line(_, let text) = ProgramReport(line: line) { log.debug("notify-send: \(text)") }
         }
         switch ended.way {
         case .exited(0): return Outcome(.succeeded, "shown: \(title)")

@@ -44,8 +44,10 @@ package struct Ended: Sendable {
     package var miss: Miss?
     /// What it printed, when the command collects that.
     package var output: [UInt8] = []
-    /// Everything that was reported line by line, as it came.
+    /// Everything that it wrote to its log, as it came.
     package var log = HeadAndTail()
+    /// How many bytes of that were not reported, since there were too many.
+    package var unread = 0
     /// The last line that was not empty and not a report of progress; of stderr, if it had any.
     package var lastLine: String?
     package var duration: Duration = .zero

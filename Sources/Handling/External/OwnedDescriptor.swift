@@ -26,11 +26,13 @@ final class OwnedDescriptor {
     /// It must be set not to block: what poll(2) has seen, the program itself can take back. An error is the end.
     func readAvailable() -> ArraySlice<UInt8>? {
         guard raw >= 0 else { return nil }
-        return withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { buffer in
-            let count = Glibc.read(raw, buffer.baseAddress, buffer.count)
-            if count < 0 && (errno == EAGAIN || errno == EINTR) { return nil }
-            return Array(buffer[..<max(count, 0)])[...]
+        var isNothing = false
+        let bytes = Array<UInt8>(unsafeUninitializedCapacity: 64 << 10) { buffer, count in
+            let got = Glibc.read(raw, buffer.baseAddress, buffer.count)
+            isNothing = got < 0 && (errno == EAGAIN || errno == EINTR)
+            count = max(got, 0)
         }
+        return isNothing ? nil : bytes[...]
     }
 }
 

@@ -200,14 +200,15 @@ package struct PluginHost: Sendable {
             made = makeRequest()
             return made?.input ?? []
         }
-        func take(_ report: ProgramReport) {
-            switch report {
+        func take(_ line: ArraySlice<UInt8>) {
+            switch log.report(line) {
             case .line(let level, let text): log.add(level, text)
             case .progress(let fraction, let message): invocation.progress(fraction, message)
+            case nil: break
             }
         }
         let ended = launcher.run(command, stop: invocation.stop, report: take, lateInput: lateInput)
-        log.finish()
+        log.finish(unread: ended.unread)
         let (request, input) = made ?? makeRequest()
         let table = OutcomeTable(
             program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: directory,

@@ -51,17 +51,17 @@ package final class ProcessLauncher: Sendable {
     /// - Parameters:
     ///   - command: What to run.
     ///   - stop: Ends the program when raised.
-    ///   - report: Takes log lines and progress as they come, on the calling thread.
+    ///   - report: Takes the lines of its log as they come, on the calling thread, up to ``OutputLines/limit``.
     /// - Returns: How it ended. A program that can't be started is such an ending, too.
     package func run(
-        _ command: Command, stop: StopSignal, report: (ProgramReport) -> Void = { _ in }
+        _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void = { _ in }
     ) -> Ended {
         run(command, stop: stop, report: report, lateInput: { command.input })
     }
 
     /// Runs a program likewise, and asks for what stands on its standard input while it already starts.
     func run(
-        _ command: Command, stop: StopSignal, report: (ProgramReport) -> Void, lateInput: () -> [UInt8]
+        _ command: Command, stop: StopSignal, report: (ArraySlice<UInt8>) -> Void, lateInput: () -> [UInt8]
     ) -> Ended {
         let start = ContinuousClock.now
         do throws(LaunchFailure) {

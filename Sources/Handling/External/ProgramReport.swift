@@ -28,6 +28,12 @@ package enum ProgramReport: Sendable, Hashable {
         }
     }
 
+    /// Whether a line reports progress.
+    static func isProgress(_ line: ArraySlice<UInt8>) -> Bool {
+        guard line.first == UInt8(ascii: "{"), case .progress = ProgramReport(line: line) else { return false }
+        return true
+    }
+
     /// The levels of sd-daemon(3).
     private static func level(of digit: UInt8) -> Logger.Level? {
         switch digit {

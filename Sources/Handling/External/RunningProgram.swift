@@ -10,10 +10,8 @@ final class RunningProgram {
     private var fed = 0
 
     private var ended = Ended(way: .stopped)
-    private var outputLines = LineSplitter()
-    private var errorLines = LineSplitter()
-    private var lastOutputLine: String?
-    private var lastErrorLine: String?
+    private var outputLines = OutputLines()
+    private var errorLines = OutputLines()
     /// Why we have asked the program to end.
     private var cause: Ended.Way?
 
@@ -30,7 +28,7 @@ final class RunningProgram {
     }
 
     /// Stays with the program to its end.
-    func wait(stop: StopSignal, report: (ProgramReport) -> Void) -> Ended {
+    func wait(stop: StopSignal, report: (ArraySlice<UInt8>) -> Void) -> Ended {
         // A time-out beyond a century is none, and would overflow the clock.
         var deadline = start + min(command.timeout, .seconds(3_155_760_000))
         write()
@@ -60,8 +58,9 @@ final class RunningProgram {
             }
             program.lookAfterLauncher(at: now)
             if descriptors[2].revents != 0 { write() }
-            if descriptors[3].revents != 0 { _ = readOutput(report) }
-            if descriptors[4].revents != 0 { _ = readError(report) }
+            // Several times, since what prints much need not wait for poll(2) in between.
+            if descriptors[3].revents != 0 { for _ in 0..<64 where !readOutput(report) { break } }
+            if descriptors[4].revents != 0 { for _ in 0..<64 where !readError(report) { break } }
         }
         finish(report)
         return ended
@@ -75,14 +74,15 @@ final class RunningProgram {
     }
 
     /// Takes what is still in the pipes, and settles how the program ended.
-    private func finish(_ report: (ProgramReport) -> Void) {
+    private func finish(_ report: (ArraySlice<UInt8>) -> Void) {
         program.input.close()
         // The launcher has ended all that could write. Should a process have escaped (one stuck in the kernel), no
         // more is read than a pipe can hold.
         for _ in 0..<16 where !readRest(report) { break }
-        outputLines.finish { take($0, report, &lastOutputLine) }
-        errorLines.finish { take($0, report, &lastErrorLine) }
-        ended.lastLine = lastErrorLine ?? lastOutputLine
+        outputLines.finish(report)
+        errorLines.finish(report)
+        ended.lastLine = errorLines.lastLine ?? outputLines.lastLine
+        ended.unread = outputLines.skipped + errorLines.skipped
         let way = program.end ?? .signalled(SIGKILL)
         // What never ran was not ended by us.
         ended.way = program.hasStarted ? cause ?? way : way
@@ -108,7 +108,7 @@ final class RunningProgram {
     }
 
     /// Reads what is there already; false when that is nothing.
-    private func readRest(_ report: (ProgramReport) -> Void) -> Bool {
+    private func readRest(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
         var descriptors = [
             pollfd(fd: program.output.raw, events: Int16(POLLIN), revents: 0),
             pollfd(fd: program.error.raw, events: Int16(POLLIN), revents: 0),
@@ -122,7 +122,7 @@ final class RunningProgram {
     }
 
     /// Reads once; false when nothing more comes now.
-    private func readOutput(_ report: (ProgramReport) -> Void) -> Bool {
+    private func readOutput(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
         guard let bytes = program.output.readAvailable() else { return false }
         guard !bytes.isEmpty else {
             program.output.close()
@@ -139,29 +139,20 @@ final class RunningProgram {
             }
         case .reported:
             ended.log.append(bytes)
-            outputLines.add(bytes) { take($0, report, &lastOutputLine) }
+            outputLines.add(bytes, report)
         }
         return true
     }
 
-    private func readError(_ report: (ProgramReport) -> Void) -> Bool {
+    private func readError(_ report: (ArraySlice<UInt8>) -> Void) -> Bool {
         guard let bytes = program.error.readAvailable() else { return false }
         guard !bytes.isEmpty else {
             program.error.close()
             return false
         }
         ended.log.append(bytes)
-        errorLines.add(bytes) { take($0, report, &lastErrorLine) }
+        errorLines.add(bytes, report)
         return true
-    }
-
-    private func take(_ line: ArraySlice<UInt8>, _ report: (ProgramReport) -> Void, _ last: inout String?) {
-        let one = ProgramReport(line: line)
-        if case .line(_, let text) = one {
-            guard text.contains(where: { !$0.isWhitespace }) else { return }
-            last = text
-        }
-        report(one)
     }
 
     private static let second = Duration.seconds(1)
