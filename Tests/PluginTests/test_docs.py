@@ -194,7 +194,7 @@ class ConfigurationTests(DocumentationTestCase):
         done = self.run_alight("config", "--json")
         names = set(json.loads(done.stdout)["settings"])
         described = set(re.findall(r"^\| `([a-z._]+)` \| [^|]+ \| [^|]+ \|$", read(self.PAGE).split("\n## Configuration\n")[1].split("###")[0], re.M))
-        self.assertEqual(described, names | {"retention"})
+        self.assertEqual(described, names | {"retention", "jobs"})
 
     def test_every_variable_is_described(self):
         source = read("Sources/RuleLoading/Configuration/ConfigurationEnvironment.swift")
