@@ -188,6 +188,11 @@ extension JournalReader {
             throw unreadable(path, String(cString: strerror(errno)))
         }
         if status.st_size == 0 { throw JournalFault(.notJournal(path), help: naming) }
+        do throws(JournalError) {
+            try CompanionFile.check(of: path)
+        } catch {
+            throw JournalFault(error)
+        }
     }
 
     private static func missing(_ path: PathBytes) -> JournalFault {

@@ -85,6 +85,75 @@ struct JournalOpeningTests {
         #expect(!TestFile.exists(PathBytes("\(link)-lock")) && !TestFile.exists(PathBytes("\(link)-wal")))
     }
 
+    @Test func `a journal is had once under all its names, also without its lock's file`() throws {
+        _ = try bench.journal
+        let other = bench.root.appending("other.db")
+        try #require(link("\(bench.path)", "\(other)") == 0)
+        #expect(refusal(of: other) == .held(other, pid: nil))
+        try #require(unlink("\(other)") == 0)
+        try #require(unlink("\(bench.path)-lock") == 0)
+        #expect(refusal() == .held(bench.path, pid: nil))
+        try bench.accept("1")
+        try bench.close()
+        #expect(refusal() == nil)
+    }
+
+    @Test(arguments: ["-wal", "-shm", "-ahead", "-lock"])
+    func `a file beside it that is a link, has two names or is no file is refused`(ending: String) throws {
+        _ = try makeJournal()
+        bench.kill()
+        let file = PathBytes("\(bench.path)\(ending)")
+        let other = bench.root.appending("other")
+        func isRefused() -> Bool {
+            (try? DiskJournal(copyOf: bench.path, now: .early)) == nil && (try? JournalReader(bench.path)) == nil
+                && refusal() == .untrusted(file)
+        }
+        TestFile.write(other, "")
+        _ = unlink("\(file)")
+        try #require(symlink("\(other)", "\(file)") == 0)
+        #expect(isRefused() || ending == "-ahead")
+        try #require(unlink("\(file)") == 0 && link("\(other)", "\(file)") == 0)
+        #expect(isRefused())
+        try #require(unlink("\(file)") == 0)
+        TestFile.makeFolder(file)
+        #expect(isRefused() || ending == "-ahead")
+        #expect(TestFile.read(other) == [])
+        try #require(rmdir("\(file)") == 0)
+        #expect(refusal() == nil)
+    }
+
+    @Test(
+        .enabled(if: geteuid() == 0, "only root can give a file away"), arguments: ["-wal", "-shm", "-ahead", "-lock"])
+    func `a file of another user beside it is refused`(ending: String) throws {
+        _ = try makeJournal()
+        bench.kill()
+        let file = PathBytes("\(bench.path)\(ending)")
+        TestFile.write(file, "")
+        try #require(chown("\(file)", 65_534, 65_534) == 0)
+        #expect(refusal() == .untrusted(file))
+        // Beside a journal of that user it is as it should be.
+        try #require(chown("\(bench.path)", 65_534, 65_534) == 0)
+        #expect(refusal() == nil)
+    }
+
+    @Test func `a job whose path is relative or leads out of a directory is a row that makes no sense`() throws {
+        for (id, path) in [("1", "/in/a"), ("2", "/in/b"), ("3", "/in/c")] {
+            try bench.accept(id, .created, PathBytes(path))
+        }
+        _ = try bench.journal.commit(at: bench.wall)
+        bench.kill()
+        try bench.look {
+            try $0.execute(
+                sql: """
+                    UPDATE jobs SET facts = replace(facts, '/in/b', '/in/../b') WHERE path = CAST('/in/b' AS BLOB);
+                    UPDATE jobs SET facts = replace(facts, '/in/c', 'in/c') WHERE path = CAST('/in/c' AS BLOB);
+                    """)
+        }
+        let journal = try bench.journal
+        #expect(journal.unreadable.count == 2)
+        #expect(journal.counts.pending == 1)
+    }
+
     @Test func `after its close it does nothing, and others may have it`() throws {
         try bench.accept("1")
         let journal = try bench.journal

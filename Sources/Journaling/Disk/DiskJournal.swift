@@ -43,14 +43,18 @@ package final class DiskJournal: Journal {
         // Whatever name it is called by, it is one file with one lock.
         let path = JournalFile.resolve(path)
         try JournalFile.refuseOtherTypes(path)
+        try CompanionFile.check(of: path)
         let lock = try JournalLock(of: path, isBrief: isBrief)
         try JournalFile.prepare(path)
+        try lock.lockFile(of: path)
         let state: DiskState
         do {
             let connection = try JournalFile.open(path)
             state = try DiskState(
                 path, lock: lock, connection: connection, retention: retention, clocks: ClockPair(now, clock()),
                 discard: discard)
+            // Those that were missing are there by now, made by this process or by another user in between.
+            try CompanionFile.check(of: path)
         } catch {
             throw JournalError(error, at: path)
         }
@@ -73,6 +77,7 @@ package final class DiskJournal: Journal {
     ) throws(JournalError) {
         let path = JournalFile.resolve(path)
         try JournalFile.refuseOtherTypes(path)
+        try CompanionFile.check(of: path)
         do {
             let state = try DiskState(
                 path, lock: nil, connection: JournalFile.openCopy(of: path), retention: JournalRetention(),

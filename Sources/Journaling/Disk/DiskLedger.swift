@@ -117,7 +117,7 @@ final class DiskLedger: KnownFiles {
                     $0.bind(Int64(bitPattern: identity.inode))
                     $0.bind(id)
                 } _: { row in
-                    let path = PathBytes(row.blob(20))
+                    let path = try Self.path(row)
                     guard changes[rule]?.entries[path] == nil else { return }
                     if try snapshot(row).identity == identity { found.insert(path) }
                 }
@@ -156,7 +156,7 @@ final class DiskLedger: KnownFiles {
                 $0.bind(blob: start)
                 $0.bind(blob: end)
             } _: { row in
-                rows.append((PathBytes(row.blob(20)), try snapshot(row)))
+                rows.append((try Self.path(row), try snapshot(row)))
             }
         }
         return rows
@@ -185,6 +185,12 @@ final class DiskLedger: KnownFiles {
     }
 
     // MARK: Rows
+
+    private static func path(_ row: SQLStatement) throws -> PathBytes {
+        let path = PathBytes(row.blob(20))
+        guard path.isAbsoluteName else { throw UnreadableRow(table: "ledger") }
+        return path
+    }
 
     private func snapshot(_ row: SQLStatement) throws -> Snapshot {
         guard let type = FileType(rawValue: row.text(0)) else { throw UnreadableRow(table: "ledger") }
@@ -311,4 +317,11 @@ final class DiskLedger: KnownFiles {
 /// A row that no version of Alight writes.
 struct UnreadableRow: Error {
     var table: String
+}
+
+extension PathBytes {
+    /// Whether it is a path as rows have them: absolute, and with no `..` that leads out of a directory.
+    var isAbsoluteName: Bool {
+        bytes.first == .slash && !bytes.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
+    }
 }

@@ -8,8 +8,6 @@ import Settling
 /// All that a journal on disk holds; it belongs to whoever holds the journal's lock.
 struct DiskState {
     let path: PathBytes
-    /// Nil for a copy in memory, which nobody else has.
-    private let lock: JournalLock?
     var queue: JobQueue<DiskLedger>
     let jobs: JobTable
     let history: HistoryPruning
@@ -53,8 +51,12 @@ struct DiskState {
     private var isFailing = false
     /// When the database has to catch up; nil while it has everything that was secured.
     private(set) var commitDue: ContinuousClock.Instant?
-    /// Last, so that it is there while the statements go.
+    /// Behind the statements, so that it is there while they go.
     private let connection: DatabaseQueue
+    /// Last, so that the journal is free when the connection is closed.
+    ///
+    /// Nil for a copy in memory, which nobody else has.
+    private let lock: JournalLock?
 
     /// Opens the file, and takes in what an earlier run has left.
     init(

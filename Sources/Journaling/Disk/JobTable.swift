@@ -111,7 +111,7 @@ final class JobTable {
 
     private static func row(_ row: SQLStatement) throws -> Row {
         guard let event = row.utf8(2).flatMap(JSONParser.value(of:)).flatMap(FileEvent.init),
-            let state = JobState(rawValue: row.text(4))
+            let state = JobState(rawValue: row.text(4)), event.path.isAbsoluteName
         else { throw UnreadableRow(table: "jobs") }
         var job = Job(
             id: JobID(row.text(0)), rule: row.text(1), event: event,

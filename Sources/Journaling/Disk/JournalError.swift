@@ -20,6 +20,8 @@ package enum JournalError: Error, Sendable, Hashable {
     /// It is an SQLite file of another program.
     case foreign(PathBytes)
     case damaged(PathBytes, String)
+    /// A file beside it is of another user, or not a regular file with one name.
+    case untrusted(PathBytes)
     case newer(PathBytes, version: Int, known: Int)
     case full(PathBytes)
     case busy(PathBytes)
@@ -61,6 +63,8 @@ extension JournalError: CustomStringConvertible {
         case .notJournal(let path): return "'\(path)' is not an SQLite file, and so not a journal"
         case .foreign(let path): return "'\(path)' is an SQLite file of another program, not a journal"
         case .damaged(let path, let detail): return "the journal '\(path)' is damaged: \(detail)"
+        case .untrusted(let path):
+            return "'\(path)' beside the journal belongs to another user, or is not a regular file with one name"
         case .newer(let path, let version, let known):
             return "the journal '\(path)' has version \(version), of a newer release; this one supports up to \(known)"
         case .full(let path): return "the journal '\(path)' can't be written: the disk is full"
@@ -79,6 +83,7 @@ extension JournalError: CustomStringConvertible {
         case .damaged:
             "nothing was changed; save what is left of it with sqlite3, as docs/journal.md says, or name another file with "
                 + "'--journal'"
+        case .untrusted: "remove it, or name a file with '--journal' in a directory that only this user may write to"
         case .newer: "run the newer release, or name another file with '--journal'"
         case .full: "make room on the disk, or name a file on another one with '--journal'"
         case .busy: "stop the program that has it open, or name another file with '--journal'"

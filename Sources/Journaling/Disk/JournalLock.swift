@@ -1,13 +1,19 @@
 import FileEvents
 import Glibc
+import Synchronization
 
 /// The right to be the one Alight that a journal has, for as long as the object lives.
 ///
 /// It is a lock by flock(2) on a file beside the journal, which holds the number
 /// of the process. The file stays when the lock goes: nobody has to clean up after
-/// a process that was killed.
+/// a process that was killed. The journal's own file is locked as well, so that it is had
+/// once also under another name, or after the file beside it was removed.
 final class JournalLock: Sendable {
     private let descriptor: Int32
+    /// The journal's file.
+    ///
+    /// To close it ends the locks that SQLite has on it: this object outlives the connection.
+    private let file = Atomic<Int32>(-1)
 
     /// What stands behind the number of a process that has the lock for a moment only.
     private static let brief = " brief"
@@ -41,7 +47,26 @@ final class JournalLock: Sendable {
         self.descriptor = descriptor
     }
 
+    /// Locks the journal's own file, which is there by now.
+    ///
+    /// - Throws: When it is taken, under another name, or can't be opened.
+    func lockFile(of journal: PathBytes) throws(JournalError) {
+        let descriptor = journal.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+        guard descriptor >= 0 else { throw .noAccess(journal, errno: errno) }
+        guard Self.take(descriptor) else {
+            let reason = errno
+            close(descriptor)
+            throw reason == EWOULDBLOCK ? .held(journal, pid: nil) : .noAccess(journal, errno: reason)
+        }
+        file.store(descriptor, ordering: .relaxed)
+    }
+
     deinit {
+        let file = file.load(ordering: .relaxed)
+        if file >= 0 {
+            flock(file, LOCK_UN)
+            close(file)
+        }
         // A program that is being started has a copy of the descriptor until it has become itself.
         flock(descriptor, LOCK_UN)
         close(descriptor)

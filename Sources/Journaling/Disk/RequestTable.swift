@@ -41,8 +41,10 @@ final class RequestTable {
             case "discard": requests.append(.discard(job))
             case "undo": requests.append(.undo(job))
             case "apply":
-                guard let rule = row.optionalText(3), let path = row.optionalBlob(4) else { return }
-                requests.append(.apply(JobRequest(id: job, rule: rule, path: PathBytes(path))))
+                guard let rule = row.optionalText(3), let path = row.optionalBlob(4).map({ PathBytes($0) }),
+                    path.isAbsoluteName
+                else { return }
+                requests.append(.apply(JobRequest(id: job, rule: rule, path: path)))
             // Of a newer version; nobody waits for it to be understood.
             default: return
             }
