@@ -675,7 +675,9 @@ struct ControlTests {
     }
 
     /// Programs of a user of their own, without the directory that a login makes.
-    private static func withoutRuntimeDirectory(_ body: (borrowing TemporaryTree, [String], PathBytes) -> Void) {
+    private static func withoutRuntimeDirectory(
+        number: Int32, _ body: (borrowing TemporaryTree, [String], PathBytes) -> Void
+    ) {
         withTempTree { tree in
             // The build folder may be closed to others, so the programs are copied.
             for name in ["alight", "alight-launch"] {
@@ -686,7 +688,7 @@ struct ControlTests {
                 "rules: [{ name: all, path: in/**, settle: 60ms, action: { shell: 'echo done' } }]\n")
             TestFile.makeFolder(tree.path("in"))
             for path in [tree.root, tree.path("bin"), tree.path("in")] { _ = path.withCString { chmod($0, 0o777) } }
-            let user = 1_000_000 + getpid() % 1_000_000 * 4 + Int32.random(in: 0..<4)
+            let user = 1_000_000 + getpid() % 1_000_000 * 2 + number
             let words = ["--reuid=\(user)", "--regid=\(user)", "--clear-groups", "\(tree.root)/bin/alight"]
             let folder = PathBytes("/tmp/alight-\(user)")
             body(tree, words, folder)
@@ -705,7 +707,7 @@ struct ControlTests {
 
     @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: [false, true])
     func `without XDG_RUNTIME_DIR the instance is found all the same`(isTaken: Bool) {
-        Self.withoutRuntimeDirectory { tree, words, folder in
+        Self.withoutRuntimeDirectory(number: isTaken ? 1 : 0) { tree, words, folder in
             // Another user was first there.
             if isTaken { TestFile.makeFolder(folder) }
             let program = Self.start(tree, words + ["run", "rules.yaml", "--journal", ":memory:"], output: "run")
