@@ -20,7 +20,9 @@ public enum EventKind: String, Sendable, Hashable, CaseIterable {
     case scanEnded = "scan_end"
     /// The kernel's queue was full; what is missing is found by the listing that follows.
     case overflow
-    /// The file system of a watched folder was unmounted: what was in it is out of sight, not deleted.
+    /// A file system in a root, or that of the root, was unmounted: its files are out of sight, not deleted.
+    ///
+    /// The path is the mount point, which may be above the root.
     case unmounted
     /// A root that was there does not exist any more: what was in it is out of sight, not deleted.
     case rootGone = "root_gone"

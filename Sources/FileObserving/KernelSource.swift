@@ -61,7 +61,7 @@ extension SourceReport {
         case .rescanned: .rescanned
         case .rootMissing(let root): .rootMissing(root, watching: root.parent)
         case .rootAppeared(let root): .rootAppeared(root)
-        case .unmounted(let folder): .unmounted(folder)
+        case .unmounted(let folder): .unmounted(folder, point: folder)
         }
     }
 }

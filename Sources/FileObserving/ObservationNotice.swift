@@ -44,7 +44,7 @@ extension ObservationNotice {
         case .rescanned: self = .rescanned
         case .rootMissing(let root, _): self = .rootMissing(root)
         case .rootAppeared(let root): self = .rootAppeared(root)
-        case .unmounted(let folder): self = .unmounted(folder)
+        case .unmounted(let folder, _): self = .unmounted(folder)
         case .mounted(let folder): self = .mounted(folder)
         case .polling(let folder, let reason, let interval):
             switch reason {

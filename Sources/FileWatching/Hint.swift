@@ -79,8 +79,8 @@ package enum WatchReport: Sendable, Hashable {
     case rootMissing(PathBytes, watching: PathBytes)
     /// A root that was missing is there, and watched.
     case rootAppeared(PathBytes)
-    /// The file system of a watched folder, or of a folder above it, is gone, and what was in it is out of sight.
-    case unmounted(PathBytes)
+    /// The file system of a watched folder is gone, and its files are out of sight; `point` is where it was mounted.
+    case unmounted(PathBytes, point: PathBytes)
     /// Another file system is mounted over a watched folder, or over one above it.
     case mounted(PathBytes)
     /// A folder and all below it are polled.

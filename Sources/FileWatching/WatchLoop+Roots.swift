@@ -3,12 +3,14 @@ import FileEvents
 import Glibc
 
 extension WatchLoop {
-    enum Cause {
+    enum Cause: Equatable {
         case start, rescan
         /// Something happened on the way to the root.
         case event
-        /// A file system came or went at the root or above it.
-        case mounted, unmounted
+        /// A file system was mounted at the root or above it.
+        case mounted
+        /// The file system with this mount point, at the root or above it, is gone.
+        case unmounted(PathBytes)
     }
 
     /// Inner roots first: when an outer one has been listed, so has all that is in it.
@@ -54,7 +56,7 @@ extension WatchLoop {
         switch way.end {
         case .folder(let identity, let physical):
             let isSame = root.presence == .present && root.identity == identity && !root.isLost
-            if isSame, cause == .event || cause == .unmounted || cause == .mounted {
+            if isSame, cause != .start, cause != .rescan {
                 roots[index].physical = physical
                 if let folder = root.folder { retry(folder) }
                 return
@@ -62,13 +64,16 @@ extension WatchLoop {
             if !isSame { replace(index, by: (identity, physical), because: cause) }
             guard let folder = roots[index].folder else { return }
             let origin: EventOrigin = cause == .start ? .scan : isSame ? .rescan : .live
-            if cause != .start, cause != .unmounted {
-                hints.append(Hint(path: root.path, signs: .subtree, origin: origin))
+            switch cause {
+            case .start, .unmounted: break
+            default: hints.append(Hint(path: root.path, signs: .subtree, origin: origin))
             }
             tours.append(Tour(root: index, origin: origin, visits: [Visit(folder: folder, origin: origin)]))
         case .missing(let nearest, let isOther):
             guard root.presence != .missing else { return }
-            if cause == .unmounted, root.presence == .present { reports.append(.unmounted(root.path)) }
+            if case .unmounted(let point) = cause, root.presence == .present {
+                reports.append(.unmounted(root.path, point: point))
+            }
             drop(index)
             roots[index].presence = .missing
             if isOther { reports.append(.failure(.notFolder(root.path))) }
@@ -85,7 +90,7 @@ extension WatchLoop {
         let root = roots[index]
         switch (root.presence, cause) {
         case (.present, .mounted): reports.append(.mounted(root.path))
-        case (.present, .unmounted): reports.append(.unmounted(root.path))
+        case (.present, .unmounted(let point)): reports.append(.unmounted(root.path, point: point))
         case (.present, _):
             reports.append(.rootMissing(root.path, watching: found.1.parent))
             reports.append(.rootAppeared(root.path))
@@ -259,7 +264,7 @@ extension WatchLoop {
             else {
                 // A link may lead through any folder, so that a root behind one is looked at in any case.
                 if roots[index].physical != roots[index].path || roots[index].path.isInside(point) {
-                    check(index, because: isMounted ? .mounted : .unmounted)
+                    check(index, because: isMounted ? .mounted : .unmounted(point))
                 }
                 continue
             }
@@ -274,7 +279,7 @@ extension WatchLoop {
     /// Another file system is to be seen in the folder, or none any more.
     private func remount(_ folder: FolderTree.ID, isMounted: Bool) {
         let path = tree.path(of: folder)
-        reports.append(isMounted ? .mounted(path) : .unmounted(path))
+        reports.append(isMounted ? .mounted(path) : .unmounted(path, point: path))
         polled[folder] = nil
         forget(folder, keepingItself: true)
         if let freed = tree.setWatch(nil, of: folder) { release(freed) }
@@ -296,7 +301,7 @@ extension WatchLoop {
             while let parent = tree.parent(of: top), tree.device(of: parent) == tree.device(of: top) { top = parent }
             if let root = rootOfFolder[top] {
                 roots[root].isLost = true
-                check(root, because: .unmounted)
+                check(root, because: .unmounted(roots[root].path))
             } else {
                 remount(top, isMounted: false)
             }

@@ -23,12 +23,12 @@ extension Reconciler {
             if rootsSeen.remove(root) != nil { tellLifecycle(.rootGone, at: root, origin: .live) }
         case .rootAppeared(let root):
             tellLifecycle(.rootBack, at: root, origin: .live)
-        case .unmounted(let folder):
+        case .unmounted(let folder, let point):
             away.insert(folder)
             // What is there instead may be told by the kernel.
             polled = polled.filter { !$0.isInside(folder) }
             for root in roots where root.isInside(folder) || folder.isInside(root) {
-                tellLifecycle(.unmounted, at: root, origin: .live)
+                tellLifecycle(.unmounted, at: root, path: point, origin: .live)
             }
         case .mounted(let folder): away.remove(folder)
         case .polling(let folder, _, _): polled.insert(folder)
@@ -47,24 +47,28 @@ extension Reconciler {
         for index in filters.filters(at: root.bytes) {
             // The first listing is silent unless the view wants to know what is there.
             if origin == .scan, !views[index].tellsExisting { continue }
-            tell(index, lifecycleEvent(kind, root, origin))
+            tell(index, lifecycleEvent(kind, root, in: root, origin))
         }
     }
 
-    /// Tells the views of a root, or all views, each by its own root.
-    private mutating func tellLifecycle(_ kind: EventKind, at root: PathBytes?, origin: EventOrigin) {
+    /// Reports to the views of a root, or to all views, each by its own root; the path is the root where none is given.
+    private mutating func tellLifecycle(
+        _ kind: EventKind, at root: PathBytes?, path: PathBytes? = nil, origin: EventOrigin
+    ) {
         for index in root.map({ filters.filters(at: $0.bytes) }) ?? Array(views.indices) {
             for own in views[index].roots where root == nil || own == root {
-                tell(index, lifecycleEvent(kind, own, origin))
+                tell(index, lifecycleEvent(kind, path ?? own, in: own, origin))
             }
         }
     }
 
-    private func lifecycleEvent(_ kind: EventKind, _ root: PathBytes, _ origin: EventOrigin) -> FileEvent {
-        guard case .present(let snapshot) = DiskProbe.look(at: root) else {
-            return event(kind, root, root, .unseen, origin)
+    private func lifecycleEvent(
+        _ kind: EventKind, _ path: PathBytes, in root: PathBytes, _ origin: EventOrigin
+    ) -> FileEvent {
+        guard case .present(let snapshot) = DiskProbe.look(at: path) else {
+            return event(kind, root, path, .unseen, origin)
         }
-        return event(kind, root, root, snapshot, origin)
+        return event(kind, root, path, snapshot, origin)
     }
 
     /// Tells of listings all of whose findings have been looked at.

@@ -108,7 +108,7 @@ struct Reporter: Sendable {
         case .rootMissing(let root, let folder):
             say(.notice, "'\(Display.path(root))' does not exist; waiting for it in '\(Display.path(folder))'")
         case .rootAppeared(let root): say(.notice, "'\(Display.path(root))' exists now")
-        case .unmounted(let folder):
+        case .unmounted(let folder, _):
             say(
                 .warning,
                 "the file system at '\(Display.path(folder))' was unmounted; its files are not reported as deleted")

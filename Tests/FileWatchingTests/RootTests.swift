@@ -155,7 +155,7 @@ struct MountTests {
             Self.enter(hints, ["touch", "\(sub)/inside"])
             #expect(hints.wait(for: "hint live ", " \(sub)/inside"))
             Self.unmount(hints, "\(sub)")
-            #expect(hints.wait(for: "report unmounted \(sub)"))
+            #expect(hints.wait(for: "report unmounted \(sub) at \(sub)"))
             TestFile.write(sub.appending("later"), "x")
             #expect(hints.wait(for: "hint live ", " \(sub)/later"))
             #expect(hints.count("report unmounted") == 1)
@@ -175,12 +175,28 @@ struct MountTests {
             #expect(hints.wait(for: "hint live ", " \(root)/inside"))
             let before = hints.count("hint live subtree")
             Self.unmount(hints, "\(root)")
-            #expect(hints.wait(for: "report unmounted \(root)"))
+            #expect(hints.wait(for: "report unmounted \(root) at \(root)"))
             #expect(hints.wait { $0.count { $0 == "report listed live \(root)" } == 2 })
             // What was known is not compared with the folder below the mount.
             #expect(hints.count("hint live subtree") == before)
             #expect(hints.count("report unmounted") == 1)
             #expect(hints.count("report rootMissing") == 0)
+        }
+    }
+
+    @Test func `S08: an unmount above a root names the mount point`() {
+        withTempTree { tree in
+            let point = tree.path("m")
+            let root = point.appending("in")
+            TestFile.makeFolder(root)
+            let hints = Self.start(["\(root)"], tree)
+            Self.enter(hints, ["mount", "-t", "tmpfs", "none", "\(point)"])
+            #expect(hints.wait(for: "report rootMissing \(root) \(point)"))
+            Self.enter(hints, ["mkdir", "\(root)"])
+            #expect(hints.wait(for: "report listed live \(root)"))
+            Self.unmount(hints, "\(point)")
+            #expect(hints.wait(for: "report unmounted \(root) at \(point)"))
+            #expect(hints.count("report unmounted") == 1)
         }
     }
 
@@ -196,7 +212,7 @@ struct MountTests {
             #expect(hints.wait(for: "hint live ", " \(tree.path("in/copy/both"))"))
             #expect(hints.wait(for: "hint live ", " \(tree.path("in/real/both"))"))
             Self.unmount(hints, "\(tree.path("in/copy"))")
-            #expect(hints.wait(for: "report unmounted \(tree.path("in/copy"))"))
+            #expect(hints.wait(for: "report unmounted \(tree.path("in/copy")) at \(tree.path("in/copy"))"))
             TestFile.write(tree.path("in/real/later"), "x")
             #expect(hints.wait(for: "hint live ", " \(tree.path("in/real/later"))"))
             let gone = tree.path("in/copy/later")

@@ -699,9 +699,18 @@ struct ReconcilerTests {
             there.mount += 777_777
             desk.ledger.apply([LedgerEntry(view: "v", path: root.appending("m/a"), snapshot: there)])
             #expect(unlink(root.appending("m/a").description) == 0)
-            desk.take([("m/a", .vanished)], reports: [.unmounted(root.appending("m"))])
+            desk.take([("m/a", .vanished)], reports: [.unmounted(root.appending("m"), point: root.appending("m"))])
             desk.wait()
-            #expect(desk.words() == ["unmounted ."])
+            #expect(desk.words() == ["unmounted m"])
+        }
+    }
+
+    @Test func `S08 an unmount names the mount point, also above the root`() throws {
+        try withTempTree { tree in
+            var desk = try Desk(tree.root, mask: [.unmounted])
+            let point = tree.root.parent
+            desk.take(reports: [.unmounted(tree.root, point: point)])
+            #expect(desk.events().map(\.path) == [point])
         }
     }
 

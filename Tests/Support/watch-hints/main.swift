@@ -31,7 +31,7 @@ private func line(_ report: WatchReport) -> String {
     case .changed(let number): "changed \(number)"
     case .rootMissing(let root, let folder): "rootMissing \(root) \(folder)"
     case .rootAppeared(let root): "rootAppeared \(root)"
-    case .unmounted(let folder): "unmounted \(folder)"
+    case .unmounted(let folder, let point): "unmounted \(folder) at \(point)"
     case .mounted(let folder): "mounted \(folder)"
     case .polling(let folder, .asked, _): "polling asked \(folder)"
     case .polling(let folder, .fileSystem(let name), _): "polling \(name) \(folder)"
