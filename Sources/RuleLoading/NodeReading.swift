@@ -21,15 +21,18 @@ extension NodeReading {
             problems.error(
                 "unknown key \(quoted(entry.name))", at: entry.key.range,
                 help: misplaced.contains(entry.name)
-                    ? misplacedHelp(entry.name) : spellingHelp(for: entry.name, candidates: known, noun: noun))
+                    ? misplacedHelp(entry.name)
+                    : spellingHelp(for: entry.name, candidates: known, noun: noun, except: entries.map(\.name)))
         }
     }
 
     /// The nearest of the candidates; all of them when none is near, or when they are few, and none of a great many.
-    func spellingHelp(for word: String, candidates: [String], noun: String) -> String? {
-        if candidates.count > 8, let near = Spelling.nearest(to: word, in: candidates) { return "write '\(near)'" }
+    func spellingHelp(for word: String, candidates: [String], noun: String, except present: [String] = []) -> String? {
+        if candidates.count > 8, let near = Spelling.nearest(to: word, in: candidates, except: present) {
+            return "write '\(near)'"
+        }
         if candidates.count > 20 { return "the \(noun) are in docs/rules.md" }
-        return Spelling.help(for: word, candidates: candidates, noun: noun)
+        return Spelling.help(for: word, candidates: candidates, noun: noun, except: present)
     }
 
     /// What a caret underlines for a node: all of a scalar or a flow collection, the beginning of a block.

@@ -23,13 +23,13 @@ extension RuleDecoder {
             problems.error("\(name) is empty", at: range, help: Self.help)
             return nil
         }
-        let read = entries.map { single($0) }
+        let read = entries.map { single($0, beside: entries) }
         let known = read.compactMap { $0 }
         guard known.count == read.count else { return nil }
         return known.count == 1 ? known[0] : .all(known)
     }
 
-    private func single(_ entry: YAMLNode.Entry) -> Condition? {
+    private func single(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) -> Condition? {
         switch entry.name {
         case "size": comparisons(entry, example: "> 1 KB", sizeValue).map { .size($0) }
         case "age": comparisons(entry, example: "> 7d", ageValue).map { .age($0) }
@@ -43,11 +43,11 @@ extension RuleDecoder {
         case "any": group(entry).map { .any($0) }
         case "all": group(entry).map { .all($0) }
         case "not": negation(entry)
-        default: unknown(entry)
+        default: unknown(entry, beside: entries)
         }
     }
 
-    private func unknown(_ entry: YAMLNode.Entry) -> Condition? {
+    private func unknown(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) -> Condition? {
         switch entry.name {
         case "where":
             problems.error(
@@ -73,7 +73,9 @@ extension RuleDecoder {
                 } else if Self.ruleKeys.contains(entry.name) {
                     "'\(entry.name)' is a key of the rule, beside 'where'"
                 } else {
-                    Spelling.help(for: entry.name, candidates: Self.conditionKeys, noun: "conditions")
+                    Spelling.help(
+                        for: entry.name, candidates: Self.conditionKeys, noun: "conditions",
+                        except: entries.map(\.name))
                 }
             problems.error("unknown condition \(quoted(entry.name))", at: entry.key.range, help: help)
         }

@@ -4,11 +4,19 @@ package enum Spelling {
     ///
     /// A slip is a letter too many, too few, wrong, or changed places with its
     /// neighbour. Case doesn't count.
-    package static func nearest(to word: String, in candidates: some Sequence<String>) -> String? {
+    ///
+    /// - Parameters:
+    ///   - word: The word as it was written.
+    ///   - candidates: The known words.
+    ///   - present: The words that are written already, and can't be what was meant.
+    /// - Returns: The candidate as it is written in the list.
+    package static func nearest(
+        to word: String, in candidates: some Sequence<String>, except present: some Sequence<String> = [String]()
+    ) -> String? {
         let wanted = Array(word.lowercased().unicodeScalars)
         let allowed = wanted.count < 8 ? 1 : 2
         var best: (candidate: String, slips: Int)?
-        for candidate in candidates.sorted() where candidate != word {
+        for candidate in Set(candidates).subtracting(present).sorted() where candidate != word {
             let other = Array(candidate.lowercased().unicodeScalars)
             guard abs(other.count - wanted.count) <= allowed else { continue }
             let slips = slips(from: wanted, to: other)
@@ -24,11 +32,14 @@ package enum Spelling {
     ///   - word: What was written.
     ///   - candidates: What could have been, in the order to show.
     ///   - noun: What the candidates are, in the plural.
+    ///   - present: The words that are written already; they are listed, and never suggested.
     /// - Returns: The sentence; nil when there are no candidates.
-    package static func help(for word: String, candidates: [String], noun: String) -> String? {
+    package static func help(
+        for word: String, candidates: [String], noun: String, except present: some Sequence<String> = [String]()
+    ) -> String? {
         guard !candidates.isEmpty else { return nil }
         let list = "the \(noun) are \(candidates.joined(separator: ", "))"
-        guard let nearest = nearest(to: word, in: candidates) else { return list }
+        guard let nearest = nearest(to: word, in: candidates, except: present) else { return list }
         return "write '\(nearest)'; \(list)"
     }
 

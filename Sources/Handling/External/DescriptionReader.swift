@@ -97,8 +97,8 @@ struct DescriptionReader {
     /// Version 1 grows by optional members, so a key that nobody knows is not an error.
     private static func remarks(_ members: [String: JSONValue]) -> [String] {
         members.keys.sorted().filter { !PluginDescription.keys.contains($0) }.map { key in
-            let nearest = Spelling.nearest(to: key, in: PluginDescription.keys).map { "; did you mean '\($0)'?" } ?? ""
-            return "unknown key '\(key)' in its description\(nearest)"
+            let near = Spelling.nearest(to: key, in: PluginDescription.keys, except: members.keys)
+            return "unknown key '\(key)' in its description" + (near.map { "; did you mean '\($0)'?" } ?? "")
         }
     }
 }
