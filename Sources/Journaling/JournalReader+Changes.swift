@@ -1,6 +1,7 @@
 package import FileEvents
 import Foundation
 import GRDB
+import PluginProtocol
 package import Rules
 
 // What was done to files, for those who want it taken back.
@@ -47,10 +48,10 @@ extension KeptChanges {
     init?(
         job: JobID, rule: String, number: Int64, started: Int64, facts: [UInt8], changes: [UInt8], undone: [UInt8]?
     ) {
-        guard let event = JSONParser.value(of: facts).flatMap({ FileEvent($0) }),
-            let changes = JSONParser.value(of: changes).flatMap({ [FileChange]($0) })
+        guard let event = JSONValue(record: facts).flatMap({ FileEvent($0) }),
+            let changes = JSONValue(record: changes).flatMap({ [FileChange]($0) })
         else { return nil }
-        let undo = undone.flatMap { JSONParser.value(of: $0) }.flatMap { UndoRecord($0) }
+        let undo = undone.flatMap { JSONValue(record: $0) }.flatMap { UndoRecord($0) }
         self.init(
             job: job, rule: rule, number: Int(number), started: Timestamp(columnValue: started), event: event,
             changes: changes,

@@ -1,6 +1,7 @@
 package import FileEvents
 import Foundation
 import GRDB
+import PluginProtocol
 package import Rules
 
 extension JournalReader {
@@ -139,8 +140,8 @@ extension JournalReader {
     }
 
     private static func attempt(_ row: Row) -> AttemptEntry {
-        let changes = (row[10] as String?).flatMap { JSONParser.value(of: Array($0.utf8)) }.flatMap { [FileChange]($0) }
-        let undo = (row[11] as String?).flatMap { JSONParser.value(of: Array($0.utf8)) }.flatMap { UndoRecord($0) }
+        let changes = (row[10] as String?).flatMap { JSONValue(record: $0.utf8) }.flatMap { [FileChange]($0) }
+        let undo = (row[11] as String?).flatMap { JSONValue(record: $0.utf8) }.flatMap { UndoRecord($0) }
         return AttemptEntry(
             number: row[0], started: Timestamp(columnValue: row[1]), duration: .nanoseconds(row[2] as Int64),
             outcome: row[3],

@@ -1,214 +1,334 @@
-import FoundationEssentials
+/// Why a text can't be read as JSON.
+package enum JSONFault: Error, Sendable, Hashable {
+    /// It is not JSON, or has a number or a character that no value can have; the byte behind which it goes wrong.
+    case invalid(at: Int)
+    /// Arrays and objects are nested deeper than that.
+    case tooDeep(limit: Int)
 
-/// Reads JSON without Foundation, as far as nobody could read it otherwise.
+    /// For messages, behind the name of what was read: `is not JSON, from byte 12 on`.
+    package var clause: String {
+        switch self {
+        case .invalid(let position): "is not JSON, from byte \(position) on"
+        case .tooDeep(let limit): "is nested more than \(limit) levels deep"
+        }
+    }
+}
+
+/// Reads JSON in one pass, in time and memory linear in the text.
 ///
-/// Where Foundation has a way of its own (a name that comes twice, a number that is whole but not written so, great
-/// depth), or the text is no JSON, it gives up; then Foundation decides.
+/// A number without a fraction is an integer, however it is written. Of members
+/// of one name the first one counts.
 struct JSONReader {
+    /// What is received from others may be nested so deep.
+    static let depthLimit = 64
+    /// What was received stands in records that are written and read again.
+    static let recordDepthLimit = 2 * depthLimit
+
     private let bytes: UnsafeBufferPointer<UInt8>
-    private var place = 0
+    private let depthLimit: Int
+    private let isLenient: Bool
+    private var position = 0
     private var depth = 0
 
-    private static let deepest = 64
-
-    /// The value that the text is; nil when Foundation has to decide.
-    static func value(of text: UnsafeBufferPointer<UInt8>) -> JSONValue? {
-        var reader = JSONReader(bytes: text)
-        guard let value = reader.value() else { return nil }
+    /// Reads a text.
+    ///
+    /// - Parameters:
+    ///   - text: The text, with nothing but one value and spaces.
+    ///   - depthLimit: How deep arrays and objects may be nested.
+    ///   - isLenient: Whether a string, a number or a word that is invalid becomes null, and so what is nested too deep.
+    /// - Returns: The value.
+    /// - Throws: The first fault; of a text that is too deep nothing is kept.
+    static func value(
+        of text: UnsafeBufferPointer<UInt8>, depthLimit: Int = Self.depthLimit, isLenient: Bool = false
+    ) throws(JSONFault) -> JSONValue {
+        var reader = JSONReader(bytes: text, depthLimit: depthLimit, isLenient: isLenient)
+        let value = try reader.value()
         reader.skipSpace()
-        // Not by `?:`, where nil would be the JSON null.
-        guard reader.place == text.count else { return nil }
+        guard reader.position == text.count else { throw reader.invalid }
         return value
     }
 
-    private init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
-
-    private var next: UInt8? { place < bytes.count ? bytes[place] : nil }
-
-    private mutating func skipSpace() {
-        while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { place += 1 }
+    private init(bytes: UnsafeBufferPointer<UInt8>, depthLimit: Int, isLenient: Bool) {
+        self.bytes = bytes
+        self.depthLimit = depthLimit
+        self.isLenient = isLenient
     }
 
-    /// Takes the character if it is the next one behind blanks.
+    private var invalid: JSONFault { .invalid(at: position) }
+
+    private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    private mutating func skipSpace() {
+        while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
+    }
+
+    /// Takes the character if it is the next one behind spaces.
     private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
         skipSpace()
         guard next == UInt8(ascii: scalar) else { return false }
-        place += 1
+        position += 1
         return true
     }
 
-    private mutating func take(_ word: StaticString, _ value: JSONValue) -> JSONValue? {
-        guard word.withUTF8Buffer({ bytes[place...].starts(with: $0) }) else { return nil }
-        place += word.utf8CodeUnitCount
+    private mutating func expect(_ scalar: Unicode.Scalar) throws(JSONFault) {
+        guard take(scalar) else { throw invalid }
+    }
+
+    private mutating func take(_ word: StaticString, _ value: JSONValue) throws(JSONFault) -> JSONValue {
+        guard word.withUTF8Buffer({ bytes[position...].starts(with: $0) }) else { throw invalid }
+        position += word.utf8CodeUnitCount
         return value
     }
 
-    private mutating func value() -> JSONValue? {
+    private mutating func value() throws(JSONFault) -> JSONValue {
         skipSpace()
-        guard let byte = next, depth < Self.deepest else { return nil }
-        depth += 1
-        defer { depth -= 1 }
-        switch byte {
-        case UInt8(ascii: "{"): return object()
-        case UInt8(ascii: "["): return array()
-        case UInt8(ascii: "\""): return string().map(JSONValue.string)
-        case UInt8(ascii: "t"): return take("true", .bool(true))
-        case UInt8(ascii: "f"): return take("false", .bool(false))
-        case UInt8(ascii: "n"): return take("null", .null)
-        default: return number()
+        switch next {
+        case UInt8(ascii: "{"), UInt8(ascii: "["):
+            guard depth < depthLimit else {
+                guard isLenient else { throw .tooDeep(limit: depthLimit) }
+                try skipNested()
+                return .null
+            }
+            depth += 1
+            defer { depth -= 1 }
+            return next == UInt8(ascii: "{") ? try object() : try array()
+        default:
+            let start = position
+            do throws(JSONFault) {
+                return try scalar()
+            } catch {
+                guard isLenient else { throw error }
+                position = start
+                try skipScalar()
+                return .null
+            }
         }
     }
 
-    private mutating func object() -> JSONValue? {
-        guard take("{") else { return nil }
+    private mutating func scalar() throws(JSONFault) -> JSONValue {
+        switch next {
+        case UInt8(ascii: "\""): return .string(try string())
+        case UInt8(ascii: "t"): return try take("true", .bool(true))
+        case UInt8(ascii: "f"): return try take("false", .bool(false))
+        case UInt8(ascii: "n"): return try take("null", .null)
+        default: return try number()
+        }
+    }
+
+    private mutating func object() throws(JSONFault) -> JSONValue {
+        try expect("{")
         var members: [String: JSONValue] = [:]
         if take("}") { return .object(members) }
         repeat {
             skipSpace()
-            guard let name = string(), take(":"), let value = value(), members.updateValue(value, forKey: name) == nil
-            else { return nil }
+            let name = try string()
+            try expect(":")
+            let value = try value()
+            if !members.keys.contains(name) { members[name] = value }
         } while take(",")
-        guard take("}") else { return nil }
+        try expect("}")
         return .object(members)
     }
 
-    private mutating func array() -> JSONValue? {
-        guard take("[") else { return nil }
+    private mutating func array() throws(JSONFault) -> JSONValue {
+        try expect("[")
         var elements: [JSONValue] = []
         if take("]") { return .array(elements) }
-        repeat {
-            guard let value = value() else { return nil }
-            elements.append(value)
-        } while take(",")
-        guard take("]") else { return nil }
+        repeat { elements.append(try value()) } while take(",")
+        try expect("]")
         return .array(elements)
+    }
+
+    /// Goes past an array or an object, whose content is looked at only as far as its end depends on it.
+    private mutating func skipNested() throws(JSONFault) {
+        var open = 0
+        repeat {
+            switch next {
+            case UInt8(ascii: "{"), UInt8(ascii: "["): open += 1
+            case UInt8(ascii: "}"), UInt8(ascii: "]"): open -= 1
+            case UInt8(ascii: "\""):
+                try skipScalar()
+                continue
+            case nil: throw invalid
+            default: break
+            }
+            position += 1
+        } while open > 0
+    }
+
+    /// Goes past a string, or past what stands in the place of a number or a word.
+    private mutating func skipScalar() throws(JSONFault) {
+        guard next == UInt8(ascii: "\"") else {
+            let start = position
+            while let byte = next, byte > 0x20, !",]}".utf8.contains(byte) { position += 1 }
+            guard position > start else { throw invalid }
+            return
+        }
+        position += 1
+        while let byte = next {
+            position += byte == UInt8(ascii: "\\") ? 2 : 1
+            if byte == UInt8(ascii: "\"") { return }
+        }
+        throw invalid
     }
 
     // MARK: - Numbers
 
     private mutating func takeDigits() -> Int {
-        let start = place
-        while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { place += 1 }
-        return place - start
+        let start = position
+        while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { position += 1 }
+        return position - start
     }
 
-    private mutating func number() -> JSONValue? {
-        let start = place
-        if next == UInt8(ascii: "-") { place += 1 }
-        let firstDigit = place
+    private mutating func number() throws(JSONFault) -> JSONValue {
+        let start = position
+        let isNegative = next == UInt8(ascii: "-")
+        if isNegative { position += 1 }
+        let firstDigit = position
         let digits = takeDigits()
-        guard digits > 0, digits == 1 || bytes[firstDigit] != UInt8(ascii: "0") else { return nil }
-        let isInteger = next != UInt8(ascii: ".") && next.map { $0 | 0x20 } != UInt8(ascii: "e")
-        if isInteger {
-            // More could be too large, and of zero there are two.
-            guard digits <= 18, firstDigit == start || bytes[firstDigit] != UInt8(ascii: "0") else { return nil }
-            let size = bytes[firstDigit..<place].reduce(Int64(0)) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
-            return .integer(firstDigit == start ? size : -size)
-        }
+        guard digits > 0, digits == 1 || bytes[firstDigit] != UInt8(ascii: "0") else { throw invalid }
+        var isInteger = true
         if next == UInt8(ascii: ".") {
-            place += 1
-            guard takeDigits() > 0 else { return nil }
+            isInteger = false
+            position += 1
+            guard takeDigits() > 0 else { throw invalid }
         }
         if next.map({ $0 | 0x20 }) == UInt8(ascii: "e") {
-            place += 1
-            if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { place += 1 }
-            guard takeDigits() > 0 else { return nil }
+            isInteger = false
+            position += 1
+            if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { position += 1 }
+            guard takeDigits() > 0 else { throw invalid }
         }
-        let number = Double(String(decoding: bytes[start..<place], as: UTF8.self))
-        guard let number, number.isFinite, number != number.rounded(.towardZero) else { return nil }
-        return .number(number)
+        if isInteger, digits <= 18 {
+            let size = bytes[firstDigit..<position].reduce(Int64(0)) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
+            return .integer(isNegative ? -size : size)
+        }
+        let text = String(decoding: bytes[start..<position], as: UTF8.self)
+        if isInteger, let integer = Int64(text) { return .integer(integer) }
+        guard let number = Double(text), number.isFinite else { throw invalid }
+        // An integer that is too large has been rounded.
+        return isInteger ? .number(number) : Int64(exactly: number).map(JSONValue.integer) ?? .number(number)
     }
 
-    // MARK: - Texts
+    // MARK: - Strings
 
-    private mutating func string() -> String? {
-        guard next == UInt8(ascii: "\"") else { return nil }
-        place += 1
-        let start = place
+    private mutating func string() throws(JSONFault) -> String {
+        guard next == UInt8(ascii: "\"") else { throw invalid }
+        position += 1
+        let start = position
         while let byte = next, byte >= 0x20 {
             switch byte {
             case UInt8(ascii: "\""):
-                place += 1
-                return String(validating: bytes[start..<(place - 1)], as: UTF8.self)
-            case UInt8(ascii: "\\"): return escapedString(Array(bytes[start..<place]))
-            default: place += 1
+                position += 1
+                return try text(bytes[start..<(position - 1)])
+            case UInt8(ascii: "\\"): return try escapedString(Array(bytes[start..<position]))
+            default: position += 1
             }
         }
-        return nil
+        throw invalid
     }
 
-    /// Goes on with a text that has escapes.
-    private mutating func escapedString(_ beginning: [UInt8]) -> String? {
-        var text = beginning
+    private func text(_ content: some Collection<UInt8>) throws(JSONFault) -> String {
+        guard let text = String(validating: content, as: UTF8.self) else { throw invalid }
+        return text
+    }
+
+    /// Goes on with a string that has escapes.
+    private mutating func escapedString(_ beginning: [UInt8]) throws(JSONFault) -> String {
+        var content = beginning
         while let byte = next, byte >= 0x20 {
-            place += 1
-            if byte == UInt8(ascii: "\"") { return String(validating: text, as: UTF8.self) }
+            position += 1
+            if byte == UInt8(ascii: "\"") { return try text(content) }
             guard byte == UInt8(ascii: "\\") else {
-                text.append(byte)
+                content.append(byte)
                 continue
             }
-            guard let escape = next else { return nil }
-            place += 1
+            guard let escape = next else { throw invalid }
+            position += 1
             switch escape {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(escape)
-            case UInt8(ascii: "n"): text.append(0x0A)
-            case UInt8(ascii: "t"): text.append(0x09)
-            case UInt8(ascii: "r"): text.append(0x0D)
-            case UInt8(ascii: "b"): text.append(0x08)
-            case UInt8(ascii: "f"): text.append(0x0C)
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): content.append(escape)
+            case UInt8(ascii: "n"): content.append(0x0A)
+            case UInt8(ascii: "t"): content.append(0x09)
+            case UInt8(ascii: "r"): content.append(0x0D)
+            case UInt8(ascii: "b"): content.append(0x08)
+            case UInt8(ascii: "f"): content.append(0x0C)
             case UInt8(ascii: "u"):
-                guard let scalar = escapedScalar() else { return nil }
-                text += UTF8.encode(scalar).map { Array($0) } ?? []
-            default: return nil
+                let scalar = try escapedScalar()
+                content += UTF8.encode(scalar).map { Array($0) } ?? []
+            default: throw invalid
             }
         }
-        return nil
+        throw invalid
     }
 
-    private mutating func escapedScalar() -> Unicode.Scalar? {
-        guard let first = fourDigits() else { return nil }
-        guard (0xD800..<0xDC00).contains(first) else { return Unicode.Scalar(first) }
-        guard place + 1 < bytes.count, bytes[place] == UInt8(ascii: "\\"), bytes[place + 1] == UInt8(ascii: "u") else {
-            return nil
+    private mutating func escapedScalar() throws(JSONFault) -> Unicode.Scalar {
+        let first = try fourDigits()
+        if let scalar = Unicode.Scalar(first) { return scalar }
+        let isHigh = (0xD800..<0xDC00).contains(first)
+        if isHigh, position + 1 < bytes.count, bytes[position] == UInt8(ascii: "\\"),
+            bytes[position + 1] == UInt8(ascii: "u")
+        {
+            position += 2
+            let second = try fourDigits()
+            if (0xDC00..<0xE000).contains(second),
+                let scalar = Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
+            {
+                return scalar
+            }
         }
-        place += 2
-        guard let second = fourDigits(), (0xDC00..<0xE000).contains(second) else { return nil }
-        return Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
+        // Half of a pair stands for no character.
+        throw invalid
     }
 
-    private mutating func fourDigits() -> UInt32? {
-        guard place + 4 <= bytes.count else { return nil }
+    private mutating func fourDigits() throws(JSONFault) -> UInt32 {
+        guard position + 4 <= bytes.count else { throw invalid }
         var number: UInt32 = 0
-        for byte in bytes[place..<(place + 4)] {
+        for byte in bytes[position..<(position + 4)] {
             let digit: UInt8
             switch byte {
             case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
             case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
             case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
-            default: return nil
+            default: throw invalid
             }
             number = number << 4 + UInt32(digit)
         }
-        place += 4
+        position += 4
         return number
     }
 }
 
 extension JSONValue {
-    /// Reads JSON as most programs write it, without Foundation; nil when that has to decide what the text is.
-    package init?(plainJSON bytes: ArraySlice<UInt8>) {
-        guard let value = bytes.withUnsafeBufferPointer(JSONReader.value) else { return nil }
+    /// Reads JSON that comes from others; more than 64 levels are refused before anything is made of them.
+    package init(reading bytes: some Collection<UInt8>, isLenient: Bool = false) throws(JSONFault) {
+        self = try Self.read(bytes, depthLimit: JSONReader.depthLimit, isLenient: isLenient)
+    }
+
+    /// Reads JSON that comes from others; nil when it can't be read.
+    package init?(json bytes: some Collection<UInt8>) {
+        guard let value = try? JSONValue(reading: bytes) else { return nil }
         self = value
     }
 
-    /// Reads JSON; nil when it is none.
-    package init?(json bytes: ArraySlice<UInt8>) {
-        if let value = JSONValue(plainJSON: bytes) {
-            self = value
-        } else if let value = try? JSONDecoder().decode(JSONValue.self, from: Data(bytes)) {
-            self = value
-        } else {
+    /// Reads JSON that this program wrote, which may hold what was received from others; nil when it can't be read.
+    package init?(record bytes: some Collection<UInt8>) {
+        guard let value = try? Self.read(bytes, depthLimit: JSONReader.recordDepthLimit, isLenient: false) else {
             return nil
         }
+        self = value
+    }
+
+    private static func read(
+        _ bytes: some Collection<UInt8>, depthLimit: Int, isLenient: Bool
+    ) throws(JSONFault) -> JSONValue {
+        func value(of text: UnsafeBufferPointer<UInt8>) -> Result<JSONValue, JSONFault> {
+            Result { () throws(JSONFault) in
+                try JSONReader.value(of: text, depthLimit: depthLimit, isLenient: isLenient)
+            }
+        }
+        let found =
+            bytes.withContiguousStorageIfAvailable { value(of: $0) }
+            ?? Array(bytes).withUnsafeBufferPointer { value(of: $0) }
+        return try found.get()
     }
 }

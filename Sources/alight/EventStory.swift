@@ -48,7 +48,7 @@ struct EventStory {
 
     /// The JSON in a text; nil when it is none.
     static func json(_ text: String?) -> JSONValue? {
-        text.flatMap { try? JSONDecoder().decode(JSONValue.self, from: Data($0.utf8)) }
+        text.flatMap { JSONValue(record: $0.utf8) }
     }
 
     private static func path(_ value: JSONValue) -> PathBytes? {

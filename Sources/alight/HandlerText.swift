@@ -33,7 +33,7 @@ struct HandlerText {
         self.facts = facts
         parameters = description.parameters
         let encoded = (try? JSONEncoder().encode(description)).flatMap {
-            try? JSONDecoder().decode(JSONValue.self, from: $0)
+            JSONValue(record: $0)
         }
         object = encoded.map(Self.withoutSecrets)?.object ?? [:]
     }
@@ -48,7 +48,7 @@ struct HandlerText {
         parameters = handler.parameters
         var object: [String: JSONValue] = ["name": .string(handler.reference.name), "path": "built-in"]
         if let schema = handler.parameters, let data = try? JSONEncoder().encode(schema) {
-            object["parameters"] = try? JSONDecoder().decode(JSONValue.self, from: data)
+            object["parameters"] = JSONValue(record: data)
         }
         self.object = object
     }

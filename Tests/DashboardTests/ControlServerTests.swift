@@ -55,6 +55,18 @@ struct ControlServerTests {
         }
     }
 
+    @Test func `a body that is nested too deep is refused at once`() throws {
+        let nested = String(repeating: "[", count: 500) + String(repeating: "]", count: 500)
+        let body = "{\"rule\":[" + (0..<62).map { _ in nested }.joined(separator: ",") + "]}"
+        try withServer { path in
+            let start = ContinuousClock.now
+            let answer = RawHTTP.ask(path, "POST", "/v1/pause", body)
+            #expect(answer?.status == 400)
+            #expect(answer?.body.contains("the body is nested more than 64 levels deep") == true)
+            #expect(ContinuousClock.now - start < .seconds(10))
+        }
+    }
+
     @Test func `each answer forbids a browser all that it doesn't need`() throws {
         try withServer { path in
             for target in ["/v1/status", "/v1/nothing"] {

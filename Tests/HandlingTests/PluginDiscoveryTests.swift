@@ -188,7 +188,9 @@ struct PluginDiscoveryTests {
         try stage.folder.write("search/mute", "#!/bin/sh\necho no such verb >&2; exit 64\n")
         #expect(try problem("mute").message == "plugin 'mute': it can't describe itself: no such verb")
         try stage.folder.write("search/chatty", "#!/bin/sh\necho hello\n")
-        #expect(try problem("chatty").message == "plugin 'chatty': what it prints for 'describe' is not JSON")
+        #expect(
+            try problem("chatty").message
+                == "plugin 'chatty': what it prints for 'describe' is not JSON, from byte 0 on")
     }
 
     @Test func `a plugin that isn't executable says how to mend that`() throws {

@@ -8,8 +8,8 @@ import Testing
 @Suite("Changes in the journal")
 struct FileChangeCodingTests {
     @Test func `what has something behind its value is no JSON, and not its null`() {
-        for text in ["{} x", "1 2", "null null", "[]]"] { #expect(JSONParser.value(of: Array(text.utf8)) == nil) }
-        #expect(JSONParser.value(of: Array("null ".utf8)) == .some(.null))
+        for text in ["{} x", "1 2", "null null", "[]]"] { #expect(JSONValue(record: Array(text.utf8)) == nil) }
+        #expect(JSONValue(record: Array("null ".utf8)) == .some(.null))
     }
 
     @Test func `each kind of change comes back as it was, with names that are no text`() throws {
@@ -25,7 +25,7 @@ struct FileChangeCodingTests {
             FileChange(.made(odd, source: "/in/a"), left: left), FileChange(.moved(from: "/in/a", to: odd), left: left),
         ]
         let text = try #require(Outcome.text(of: [outcome]))
-        let json = try #require(JSONParser.value(of: text))
+        let json = try #require(JSONValue(record: text))
         #expect(Outcome.steps(in: json) == [outcome])
     }
 }

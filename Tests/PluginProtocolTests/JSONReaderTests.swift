@@ -4,44 +4,87 @@ import Testing
 
 @testable import PluginProtocol
 
-/// What is read without Foundation is what Foundation reads.
+/// JSON is read as Foundation reads it, in linear time and to a limited depth.
 struct JSONReaderTests {
-    private static func own(_ bytes: [UInt8]) -> JSONValue? { bytes.withUnsafeBufferPointer(JSONReader.value) }
+    private static func own(_ bytes: [UInt8]) -> JSONValue? { JSONValue(json: bytes) }
 
     private static func foundation(_ bytes: [UInt8]) -> JSONValue? {
         try? JSONDecoder().decode(JSONValue.self, from: Data(bytes))
     }
 
-    private static let plain = [
+    private static func nested(_ depth: Int) -> String {
+        String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+    }
+
+    private static let valid = [
         #"{"type":"result","id":"01JD","attempt":1,"outcome":"succeeded","values":{"a":[1,-20,{"b":null}],"c":true}}"#,
         #" { "x" : [ ] , "y" : { } , "z" : false } "#, #""""#, #""a\"\\\/\b\f\n\r\té\u00e9\ud83d\ude00""#, "0", "7",
-        "-7",
-        "0.5", "-1.25e-3", "[123456789012345678]", "1.25E+1",
+        "-7", "0.5", "-1.25e-3", "[123456789012345678]", "1.25E+1", "-0", "1.0", "1e3", "1234567890123456789012",
+        "9223372036854775807", "-9223372036854775808", "9223372036854775808", nested(64),
     ]
-    /// Those that Foundation has to decide about.
-    private static let doubtful = [
-        "", " ", "{", "[1,]", "[1 2]", "{\"a\":1,}", "{\"a\":1,\"a\":2}", "01", "-", "-0", "1.", ".5", "1e", "1.0",
-        "1e3",
-        "+1", "1234567890123456789012", "1e999", "nul", "truex", "\"\\x\"", "\"\\ud800\"", "\"\\ud800\\u0041\"",
-        "\"\u{1}\"", "\"a", "NaN", "{1:2}", String(repeating: "[", count: 100) + String(repeating: "]", count: 100),
+    private static let invalid = [
+        "", " ", "{", "[1,]", "[1 2]", "{\"a\":1,}", "01", "-", "1.", ".5", "1e", "+1", "1e999", "nul", "truex",
+        "\"\\x\"", "\"\\ud800\"", "\"\\ud800\\u0041\"", "\"\\udc00\"", "\"\u{1}\"", "\"a", "NaN", "{1:2}", "[]]", "1 2",
+        "null null", "{} x",
     ]
 
-    @Test func `JSON as programs write it is read, and is what Foundation reads`() throws {
-        for text in Self.plain {
+    @Test func `valid JSON is what Foundation reads`() throws {
+        for text in Self.valid {
             let bytes = Array(text.utf8)
             let value = try #require(Self.own(bytes), "\(text)")
             #expect(value == Self.foundation(bytes), "\(text)")
         }
+        #expect(JSONValue(json: Array("[1.0]".utf8)) == [1])
     }
 
-    @Test func `what could be read otherwise is left to Foundation`() {
-        for text in Self.doubtful {
-            let bytes = Array(text.utf8)
-            #expect(Self.own(bytes) == nil, "\(text)")
-            #expect(JSONValue(json: bytes[...]) == Self.foundation(bytes), "\(text)")
+    @Test func `what is not JSON is refused`() {
+        for text in Self.invalid {
+            #expect(Self.own(Array(text.utf8)) == nil, "\(text)")
         }
         #expect(JSONValue(json: [0x22, 0xFF, 0x22]) == nil)
-        #expect(JSONValue(json: Array("[1.0]".utf8)[...]) == [1])
+        #expect(throws: JSONFault.invalid(at: 4)) { try JSONValue(reading: Array("[1, x]".utf8)) }
+    }
+
+    @Test func `the first member of a name counts`() {
+        #expect(Self.own(Array(#"{"a":1,"b":2,"a":3}"#.utf8)) == ["a": 1, "b": 2])
+    }
+
+    @Test func `more than 64 levels are refused, however large the text is`() {
+        #expect(throws: JSONFault.tooDeep(limit: 64)) { try JSONValue(reading: Array(Self.nested(65).utf8)) }
+        // To Foundation this costs more than half a minute.
+        let list = (0..<62).map { _ in Self.nested(500) }.joined(separator: ",")
+        let start = ContinuousClock.now
+        #expect(throws: JSONFault.tooDeep(limit: 64)) { try JSONValue(reading: Array("{\"rule\":[\(list)]}".utf8)) }
+        let open = String(repeating: #"{"a":["#, count: 500_000)
+        #expect(throws: JSONFault.tooDeep(limit: 64)) { try JSONValue(reading: Array(open.utf8)) }
+        #expect(ContinuousClock.now - start < .seconds(5))
+        #expect(JSONValue(record: Array(Self.nested(128).utf8)) != nil)
+        #expect(JSONValue(record: Array(Self.nested(129).utf8)) == nil)
+    }
+
+    @Test func `twice the text takes no more than some times as long`() {
+        // Each is half a megabyte of what a reader could look at again and again.
+        for piece in ["[\"\\u0061\"],", "1234567890,", "{\"a\":1},", "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\",", "  1,"] {
+            func time(_ size: Int) -> Duration {
+                let text = Array(("[" + String(repeating: piece, count: size / piece.utf8.count) + "0]").utf8)
+                return (0..<3).map { _ in
+                    ContinuousClock().measure { #expect(JSONValue(json: text) != nil) }
+                }.min() ?? .zero
+            }
+            let small = max(time(1 << 16), .milliseconds(1))
+            #expect(time(1 << 20) < small * 160, "\(piece)")
+        }
+    }
+
+    @Test func `a lenient reader replaces what is too deep or can't be represented`() throws {
+        let text = #"{"id":"x","a":\#(Self.nested(70)),"b":1e999,"c":"\ud800-","d":[{"e":"]"}]}"#
+        #expect(Self.own(Array(text.utf8)) == nil)
+        let value = try JSONValue(reading: Array(text.utf8), isLenient: true).object
+        #expect(value?["id"] == "x" && value?["b"] == .null && value?["c"] == .null)
+        #expect(value?["d"] == [["e": "]"]])
+        #expect(throws: JSONFault.self) {
+            try JSONValue(reading: Array((String(repeating: "[", count: 70) + "\"]").utf8), isLenient: true)
+        }
     }
 
     @Test func `a part of an array is read by itself`() {
@@ -53,7 +96,7 @@ struct JSONReaderTests {
         let pieces = ["{", "}", "[", "]", ",", ":", "\"", "\\", "\\u", "\\ud800", "null", "-", "0", ".", "e", "1"]
         var read = 0
         for _ in 0..<Fuzzing.rounds(1_500) {
-            var bytes = Array(random.pick(Self.plain).utf8)
+            var bytes = Array(random.pick(Self.valid).utf8)
             for _ in 0..<(1 + random.below(3)) {
                 let place = random.below(bytes.count + 1)
                 switch random.below(3) {
@@ -62,9 +105,14 @@ struct JSONReaderTests {
                 default: bytes.insert(contentsOf: random.pick(pieces).utf8, at: place)
                 }
             }
-            guard let value = Self.own(bytes) else { continue }
+            let text = String(decoding: bytes, as: UTF8.self)
+            _ = try? JSONValue(reading: bytes, isLenient: true)
+            guard let value = Self.own(bytes) else {
+                // Foundation also reads other encodings, half of a pair and what is nested deeper.
+                continue
+            }
             read += 1
-            #expect(value == Self.foundation(bytes), "\(String(decoding: bytes, as: UTF8.self))")
+            #expect(value == Self.foundation(bytes), "\(text)")
         }
         #expect(read > 100)
     }

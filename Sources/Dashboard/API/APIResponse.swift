@@ -71,9 +71,4 @@ package enum JSONText {
         default: return of(value)
         }
     }
-
-    /// The value of a text; nil when it is no JSON.
-    package static func value(of text: [UInt8]) -> JSONValue? {
-        try? JSONDecoder().decode(JSONValue.self, from: Data(text))
-    }
 }

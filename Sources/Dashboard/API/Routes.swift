@@ -118,9 +118,14 @@ package struct Routes: Sendable {
     /// The members of the object that a request has as its body; none of an empty one.
     private static func members(_ request: APIRequest) throws(APIError) -> [String: JSONValue] {
         guard !request.body.isEmpty else { return [:] }
-        guard let value = JSONText.value(of: request.body), let members = value.object else {
-            throw APIError(400, "the body is no JSON object", help: "write '{}', or leave it empty")
+        let help = "write '{}', or leave it empty"
+        let value: JSONValue
+        do throws(JSONFault) {
+            value = try JSONValue(reading: request.body)
+        } catch {
+            throw APIError(400, "the body \(error.clause)", help: help)
         }
+        guard let members = value.object else { throw APIError(400, "the body is not a JSON object", help: help) }
         return members
     }
 

@@ -19,7 +19,7 @@ enum CloudEvent {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let event = job.event
-        let data = try JSONDecoder().decode(JSONValue.self, from: encoder.encode(PluginEvent(event)))
+        let data = JSONValue(record: try encoder.encode(PluginEvent(event)))
         let relative = PathBytes(event.path.relative(to: event.root) ?? event.path.lastComponent)
         return Array(
             try encoder.encode(
@@ -27,7 +27,7 @@ enum CloudEvent {
                     "specversion": "1.0", "id": .string(job.id.description), "source": .string(source),
                     "type": .string("alight.\(event.kind.rawValue)"), "time": .string(event.time.description),
                     "subject": .string(relative.bytes.isEmpty ? "." : relative.description), "rule": .string(job.rule),
-                    "datacontenttype": "application/json", "data": data,
+                    "datacontenttype": "application/json", "data": data ?? .null,
                 ])))
     }
 

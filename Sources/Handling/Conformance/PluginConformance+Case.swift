@@ -15,7 +15,7 @@ extension PluginConformance {
                 .failed("request.json is not JSON", help: "write a request as docs/plugin-protocol.md has it"))
         }
         guard let data = Self.content(of: folder.appending("response.json")),
-            let expected = try? JSONDecoder().decode(JSONValue.self, from: Data(data))
+            let expected = JSONValue(json: data)
         else {
             return tell(
                 name, title,
@@ -58,7 +58,7 @@ extension PluginConformance {
         let answer: JSONValue
         if reply.ended.output.isEmpty {
             answer = ["outcome": "succeeded"]
-        } else if let value = try? JSONDecoder().decode(JSONValue.self, from: Data(reply.ended.output)) {
+        } else if let value = JSONValue(json: reply.ended.output) {
             answer = value
         } else {
             return tell(name, title, .skipped("what it prints is no response, see above"))

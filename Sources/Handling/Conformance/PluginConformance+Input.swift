@@ -29,7 +29,7 @@ extension PluginConformance {
     /// The request as a later version could send it.
     private static func extended(_ request: PluginRequest) -> [UInt8]? {
         guard let data = try? request.encoded(),
-            var members = (try? JSONDecoder().decode(JSONValue.self, from: data))?.object
+            var members = JSONValue(record: data)?.object
         else { return nil }
         members["future"] = ["a": [1, nil]]
         members["events"] = .array(

@@ -173,7 +173,7 @@ private final class ServeTalk {
 
     func send(_ request: PluginRequest) {
         guard let data = try? request.encoded(),
-            var members = (try? JSONDecoder().decode(JSONValue.self, from: data))?.object
+            var members = JSONValue(record: data)?.object
         else { return }
         members["type"] = "run"
         send(JSONValue.object(members))
@@ -195,7 +195,7 @@ private final class ServeTalk {
             }
             switch conversation.next(within: deadline - .now) {
             case .line(let line):
-                guard let members = (try? JSONDecoder().decode(JSONValue.self, from: Data(line)))?.object else {
+                guard let members = JSONValue(json: line)?.object else {
                     reason =
                         "it writes what is no message: \"\(ResponseReader.line(String(decoding: line.prefix(40), as: UTF8.self)))\""
                     return nil

@@ -157,7 +157,7 @@ package final class PluginConformance {
 
     private func readCase() throws(HandlerProblem) {
         if let folder = ownFolder, let data = Self.content(of: folder.appending("request.json")) {
-            shownRequest = try? JSONDecoder().decode(JSONValue.self, from: Data(data))
+            shownRequest = JSONValue(json: data)
         }
         if let path = options.sample {
             guard let content = Self.content(of: path) else {

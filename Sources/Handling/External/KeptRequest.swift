@@ -56,7 +56,7 @@ struct KeptRequest {
             }
         }
         let data = try? shown.encoded()
-        return data.flatMap { try? JSONDecoder().decode(JSONValue.self, from: $0) } ?? .object([:])
+        return data.flatMap { JSONValue(record: $0) } ?? .object([:])
     }
 
     /// The object as text, what can be large in it replaced by a remark until it is small enough.

@@ -252,8 +252,11 @@ package final class PluginDiscovery: Sendable {
         let reason: String
         switch ended.way {
         case .exited(status: 0):
-            if let value = try? JSONDecoder().decode(JSONValue.self, from: Data(ended.output)) { return value }
-            reason = "what it prints for 'describe' is not JSON"
+            do throws(JSONFault) {
+                return try JSONValue(reading: ended.output)
+            } catch {
+                reason = "what it prints for 'describe' \(error.clause)"
+            }
         case .timedOut: reason = "it does not answer 'describe' within 10s"
         case .outputTooLarge: reason = "it prints more than 1 MiB for 'describe', and was ended"
         case .couldNotStart(let why): reason = why

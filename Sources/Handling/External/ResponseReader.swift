@@ -30,7 +30,11 @@ struct ResponseReader {
             let byte = String(bytes[place], radix: 16, uppercase: true)
             return .unreadable("is not UTF-8: 0x\(byte) stands at byte \(place)")
         }
-        guard let value = JSONValue(json: bytes[...]) else {
+        let value: JSONValue
+        do throws(JSONFault) {
+            value = try JSONValue(reading: bytes)
+        } catch {
+            guard case .invalid = error else { return .unreadable(error.clause) }
             let start = String(decoding: bytes[first...].prefix(40), as: UTF8.self)
             return .unreadable("is not JSON: \(Self.quoted(start)) stands at byte \(first)")
         }

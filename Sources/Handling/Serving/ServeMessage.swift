@@ -18,63 +18,21 @@ package enum ServeMessage: Sendable, Hashable {
     /// Reads a line; nil for an empty one.
     package init?(line: ArraySlice<UInt8>) {
         guard let first = line.firstIndex(where: { $0 != 0x20 && !(0x09...0x0D).contains($0) }) else { return nil }
-        guard line[first] == UInt8(ascii: "{"), let members = Members.read(line) else {
+        // A value that can't be represented is the fault of an answer: whose answer it is counts all the same.
+        guard line[first] == UInt8(ascii: "{"), let members = (try? JSONValue(reading: line, isLenient: true))?.object
+        else {
             self = .unreadable(ProgramReport.cleaned(line[first...].prefix(40)))
             return
         }
-        switch (members.type, members.id) {
-        case ("ready", _): self = .ready(protocol: members.protocol, concurrent: members.concurrent)
-        case ("pong", _): self = .pong(members.n ?? 0)
-        case ("result", let id?): self = .result(id: id, attempt: members.attempt, line: Array(line))
+        let type = members["type"]?.string
+        switch (type, members["id"]?.string) {
+        case ("ready", _): self = .ready(protocol: members["protocol"]?.int, concurrent: members["concurrent"]?.int)
+        case ("pong", _): self = .pong(members["n"]?.int ?? 0)
+        case ("result", let id?): self = .result(id: id, attempt: members["attempt"]?.int, line: Array(line))
         case ("progress", let id?):
-            let message = members.message.map { ProgramReport.cleaned(Array($0.utf8)[...]) }
-            self = .progress(id: id, fraction: min(max(members.fraction ?? 0, 0), 1), message: message)
-        default: self = .other(members.type.map { ProgramReport.cleaned(Array($0.utf8.prefix(40))[...]) })
-        }
-    }
-
-    /// The members that matter to the conversation; one of another type counts as absent.
-    private struct Members: Decodable {
-        var type: String?
-        var id: String?
-        var attempt: Int?
-        var `protocol`: Int?
-        var concurrent: Int?
-        var n: Int?
-        var fraction: Double?
-        var message: String?
-
-        enum CodingKeys: String, CodingKey { case type, id, attempt, `protocol`, concurrent, n, fraction, message }
-
-        /// Reads them; nil when the line is no object.
-        ///
-        /// Something else in the line may be what nobody can read: whose answer it is counts all the same.
-        static func read(_ line: ArraySlice<UInt8>) -> Members? {
-            if let members = JSONValue(plainJSON: line)?.object { return Members(members) }
-            return try? JSONDecoder().decode(Members.self, from: Data(line))
-        }
-
-        private init(_ members: [String: JSONValue]) {
-            type = members["type"]?.string
-            id = members["id"]?.string
-            attempt = members["attempt"]?.int
-            `protocol` = members["protocol"]?.int
-            concurrent = members["concurrent"]?.int
-            n = members["n"]?.int
-            fraction = members["fraction"]?.double
-            message = members["message"]?.string
-        }
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.container(keyedBy: CodingKeys.self)
-            type = try? container.decodeIfPresent(String.self, forKey: .type)
-            id = try? container.decodeIfPresent(String.self, forKey: .id)
-            attempt = try? container.decodeIfPresent(Int.self, forKey: .attempt)
-            `protocol` = try? container.decodeIfPresent(Int.self, forKey: .protocol)
-            concurrent = try? container.decodeIfPresent(Int.self, forKey: .concurrent)
-            n = try? container.decodeIfPresent(Int.self, forKey: .n)
-            fraction = try? container.decodeIfPresent(Double.self, forKey: .fraction)
-            message = try? container.decodeIfPresent(String.self, forKey: .message)
+            let message = members["message"]?.string.map { ProgramReport.cleaned(Array($0.utf8)[...]) }
+            self = .progress(id: id, fraction: min(max(members["fraction"]?.double ?? 0, 0), 1), message: message)
+        default: self = .other(type.map { ProgramReport.cleaned(Array($0.utf8.prefix(40))[...]) })
         }
     }
 }

@@ -215,7 +215,7 @@ final class DiskLedger: KnownFiles {
             mount: isOfThisRun ? UInt64(bitPattern: row.integer(14)) : 0, digest: row.optionalBlob(16),
             delivered: row.optionalInteger(17).map { UInt64(bitPattern: $0) })
         if let text = row.utf8(18) {
-            guard let extended = JSONParser.value(of: text).flatMap({ [ExtendedAttribute]($0) }) else {
+            guard let extended = JSONValue(record: text).flatMap({ [ExtendedAttribute]($0) }) else {
                 throw UnreadableRow(table: "ledger")
             }
             snapshot.extended = extended

@@ -102,7 +102,7 @@ final class JobTable {
             $0.bind(rule)
             $0.bind(blob: path.bytes)
         } _: { row in
-            guard let event = row.utf8(1).flatMap(JSONParser.value(of:)).flatMap(FileEvent.init) else { return }
+            guard let event = row.utf8(1).flatMap({ JSONValue(record: $0) }).flatMap(FileEvent.init) else { return }
             let message = row.optionalText(2) ?? ""
             refusals.append(Refusal(id: JobID(row.text(0)), snapshot: event.snapshot, message: message))
         }
@@ -110,7 +110,7 @@ final class JobTable {
     }
 
     private static func row(_ row: SQLStatement) throws -> Row {
-        guard let event = row.utf8(2).flatMap(JSONParser.value(of:)).flatMap(FileEvent.init),
+        guard let event = row.utf8(2).flatMap({ JSONValue(record: $0) }).flatMap(FileEvent.init),
             let state = JobState(rawValue: row.text(4)), event.path.isAbsoluteName
         else { throw UnreadableRow(table: "jobs") }
         var job = Job(
@@ -120,9 +120,9 @@ final class JobTable {
         job.isInterrupted = row.integer(6) != 0
         job.isHeir = row.integer(14) != 0
         job.isAlone = row.integer(11) != 0
-        job.previous = row.utf8(9).flatMap(JSONParser.value(of:)).flatMap(PreviousAttempt.init)
+        job.previous = row.utf8(9).flatMap({ JSONValue(record: $0) }).flatMap(PreviousAttempt.init)
         if let text = row.utf8(10) {
-            guard let steps = JSONParser.value(of: text).flatMap(Outcome.steps(in:)) else {
+            guard let steps = JSONValue(record: text).flatMap(Outcome.steps(in:)) else {
                 throw UnreadableRow(table: "jobs")
             }
             job.steps = steps

@@ -39,6 +39,11 @@ struct PluginMain<Work: Plugin>: Sendable {
 
     private func run(_ output: ProtocolOutput) async -> Int32 {
         let input = await ProtocolInput.whole()
+        // To Foundation the depth of a text costs much more than its length.
+        guard JSONValue(record: input) != nil else {
+            PluginReport.log(.error, "not a request of the protocol: it is not JSON, or is nested too deep")
+            return Self.badData
+        }
         let request: PluginRequest
         do {
             request = try JSONDecoder().decode(PluginRequest.self, from: Data(input))

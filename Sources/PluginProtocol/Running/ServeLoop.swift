@@ -41,7 +41,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
     // MARK: - Messages
 
     private func take(_ line: [UInt8]) {
-        guard let message = try? JSONDecoder().decode(JSONValue.self, from: Data(line)),
+        guard let message = JSONValue(record: line),
             let members = message.object, let type = members["type"]?.string
         else {
             PluginReport.log(.warning, "a line of standard input is no message of the protocol")

@@ -78,7 +78,7 @@ struct LogCommand: ParsableCommand {
 
 /// What another Alight has said in JSON.
 enum JSONLine {
-    static func object(_ text: String) -> [String: JSONValue]? { JSONText.value(of: Array(text.utf8))?.object }
+    static func object(_ text: String) -> [String: JSONValue]? { JSONValue(record: text.utf8)?.object }
 
     /// A number as far as an Alight can mean it, which every count and duration can hold: somebody else may have answered.
     static func bounded(_ number: Double?) -> Double {

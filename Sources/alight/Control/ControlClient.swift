@@ -35,7 +35,7 @@ struct ControlClient {
         let connection = try Connection(path, patience: patience)
         try connection.send(method, target, text)
         let status = try connection.readHead()
-        guard let rest = connection.readRest(), let value = JSONText.value(of: rest) else { throw .noAnswer }
+        guard let rest = connection.readRest(), let value = JSONValue(record: rest) else { throw .noAnswer }
         guard (200..<300).contains(status) else {
             let error = value.object?["error"]?.object
             throw .refused(
@@ -58,7 +58,7 @@ struct ControlClient {
         try connection.send("GET", target, "")
         let status = try connection.readHead()
         guard status == 200 else {
-            let error = connection.readRest().flatMap { JSONText.value(of: $0) }?.object?["error"]?.object
+            let error = connection.readRest().flatMap { JSONValue(record: $0) }?.object?["error"]?.object
             throw .refused(
                 status: status, message: error?["message"]?.string ?? "it answers \(status)",
                 help: error?["help"]?.string ?? "see its messages")

@@ -134,7 +134,7 @@ struct TestPluginCommand: ParsableCommand {
                 throw usage("'--with \(text)' gives no value", help: "write '--with NAME=VALUE'")
             }
             let value = String(text[text.index(after: equals)...])
-            let json = try? JSONDecoder().decode(JSONValue.self, from: Data(value.utf8))
+            let json = JSONValue(json: value.utf8)
             options.parameters[String(text[..<equals])] = json ?? .string(value)
         }
         if let sample { options.sample = PluginPlace.absolute(sample, program) }
