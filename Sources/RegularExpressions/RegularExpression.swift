@@ -46,8 +46,11 @@ package final class RegularExpression: Sendable, Hashable {
     /// Enough for two `.*` side by side on the longest name, which has 255 bytes.
     /// PCRE2 counts anew for each place where a match may begin, so the worst that
     /// could be built took 0.3 s on a machine of 2026; what goes beyond the limit
-    /// is given up at once, in 1 to 4 ms.
+    /// is given up at once, in 1 to 4 ms. A text that is longer than a name has
+    /// fewer steps at each place, so that it takes no longer as a whole.
     package static let stepLimit = 50_000
+    /// The length of the longest name, in bytes.
+    fileprivate static let nameLength = 255
     /// The memory for a search, in KiB.
     package static let memoryLimit = 4_096
     /// Bytes of the longest pattern that is read.
@@ -74,7 +77,7 @@ package final class RegularExpression: Sendable, Hashable {
 
     /// Looks for the pattern in a name.
     ///
-    /// It takes no longer than the limits let it. Callable from any thread.
+    /// It takes no longer than the limits let it; a text may be longer than a name. Callable from any thread.
     package func search(_ subject: some Sequence<UInt8>) -> Search {
         let subject = Array(subject)
         if let bytes, String(validating: subject, as: UTF8.self) == nil { return bytes.search(subject) }
@@ -123,9 +126,7 @@ private final class Compiled: @unchecked Sendable {
         guard let limits = pcre2_match_context_create_8(nil) else {
             preconditionFailure("there is memory for a match context")
         }
-        pcre2_set_match_limit_8(limits, UInt32(RegularExpression.stepLimit))
-        pcre2_set_depth_limit_8(limits, UInt32(RegularExpression.stepLimit))
-        pcre2_set_heap_limit_8(limits, UInt32(RegularExpression.memoryLimit))
+        Self.set(limits, steps: RegularExpression.stepLimit)
         self.code = code
         self.limits = limits
         groupCount = Int(Self.number(PCRE2_INFO_CAPTURECOUNT, of: code))
@@ -137,7 +138,21 @@ private final class Compiled: @unchecked Sendable {
         pcre2_code_free_8(code)
     }
 
+    private static func set(_ limits: OpaquePointer, steps: Int) {
+        pcre2_set_match_limit_8(limits, UInt32(steps))
+        pcre2_set_depth_limit_8(limits, UInt32(steps))
+        pcre2_set_heap_limit_8(limits, UInt32(RegularExpression.memoryLimit))
+    }
+
     func search(_ subject: [UInt8]) -> RegularExpression.Search {
+        guard subject.count > RegularExpression.nameLength else { return search(subject, limits) }
+        guard let own = pcre2_match_context_create_8(nil) else { return .tooComplex }
+        defer { pcre2_match_context_free_8(own) }
+        Self.set(own, steps: max(RegularExpression.stepLimit * RegularExpression.nameLength / subject.count, 100))
+        return search(subject, own)
+    }
+
+    private func search(_ subject: [UInt8], _ limits: OpaquePointer) -> RegularExpression.Search {
         guard let data = pcre2_match_data_create_from_pattern_8(code, nil) else { return .tooComplex }
         defer { pcre2_match_data_free_8(data) }
         let result = subject.withUnsafeBufferPointer { bytes in

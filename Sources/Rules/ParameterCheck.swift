@@ -1,4 +1,5 @@
 package import PluginProtocol
+import RegularExpressions
 
 /// What is wrong with one value in a rule's `with:`, and where.
 package struct ParameterProblem: Error, Sendable, Hashable {
@@ -125,13 +126,35 @@ package enum ParameterCheck {
                 count == 0 && minimum == 1 ? "\(name) is empty" : "\(name) has \(count) characters, but \(limit)"
             return [ParameterProblem(path: path, message: message, help: schema.description)]
         }
-        // A pattern that can't be compiled was refused with the schema.
-        if let pattern = schema.pattern, let regex = try? Regex(pattern), !text.contains(regex) {
-            let value = schema.writeOnly == true ? "" : " '\(text)'"
+        guard let pattern = schema.pattern else { return [] }
+        let value = schema.writeOnly == true ? "" : " '\(text)'"
+        switch search(for: pattern, in: text) {
+        case .found: return []
+        case .notFound:
             let message = "\(name)\(value) doesn't match the pattern \(pattern)"
             return [ParameterProblem(path: path, message: message, help: schema.description)]
+        case .tooComplex:
+            let message = "the pattern \(pattern) is too complex for \(name)"
+            return [
+                ParameterProblem(path: path, message: message, help: "simplify 'pattern' in the plugin's description")
+            ]
         }
-        return []
+    }
+
+    /// Why a schema can't have the pattern; nil if it can.
+    package static func refusal(of pattern: String) -> String? {
+        do throws(RegularExpressionError) {
+            _ = try RegularExpression(pattern)
+            return nil
+        } catch {
+            return error.message
+        }
+    }
+
+    private static func search(for pattern: String, in text: String) -> RegularExpression.Search {
+        // A pattern that can't be compiled was refused with the schema.
+        guard let expression = try? RegularExpression(pattern) else { return .notFound }
+        return expression.search(text.utf8)
     }
 
     private static func arrayProblems(
@@ -177,7 +200,8 @@ package enum ParameterCheck {
                         path: inner, isAboutKey: true, message: "unknown parameter '\(self.path(inner))'",
                         help: known.isEmpty
                             ? "it accepts no parameters"
-                            : Spelling.help(for: key, candidates: known, noun: "parameters")
+                            : Spelling.help(
+                                for: key, candidates: known, noun: "parameters", except: members.keys)
                     ))
             }
         }

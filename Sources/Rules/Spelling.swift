@@ -1,9 +1,9 @@
 /// Finds what a mistyped word was meant to be.
 package enum Spelling {
-    /// The candidate that is one slip away from the word, or two from a word of eight letters; nil when none is near.
+    /// The candidate that is one slip away from the word, or two with the same first letter; nil when none is near.
     ///
     /// A slip is a letter too many, too few, wrong, or changed places with its
-    /// neighbour. Case doesn't count.
+    /// neighbour. A word of up to four letters is allowed one. Case doesn't count.
     ///
     /// - Parameters:
     ///   - word: The word as it was written.
@@ -14,13 +14,14 @@ package enum Spelling {
         to word: String, in candidates: some Sequence<String>, except present: some Sequence<String> = [String]()
     ) -> String? {
         let wanted = Array(word.lowercased().unicodeScalars)
-        let allowed = wanted.count < 8 ? 1 : 2
+        let allowed = wanted.count <= 4 ? 1 : 2
         var best: (candidate: String, slips: Int)?
         for candidate in Set(candidates).subtracting(present).sorted() where candidate != word {
             let other = Array(candidate.lowercased().unicodeScalars)
             guard abs(other.count - wanted.count) <= allowed else { continue }
             let slips = slips(from: wanted, to: other)
             guard slips <= allowed, slips < max(wanted.count, other.count) else { continue }
+            guard slips == 1 || wanted.first == other.first else { continue }
             if slips < best?.slips ?? Int.max { best = (candidate, slips) }
         }
         return best?.candidate

@@ -161,7 +161,8 @@ struct PluginDiscoveryTests {
             help: "the types are object, array, string, integer, number, boolean, null"),
         Case(
             change: ["parameters": ["properties": ["n": ["pattern": "("]]]],
-            message: "'parameters.properties.n.pattern' is not a regular expression: ("),
+            message: "'parameters.properties.n.pattern' is not a regular expression: (",
+            help: "missing closing parenthesis"),
     ]
 
     @Test(arguments: cases)

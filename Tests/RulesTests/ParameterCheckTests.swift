@@ -175,12 +175,35 @@ struct ParameterCheckTests {
         #expect(written.constant == ["size": 16])
     }
 
+    @Test(arguments: [30, 5_000, 200_000])
+    func `a pattern that takes too many steps is a problem, and takes no long time`(count: Int) {
+        let schema = ParameterSchema(type: "string", pattern: "^(a+)+$")
+        let text = String(repeating: "a", count: count)
+        let start = ContinuousClock.now
+        let problems = ParameterCheck.problems(in: ParameterTemplate(JSONValue.string(text + "!")), schema: schema)
+        #expect(problems.first?.message.hasPrefix("the pattern ^(a+)+$ is too complex for ") == true)
+        #expect(ContinuousClock.now - start < .seconds(10))
+        #expect(ParameterCheck.refusal(of: "(") != nil && ParameterCheck.refusal(of: "a+") == nil)
+    }
+
+    @Test func `a key that is present is never suggested`() {
+        #expect(Spelling.nearest(to: "siz", in: ["size", "to"], except: ["siz", "size"]) == nil)
+        let unknown = ParameterCheck.problems(
+            in: ParameterTemplate(["to": "a", "size": 16, "siz": 2, "met": [:]]), schema: Self.thumbnail)
+        let list = "the parameters are code, folder, format, meta, size, sizes, to, token"
+        #expect(unknown.map(\.help) == ["write 'meta'; \(list)", list])
+    }
+
     @Test func `the nearest word is found through a slip`() {
         #expect(Spelling.nearest(to: "thumbnial", in: ["copy", "move", "thumbnail"]) == "thumbnail")
         #expect(Spelling.nearest(to: "mvoe", in: ["copy", "move"]) == "move")
         #expect(Spelling.nearest(to: "zip", in: ["copy", "move"]) == nil)
         #expect(Spelling.nearest(to: "nosuch", in: ["copy", "touch"]) == nil)
         #expect(Spelling.nearest(to: "thunbnial", in: ["copy", "thumbnail"]) == "thumbnail")
+        #expect(Spelling.nearest(to: "setel", in: ["settle"]) == "settle")
+        #expect(Spelling.nearest(to: "nope", in: ["name"]) == nil)
+        #expect(Spelling.nearest(to: "concurence", in: ["concurrency"]) == "concurrency")
+        #expect(Spelling.nearest(to: "concurnc", in: ["concurrency"]) == nil)
         #expect(Spelling.help(for: "x", candidates: [], noun: "names") == nil)
     }
 }

@@ -15,7 +15,7 @@ struct SchemaReader {
         for key in members.keys.sorted() where !ParameterSchema.keys.contains(key) {
             throw HandlerProblem(
                 message: "'\(place)' uses '\(key)', which Alight can't check",
-                help: Spelling.help(for: key, candidates: ParameterSchema.keys, noun: "keys"))
+                help: Spelling.help(for: key, candidates: ParameterSchema.keys, noun: "keys", except: members.keys))
         }
         let fields = SchemaFields(members: members, place: place)
         if let type = try fields.text("type"), !types.contains(type) {
@@ -23,8 +23,9 @@ struct SchemaReader {
             throw HandlerProblem(message: "'\(place).type' is '\(type)'", help: help)
         }
         let pattern = try fields.text("pattern")
-        if let pattern, (try? Regex(pattern)) == nil {
-            throw HandlerProblem(message: "'\(place).pattern' is not a regular expression: \(pattern)", help: nil)
+        if let pattern, let reason = ParameterCheck.refusal(of: pattern) {
+            throw HandlerProblem(
+                message: "'\(place).pattern' is not a regular expression: \(pattern.prefix(80))", help: reason)
         }
         var properties: [String: ParameterSchema]?
         if let value = members["properties"] {
