@@ -16,10 +16,12 @@ package struct YAMLProblem: Error, Sendable, Hashable {
 package struct YAMLParser {
     /// Levels of lists and mappings, far more than any rules file has.
     package static let maximumDepth = 64
-    /// Values in the tree, those behind aliases counted each time, with 64 bytes of text as one more.
+    /// Values that a file may hold, with 64 bytes of text as one more.
+    package static let maximumSize = 1_000_000
+    /// Values that aliases may stand for, counted each time.
     ///
     /// A file may hold an alias of aliases of aliases, a few hundred bytes that stand for billions of values.
-    package static let maximumSize = 1_000_000
+    package static let maximumAliasSize = 100_000
 
     /// Reads a text.
     ///
@@ -54,6 +56,7 @@ private struct YAMLTreeBuilder: ~Copyable {
     private var open: Set<String> = []
     private var depth = 0
     private var size = 0
+    private var aliasSize = 0
 
     init(source: SourceText, reader: consuming YAMLEventReader) {
         self.source = source
@@ -89,7 +92,7 @@ private struct YAMLTreeBuilder: ~Copyable {
         switch event.kind {
         case .scalar(let text, let style):
             node = YAMLNode(.scalar(text, style), range: contentRange(of: event))
-            try grow(by: 1 + text.utf8.count / 64, at: node.range, isAlias: false)
+            try grow(by: 1 + text.utf8.count / 64, at: node.range)
         case .sequenceStart:
             node = try sequence(from: event)
         default:
@@ -107,7 +110,14 @@ private struct YAMLTreeBuilder: ~Copyable {
     private mutating func alias(_ name: String, at range: Range<Int>) throws(YAMLProblem) -> (node: YAMLNode, size: Int)
     {
         if let (node, size) = anchored[name] {
-            try grow(by: size, at: range, isAlias: true)
+            aliasSize += size
+            guard aliasSize <= YAMLParser.maximumAliasSize else {
+                throw YAMLProblem(
+                    range: range,
+                    message: "the aliases up to here stand for more than \(YAMLParser.maximumAliasSize) values",
+                    help: "write fewer aliases of aliases")
+            }
+            try grow(by: size, at: range)
             return (node, size)
         }
         let shown = "\(source.text(range))"
@@ -205,7 +215,7 @@ private struct YAMLTreeBuilder: ~Copyable {
                 message: "lists and mappings nest more than \(YAMLParser.maximumDepth) deep",
                 help: "flatten the value")
         }
-        try grow(by: 1, at: start..<(start + 1), isAlias: false)
+        try grow(by: 1, at: start..<(start + 1))
     }
 
     private mutating func leave(
@@ -217,15 +227,11 @@ private struct YAMLTreeBuilder: ~Copyable {
         return node
     }
 
-    private mutating func grow(by amount: Int, at range: Range<Int>, isAlias: Bool) throws(YAMLProblem) {
+    private mutating func grow(by amount: Int, at range: Range<Int>) throws(YAMLProblem) {
         size += amount
         guard size > YAMLParser.maximumSize else { return }
         throw YAMLProblem(
-            range: range,
-            message: isAlias
-                ? "the aliases up to here stand for more than \(YAMLParser.maximumSize) values"
-                : "the file holds more than \(YAMLParser.maximumSize) values",
-            help: isAlias ? "write fewer aliases of aliases" : "split the file")
+            range: range, message: "the file holds more than \(YAMLParser.maximumSize) values", help: "split the file")
     }
 
     // MARK: - Events and places
