@@ -58,6 +58,7 @@ struct clc_transfer {
     clc_take take;
     void *context;
     int has_ended;
+    size_t header_bytes;
     CURLcode result;
     char error[CURL_ERROR_SIZE];
 };
@@ -65,6 +66,16 @@ struct clc_transfer {
 static size_t write_callback(char *bytes, size_t size, size_t count, void *data) {
     struct clc_transfer *transfer = data;
     return transfer->take(transfer->context, bytes, size * count) ? size * count : CURL_WRITEFUNC_ERROR;
+}
+
+// All of an answer, interim ones included.
+enum { MOST_HEADER_BYTES = 1 << 16 };
+
+static size_t header_callback(char *bytes, size_t size, size_t count, void *data) {
+    (void)bytes;
+    struct clc_transfer *transfer = data;
+    transfer->header_bytes += size * count;
+    return transfer->header_bytes <= MOST_HEADER_BYTES ? size * count : CURL_WRITEFUNC_ERROR;
 }
 
 struct clc_transfer *clc_open(const char *url, const char *method, const void *body, size_t size) {
@@ -130,6 +141,8 @@ int clc_start(struct clc_transfer *transfer, clc_take take, void *context) {
     SET(CURLOPT_HTTPHEADER, transfer->headers);
     SET(CURLOPT_WRITEFUNCTION, write_callback);
     SET(CURLOPT_WRITEDATA, transfer);
+    SET(CURLOPT_HEADERFUNCTION, header_callback);
+    SET(CURLOPT_HEADERDATA, transfer);
     return isRefused || calls.curl_multi_add_handle(transfer->multi, easy) != CURLM_OK ? -1 : 0;
 }
 
@@ -147,6 +160,10 @@ int clc_perform(struct clc_transfer *transfer, int descriptor, int milliseconds)
         if (message->msg != CURLMSG_DONE) continue;
         transfer->result = message->data.result;
         transfer->has_ended = 1;
+        if (transfer->header_bytes > MOST_HEADER_BYTES) {
+            transfer->result = CURLE_RECV_ERROR;
+            snprintf(transfer->error, sizeof transfer->error, "the headers of the answer have more than 64 KiB");
+        }
     }
     if (transfer->has_ended || !running) {
         transfer->has_ended = 1;

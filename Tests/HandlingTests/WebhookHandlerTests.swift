@@ -251,6 +251,14 @@ struct WebhookHandlerTests {
         #expect(outcome.message.utf8.count < 400)
     }
 
+    @Test func `headers without end are not read`() throws {
+        let server = try WebhookServer()
+        let folder = try TemporaryFolder()
+        let outcome = rule(folder).run("a b.txt", ["url": server.url("/headers")])
+        #expect(outcome.ending == .retry)
+        #expect(outcome.message.contains("the headers of the answer have more than 64 KiB"), "\(outcome.message)")
+    }
+
     @Test func `what was secret in the request is not told though the server sends it back`() throws {
         let server = try WebhookServer()
         let folder = try TemporaryFolder()

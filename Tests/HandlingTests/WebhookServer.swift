@@ -100,6 +100,13 @@ final class WebhookServer {
                     self.send_header("Retry-After", email.utils.formatdate(time.time() + int(query["date"]), usegmt=True))
                 if "to" in query:
                     self.send_header("Location", query["to"])
+                if word == "headers":
+                    self.flush_headers()
+                    try:
+                        while True:
+                            self.wfile.write(b"X-Header: " + b"x" * 1024 + b"\r\n")
+                    except OSError:
+                        return
                 if word == "endless":
                     self.end_headers()
                     try:
