@@ -29,9 +29,8 @@ package struct PathFilter: Sendable, Hashable {
 
     /// The literal folders in front of the globs' first wildcards, each once.
     package var roots: [[UInt8]] {
-        var roots: [[UInt8]] = []
-        for glob in globs where !roots.contains(glob.root) { roots.append(glob.root) }
-        return roots
+        var known: Set<[UInt8]> = []
+        return globs.lazy.map(\.root).filter { known.insert($0).inserted }
     }
 
     /// The root of the first glob that takes the absolute path; nil when it is not wanted.

@@ -38,10 +38,18 @@ package struct PathFilterIndex: Sendable {
         for (index, filter) in filters.enumerated() {
             for glob in filter.globs { globs[glob.root[...], default: []].append((index, glob)) }
         }
+        // Of filters that go into the same folders, the number of the first; a filter has many roots, and is compared once.
+        var firsts: [FolderFilter: Int] = [:]
+        let first = filters.indices.map { index in
+            let folders = FolderFilter(filters[index])
+            let first = firsts[folders] ?? index
+            firsts[folders] = first
+            return first
+        }
         for (root, here) in globs {
             let indices = Set(here.map(\.number)).sorted()
             byRoot[root] = Place(
-                names: PathNameIndex(here), all: indices, reaching: reaching(indices),
+                names: PathNameIndex(here), all: indices, reaching: Set(indices.map { first[$0] }).sorted(),
                 trees: indices.filter { filters[$0].isTree })
             for end in root.indices where root[end] == .slash && root.count > 1 {
                 above.insert(root[..<max(end, 1)])
@@ -49,12 +57,6 @@ package struct PathFilterIndex: Sendable {
         }
         lengths = Set(byRoot.keys.map(\.count)).sorted()
         roots = byRoot.keys.sorted { $0.lexicographicallyPrecedes($1) }
-    }
-
-    /// Leaves out filters that go into the same folders as another one.
-    private func reaching(_ indices: [Int]) -> [Int] {
-        var known: Set<FolderFilter> = []
-        return indices.filter { known.insert(FolderFilter(filters[$0])).inserted }
     }
 
     /// The filters that could take the path, by their index and in their order.

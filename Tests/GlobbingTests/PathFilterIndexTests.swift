@@ -56,4 +56,14 @@ import Testing
         #expect(index.treeCandidates(for: below) == [filters.count - 1])
         #expect(index.treeCandidates(for: Array("/srv/in/a".utf8)).isEmpty)
     }
+
+    @Test func `the time for many roots grows with their number alone`() throws {
+        let globs = try (0..<20_000).map { try Glob("/srv/a\($0)/*") }
+        let start = ContinuousClock.now
+        #expect(PathFilter(globs: globs).roots.count == 20_000)
+        let shared = PathFilter(globs: Array(globs.prefix(500)))
+        let index = PathFilterIndex(Array(repeating: shared, count: 100))
+        #expect(index.filters(at: Array("/srv/a7".utf8)).count == 100)
+        #expect(ContinuousClock.now - start < .seconds(15))
+    }
 }
