@@ -43,19 +43,25 @@ package struct PathSet: Sendable {
 
     /// What the filter takes of the set.
     ///
+    /// - Parameters:
+    ///   - filter: The filter.
+    ///   - others: Filters that have to match the path as well.
+    ///   - sets: Sets that have to hold the path as well.
     /// - Returns: Nil when it takes nothing, or when that is too much work to find out.
-    package func meeting(_ filter: PathFilter) -> Meeting? {
-        guard case .meeting(let meeting) = PathSetSearch(self, filter).run() else { return nil }
+    package func meeting(_ filter: PathFilter, and others: [PathFilter] = [], in sets: [PathSet] = []) -> Meeting? {
+        guard case .meeting(let meeting) = PathSetSearch(self, [filter] + others, sets: sets).run() else { return nil }
         // The built-in ignores are many and say little: what is found is looked up in them instead of searched for.
-        for root in filter.roots {
-            guard let relative = PathFilter.relative(meeting.path, to: root) else { continue }
-            if filter.ignores.covers(relative) { return nil }
+        for filter in [filter] + others {
+            for root in filter.roots {
+                guard let relative = PathFilter.relative(meeting.path, to: root) else { continue }
+                if filter.ignores.covers(relative) { return nil }
+            }
         }
         return meeting
     }
 
     /// Whether the filter certainly takes nothing of the set, the built-in ignores not counted.
-    package func isMissed(by filter: PathFilter) -> Bool { PathSetSearch(self, filter).run() == .nothing }
+    package func isMissed(by filter: PathFilter) -> Bool { PathSetSearch(self, [filter]).run() == .nothing }
 }
 
 /// Characters, as ranges of the values of `GlobCharacter`.

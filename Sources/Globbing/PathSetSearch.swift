@@ -1,53 +1,77 @@
-/// Looks for a path that is in a set and taken by a filter, and for one that is not taken.
+/// Looks for a path that is in a set and matched by all filters, and for one that is not.
 ///
-/// The set is read by one automaton, the filter by another whose states are
-/// followed all at once, since what it leaves out has to be known to the end.
+/// The set is read by one automaton, the filters by another whose states are
+/// followed all at once, since what they leave out has to be known to the end.
 /// Only one character of each kind that the patterns tell apart is tried.
 struct PathSetSearch {
-    /// What a state of the filter's automaton says of a path that ends there.
+    /// What a state of the filters' automaton says of a path that ends there.
     private enum Mark: Hashable {
-        case taken(glob: Int, root: Int)
-        case leftOut(root: Int)
-        case tooDeep(root: Int)
+        case taken(glob: Int, Root)
+        case leftOut(Root)
+        case tooDeep(Root)
+        /// The path is in a further set.
+        case inSet(Int)
+    }
+
+    /// A root of a filter, both by their indices.
+    private struct Root: Hashable {
+        var filter: Int
+        var index: Int
     }
 
     /// More steps than a set and a filter that anybody wrote need.
     private static let mostSteps = 20_000
 
-    private let filter: PathFilter
+    private let filters: [PathFilter]
+    private let setCount: Int
     private var set = PathAutomaton()
     private let setStart: Int
     private let setEnd: Int
     private var wanted = PathAutomaton()
     private let wantedStart: Int
     private var marks: [Int: [Mark]] = [:]
-    private let kinds: [UInt32]
+    private var kinds: [UInt32] = []
 
-    init(_ set: PathSet, _ filter: PathFilter) {
-        self.filter = filter
+    /// - Parameters:
+    ///   - set: The paths that are tried.
+    ///   - filters: The filters that have to match; the glob of the first one is reported.
+    ///   - sets: Further sets that have to hold the path.
+    init(_ set: PathSet, _ filters: [PathFilter], sets: [PathSet] = []) {
+        self.filters = filters
+        setCount = sets.count
         setStart = self.set.add()
         setEnd = Self.add(set.pieces, to: &self.set, from: setStart)
         wantedStart = wanted.add()
+        for (number, filter) in filters.enumerated() { add(filter, number: number) }
+        for (number, set) in sets.enumerated() {
+            marks[Self.add(set.pieces, to: &wanted, from: wantedStart), default: []].append(.inSet(number))
+        }
+        kinds = Self.kinds(self.set, wanted)
+    }
+
+    private mutating func add(_ filter: PathFilter, number: Int) {
         let roots = filter.roots
+        let numbers = Dictionary(uniqueKeysWithValues: zip(roots, roots.indices))
         for (index, glob) in filter.globs.enumerated() {
-            guard let root = roots.firstIndex(of: glob.root) else { continue }
+            guard let root = numbers[glob.root].map({ Root(filter: number, index: $0) }) else { continue }
             let end = wanted.glob(glob.program, .path, from: wantedStart)
-            marks[end, default: []].append(.taken(glob: index, root: root))
+            marks[end, default: []].append(.taken(glob: index, root))
             if filter.isTree {
                 let below = wanted.add()
                 wanted.link(end, below, .slashOnly)
                 let inside = wanted.loop(from: below, .all)
-                marks[inside, default: []].append(.taken(glob: index, root: root))
+                marks[inside, default: []].append(.taken(glob: index, root))
             }
         }
         for (index, root) in roots.enumerated() {
+            let mark = Root(filter: number, index: index)
             let start = wanted.literal(root.last == .slash ? root : root + [.slash], from: wantedStart)
             for glob in filter.exclude.globs + filter.outputs.globs {
                 let end = wanted.glob(glob.program, .path, from: start)
-                marks[end, default: []].append(.leftOut(root: index))
+                marks[end, default: []].append(.leftOut(mark))
                 let below = wanted.add()
                 wanted.link(end, below, .slashOnly)
-                marks[wanted.loop(from: below, .all), default: []].append(.leftOut(root: index))
+                marks[wanted.loop(from: below, .all), default: []].append(.leftOut(mark))
             }
             // Nobody's folders are deeper than that.
             if let depth = filter.depth, depth < 64 {
@@ -58,10 +82,9 @@ struct PathSetSearch {
                     wanted.link(state, next, .slashOnly)
                     state = next
                 }
-                marks[wanted.loop(from: state, .all), default: []].append(.tooDeep(root: index))
+                marks[wanted.loop(from: state, .all), default: []].append(.tooDeep(mark))
             }
         }
-        kinds = Self.kinds(self.set, wanted)
     }
 
     private static func add(_ pieces: [PathSet.Piece], to automaton: inout PathAutomaton, from start: Int) -> Int {
@@ -190,17 +213,19 @@ struct PathSetSearch {
         }
         return .meeting(
             PathSet.Meeting(
-                path: characters.reversed().flatMap(Self.bytes), glob: filter.globs[found.glob], isWhole: isWhole))
+                path: characters.reversed().flatMap(Self.bytes), glob: filters[0].globs[found.glob], isWhole: isWhole))
     }
 
-    /// The glob that takes a path which ends in all of these states.
+    /// The glob of the first filter that matches a path which ends in all of these states, if all filters and sets do.
     private func glob(taking states: [Int]) -> Int? {
         let marks = states.flatMap { self.marks[$0] ?? [] }
+        guard (0..<setCount).allSatisfy({ marks.contains(.inSet($0)) }) else { return nil }
+        var globs: [Int: Int] = [:]
         for case .taken(let glob, let root) in marks
-        where !marks.contains(.leftOut(root: root)) && !marks.contains(.tooDeep(root: root)) {
-            return glob
+        where globs[root.filter] == nil && !marks.contains(.leftOut(root)) && !marks.contains(.tooDeep(root)) {
+            globs[root.filter] = glob
         }
-        return nil
+        return globs.count == filters.count ? globs[0] : nil
     }
 
     private static func bytes(of character: UInt32) -> [UInt8] {

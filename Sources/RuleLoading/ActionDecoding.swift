@@ -10,6 +10,8 @@ struct DecodedStep {
     var handlerMark: Range<Int>?
     /// Where it writes.
     var destinations: [Destination] = []
+    /// What it does to a file that is not at its path afterwards.
+    var removal: Removal?
 }
 
 extension RuleDecoder {
@@ -114,9 +116,11 @@ extension RuleDecoder {
         let action = Action(
             .use(description.reference, with: parameters), place: source.place(at: node.range.lowerBound),
             events: description.covered)
-        return DecodedStep(
+        var step = DecodedStep(
             action: action, handler: description, handlerMark: node.range,
             destinations: destinations(parameters, schema: description.parameters, node: with?.value, of: description))
+        step.removal = removal(step, parameters, at: node.range)
+        return step
     }
 
     /// Keeps the values that the schema calls secret out of the lines that diagnostics show.

@@ -102,6 +102,15 @@ struct Destination {
         }
     }
 
+    /// Whether the file has its own name there.
+    var keepsName: Bool {
+        switch template.parts.last {
+        case .placeholder(.name): true
+        case .literal(let bytes): bytes.last == .slash
+        default: false
+        }
+    }
+
     /// Whether it is the file's own path, where there is nothing to be done.
     var isInput: Bool {
         switch template.parts {

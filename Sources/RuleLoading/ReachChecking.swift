@@ -141,7 +141,7 @@ extension RuleDecoder {
 
 extension Condition {
     /// The globs for names of which one has to match, for each `name` that is not a choice.
-    fileprivate var certainNames: [[Glob]] {
+    var certainNames: [[Glob]] {
         switch self {
         case .name(let globs): [globs]
         case .all(let conditions): conditions.flatMap(\.certainNames)

@@ -13,6 +13,8 @@ struct DecodedRule {
     /// Where its actions write, as far as that is declared.
     var destinations: [Destination] = []
     var allowsLoop = false
+    /// The first of its actions after which the file is not at its path.
+    var removal: Removal?
 }
 
 /// Turns the tree of one rules file into rules, and tells all that is wrong with it.
@@ -168,6 +170,7 @@ struct RuleDecoder: NodeReading {
         decoded.destinations = steps.flatMap(\.destinations)
         decoded.destinations += (settings.onFailure ?? []).flatMap(\.destinations).map { $0.afterFailure }
         decoded.allowsLoop = settings.allowLoop ?? false
+        decoded.removal = steps.lazy.compactMap(\.removal).first
         return decoded
     }
 

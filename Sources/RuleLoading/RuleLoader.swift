@@ -73,6 +73,7 @@ package struct RuleLoader: Sendable {
         }
         RuleNames.check(rules)
         LoopCheck(rules).run()
+        RemovalCheck(rules).run()
         loaded.diagnostics = diagnostics.flatMap { $0() }
         loaded.disabledRules = rules.filter { !$0.isEnabled }.map(\.rule)
         loaded.rulesInOrder = rules.map(\.rule)

@@ -153,6 +153,20 @@ struct PathSetTests {
             }
             // A set that is a glob is known exactly.
             if let meeting = kinds[0].0.meeting(filter) { #expect(source.matches(meeting.path)) }
+            // What two filters match, of the names that a glob allows.
+            let other = Self.filter([Self.pattern(&random)], exclude: excluded)
+            let named = Self.set(.anything, Self.literal("/"), .name(of: [source]))
+            let shared = PathSet([.anything]).meeting(filter, and: [other], in: [named])
+            if let shared {
+                #expect(filter.root(taking: shared.path) != nil && other.root(taking: shared.path) != nil)
+                #expect(shared.glob.matches(shared.path))
+            } else {
+                #expect(
+                    !Self.world.contains { path in
+                        filter.root(taking: path) != nil && other.root(taking: path) != nil
+                            && names.contains(Array(path.suffix(from: (path.lastIndex(of: 0x2F) ?? 0) + 1)))
+                    }, "\(globs), \(other.globs) and the names of \(source)")
+            }
         }
     }
 

@@ -86,6 +86,9 @@ struct FakeCatalog: HandlerCatalog {
     func find(_ name: String, from folder: PathBytes) -> Result<HandlerDescription, HandlerProblem> {
         if name == "keywords" { return .success(Self.keywords) }
         if name == "preview" { return .success(Self.preview) }
+        if ["delete", "rename", "trash"].contains(name) {
+            return .success(HandlerDescription(reference: HandlerReference(name: name), parameters: nil))
+        }
         if let handler = Self.handlers.first(where: { $0.reference.name == name }) { return .success(handler) }
         if name == "broken" {
             return .failure(

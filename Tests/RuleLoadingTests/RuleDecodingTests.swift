@@ -484,15 +484,15 @@ struct RuleDecodingTests {
                 name: one
                 path: &in ['/in/*.jpg']
                 settle: &pause 9s
-                action: &do { use: move, with: &to { to: /out/ } }
+                action: &do { use: copy, with: &to { to: /out/ } }
               - { <<: *base, name: two, timeout: *pause }
-              - { name: three, path: *in, action: [*do, { use: copy, with: *to }] }
+              - { name: three, path: *in, action: [*do, { use: files, with: *to }] }
             """)
         #expect(DiagnosticText.text(of: loaded.diagnostics) == "")
         #expect(loaded.ruleset.rules.map(\.name) == ["one", "two", "three"])
         #expect(loaded.ruleset.rules[1].settle.quiet == .seconds(9))
         #expect(loaded.ruleset.rules[1].timeout == .seconds(9))
-        #expect(loaded.ruleset.rules[2].actions.map(\.name) == ["move", "copy"])
+        #expect(loaded.ruleset.rules[2].actions.map(\.name) == ["copy", "files"])
     }
 
     @Test func `the same mistake behind many aliases is told once`() {
