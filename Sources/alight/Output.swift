@@ -1,4 +1,5 @@
 import FileEvents
+import FileWatching
 import Glibc
 import Synchronization
 
@@ -10,9 +11,29 @@ struct Output: Sendable {
     static let standard = Output(descriptor: STDOUT_FILENO, turn: Turn())
     static let error = Output(descriptor: STDERR_FILENO, turn: Turn())
 
-    /// Whoever holds it writes: the kernel mixes long lines of several threads.
+    /// The kernel mixes long lines of several threads, so that one writes at a time.
     private final class Turn: Sendable {
-        let lock = Mutex(())
+        let lock = Mutex(Queue())
+    }
+
+    /// Text that waits for its reader.
+    private struct Queue {
+        /// Called with what happens to the queue; nil where writers wait for the reader.
+        var report: (@Sendable (Loss) -> Void)?
+        var waiting: [[UInt8]] = []
+        /// Bytes of all that waits or is being written.
+        var size = 0
+        var dropped = 0
+        /// Whether a thread writes what waits.
+        var isDraining = false
+    }
+
+    /// What is lost because an output isn't read.
+    enum Loss: Sendable, Hashable {
+        /// The first text was dropped.
+        case begins
+        /// The reader goes on; so many texts were dropped meanwhile.
+        case ended(Int)
     }
 
     /// Whether a person reads it, with colours wanted: https://no-color.org has an empty NO_COLOR mean nothing.
@@ -32,7 +53,8 @@ struct Output: Sendable {
 
     /// Writes the text and a newline; a reader that has gone is not an error.
     ///
-    /// A reader that is there and does not read, a paused terminal say, is waited for until ``hurry()``.
+    /// A reader that is there and does not read, a paused terminal say, is waited for until ``hurry()``, but for
+    /// outputs that ``neverBlock(_:)`` has made to drop what doesn't fit into their queue.
     ///
     /// - Parameter text: One line, or several.
     /// - Returns: Whether all of it was written, or why not.
@@ -46,25 +68,118 @@ struct Output: Sendable {
     @discardableResult
     func writeRaw(_ text: String) -> Written {
         let bytes = Array(text.utf8)
-        let result: Written = turn.lock.withLock { _ in
-            var written = 0
-            while written < bytes.count {
-                guard waitForRoom() else { return .unread }
-                let step = bytes.withUnsafeBytes {
-                    Glibc.write(
-                        descriptor, $0.baseAddress.map { $0 + written }, min(bytes.count - written, Self.pipeRoom))
-                }
-                let error = errno
-                if step < 0, error == EINTR || error == EAGAIN { continue }
-                guard step > 0 else { return step == 0 || error == EPIPE ? .unread : .failed(errno: error) }
-                written += step
+        let (result, report, needsThread): (Written, (@Sendable (Loss) -> Void)?, Bool) = turn.lock.withLock { queue in
+            guard let report = queue.report else {
+                var rest = bytes[...]
+                return (put(&rest) { waitForRoom() }, nil, false)
             }
-            return .whole
+            if !queue.isDraining {
+                var rest = bytes[...]
+                let result = put(&rest) { hasRoom(within: 0) }
+                guard result == .unread, hasReader else { return (result, nil, false) }
+                queue.waiting.append(Array(rest))
+                queue.size += rest.count
+                queue.isDraining = true
+                return (.whole, nil, true)
+            }
+            guard queue.size + bytes.count <= Self.queueLimit else {
+                queue.dropped += 1
+                return (.unread, queue.dropped == 1 ? report : nil, false)
+            }
+            queue.waiting.append(bytes)
+            queue.size += bytes.count
+            return (.whole, nil, false)
         }
-        if case .failed(let error) = result, descriptor == STDOUT_FILENO {
-            Self.failure.store(error, ordering: .relaxed)
+        if needsThread, WorkerThread(name: "alight-output", body: { [self] in drain() }) == nil {
+            turn.lock.withLock { queue in
+                queue.dropped += queue.waiting.count
+                queue.waiting = []
+                queue.size = 0
+                queue.isDraining = false
+            }
         }
+        noteFailure(result)
+        report?(.begins)
         return result
+    }
+
+    /// Writes from the front of the bytes, and removes what was written.
+    ///
+    /// - Parameters:
+    ///   - rest: The bytes.
+    ///   - isReady: Asked before each write; false ends it.
+    /// - Returns: Whether all of it was written, or why not.
+    private func put(_ rest: inout ArraySlice<UInt8>, while isReady: () -> Bool) -> Written {
+        while !rest.isEmpty {
+            guard isReady() else { return .unread }
+            let step = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, min($0.count, Self.pipeRoom)) }
+            let error = errno
+            if step < 0, error == EINTR || error == EAGAIN { continue }
+            guard step > 0 else { return step == 0 || error == EPIPE ? .unread : .failed(errno: error) }
+            rest = rest.dropFirst(step)
+        }
+        return .whole
+    }
+
+    private func noteFailure(_ result: Written) {
+        guard case .failed(let error) = result, descriptor == STDOUT_FILENO else { return }
+        Self.failure.store(error, ordering: .relaxed)
+    }
+
+    // MARK: Outputs that never block
+
+    /// Bytes that wait at most for a reader.
+    private static let queueLimit = 4 << 20
+
+    /// Makes writers of this output never wait for its reader: what doesn't fit into a queue is dropped and counted.
+    ///
+    /// - Parameter report: Called on any thread when something is lost; it may write to the output.
+    func neverBlock(_ report: @escaping @Sendable (Loss) -> Void) { turn.lock.withLock { $0.report = report } }
+
+    /// Writes what waits until nothing does.
+    private func drain() {
+        while true {
+            let (texts, dropped, report) = turn.lock.withLock { queue in
+                defer { queue.waiting = [] }
+                guard queue.waiting.isEmpty else { return (queue.waiting, 0, nil as (@Sendable (Loss) -> Void)?) }
+                defer { queue.dropped = 0 }
+                queue.isDraining = false
+                return ([], queue.dropped, queue.report)
+            }
+            guard !texts.isEmpty else {
+                if dropped > 0 { report?(.ended(dropped)) }
+                return
+            }
+            for text in texts {
+                var rest = text[...]
+                noteFailure(put(&rest) { waitForRoom() })
+                turn.lock.withLock { $0.size -= text.count }
+            }
+        }
+    }
+
+    /// Waits until what is in the queue was written, for as long as the reader goes on reading.
+    ///
+    /// What is left when it has read nothing for a second is dropped.
+    func flush() {
+        var size = Int.max
+        var last = ContinuousClock.now
+        while true {
+            let (isDraining, left) = turn.lock.withLock { ($0.isDraining, $0.size) }
+            guard isDraining else { return }
+            if left < size {
+                size = left
+                last = .now
+            }
+            guard ContinuousClock.now - last < .seconds(1) else { return }
+            usleep(5_000)
+        }
+    }
+
+    /// Whether a reader could still come to what is written.
+    private var hasReader: Bool {
+        var waited = pollfd(fd: descriptor, events: 0, revents: 0)
+        return poll(&waited, 1, 0) <= 0 || waited.revents & Int16(POLLERR | POLLNVAL) == 0
     }
 
     /// Blocks until nobody reads any more: the other end of a pipe is closed, the terminal is gone.
@@ -109,12 +224,17 @@ struct Output: Sendable {
 
     private func waitForRoom() -> Bool {
         while true {
-            var waited = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             let isHurried = Self.isHurried.load(ordering: .relaxed)
-            let ready = poll(&waited, 1, isHurried ? 0 : 200)
-            if ready > 0 || ready < 0 && errno != EINTR { return true }
+            if hasRoom(within: isHurried ? 0 : 200) { return true }
             if isHurried { return false }
         }
+    }
+
+    /// Whether a write would not block, or would fail at once.
+    private func hasRoom(within milliseconds: Int32) -> Bool {
+        var waited = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        let ready = poll(&waited, 1, milliseconds)
+        return ready > 0 || ready < 0 && errno != EINTR
     }
 }
 

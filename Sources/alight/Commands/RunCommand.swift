@@ -64,6 +64,11 @@ struct RunCommand: ParsableCommand {
         // What would be run is for whoever asks, not for a log.
         let reporter = Reporter(
             format: dryRun && format == .journal ? .text : format, minimum: settings.logLevel?.value ?? .info)
+        if !once, !dryRun { keepFromBlocking(reporter) }
+        defer {
+            Output.standard.flush()
+            Output.error.flush()
+        }
         program.sayPassedOver(reporter)
         let service = once ? nil : ServiceManager(ProcessInfo.processInfo.environment)
         let dry = dryRun ? DryRun(runner: program.runner, reporter: reporter) : nil
@@ -117,6 +122,8 @@ struct RunCommand: ParsableCommand {
                 if once { return }
                 reloading?.request()
             } else if stops.next() == 1 {
+                // The engine may wait for a reader where it waits for one at all.
+                if once || dryRun { Output.hurry() }
                 engine.stop()
             } else {
                 Output.hurry()
@@ -152,6 +159,22 @@ struct RunCommand: ParsableCommand {
         }
         reporter.end(summary, isKept: kept.file != nil && fault == nil)
         throw Exit(fault == nil ? status(summary) : .runtimeError)
+    }
+
+    /// Lets no output hold up the engine, and says what is lost where nothing reads.
+    private func keepFromBlocking(_ reporter: Reporter) {
+        for (output, name) in [(Output.standard, "standard output"), (Output.error, "standard error")] {
+            output.neverBlock { loss in
+                switch loss {
+                case .begins:
+                    reporter.say(
+                        .warning, "\(name) is not being read: further lines are dropped",
+                        help: "read it, or redirect it to a file or to /dev/null")
+                case .ended(let count):
+                    reporter.say(.warning, "\(Reporter.count(count, "line")) for \(name) were dropped")
+                }
+            }
+        }
     }
 
     /// What reads the rules again; nil when they are read once.
