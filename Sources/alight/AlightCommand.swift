@@ -45,6 +45,7 @@ struct AlightCommand: ParsableCommand {
     static func main() {
         cal_keep_heap_small()
         Signals.prepare()
+        StartCheck.run()
         ContentType.prepare()
         // What 'run' writes is a log, without which its work is done all the same.
         var isLog = false

@@ -26,6 +26,8 @@ enum Signals {
     /// program; with a handler rather than SIG_IGN, because children inherit that.
     static func prepare() {
         signal(SIGPIPE) { _ in }
+        // Beyond the limit of a file's size likewise.
+        signal(SIGXFSZ) { _ in }
         var set = answered
         pthread_sigmask(SIG_BLOCK, &set, nil)
     }
