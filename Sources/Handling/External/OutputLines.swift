@@ -28,7 +28,9 @@ package struct OutputLines {
         if !examinedBytes.isEmpty { lines.add(examinedBytes) { Self.take($0, &last, body) } }
         self.last = last
         if !skippedBytes.isEmpty {
-            end += skippedBytes.suffix(Self.endLimit)
+            // As a slice: what Sequence has of that name goes from byte to byte.
+            let newest: ArraySlice<UInt8> = skippedBytes.suffix(Self.endLimit)
+            end += newest
             if end.count > Self.endLimit { end.removeFirst(end.count - Self.endLimit) }
         }
     }
