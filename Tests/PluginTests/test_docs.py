@@ -328,7 +328,7 @@ class JournalTests(DocumentationTestCase):
     def setUp(self):
         super().setUp()
         # The tables as a new journal has them, with some rows in them.
-        text = read("Tests/JournalingTests/Golden/version-5.sql")
+        text = read("Tests/JournalingTests/Golden/version-6.sql")
         self.journal = sqlite3.connect(self.path("journal.db"))
         self.addCleanup(self.journal.close)
         self.journal.executescript(text)

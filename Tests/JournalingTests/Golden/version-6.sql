@@ -1,0 +1,154 @@
+-- A journal of version 6, as a released Alight left it when it was killed.
+PRAGMA auto_vacuum = INCREMENTAL;
+PRAGMA journal_mode = WAL;
+
+CREATE TABLE rules (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    selection TEXT NOT NULL,
+    began INTEGER NOT NULL,
+    is_complete INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE ledger (
+    rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
+    path BLOB NOT NULL,
+    type TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    mtime INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    ctime INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
+    btime INTEGER,
+    btime_ns INTEGER,
+    device INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    mode INTEGER NOT NULL,
+    uid INTEGER NOT NULL,
+    gid INTEGER NOT NULL,
+    nlink INTEGER NOT NULL,
+    mount INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    digest BLOB,
+    delivered INTEGER,
+    xattrs TEXT,
+    PRIMARY KEY (rule, path)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ledger_by_identity ON ledger (inode, rule);
+
+CREATE TABLE jobs (
+    id TEXT PRIMARY KEY,
+    rule TEXT NOT NULL,
+    path BLOB NOT NULL,
+    event TEXT NOT NULL,
+    facts TEXT NOT NULL,
+    mask INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    is_interrupted INTEGER NOT NULL,
+    is_alone INTEGER NOT NULL DEFAULT 0,
+    position INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    due INTEGER,
+    ended INTEGER,
+    previous TEXT,
+    steps TEXT,
+    message TEXT,
+    code TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
+CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
+CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
+
+CREATE TABLE attempts (
+    job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+    started INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    duration INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    message TEXT NOT NULL,
+    code TEXT,
+    status INTEGER,
+    signal INTEGER,
+    log TEXT,
+    request TEXT,
+    PRIMARY KEY (job, started, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE requests (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    verb TEXT NOT NULL,
+    job TEXT NOT NULL,
+    rule TEXT,
+    path BLOB
+) STRICT;
+
+CREATE TABLE mounts (
+    point BLOB PRIMARY KEY,
+    device INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    btime INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE facts (
+    name TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO rules VALUES (1, 'thumbs', 'in/**', 1700000000000000000, 1), (2, 'sort', 'in/*', 1700000000000000000, 1);
+INSERT INTO ledger VALUES
+    (1, CAST('/in/a' AS BLOB), 'file', 5, 1700000000, 0, 1700000000, 0, 1700000000, 0, 34359738369, 7, 420, 0, 0, 1, 28,
+        3, NULL, NULL, NULL),
+    (1, CAST('/in/b' AS BLOB), 'file', 9, 1700000000, 0, 1700000000, 0, NULL, NULL, 34359738369, -8, 420, 0, 0, 1, 28,
+        3, x'ab', 4, '[{"name":"user.x","value":"AQI="}]');
+ALTER TABLE jobs ADD COLUMN is_heir INTEGER NOT NULL DEFAULT 0;
+INSERT INTO jobs VALUES
+    ('01HF7YAT00AAAAAAAAAAAAAAAA', 'thumbs', CAST('/in/a' AS BLOB), 'created',
+        '{"event":"created","path":"/in/a","root":"/in","snapshot":{"type":"file","size":5,"mtime":[1700000000,0],"ctime":[1700000000,0],"btime":[1700000000,0],"device":34359738369,"inode":7,"birth":1700000000000000000,"mode":420,"uid":0,"gid":0,"nlink":1},"origin":"live","time":[1700000000,0]}',
+        31, 'running', 2, 0, 0, 4, 1700000000000000000, 1700000000000000000, NULL, NULL, NULL, NULL, NULL, 0),
+    ('01HF7YAT00BBBBBBBBBBBBBBBB', 'thumbs', CAST('/in/b' AS BLOB), 'created',
+        '{"event":"created","path":"/in/b","root":"/in","snapshot":{"type":"file","size":5,"mtime":[1700000000,0],"ctime":[1700000000,0],"btime":[1700000000,0],"device":34359738369,"inode":7,"birth":1700000000000000000,"mode":420,"uid":0,"gid":0,"nlink":1},"origin":"live","time":[1700000000,0]}',
+        31, 'pending', 1, 0, 0, 5, 1700000000000000000, 1, NULL, '{"attempt":1,"outcome":"retry","message":"busy"}',
+        '[{"outcome":"succeeded","message":"ok"}]', NULL, NULL, 0),
+    ('01HF7YAT00CCCCCCCCCCCCCCCC', 'thumbs', CAST('/in/c' AS BLOB), 'created',
+        '{"event":"created","path":"/in/c","root":"/in","snapshot":{"type":"file","size":5,"mtime":[1700000000,0],"ctime":[1700000000,0],"btime":[1700000000,0],"device":34359738369,"inode":7,"birth":1700000000000000000,"mode":420,"uid":0,"gid":0,"nlink":1},"origin":"live","time":[1700000000,0]}',
+        31, 'dead', 5, 0, 0, 1, 1700000000000000000, NULL, 1700000000000000000, NULL, NULL, 'no', NULL, 0),
+    ('01HF7YAT00DDDDDDDDDDDDDDDD', 'sort', CAST('/in/a' AS BLOB), 'created',
+        '{"event":"created","path":"/in/a","root":"/in","snapshot":{"type":"file","size":5,"mtime":[1700000000,0],"ctime":[1700000000,0],"btime":[1700000000,0],"device":34359738369,"inode":7,"birth":1700000000000000000,"mode":420,"uid":0,"gid":0,"nlink":1},"origin":"live","time":[1700000000,0]}',
+        31, 'succeeded', 1, 0, 0, 2, 1700000000000000000, NULL, 1700000000000000000, NULL, NULL, '', NULL, 0);
+INSERT INTO attempts VALUES
+    ('01HF7YAT00BBBBBBBBBBBBBBBB', 1700000000000000000, 1, 1000000, 'retry', 'busy', NULL, 75, NULL, 'log', '{}');
+INSERT INTO mounts VALUES (CAST('/in' AS BLOB), 34359738369, 2, 0);
+INSERT INTO facts VALUES ('run', 3), ('kept', 1700000100000000005), ('is_clean', 0), ('ahead', 4711);
+INSERT INTO facts
+    SELECT 'youngest', coalesce(max(btime * 1000000000 + btime_ns), 0) FROM ledger;
+
+CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
+ALTER TABLE ledger ADD COLUMN is_withheld INTEGER NOT NULL DEFAULT 0;
+
+ALTER TABLE attempts ADD COLUMN changes TEXT;
+ALTER TABLE attempts ADD COLUMN undone TEXT;
+CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
+INSERT INTO attempts VALUES
+    ('01HF7YAT00DDDDDDDDDDDDDDDD', 1700000000000000000, 1, 1000000, 'succeeded', 'moved', NULL, NULL, NULL, NULL, NULL,
+        '[{"did":"moved","from":"/in/a","to":"/out/a","left":{"type":"file","size":5,"mtime":[1700000000,0],"device":34359738369,"inode":7,"birth":1700000000000000000}}]',
+        '{"time":[1700000100,0],"left":["there is something at ''/in/a'' again"]}');
+
+CREATE TABLE logs (
+    job TEXT NOT NULL,
+    started INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (job, started)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE attempts ADD COLUMN log_of TEXT;
+INSERT OR REPLACE INTO logs SELECT job, started, log FROM attempts WHERE log IS NOT NULL;
+UPDATE attempts SET log_of = job WHERE log IS NOT NULL;
+ALTER TABLE attempts DROP COLUMN log;
+CREATE INDEX attempts_log_of ON attempts (log_of, started) WHERE log_of IS NOT NULL;
+CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL BEGIN
+    DELETE FROM logs WHERE job = old.log_of AND started = old.started
+        AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
+END;
+
+PRAGMA application_id = 1097623412;
+PRAGMA user_version = 6;
