@@ -197,9 +197,6 @@ THUMBNAILS = {"Pictures/inbox/sea.jpg": JPG, "Pictures/inbox/2026/chart.png": PN
 NOTES = {"Documents/inbox/a.md": b"the lighthouse", "Documents/inbox/b.txt": b"a lighthouse"}
 
 TABLE = {
-    ("README.md", "scans"): Recipe(
-        {"Scans/a.pdf": PDF, "Scans/b c.PDF": b"b", "Scans/note.txt": b"n"},
-        {"Documents/2026/03/a.pdf": PDF, "Documents/2026/03/b c.PDF": b"b"}, gone=["Scans/a.pdf", "Scans/b c.PDF"]),
     ("README.md", "thumbnails"): Recipe(
         {**THUMBNAILS, "Pictures/inbox/raw.heic": picture(".avif", "heifsave", "--compression", "av1")},
         {"Pictures/thumbs/sea.jpg": image("jpeg"), "Pictures/thumbs/chart.png": image("png"),
@@ -208,15 +205,9 @@ TABLE = {
         {"Downloads/a.zip": ZIP, "Downloads/b.tar.gz": TAR},
         {"Downloads/a/hello.txt": b"hello", "Downloads/b/sub/hello.txt": b"hello",
          **trashed("Downloads/a.zip"), **trashed("Downloads/b.tar.gz")}, gone=["Downloads/a.zip", "Downloads/b.tar.gz"]),
-    ("README.md", "uploads"): Recipe(
-        {"srv/upload/good.iso": b"good", "srv/upload/good.iso.sha256": sha256(b"good").encode(),
-         "srv/upload/bad.iso": b"bad", "srv/upload/bad.iso.sha256": sha256(b"other").encode()},
-        {"srv/public/good.iso": b"good"}, gone=["srv/upload/good.iso"], status=5, shown=["bad upload: bad.iso"]),
     ("README.md", "search"): Recipe(
         {"Documents/a.md": b"the lighthouse", "Documents/old/b.txt": b"a lighthouse"},
         {".local/share/alight/reindex.db": index("lighthouse", 2)}),
-    ("README.md", "tell"): Recipe(
-        {"srv/public/a.iso": b"a", "srv/public/b/c.txt": b"c"}, sent=subjects("a.iso", "b/c.txt")),
 
     ("docs/plugins.md", "thumbnails"): Recipe(
         {**THUMBNAILS, "Pictures/inbox/letter.pdf": PDF, "Pictures/inbox/-rf \n/film.mp4": film(".mp4")},

@@ -124,7 +124,7 @@ INSERT INTO facts
     SELECT 'youngest', coalesce(max(btime * 1000000000 + btime_ns), 0) FROM ledger;
 
 CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
-ALTER TABLE ledger ADD COLUMN is_withheld INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE ledger ADD COLUMN standing INTEGER NOT NULL DEFAULT 0;
 
 ALTER TABLE attempts ADD COLUMN changes TEXT;
 ALTER TABLE attempts ADD COLUMN undone TEXT;
