@@ -134,9 +134,10 @@ struct RemovalCheck {
     /// Whether the other rule, which matched it by the glob, may match the file where it is afterwards.
     private func arrives(_ destination: Destination, of rule: Rule, at other: Rule, as glob: Glob) -> Bool {
         guard !other.events.isDisjoint(with: [.created, .moved]) else { return false }
-        guard let paths = destination.paths(for: rule.globs) else { return true }
+        let paths = destination.paths(for: rule.globs)
+        guard !paths.isEmpty else { return true }
         let names = destination.keepsName ? [PathSet([.anything, .literal([.slash]), .name(of: [glob])])] : []
-        return paths.meeting(other.filter, in: names) != nil
+        return paths.contains { $0.meeting(other.filter, in: names) != nil }
     }
 
     private func report(_ removal: Removal, of rule: Rule, _ other: Rule, _ glob: Glob) {
