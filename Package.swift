@@ -70,7 +70,7 @@ let package = Package(
         layer("RegularExpressions", ["CLibPCRE2"]),
 
         // Layer 2: hints, when a path is finished, and what a file holds.
-        layer("ContentTypes", ["CLibMagic", "FileEvents"]),
+        layer("ContentTypes", ["CLibMagic"]),
         layer("FileWatching", ["CAlightLinux", "FileEvents"]),
         layer("RawInotify", ["CRawInotify", "FileEvents"]),
         layer("Settling", ["CAlightLinux", "FileEvents", heap]),

@@ -149,8 +149,8 @@ int cal_probe_entry_writers(int directory, const char *name) {
     return result;
 }
 
-int cal_probe_locks(const char *path) {
-    int fd = open_to_probe(AT_FDCWD, path);
+int cal_probe_locks(int directory, const char *name) {
+    int fd = open_to_probe(directory, name);
     if (fd < 0) return errno;
     int result = 0;
     struct stat status;
@@ -171,11 +171,6 @@ int cal_probe_locks(const char *path) {
     }
     close(fd);
     return result;
-}
-
-int64_t cal_list_attributes(const char *path, char *names, size_t capacity) {
-    ssize_t length = llistxattr(path, names, capacity);
-    return length >= 0 ? length : -errno;
 }
 
 int64_t cal_read_attribute(const char *path, const char *name, void *value, size_t capacity) {

@@ -261,11 +261,16 @@ int64_t cal_seek_hole(int descriptor, int64_t offset) {
 
 int64_t cal_list_open_attributes(int descriptor, char *names, size_t capacity) {
     ssize_t length = flistxattr(descriptor, names, capacity);
+    char buffer[64];
+    // A descriptor for looking only.
+    if (length < 0 && errno == EBADF) length = listxattr(descriptor_name(descriptor, buffer), names, capacity);
     return length >= 0 ? length : -errno;
 }
 
 int64_t cal_read_open_attribute(int descriptor, const char *name, void *value, size_t capacity) {
     ssize_t length = fgetxattr(descriptor, name, value, capacity);
+    char buffer[64];
+    if (length < 0 && errno == EBADF) length = getxattr(descriptor_name(descriptor, buffer), name, value, capacity);
     return length >= 0 ? length : -errno;
 }
 

@@ -1,5 +1,4 @@
 import CLibMagic
-package import FileEvents
 import Glibc
 import Synchronization
 
@@ -20,13 +19,14 @@ package enum ContentType {
 
     /// Reads the beginning of a regular file, 1 MiB at most, and more of it where a format asks for that.
     ///
-    /// It blocks for as long as the file system does. A link is not followed, and
-    /// a pipe that took the file's place is not waited for. The time of the last
-    /// access may change. Callable from any thread.
-    package static func find(at path: PathBytes) -> Finding {
-        let descriptor = path.withCString { open($0, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC) }
+    /// It blocks for as long as the file system does. The time of the last access may change. Callable from any thread.
+    ///
+    /// - Parameter descriptor: The file, opened for reading without following a link or waiting for a pipe, or the
+    ///   negative errno of that. It is closed.
+    /// - Returns: The type, or why there is none.
+    package static func find(opened descriptor: Int32) -> Finding {
         guard descriptor >= 0 else {
-            switch errno {
+            switch -descriptor {
             case ENOENT, ENOTDIR: return .absent
             // A link, or a socket.
             case ELOOP, ENXIO: return .notRegular

@@ -86,11 +86,11 @@ extension Attempt {
     /// The content of the event's own file is looked at again only if it can be another.
     private func look(at path: PathBytes, for event: FileEvent) -> DiskProbe.Sight {
         let readsExtended = !rule.events.isDisjoint(with: [.attributes, .xattr])
-        guard case .present(var snapshot) = DiskProbe.look(at: path, reading: readsExtended ? .extended : []) else {
-            return DiskProbe.look(at: path)
-        }
+        let root = rule.root(taking: path) ?? event.root
+        let sight = DiskProbe.look(at: path, below: root, reading: readsExtended ? .extended : [])
+        guard case .present(var snapshot) = sight else { return sight }
         if rule.settle.isTree, snapshot.type == .directory,
-            case .resting(let facts) = DiskProbe.tree(at: path, askingWriters: false)
+            case .resting(let facts) = DiskProbe.tree(at: path, below: root)
         {
             snapshot.digest = facts.fingerprint
         }
@@ -99,7 +99,7 @@ extension Attempt {
         if rule.sameContent == .ignore, snapshot.type == .file {
             if path == event.path, snapshot.hasSameContent(as: event.snapshot) {
                 snapshot.digest = event.snapshot.digest
-            } else if case .digest(let digest) = ContentDigest.sha256(of: path, stop: stop) {
+            } else if case .digest(let digest) = ContentDigest.sha256(of: path, below: root, stop: stop) {
                 snapshot.digest = digest
             }
         }

@@ -13,7 +13,7 @@ extension Attempt {
         let event = job.event
         guard let ready = rule.ready, job.steps.isEmpty, !job.isInterrupted, event.origin != .manual,
             event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw,
-            case .present(let snapshot) = DiskProbe.look(at: event.path)
+            case .present(let snapshot) = DiskProbe.look(at: event.path, below: event.root)
         else { return nil }
         let now = DiskProbe.now()
         let pause = rule.retry.pause(

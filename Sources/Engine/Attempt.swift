@@ -113,7 +113,7 @@ struct Attempt: Sendable {
         guard kind != .deleted, !kind.isLifecycle, !kind.isRaw, job.event.tail == nil else { return nil }
         // A step that was done may have moved the file: what follows is its business.
         guard job.steps.isEmpty else { return nil }
-        switch DiskProbe.look(at: job.event.path) {
+        switch DiskProbe.look(at: job.event.path, below: job.event.root) {
         case .absent where job.event.kind == .moved && job.isAlone:
             return nil
         case .absent where job.event.kind == .moved:
@@ -147,9 +147,9 @@ struct Attempt: Sendable {
         guard rule.sameContent == .ignore, job.steps.isEmpty, !job.isAlone, event.snapshot.type == .file,
             event.kind == .created || event.kind == .modified
         else { return nil }
-        switch ContentDigest.sha256(of: event.path, stop: stop) {
+        switch ContentDigest.sha256(of: event.path, below: event.root, stop: stop) {
         case .digest(let digest):
-            guard case .present(let snapshot) = DiskProbe.look(at: event.path),
+            guard case .present(let snapshot) = DiskProbe.look(at: event.path, below: event.root),
                 snapshot.hasSameContent(as: event.snapshot)
             else { return .changed }
             job.event.snapshot.digest = digest

@@ -31,7 +31,7 @@ extension Dispatcher {
         return (listings[folder] ?? []).compactMap { name in
             let path = folder.appending(name.bytes)
             guard group.mayBelong(name, to: key), group.key(of: path) == key, let root = rule.root(taking: path),
-                case .present(let snapshot) = DiskProbe.look(at: path), rule.types.contains(snapshot.type)
+                case .present(let snapshot) = DiskProbe.look(at: path, below: root), rule.types.contains(snapshot.type)
             else { return nil }
             let member = SetMember(path: path, root: root, snapshot: snapshot)
             return job.hasBegunBefore || belongs(member, with: job, rule) ? member : nil
@@ -50,7 +50,7 @@ extension Dispatcher {
     private func admits(_ event: FileEvent, _ rule: Rule) -> Bool {
         let answer = rule.admits(event)
         guard answer == .needsContent else { return answer == .holds }
-        return rule.admits(event, content: ConditionFacts.Content(lookingAt: event.path)) == .holds
+        return rule.admits(event, content: ConditionFacts.Content(lookingAt: event)) == .holds
     }
 
     /// The first member with which `ready` was not content for good, and that is still what it was then.

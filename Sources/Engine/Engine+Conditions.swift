@@ -46,7 +46,7 @@ extension Attempt {
         guard job.event.kind != .deleted else { return nil }
         var answer = rule.admits(job.event)
         if answer == .needsContent {
-            answer = rule.admits(job.event, content: ConditionFacts.Content(lookingAt: job.event.path))
+            answer = rule.admits(job.event, content: ConditionFacts.Content(lookingAt: job.event))
         }
         switch answer {
         case .holds, .needsContent: return nil

@@ -20,10 +20,10 @@ package struct Withholding {
 
         init(_ find: @escaping Rule.Look) { self.find = find }
 
-        func look(_ path: PathBytes) -> ConditionFacts.Content {
-            if let content = known[path] { return content }
-            let content = find(path)
-            known[path] = content
+        func look(_ event: FileEvent) -> ConditionFacts.Content {
+            if let content = known[event.path] { return content }
+            let content = find(event)
+            known[event.path] = content
             return content
         }
     }
@@ -49,7 +49,7 @@ package struct Withholding {
     /// file of 1 GiB 0.2 to 60 ms, nearly all of it libmagic's comparing; 10,000 texts take 5 s of the engine's thread.
     package mutating func told(_ event: FileEvent, to index: Int) -> FileEvent? {
         guard ruleset.isAfterStop(index) else { return event }
-        let look = { [contents] path in contents.look(path) }
+        let look = { [contents] event in contents.look(event) }
         switch event.kind {
         case .created, .modified, .moved:
             let stopper = ruleset.stopper(of: event, to: index, looking: look)

@@ -5,9 +5,11 @@ package import Rules
 import Settling
 
 extension ConditionFacts.Content {
-    /// Looks at a file; blocks for as long as its file system does.
-    package init(lookingAt path: PathBytes) {
-        switch ContentType.find(at: path) {
+    /// Looks at the file of an event; blocks for as long as its file system does.
+    package init(lookingAt event: FileEvent) { self.init(lookingAt: event.path, below: event.root) }
+
+    package init(lookingAt path: PathBytes, below root: PathBytes) {
+        switch ContentType.find(opened: DiskProbe.openForReading(path, below: root)) {
         case .type(let type): self = .type(type)
         case .absent: self = .untold("it was gone before its content was looked at")
         case .notRegular: self = .untold("it is no regular file any more")
@@ -24,7 +26,7 @@ extension Condition {
         var facts = ConditionFacts(path: path, root: root, snapshot: snapshot, now: DiskProbe.now())
         let answer = answer(facts)
         guard answer == .needsContent else { return answer }
-        facts.content = ConditionFacts.Content(lookingAt: path)
+        facts.content = ConditionFacts.Content(lookingAt: path, below: root)
         return self.answer(facts)
     }
 }

@@ -1,6 +1,7 @@
 import CLibCrypto
 package import FileEvents
 import Glibc
+import Settling
 
 /// Computes the checksum of a file's content.
 package enum ContentDigest {
@@ -16,13 +17,13 @@ package enum ContentDigest {
 
     private static let blockSize = 1 << 18
 
-    /// Reads the file from its beginning to its end, in blocks.
+    /// Reads a file below the root that it is watched by from its beginning to its end, in blocks.
     ///
     /// Blocks as long as the disk does. Whether the file was written to meanwhile
     /// is the caller's to find out.
-    package static func sha256(of path: PathBytes, stop: StopSignal) -> Reading {
-        let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
-        guard descriptor >= 0 else { return errno == ELOOP ? .notRegular : .unreadable(errno: errno) }
+    package static func sha256(of path: PathBytes, below root: PathBytes, stop: StopSignal) -> Reading {
+        let descriptor = DiskProbe.openForReading(path, below: root)
+        guard descriptor >= 0 else { return descriptor == -ELOOP ? .notRegular : .unreadable(errno: -descriptor) }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { return .unreadable(errno: errno) }

@@ -20,9 +20,14 @@ final class LookAhead: Sendable {
         /// See ``Reconciler/recentWriters(of:_:)``.
         var writers: DiskProbe.Holders?
 
-        init(at path: PathBytes, reading extras: DiskProbe.Extras) {
-            sight = DiskProbe.look(at: path, reading: extras)
-            if case .present(let snapshot) = sight { writers = Reconciler.recentWriters(of: path, snapshot) }
+        init(at path: PathBytes, _ files: WatchedPaths, reading extras: DiskProbe.Extras) {
+            do throws(SystemError) {
+                let place = try files.place(of: path)
+                sight = DiskProbe.look(at: place, reading: extras)
+                if case .present(let snapshot) = sight { writers = Reconciler.recentWriters(of: place, snapshot) }
+            } catch {
+                sight = DiskProbe.Sight(directory: error.errno)
+            }
         }
     }
 
@@ -45,13 +50,15 @@ final class LookAhead: Sendable {
     private static let isWorthIt = sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1
 
     private let hints: ArraySlice<Hint>
+    private let roots: Set<PathBytes>
     private let extras: DiskProbe.Extras
     private let state: Mutex<State>
 
     /// Begins; nil when it is not worth it, or there is no thread or processor to be had.
-    init?(_ hints: ArraySlice<Hint>, reading extras: DiskProbe.Extras) {
+    init?(_ hints: ArraySlice<Hint>, roots: Set<PathBytes>, reading extras: DiskProbe.Extras) {
         guard hints.count >= Self.least, Self.isWorthIt else { return nil }
         self.hints = hints
+        self.roots = roots
         self.extras = extras
         state = Mutex(State(back: (hints.count + Self.piece - 1) / Self.piece))
         guard let thread = WorkerThread(name: "alight-look", body: { [self] in run() }) else { return nil }
@@ -59,8 +66,9 @@ final class LookAhead: Sendable {
     }
 
     private func run() {
+        let files = WatchedPaths(roots: roots)
         while let piece = claim() {
-            let looks = paths(of: piece).map { Look(at: hints[$0].path, reading: extras) }
+            let looks = paths(of: piece).map { Look(at: hints[$0].path, files, reading: extras) }
             state.withLock { if $0.front <= piece { $0.done[piece] = looks } }
         }
     }

@@ -85,7 +85,7 @@ extension Reconciler {
             (.opened, .opened), (.accessed, .accessed), (.closedUnwritten, .closed),
         ]
         let wanted = matches(hint.path).filter { !views[$0.view].mask.isDisjoint(with: .raw) }
-        guard !wanted.isEmpty, case .present(let snapshot) = DiskProbe.look(at: hint.path) else { return }
+        guard !wanted.isEmpty, case .present(let snapshot) = files.look(at: hint.path) else { return }
         for match in wanted where views[match.view].types.contains(snapshot.type) {
             for (sign, kind) in kinds where hint.signs.contains(sign) {
                 tell(match.view, event(kind, match.root, hint.path, snapshot, hint.origin))
@@ -121,7 +121,7 @@ extension Reconciler {
         let unknown = matches.filter { !knows(views[$0.view], hint.path) }
         guard !unknown.isEmpty else { return }
         let readsExtended = unknown.contains { views[$0.view].readsExtended }
-        let look = look ?? LookAhead.Look(at: hint.path, reading: readsExtended ? .extended : [])
+        let look = look ?? LookAhead.Look(at: hint.path, files, reading: readsExtended ? .extended : [])
         guard case .present(let snapshot) = look.sight else { return }
         let writers = look.writers
         let isUnfinished = writers == .somebody
@@ -182,7 +182,9 @@ extension Reconciler {
     }
 
     private func treeDigest(of folder: PathBytes) -> [UInt8]? {
-        guard case .resting(let facts) = DiskProbe.tree(at: folder, askingWriters: false) else { return nil }
+        guard let place = try? files.place(of: folder),
+            case .resting(let facts) = DiskProbe.tree(at: place, askingWriters: false)
+        else { return nil }
         return facts.fingerprint
     }
 
@@ -196,14 +198,14 @@ extension Reconciler {
         let threshold = DiskProbe.now().advanced(by: .zero - max(policy.quiet(isPolled: false), .seconds(1)))
         guard snapshot.changed < threshold else { return false }
         guard snapshot.type == .file, policy.writers == .wait else { return true }
-        return (writers ?? DiskProbe.writers(of: path)) == .nobody
+        return (writers ?? (try? files.place(of: path)).map { DiskProbe.writers(of: $0) }) == .nobody
     }
 
     /// Who can write to a file that changed of late; nil for all others, at which nobody has looked.
-    static func recentWriters(of path: PathBytes, _ snapshot: Snapshot) -> DiskProbe.Holders? {
+    static func recentWriters(of place: DiskProbe.Place, _ snapshot: Snapshot) -> DiskProbe.Holders? {
         guard snapshot.type == .file else { return nil }
         let threshold = DiskProbe.now().advanced(by: .zero - recent)
-        return snapshot.changed > threshold ? DiskProbe.writers(of: path) : nil
+        return snapshot.changed > threshold ? DiskProbe.writers(of: place) : nil
     }
 
     /// Makes everything dirty that is known in the folder and is not there as it was.
@@ -217,10 +219,10 @@ extension Reconciler {
             let isTree = views[index].settle.isTree
             // Another folder than a root may be a link by now.
             let top = views[index].roots.contains(folder) ? folder : folder.parent
-            let links = links
+            let files = files
             ledger.visit(view: views[index].name, inside: folder) { path, before in
-                if !isTree, case .present(let present) = DiskProbe.look(at: path), before.isUnchanged(present),
-                    !links.isBehindLink(path, root: top)
+                if !isTree, case .present(let present) = files.look(at: path), before.isUnchanged(present),
+                    !files.isBehindLink(path, root: top)
                 {
                     return
                 }

@@ -12,7 +12,7 @@ extension Reconciler {
     ///   - limit: The most paths to look at; the rest is due at once in the next turn.
     /// - Returns: Events and the snapshots that they rest on. They must be committed before anything else is added.
     package mutating func takeSettled(at now: ContinuousClock.Instant, limit: Int = 500) -> Turn {
-        links.forget()
+        defer { files.forget() }
         var gone: [(key: Key, note: Note)] = []
         for (key, entry) in settler.takeDue(at: now, limit: limit) {
             var entry = entry
@@ -24,9 +24,15 @@ extension Reconciler {
             let policy = policies[key.policy]
             let waited = now - entry.since
             let isSeenLate = entry.note.signs.contains(.polled) || isPolled(key.path)
-            var verdict = FinishedProbe.check(
-                key.path, policy: policy, isPolled: isSeenLate,
-                sample: entry.note.sample, round: entry.rounds, waited: waited)
+            var verdict: FinishedProbe.Verdict
+            do throws(SystemError) {
+                verdict = FinishedProbe.check(
+                    try files.place(of: key.path), policy: policy, isPolled: isSeenLate,
+                    sample: entry.note.sample, round: entry.rounds, waited: waited)
+            } catch {
+                let isGone = DiskProbe.Sight(directory: error.errno) == .absent
+                verdict = isGone ? .gone : .unreadable(errno: error.errno)
+            }
             if verdict != .gone, isBehindLinks(key.path) { verdict = .gone }
             if case .unreadable = verdict {} else if !unreadable.isEmpty { unreadable.remove(key.path.parent) }
             switch verdict {
@@ -80,7 +86,7 @@ extension Reconciler {
 
     private mutating func accept(_ key: Key, _ snapshot: Snapshot, _ note: Note) {
         for match in matches(key.path) where policyOfView[match.view] == key.policy {
-            if links.isBehindLink(key.path, root: match.root) {
+            if files.isBehindLink(key.path, root: match.root) {
                 acceptGone(match, key, note)
                 continue
             }
@@ -211,7 +217,8 @@ extension Reconciler {
             event.snapshot.delivered = offset
             return
         }
-        let text = TailReader.read(key.path, event.snapshot, from: offset, limit: limit, isReset: isReset)
+        guard let place = try? files.place(of: key.path) else { return }
+        let text = TailReader.read(place, event.snapshot, from: offset, limit: limit, isReset: isReset)
         event.tail = text
         event.snapshot.delivered = text.offset + UInt64(text.bytes.count)
         if text.remaining > 0, !text.bytes.isEmpty {
@@ -278,9 +285,9 @@ extension Reconciler {
 
     /// What a view has at a path: nothing below a symbolic link, which is not followed.
     func sight(of path: PathBytes, _ view: View) -> DiskProbe.Sight {
-        let sight = DiskProbe.look(at: path)
+        let sight = files.look(at: path)
         guard sight != .absent, let root = view.filter.root(taking: path.bytes),
-            links.isBehindLink(path, root: PathBytes(root))
+            files.isBehindLink(path, root: PathBytes(root))
         else { return sight }
         return .absent
     }
@@ -288,7 +295,7 @@ extension Reconciler {
     /// Whether the path leads through a symbolic link for everyone who takes it.
     private func isBehindLinks(_ path: PathBytes) -> Bool {
         let matches = matches(path)
-        return !matches.isEmpty && matches.allSatisfy { links.isBehindLink(path, root: $0.root) }
+        return !matches.isEmpty && matches.allSatisfy { files.isBehindLink(path, root: $0.root) }
     }
 
     /// Whether a path that is absent is gone, and not only out of sight.
@@ -302,7 +309,7 @@ extension Reconciler {
         var folder = path.parent
         var present = there
         while folder != root, folder.isInside(root) {
-            if case .present(let snapshot) = DiskProbe.look(at: folder) {
+            if case .present(let snapshot) = files.look(at: folder) {
                 present = snapshot
                 break
             }

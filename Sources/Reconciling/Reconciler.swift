@@ -121,7 +121,8 @@ package struct Reconciler: ~Copyable {
     var overlay: [String: [PathBytes: Int]] = [:]
     /// Other names of files that changed: the kernel tells of one name only.
     var otherNames: [(key: Key, note: Note)] = []
-    let links = LinkSearch()
+    /// Opens what the views watch.
+    private(set) var files: WatchedPaths
     var scans = ScanTable()
     /// Folders that are looked at again and again, where a change is seen late and writers are not.
     var polled: Set<PathBytes> = []
@@ -164,6 +165,7 @@ package struct Reconciler: ~Copyable {
         self.views = views
         filters = PathFilterIndex(views.map(\.filter))
         (policies, policyOfView) = Self.policies(of: views)
+        files = WatchedPaths(roots: views.flatMap(\.roots))
         self.ledger = ledger
         self.isPatient = isPatient
         self.remark = remark
@@ -198,6 +200,7 @@ package struct Reconciler: ~Copyable {
         isStarting = true
         self.views = views
         filters = PathFilterIndex(views.map(\.filter))
+        files = WatchedPaths(roots: views.flatMap(\.roots))
         (policies, policyOfView) = Self.policies(of: views)
         for (path, policy, entry) in waiting {
             var entry = entry
@@ -230,8 +233,9 @@ package struct Reconciler: ~Copyable {
     package func unsettled(and late: [Hint]) -> [PathBytes] {
         let tellsExisting = views.contains(where: \.tellsExisting)
         let others = Set(late.filter { tellsExisting || $0.origin != .scan }.map(\.path))
+        defer { files.forget() }
         let news = others.filter { path in
-            guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
+            guard case .present(let snapshot) = files.look(at: path) else { return false }
             return matches(path).contains { match in
                 let view = views[match.view]
                 guard view.types.contains(snapshot.type) else { return false }
@@ -247,7 +251,7 @@ package struct Reconciler: ~Copyable {
     ///
     /// A listing begins before what it found, and ends after it.
     package mutating func take(_ batch: HintQueue.Batch, at now: ContinuousClock.Instant) {
-        links.forget()
+        defer { files.forget() }
         for report in batch.reports where !report.endsListing { take(report, at: now) }
         var first = 0
         while first < batch.hints.count {
@@ -274,7 +278,8 @@ package struct Reconciler: ~Copyable {
         guard isStarting, hints.allSatisfy({ $0.origin == .scan }), !views.contains(where: \.hasPast) else {
             return nil
         }
-        return LookAhead(hints, reading: views.contains(where: \.readsExtended) ? .extended : [])
+        let extras: DiskProbe.Extras = views.contains(where: \.readsExtended) ? .extended : []
+        return LookAhead(hints, roots: Set(views.flatMap(\.roots)), reading: extras)
     }
 
     /// Takes a hint of a watched path.
@@ -301,9 +306,9 @@ package struct Reconciler: ~Copyable {
         } else {
             var present: Snapshot?
             if !hint.signs.isDisjoint(with: .content),
-                case .present(let snapshot) = DiskProbe.look(at: hint.path)
+                case .present(let snapshot) = files.look(at: hint.path)
             {
-                let seen = matches.filter { !links.isBehindLink(hint.path, root: $0.root) }
+                let seen = matches.filter { !files.isBehindLink(hint.path, root: $0.root) }
                 if !seen.isEmpty { present = snapshot }
                 if hint.signs.contains(.appeared), acceptMove(to: hint.path, snapshot, seen, origin: hint.origin) {
                     hint.signs.insert(.written)
@@ -373,10 +378,10 @@ package struct Reconciler: ~Copyable {
 
     /// Whether a path that a listing found is what every view that takes it knows already.
     private func isKnown(_ path: PathBytes, _ matches: [Match]) -> Bool {
-        guard case .present(let snapshot) = DiskProbe.look(at: path) else { return false }
+        guard case .present(let snapshot) = files.look(at: path) else { return false }
         return matches.allSatisfy { match in
             let view = views[match.view]
-            if links.isBehindLink(path, root: match.root) { return false }
+            if files.isBehindLink(path, root: match.root) { return false }
             if settler.contains(Key(path: path, policy: policyOfView[match.view])) { return false }
             guard let before = known(view, path) else { return !view.types.contains(snapshot.type) }
             return before.isUnchanged(snapshot)
@@ -449,13 +454,13 @@ package struct Reconciler: ~Copyable {
         guard views[view].mask.takes(event.kind, changed: event.changed) else { return }
         var event = event
         if event.snapshot.type == .directory, event.kind != .deleted {
-            event.children = DiskProbe.children(of: event.path)
+            event.children = (try? files.place(of: event.path)).flatMap { DiskProbe.children(of: $0) }
         }
         turn.events.append((view, event))
     }
 
     func extended(of path: PathBytes) -> [ExtendedAttribute]? {
-        guard case .present(let snapshot) = DiskProbe.look(at: path, reading: .extended) else { return nil }
+        guard case .present(let snapshot) = files.look(at: path, reading: .extended) else { return nil }
         return snapshot.extended
     }
 

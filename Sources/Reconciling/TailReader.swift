@@ -10,10 +10,10 @@ enum TailReader {
     /// there is nothing else: then the file is no UTF-8, and its bytes are told as
     /// they are. A file that can't be read, or is another one by now, has no text.
     static func read(
-        _ path: PathBytes, _ snapshot: Snapshot, from offset: UInt64, limit: Int, isReset: Bool
+        _ place: DiskProbe.Place, _ snapshot: Snapshot, from offset: UInt64, limit: Int, isReset: Bool
     ) -> TailText {
         var text = TailText(offset: offset, bytes: [], isReset: isReset)
-        let descriptor = path.withCString { open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) }
+        let descriptor = place.openForReading()
         guard descriptor >= 0 else { return text }
         defer { close(descriptor) }
         var status = stat()

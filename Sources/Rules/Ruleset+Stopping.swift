@@ -3,10 +3,10 @@ import Globbing
 
 extension Rule {
     /// Looks at what a file holds; it may block.
-    package typealias Look = (PathBytes) -> ConditionFacts.Content
+    package typealias Look = (FileEvent) -> ConditionFacts.Content
 
     /// Leaves it untold what a file holds.
-    package static let noLook: @Sendable (PathBytes) -> ConditionFacts.Content = { _ in
+    package static let noLook: @Sendable (FileEvent) -> ConditionFacts.Content = { _ in
         .untold("nobody looks at what it holds")
     }
 
@@ -35,7 +35,7 @@ extension Rule {
         let answer = admits(event)
         guard answer == .needsContent else { return answer == .holds }
         // What a file held that is gone can't be found out; but who was not told of the file need not hear that it went.
-        return isPast ? event.snapshot.standing == .withheld : admits(event, content: look(event.path)) == .holds
+        return isPast ? event.snapshot.standing == .withheld : admits(event, content: look(event)) == .holds
     }
 }
 

@@ -27,12 +27,26 @@ package enum DiskProbe {
 
     /// What is at the path now, without following a final symbolic link.
     package static func look(at path: PathBytes, reading extras: Extras = []) -> Sight {
+        look(at: Place(path), reading: extras)
+    }
+
+    package static func look(at place: Place, reading extras: Extras = []) -> Sight {
         var status = cal_stat()
-        let error = path.withCString { cal_stat_path($0, &status) }
+        let error: Int32
+        var extended: [ExtendedAttribute]?
+        if extras.contains(.extended) {
+            // Of one file, whatever has the name a moment later.
+            let entry = place.name.withCString { cal_open_entry(place.descriptor, $0, CAL_OPEN_ENTRY) }
+            error = entry >= 0 ? cal_stat_descriptor(entry, &status) : -entry
+            if error == 0 { extended = extendedAttributes(of: entry) }
+            if entry >= 0 { close(entry) }
+        } else {
+            error = place.name.withCString { cal_stat_entry(place.descriptor, $0, 0, &status) }
+        }
         switch error {
         case 0:
             var snapshot = Snapshot(status)
-            if extras.contains(.extended) { snapshot.extended = extendedAttributes(of: path) }
+            snapshot.extended = extended
             return .present(snapshot)
         case ENOENT, ENOTDIR: return .absent
         // A folder of a name that the file system can't hold: there is nothing there.
@@ -54,8 +68,8 @@ package enum DiskProbe {
     }
 
     /// How many entries a folder has; nil when it can't be listed.
-    package static func children(of folder: PathBytes) -> Int? {
-        guard var names = try? FolderNames(folder) else { return nil }
+    package static func children(of folder: Place) -> Int? {
+        guard var names = try? FolderNames(folder.name, in: folder.descriptor) else { return nil }
         var count = 0
         while names.next() != nil { count += 1 }
         return names.error == 0 ? count : nil
@@ -80,6 +94,8 @@ package enum DiskProbe {
         writers(of: path, in: AT_FDCWD)
     }
 
+    package static func writers(of place: Place) -> Holders { writers(of: place.name, in: place.descriptor) }
+
     static func writers(of path: PathBytes, in directory: Int32) -> Holders {
         switch path.withCString({ cal_probe_entry_writers(directory, $0) }) {
         case 0: return .nobody
@@ -96,8 +112,8 @@ package enum DiskProbe {
     ///
     /// To find out, a shared flock(2) lock is held for some microseconds, in which
     /// another process that asks for its lock without waiting is refused.
-    package static func locks(of path: PathBytes) -> Holders {
-        switch path.withCString({ cal_probe_locks($0) }) {
+    package static func locks(of place: Place) -> Holders {
+        switch place.name.withCString({ cal_probe_locks(place.descriptor, $0) }) {
         case 0: .nobody
         case EAGAIN: .somebody
         default: .unknown
@@ -128,26 +144,24 @@ package enum DiskProbe {
     ///
     /// An attribute that is hidden now, by a mode that was taken away, is not known
     /// to be gone: half a list would tell so.
-    private static func extendedAttributes(of path: PathBytes) -> [ExtendedAttribute]? {
-        path.withCString { path in
-            let length = cal_list_attributes(path, nil, 0)
-            if length == 0 { return [] }
-            guard length > 0 else { return nil }
-            return withUnsafeTemporaryAllocation(byteCount: attributeBound, alignment: 1) { buffer in
-                let listed = cal_list_attributes(
-                    path, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
-                guard listed >= 0 else { return nil }
-                let names = Array(buffer[..<Int(listed)]).split(separator: 0).map { PathBytes($0) }
-                var attributes: [ExtendedAttribute] = []
-                for name in names.sorted() {
-                    let length = name.withCString { cal_read_attribute(path, $0, buffer.baseAddress, buffer.count) }
-                    // Removed since it was listed.
-                    if length == -Int64(ENODATA) { continue }
-                    guard length >= 0 else { return nil }
-                    attributes.append(ExtendedAttribute(name: name, value: Array(buffer[..<Int(length)])))
-                }
-                return attributes
+    private static func extendedAttributes(of entry: Int32) -> [ExtendedAttribute]? {
+        let length = cal_list_open_attributes(entry, nil, 0)
+        if length == 0 { return [] }
+        guard length > 0 else { return nil }
+        return withUnsafeTemporaryAllocation(byteCount: attributeBound, alignment: 1) { buffer in
+            let listed = cal_list_open_attributes(
+                entry, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+            guard listed >= 0 else { return nil }
+            let names = Array(buffer[..<Int(listed)]).split(separator: 0).map { PathBytes($0) }
+            var attributes: [ExtendedAttribute] = []
+            for name in names.sorted() {
+                let length = name.withCString { cal_read_open_attribute(entry, $0, buffer.baseAddress, buffer.count) }
+                // Removed since it was listed.
+                if length == -Int64(ENODATA) { continue }
+                guard length >= 0 else { return nil }
+                attributes.append(ExtendedAttribute(name: name, value: Array(buffer[..<Int(length)])))
             }
+            return attributes
         }
     }
 }

@@ -153,7 +153,7 @@ package enum FinishedProbe {
     /// Blocks as the file system does; a folder that is one unit is walked through.
     ///
     /// - Parameters:
-    ///   - path: Where to look.
+    ///   - place: Where to look.
     ///   - policy: What has to hold.
     ///   - isPolled: Whether the path is polled.
     ///   - extras: What the snapshot of a finished path has besides.
@@ -163,27 +163,27 @@ package enum FinishedProbe {
     ///   - isStopped: Asked at each entry below a folder; when it says so, the verdict is to wait.
     /// - Returns: Whether it is finished, and if not when to look again.
     package static func check(
-        _ path: PathBytes, policy: SettlePolicy, isPolled: Bool, reading extras: DiskProbe.Extras = [],
+        _ place: DiskProbe.Place, policy: SettlePolicy, isPolled: Bool, reading extras: DiskProbe.Extras = [],
         sample: Sample?, round: Int, waited: Duration, isStopped: () -> Bool = { false }
     ) -> Verdict {
-        var look = Look(DiskProbe.look(at: path), time: DiskProbe.now())
+        var look = Look(DiskProbe.look(at: place), time: DiskProbe.now())
         if case .present(let first) = look.sight {
             if first.type == .file {
-                if policy.writers == .wait { look.writers = writers(of: path, isPolled: isPolled) }
-                if policy.locks == .wait { look.locks = DiskProbe.locks(of: path) }
-                if policy.partial == .wait { look.companion = PartialFile.companion(of: path, size: first.size) }
+                if policy.writers == .wait { look.writers = writers(of: place, isPolled: isPolled) }
+                if policy.locks == .wait { look.locks = DiskProbe.locks(of: place) }
+                if policy.partial == .wait { look.companion = PartialFile.companion(of: place, size: first.size) }
             } else if first.type == .directory, policy.isTree {
                 let asks = policy.writers == .wait
-                look.tree = DiskProbe.tree(at: path, askingWriters: asks, isStopped: isStopped)
+                look.tree = DiskProbe.tree(at: place, askingWriters: asks, isStopped: isStopped)
             }
-            look.sight = DiskProbe.look(at: path, reading: extras)
+            look.sight = DiskProbe.look(at: place, reading: extras)
         }
         return judge(look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
     /// On a polled root a writer that is found is one, but on other machines there may be more.
-    private static func writers(of path: PathBytes, isPolled: Bool) -> DiskProbe.Holders {
-        let found = DiskProbe.writers(of: path)
+    private static func writers(of place: DiskProbe.Place, isPolled: Bool) -> DiskProbe.Holders {
+        let found = DiskProbe.writers(of: place)
         return isPolled && found == .nobody ? .unknown : found
     }
 }

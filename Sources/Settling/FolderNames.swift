@@ -49,8 +49,8 @@ struct FolderNames: ~Copyable {
 }
 
 /// What a system call gave instead of an answer.
-struct SystemError: Error {
-    var errno: Int32
+package struct SystemError: Error {
+    package var errno: Int32
 }
 
 extension DiskProbe {

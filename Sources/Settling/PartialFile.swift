@@ -42,13 +42,19 @@ package enum PartialFile {
     /// Returns the first companion of a regular file that exists; nil if there is none.
     ///
     /// Blocks for one stat(2) per entry of the table that applies.
-    package static func companion(of path: PathBytes, size: UInt64) -> PathBytes? {
-        let folder = path.parent
-        let name = path.lastComponent
+    package static func companion(of place: DiskProbe.Place, size: UInt64) -> PathBytes? {
+        let name = place.name.lastComponent
         for entry in companions where size == 0 || !entry.isForEmptyFilesOnly {
-            let companion = folder.appending(Array(entry.prefix.utf8) + name + Array(entry.suffix.utf8))
-            if case .present = DiskProbe.look(at: companion) { return companion }
+            let companion = place.beside(Array(entry.prefix.utf8) + name + Array(entry.suffix.utf8))
+            if case .present = DiskProbe.look(at: companion) { return companion.name }
         }
         return nil
+    }
+}
+
+extension DiskProbe.Place {
+    /// The place of another name in the same directory.
+    fileprivate func beside(_ name: [UInt8]) -> Self {
+        directory.map { Self($0, PathBytes(name)) } ?? Self(self.name.parent.appending(name))
     }
 }

@@ -53,12 +53,12 @@ extension DiskProbe {
     ///   - isStopped: Asked at each entry; the walk ends when it says so.
     /// - Returns: What there is.
     package static func tree(
-        at folder: PathBytes, askingWriters: Bool = true, isStopped: () -> Bool = { false }
+        at folder: Place, askingWriters: Bool = true, isStopped: () -> Bool = { false }
     ) -> TreeSight {
         var status = cal_stat()
         let root: FolderNames
         do {
-            root = try FolderNames(folder)
+            root = try FolderNames(folder.name, in: folder.descriptor)
         } catch {
             switch error.errno {
             // A link, or a file where the folder was.

@@ -79,18 +79,18 @@ extension Rule {
     /// What the conditions leave is none of them, nor what an earlier rule with `stop` takes.
     func members(with path: PathBytes, among ruleset: Ruleset) -> [PathBytes] {
         guard let group else { return [] }
-        let look = { (path: PathBytes) in ConditionFacts.Content(lookingAt: path) }
+        let look = { (event: FileEvent) in ConditionFacts.Content(lookingAt: event) }
         let key = group.key(of: path)
         let members = DiskProbe.names(in: path.parent).map { path.parent.appending($0.bytes) }.filter { member in
             guard group.mayBelong(PathBytes(member.lastComponent), to: key), group.key(of: member) == key,
-                let root = root(taking: member), case .present(let snapshot) = DiskProbe.look(at: member),
+                let root = root(taking: member), case .present(let snapshot) = DiskProbe.look(at: member, below: root),
                 types.contains(snapshot.type)
             else { return false }
             if member == path { return true }
             let event = FileEvent(
                 kind: .created, path: member, root: root, snapshot: snapshot, origin: .scan, time: DiskProbe.now())
             var answer = admits(event)
-            if answer == .needsContent { answer = admits(event, content: look(member)) }
+            if answer == .needsContent { answer = admits(event, content: look(event)) }
             guard answer == .holds, let index = ruleset.index(of: name) else { return false }
             return ruleset.stopper(of: event, to: index, looking: look) == nil
         }

@@ -94,12 +94,15 @@ struct PathExplanation {
             path: sight, folder: { DiskProbe.look(at: $0) },
             root: { DiskProbe.look(at: DiskProbe.resolve($0) ?? $0) },
             polling: { PollingReason.untoldFileSystem(of: $0) })
-        sights.content = { ConditionFacts.Content(lookingAt: path) }
+        let root = rules.compactMap { $0.root(taking: path) }.max { $0.bytes.count < $1.bytes.count }
+        sights.content = { ConditionFacts.Content(lookingAt: path, below: root ?? path.parent) }
         sights.now = now
         if case .present(let snapshot) = sight, snapshot.type == .file {
             sights.writers = DiskProbe.writers(of: path)
-            sights.companion = PartialFile.companion(of: path, size: snapshot.size)
-            if rules.contains(where: { $0.settle.locks == .wait }) { sights.locks = DiskProbe.locks(of: path) }
+            sights.companion = PartialFile.companion(of: DiskProbe.Place(path), size: snapshot.size)
+            if rules.contains(where: { $0.settle.locks == .wait }) {
+                sights.locks = DiskProbe.locks(of: DiskProbe.Place(path))
+            }
         }
         return sights
     }

@@ -28,9 +28,9 @@ struct WithholdingTests {
             .sample("one", ["/in/*"]), .sample("two", ["/in/*"]),
         ])
         var looks: [PathBytes] = []
-        var withholding = Withholding(rules) { path in
-            looks.append(path)
-            return .type(path == "/in/a" ? "image/png" : "text/plain")
+        var withholding = Withholding(rules) { event in
+            looks.append(event.path)
+            return .type(event.path == "/in/a" ? "image/png" : "text/plain")
         }
         let told = ["/in/a", "/in/b"].map { path in
             (0..<4).map { withholding.told(Self.event(PathBytes(path)), to: $0) != nil }

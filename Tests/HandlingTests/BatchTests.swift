@@ -167,31 +167,35 @@ struct BatchTests {
 
     // MARK: Checksums
 
+    private static func sha256(of path: PathBytes, stop: StopSignal) -> ContentDigest.Reading {
+        ContentDigest.sha256(of: path, below: path.parent, stop: stop)
+    }
+
     @Test func `S02 a checksum is that of the bytes`() throws {
         let empty = try stage.folder.write("empty", "")
         let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-        guard case .digest(let bytes) = ContentDigest.sha256(of: empty, stop: stage.stop) else {
+        guard case .digest(let bytes) = Self.sha256(of: empty, stop: stage.stop) else {
             Issue.record("no digest")
             return
         }
         #expect(bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == digest)
         // More than one block, and different at its very end.
         let text = String(repeating: "x", count: 300_000)
-        let one = ContentDigest.sha256(of: try stage.folder.write("one", text + "1"), stop: stage.stop)
-        let two = ContentDigest.sha256(of: try stage.folder.write("two", text + "2"), stop: stage.stop)
-        let same = ContentDigest.sha256(of: try stage.folder.write("same", text + "1"), stop: stage.stop)
+        let one = Self.sha256(of: try stage.folder.write("one", text + "1"), stop: stage.stop)
+        let two = Self.sha256(of: try stage.folder.write("two", text + "2"), stop: stage.stop)
+        let same = Self.sha256(of: try stage.folder.write("same", text + "1"), stop: stage.stop)
         #expect(one == same && one != two)
     }
 
     @Test func `S02 what has no content has no checksum, and a stop ends the reading`() throws {
-        #expect(ContentDigest.sha256(of: stage.folder.path, stop: stage.stop) == .notRegular)
+        #expect(Self.sha256(of: stage.folder.path, stop: stage.stop) == .notRegular)
         let absent = stage.folder.path.appending("absent")
-        #expect(ContentDigest.sha256(of: absent, stop: stage.stop) == .unreadable(errno: ENOENT))
+        #expect(Self.sha256(of: absent, stop: stage.stop) == .unreadable(errno: ENOENT))
         let file = try stage.folder.write("file", "x")
         let link = stage.folder.path.appending("link")
         #expect(file.withCString { file in link.withCString { symlink(file, $0) } } == 0)
-        #expect(ContentDigest.sha256(of: link, stop: stage.stop) == .notRegular)
+        #expect(Self.sha256(of: link, stop: stage.stop) == .notRegular)
         stage.stop.raise()
-        #expect(ContentDigest.sha256(of: file, stop: stage.stop) == .interrupted)
+        #expect(Self.sha256(of: file, stop: stage.stop) == .interrupted)
     }
 }

@@ -91,7 +91,7 @@ struct StoppingTests {
     @Test func `a file that has gone is taken by content as it was when it was told`() throws {
         let rules = try Self.rulesByContent([.created, .modified, .moved, .deleted])
         var gone = Self.event(.deleted, "/in/a")
-        func look(_ path: PathBytes) -> ConditionFacts.Content {
+        func look(_ event: FileEvent) -> ConditionFacts.Content {
             Issue.record("there is nothing to look at")
             return .untold("")
         }

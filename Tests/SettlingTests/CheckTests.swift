@@ -11,7 +11,8 @@ struct CheckTests {
         waited: Duration = .zero
     ) -> FinishedProbe.Verdict {
         FinishedProbe.check(
-            path, policy: policy, isPolled: isPolled, reading: extras, sample: nil, round: 0, waited: waited)
+            DiskProbe.Place(path), policy: policy, isPolled: isPolled, reading: extras, sample: nil, round: 0,
+            waited: waited)
     }
 
     private func isFinished(_ verdict: FinishedProbe.Verdict, isForced: Bool = false) -> Bool {

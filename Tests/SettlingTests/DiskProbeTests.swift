@@ -64,15 +64,15 @@ struct DiskProbeTests {
         withTempTree { tree in
             let path = tree.path("a")
             TestFile.write(path, "x")
-            #expect(Deadline.wait { DiskProbe.locks(of: path) == .nobody })
+            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Place(path)) == .nobody })
             let holder = path.withCString { open($0, O_RDWR | O_CLOEXEC) }
             defer { close(holder) }
             #expect(flock(holder, LOCK_SH) == 0)
-            #expect(Deadline.wait { DiskProbe.locks(of: path) == .nobody })
+            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Place(path)) == .nobody })
             #expect(flock(holder, LOCK_EX) == 0)
-            #expect(DiskProbe.locks(of: path) == .somebody)
+            #expect(DiskProbe.locks(of: DiskProbe.Place(path)) == .somebody)
             #expect(flock(holder, LOCK_UN) == 0)
-            #expect(Deadline.wait { DiskProbe.locks(of: path) == .nobody })
+            #expect(Deadline.wait { DiskProbe.locks(of: DiskProbe.Place(path)) == .nobody })
         }
     }
 
@@ -85,14 +85,14 @@ struct DiskProbeTests {
             var lock = Glibc.flock(
                 l_type: Int16(F_WRLCK), l_whence: Int16(SEEK_SET), l_start: 1 << 40, l_len: 1, l_pid: 0)
             #expect(fcntl(holder, F_SETLK, &lock) == 0)
-            #expect(DiskProbe.locks(of: path) == .somebody)
+            #expect(DiskProbe.locks(of: DiskProbe.Place(path)) == .somebody)
         }
     }
 
     @Test func `S09 what has no locks has no answer`() {
         withTempTree { tree in
-            #expect(DiskProbe.locks(of: tree.root) == .unknown)
-            #expect(DiskProbe.locks(of: tree.path("missing")) == .unknown)
+            #expect(DiskProbe.locks(of: DiskProbe.Place(tree.root)) == .unknown)
+            #expect(DiskProbe.locks(of: DiskProbe.Place(tree.path("missing"))) == .unknown)
         }
     }
 
@@ -134,13 +134,13 @@ struct DiskProbeTests {
 
     @Test func `S45 a folder's children are counted, hidden ones too`() {
         withTempTree { tree in
-            #expect(DiskProbe.children(of: tree.root) == 0)
+            #expect(DiskProbe.children(of: DiskProbe.Place(tree.root)) == 0)
             TestFile.write(tree.path("a"), "x")
             TestFile.write(tree.path(".b"), "x")
             TestFile.write(tree.path("c/d"), "x")
-            #expect(DiskProbe.children(of: tree.root) == 3)
-            #expect(DiskProbe.children(of: tree.path("a")) == nil)
-            #expect(DiskProbe.children(of: tree.path("missing")) == nil)
+            #expect(DiskProbe.children(of: DiskProbe.Place(tree.root)) == 3)
+            #expect(DiskProbe.children(of: DiskProbe.Place(tree.path("a"))) == nil)
+            #expect(DiskProbe.children(of: DiskProbe.Place(tree.path("missing"))) == nil)
         }
     }
 

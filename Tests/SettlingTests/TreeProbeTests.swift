@@ -7,7 +7,7 @@ import Testing
 struct TreeProbeTests {
     /// Another test that starts a process holds every descriptor for a moment, so rest is waited for.
     private func rested(_ root: PathBytes) -> TreeFacts? {
-        Deadline.poll { if case .resting(let facts) = DiskProbe.tree(at: root) { facts } else { nil } }
+        Deadline.poll { if case .resting(let facts) = DiskProbe.tree(at: DiskProbe.Place(root)) { facts } else { nil } }
     }
 
     @Test func `S34 a folder at rest is told in numbers`() throws {
@@ -30,8 +30,8 @@ struct TreeProbeTests {
             TestFile.write(tree.path("b/c/d"), "2")
             #expect(rested(tree.root) != nil)
             let writer = tree.path("b/c/d").withCString { open($0, O_WRONLY | O_CLOEXEC) }
-            #expect(DiskProbe.tree(at: tree.root) == .busy)
-            guard case .resting = DiskProbe.tree(at: tree.root, askingWriters: false) else {
+            #expect(DiskProbe.tree(at: DiskProbe.Place(tree.root)) == .busy)
+            guard case .resting = DiskProbe.tree(at: DiskProbe.Place(tree.root), askingWriters: false) else {
                 Issue.record("the writer was asked for")
                 return
             }
@@ -79,7 +79,7 @@ struct TreeProbeTests {
             _ = tree.path("in/link").withCString { symlink("../out", $0) }
             _ = tree.path("in/loop").withCString { symlink(".", $0) }
             #expect(rested(tree.path("in"))?.entries == 2)
-            #expect(DiskProbe.tree(at: tree.path("in/link")) == .absent)
+            #expect(DiskProbe.tree(at: DiskProbe.Place(tree.path("in/link"))) == .absent)
         }
     }
 
@@ -95,7 +95,7 @@ struct TreeProbeTests {
             let root = tree.root
             var most = 0
             let sight = DiskProbe.tree(
-                at: root, askingWriters: false,
+                at: DiskProbe.Place(root), askingWriters: false,
                 isStopped: {
                     most = max(most, openFolders(inside: root))
                     return false
@@ -118,7 +118,7 @@ struct TreeProbeTests {
             for index in 0..<20 { TestFile.write(tree.path("\(index)"), "x") }
             var asked = 0
             let sight = DiskProbe.tree(
-                at: tree.root, askingWriters: false,
+                at: DiskProbe.Place(tree.root), askingWriters: false,
                 isStopped: {
                     asked += 1
                     return asked == 5
@@ -131,8 +131,8 @@ struct TreeProbeTests {
     @Test func `what is no folder is told apart`() {
         withTempTree { tree in
             TestFile.write(tree.path("a"), "x")
-            #expect(DiskProbe.tree(at: tree.path("a")) == .absent)
-            #expect(DiskProbe.tree(at: tree.path("missing")) == .absent)
+            #expect(DiskProbe.tree(at: DiskProbe.Place(tree.path("a"))) == .absent)
+            #expect(DiskProbe.tree(at: DiskProbe.Place(tree.path("missing"))) == .absent)
         }
     }
 
@@ -145,9 +145,11 @@ struct TreeProbeTests {
             TestFile.makeFolder(tree.path("in/closed"))
             _ = tree.path("in/closed").withCString { chmod($0, 0) }
             if geteuid() == 0 { precondition(seteuid(65_534) == 0) }
-            guard case .resting(let facts) = DiskProbe.tree(at: tree.path("in")) else { preconditionFailure() }
+            guard case .resting(let facts) = DiskProbe.tree(at: DiskProbe.Place(tree.path("in"))) else {
+                preconditionFailure()
+            }
             precondition(facts.isUncertain && facts.entries == 2)
-            precondition(DiskProbe.tree(at: tree.path("in/closed")) == .unreadable(errno: EACCES))
+            precondition(DiskProbe.tree(at: DiskProbe.Place(tree.path("in/closed"))) == .unreadable(errno: EACCES))
             if getuid() == 0 { precondition(seteuid(0) == 0) }
         }
     }

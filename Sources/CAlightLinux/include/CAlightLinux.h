@@ -61,13 +61,9 @@ int cal_probe_entry_writers(int directory, const char *name);
 /// Whether a process holds a write lock on the regular file, by flock(2) or
 /// fcntl(2): 0 when nobody does, EAGAIN when somebody does, another errno when
 /// the question has no answer. A shared flock is held for a moment.
-int cal_probe_locks(const char *path);
+int cal_probe_locks(int directory, const char *name);
 
-/// The names of the extended attributes, each with its NUL, without following a
-/// final link: their length in bytes, or a negative errno. No capacity asks for the length.
-int64_t cal_list_attributes(const char *path, char *names, size_t capacity);
-
-/// The value of one: its length in bytes, or a negative errno.
+/// The value of an extended attribute, without following a final link: its length in bytes, or a negative errno.
 int64_t cal_read_attribute(const char *path, const char *name, void *value, size_t capacity);
 
 /// Removes one of an open file; 0, or the errno.
@@ -206,7 +202,8 @@ int64_t cal_copy_range_at(int source, int destination, int64_t offset, size_t co
 int64_t cal_seek_data(int descriptor, int64_t offset);
 int64_t cal_seek_hole(int descriptor, int64_t offset);
 
-/// The names of the open file's extended attributes, each with its NUL: their length, or a negative errno.
+/// The names of the open file's extended attributes, each with its NUL: their length, or a negative errno. No capacity
+/// asks for the length. The descriptor may be one for looking only.
 int64_t cal_list_open_attributes(int descriptor, char *names, size_t capacity);
 int64_t cal_read_open_attribute(int descriptor, const char *name, void *value, size_t capacity);
 int cal_set_open_attribute(int descriptor, const char *name, const void *value, size_t size);

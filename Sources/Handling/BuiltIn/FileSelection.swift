@@ -42,17 +42,19 @@ package struct FileSelection: Sendable, Hashable {
         var unseen: [(PathBytes, Int32)] = []
         var hasRoot = false
         var seen: Set<PathBytes> = []
-        for root in filter.roots.map({ PathBytes($0) }) {
+        let roots = filter.roots.map { PathBytes($0) }
+        let files = WatchedPaths(roots: roots)
+        for root in roots {
             var pending = [root]
             while let folder = pending.popLast() {
                 if isStopped() { return .stopped }
                 // One root may lie in another.
                 guard seen.insert(folder).inserted else { continue }
-                let error = Self.forEachName(in: folder, followingLink: folder == root) { name in
+                let error = Self.forEachName(in: folder, folder == root ? nil : files) { name in
                     let path = folder.appending(name)
                     let holder = self.root(taking: path)
                     let reaches = filter.reaches(below: path.bytes)
-                    guard holder != nil || reaches, case .present(let snapshot) = DiskProbe.look(at: path) else {
+                    guard holder != nil || reaches, case .present(let snapshot) = files.look(at: path) else {
                         return
                     }
                     if let holder, types.contains(snapshot.type),
@@ -74,10 +76,11 @@ package struct FileSelection: Sendable, Hashable {
     }
 
     /// Lists a folder; 0, or the errno.
-    private static func forEachName(in folder: PathBytes, followingLink: Bool, _ body: ([UInt8]) -> Void) -> Int32 {
-        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (followingLink ? 0 : O_NOFOLLOW)
-        let descriptor = folder.withCString { open($0, flags) }
-        guard descriptor >= 0 else { return errno }
+    private static func forEachName(
+        in folder: PathBytes, _ files: WatchedPaths?, _ body: ([UInt8]) -> Void
+    ) -> Int32 {
+        let descriptor = files?.openListing(folder) ?? WatchedPaths.openListing(root: folder)
+        guard descriptor >= 0 else { return -descriptor }
         guard let stream = fdopendir(descriptor) else {
             let error = errno
             close(descriptor)

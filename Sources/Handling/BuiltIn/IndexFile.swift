@@ -98,7 +98,7 @@ final class IndexFile: Sendable {
     ) throws(FileFault) -> Bool {
         var entry: FileIndex.Entry?
         if let root = selection.root(taking: path), !isOwn(path) {
-            switch DiskProbe.look(at: path) {
+            switch DiskProbe.look(at: path, below: root) {
             case .present(let snapshot) where selection.types.contains(snapshot.type):
                 entry = self.entry(path, root, snapshot, selection)
             case .present, .absent: break

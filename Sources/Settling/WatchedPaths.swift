@@ -1,0 +1,160 @@
+import CAlightLinux
+package import FileEvents
+import Glibc
+
+/// Resolves watched paths: the one place where they are opened.
+///
+/// The directory of a path is opened beneath the innermost root that holds it, and no link on the way is followed. So a
+/// process that swaps directories for links leads no look out of the root. The root itself is opened by its path, as
+/// `cal_open_root` does.
+///
+/// The directory that was opened last stays open until ``forget()``, since most paths that are looked at in a row are in
+/// the same one. An open directory keeps its file system from being unmounted, so that has to be soon. Used by one thread.
+package final class WatchedPaths {
+    private let roots: Set<PathBytes>
+    private var root: (path: PathBytes, directory: OpenDirectory)?
+    private var last: (path: PathBytes, root: PathBytes, directory: OpenDirectory)?
+    /// The root of the directory that was asked for last.
+    private var holder: (directory: PathBytes, root: PathBytes?)?
+
+    package init(roots: some Sequence<PathBytes>) { self.roots = Set(roots) }
+
+    /// Closes the directories: another process may have moved them, or put links in their place.
+    ///
+    /// Such a change is reported after it, so within one turn the answers may be old.
+    package func forget() {
+        root = nil
+        last = nil
+    }
+
+    /// The name of a path in its directory.
+    ///
+    /// - Throws: Why the directory can't be opened; `ELOOP` for one that is behind a link.
+    package func place(of path: PathBytes) throws(SystemError) -> DiskProbe.Place {
+        let parent = path.parent
+        if holder?.directory != parent { holder = (parent, parent.andParents.first { roots.contains($0) }) }
+        guard let root = holder?.root else { return DiskProbe.Place(path) }
+        return DiskProbe.Place(try directory(parent, below: root), PathBytes(path.lastComponent))
+    }
+
+    /// What is at the path now, without following any link below the root.
+    package func look(at path: PathBytes, reading extras: DiskProbe.Extras = []) -> DiskProbe.Sight {
+        do throws(SystemError) {
+            return DiskProbe.look(at: try place(of: path), reading: extras)
+        } catch {
+            return DiskProbe.Sight(directory: error.errno)
+        }
+    }
+
+    /// Opens a directory below a root for listing: the descriptor, or a negative errno.
+    package func openListing(_ path: PathBytes) -> Int32 {
+        do throws(SystemError) {
+            let place = try place(of: path)
+            return place.name.withCString { cal_open_folder(place.descriptor, $0) }
+        } catch {
+            return -error.errno
+        }
+    }
+
+    /// Opens a root for listing.
+    package static func openListing(root: PathBytes) -> Int32 {
+        do throws(SystemError) {
+            let directory = try OpenDirectory(root.withCString { cal_open_root($0) })
+            return cal_open_folder(directory.descriptor, ".")
+        } catch {
+            return -error.errno
+        }
+    }
+
+    /// Whether a directory between the root and the path is a symbolic link; the root itself may be one.
+    package func isBehindLink(_ path: PathBytes, root: PathBytes) -> Bool {
+        do throws(SystemError) {
+            _ = try directory(path.parent, below: root)
+            return false
+        } catch {
+            return error.errno == ELOOP
+        }
+    }
+
+    private func directory(_ path: PathBytes, below root: PathBytes) throws(SystemError) -> OpenDirectory {
+        if let last, last.path == path, last.root == root { return last.directory }
+        if self.root?.path != root {
+            self.root = (root, try OpenDirectory(root.withCString { cal_open_root($0) }))
+        }
+        guard let base = self.root?.directory else { throw SystemError(errno: ENOENT) }
+        var directory = base
+        if path != root {
+            guard let relative = path.relative(to: root) else { throw SystemError(errno: EXDEV) }
+            directory = try OpenDirectory(
+                PathBytes(relative).withCString { cal_open_beneath(base.descriptor, $0, CAL_OPEN_FOLDER, 0) })
+        }
+        last = (path, root, directory)
+        return directory
+    }
+}
+
+/// A directory's descriptor (`O_PATH`), closed with the last reference.
+package final class OpenDirectory: Sendable {
+    package let descriptor: Int32
+
+    fileprivate init(_ opened: Int32) throws(SystemError) {
+        guard opened >= 0 else { throw SystemError(errno: -opened) }
+        descriptor = opened
+    }
+
+    deinit { close(descriptor) }
+}
+
+extension DiskProbe {
+    /// A name in an open directory, or a path by itself.
+    package struct Place: Sendable {
+        let directory: OpenDirectory?
+        package let name: PathBytes
+
+        init(_ directory: OpenDirectory, _ name: PathBytes) {
+            self.directory = directory
+            self.name = name
+        }
+
+        /// A path that is not a watched one.
+        package init(_ path: PathBytes) {
+            directory = nil
+            name = path
+        }
+
+        var descriptor: Int32 { directory?.descriptor ?? AT_FDCWD }
+
+        /// Opens a regular file for reading, no link and without waiting for a pipe: the descriptor, or a negative errno.
+        package func openForReading() -> Int32 { name.withCString { cal_open_entry(descriptor, $0, CAL_OPEN_READING) } }
+    }
+
+    /// What is at the path now, below the root that it is watched by.
+    package static func look(at path: PathBytes, below root: PathBytes, reading extras: Extras = []) -> Sight {
+        WatchedPaths(roots: [root]).look(at: path, reading: extras)
+    }
+
+    /// Looks at everything in a watched folder, but not for writers.
+    package static func tree(at path: PathBytes, below root: PathBytes) -> TreeSight {
+        guard let place = try? WatchedPaths(roots: [root]).place(of: path) else { return .absent }
+        return tree(at: place, askingWriters: false)
+    }
+
+    /// Opens a watched file for reading: the descriptor, or a negative errno.
+    package static func openForReading(_ path: PathBytes, below root: PathBytes) -> Int32 {
+        do throws(SystemError) {
+            return try WatchedPaths(roots: [root]).place(of: path).openForReading()
+        } catch {
+            return -error.errno
+        }
+    }
+}
+
+extension DiskProbe.Sight {
+    /// What is seen in a directory that can't be opened: nothing, where there is none or only a link.
+    package init(directory errno: Int32) {
+        switch errno {
+        case ENOENT, ENOTDIR, ENAMETOOLONG, ELOOP, EXDEV: self = .absent
+        default: self = .unreadable(errno: errno)
+        }
+    }
+}

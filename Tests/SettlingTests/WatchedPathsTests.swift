@@ -1,0 +1,106 @@
+import FileEvents
+import Glibc
+import Settling
+import TestKit
+import Testing
+
+struct WatchedPathsTests {
+    private func link(_ path: PathBytes, to target: String) { #expect(path.withCString { symlink(target, $0) } == 0) }
+
+    private func isPresent(_ sight: DiskProbe.Sight) -> Bool { if case .present = sight { true } else { false } }
+
+    @Test func `nothing is seen or read behind a link below the root`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("outside/secret"), "x")
+            TestFile.makeFolder(tree.path("in/sub"))
+            link(tree.path("in/link"), to: "../outside")
+            link(tree.path("in/inner"), to: "sub")
+            link(tree.path("in/file"), to: "../outside/secret")
+            let root = tree.path("in")
+            let files = WatchedPaths(roots: [root])
+            for name in ["link/secret", "inner/.", "missing/x"] {
+                #expect(files.look(at: root.appending(name)) == .absent)
+                #expect(DiskProbe.openForReading(root.appending(name), below: root) < 0)
+            }
+            #expect(files.isBehindLink(root.appending("link/secret"), root: root))
+            #expect(!files.isBehindLink(root.appending("missing/x"), root: root))
+            #expect(!files.isBehindLink(root.appending("link"), root: root))
+            // A link is an entry itself.
+            #expect(isPresent(files.look(at: root.appending("link"), reading: .extended)))
+            #expect(DiskProbe.openForReading(root.appending("file"), below: root) == -ELOOP)
+        }
+    }
+
+    @Test func `a root that is a link is followed, also inside of another root`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("real/sub/a"), "x")
+            TestFile.makeFolder(tree.path("in"))
+            link(tree.path("in/root"), to: "../real")
+            let (outer, inner) = (tree.path("in"), tree.path("in/root"))
+            #expect(isPresent(WatchedPaths(roots: [outer, inner]).look(at: inner.appending("sub/a"))))
+            #expect(WatchedPaths(roots: [outer]).look(at: inner.appending("sub/a")) == .absent)
+        }
+    }
+
+    @Test func `a directory that is another one by now is found after the answers were forgotten`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/sub/a"), "x")
+            TestFile.write(tree.path("outside/b"), "x")
+            let files = WatchedPaths(roots: [tree.path("in")])
+            #expect(isPresent(files.look(at: tree.path("in/sub/a"))))
+            #expect(tree.path("in/sub").withCString { from in tree.path("old").withCString { rename(from, $0) } } == 0)
+            link(tree.path("in/sub"), to: "../outside")
+            #expect(files.look(at: tree.path("in/sub/b")) == .absent)
+            files.forget()
+            #expect(files.look(at: tree.path("in/sub/a")) == .absent)
+            #expect(files.look(at: tree.path("in/sub/b")) == .absent)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func `directories that are swapped for links while they are looked at lead nowhere`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/sub/deep/a"), "mine")
+            TestFile.write(tree.path("outside/deep/a"), "secret text")
+            let script = """
+                import os, sys
+                folder, outside = sys.argv[1:]
+                while True:
+                    os.rename(folder, folder + ".real")
+                    os.symlink(outside, folder)
+                    os.unlink(folder)
+                    os.rename(folder + ".real", folder)
+                """
+            let child = RunningProgram(
+                "/usr/bin/python3", ["-c", script, "\(tree.path("in/sub"))", "\(tree.path("outside"))"], in: tree.root,
+                output: tree.path("swapper"))
+            defer {
+                child.signal(SIGKILL)
+                _ = child.wait()
+            }
+            let root = tree.path("in")
+            let path = root.appending("sub/deep/a")
+            let files = WatchedPaths(roots: [root])
+            var seen = 0
+            var missed = 0
+            let hasMet = Deadline.wait {
+                for _ in 0..<1_000 {
+                    files.forget()
+                    switch files.look(at: path) {
+                    case .present(let snapshot):
+                        seen += 1
+                        #expect(snapshot.size == 4)
+                    default: missed += 1
+                    }
+                    let opened = DiskProbe.openForReading(path, below: root)
+                    guard opened >= 0 else { continue }
+                    var status = stat()
+                    #expect(fstat(opened, &status) == 0 && status.st_size == 4)
+                    close(opened)
+                }
+                return seen > 5_000 && missed > 1_000
+            }
+            #expect(hasMet, "\(seen) \(missed)")
+        }
+    }
+}
