@@ -16,8 +16,8 @@ package enum JSONFault: Error, Sendable, Hashable {
 
 /// Reads JSON in one pass, in time and memory linear in the text.
 ///
-/// A number without a fraction is an integer, however it is written. Of members
-/// of one name the first one counts.
+/// A number without a fraction is an integer, however it is written, but for one
+/// of a record with a point in it. Of members of one name the first one counts.
 struct JSONReader {
     /// What is received from others may be nested so deep.
     static let depthLimit = 64
@@ -26,6 +26,7 @@ struct JSONReader {
 
     private let bytes: UnsafeBufferPointer<UInt8>
     private let depthLimit: Int
+    private let isRecord: Bool
     private let isLenient: Bool
     private var position = 0
     private var depth = 0
@@ -34,23 +35,24 @@ struct JSONReader {
     ///
     /// - Parameters:
     ///   - text: The text, with nothing but one value and spaces.
-    ///   - depthLimit: How deep arrays and objects may be nested.
+    ///   - isRecord: Whether this program wrote it, so that it is read to the last bit, and may be nested deeper.
     ///   - isLenient: Whether a string, a number or a word that is invalid becomes null, and so what is nested too deep.
     /// - Returns: The value.
     /// - Throws: The first fault; of a text that is too deep nothing is kept.
     static func value(
-        of text: UnsafeBufferPointer<UInt8>, depthLimit: Int = Self.depthLimit, isLenient: Bool = false
+        of text: UnsafeBufferPointer<UInt8>, isRecord: Bool = false, isLenient: Bool = false
     ) throws(JSONFault) -> JSONValue {
-        var reader = JSONReader(bytes: text, depthLimit: depthLimit, isLenient: isLenient)
+        var reader = JSONReader(bytes: text, isRecord: isRecord, isLenient: isLenient)
         let value = try reader.value()
         reader.skipSpace()
         guard reader.position == text.count else { throw reader.invalid }
         return value
     }
 
-    private init(bytes: UnsafeBufferPointer<UInt8>, depthLimit: Int, isLenient: Bool) {
+    private init(bytes: UnsafeBufferPointer<UInt8>, isRecord: Bool, isLenient: Bool) {
         self.bytes = bytes
-        self.depthLimit = depthLimit
+        depthLimit = isRecord ? Self.recordDepthLimit : Self.depthLimit
+        self.isRecord = isRecord
         self.isLenient = isLenient
     }
 
@@ -207,7 +209,8 @@ struct JSONReader {
         if isInteger, let integer = Int64(text) { return .integer(integer) }
         guard let number = Double(text), number.isFinite else { throw invalid }
         // An integer that is too large has been rounded.
-        return isInteger ? .number(number) : Int64(exactly: number).map(JSONValue.integer) ?? .number(number)
+        return isInteger || isRecord
+            ? .number(number) : Int64(exactly: number).map(JSONValue.integer) ?? .number(number)
     }
 
     // MARK: - Strings
@@ -301,7 +304,7 @@ struct JSONReader {
 extension JSONValue {
     /// Reads JSON that comes from others; more than 64 levels are refused before anything is made of them.
     package init(reading bytes: some Collection<UInt8>, isLenient: Bool = false) throws(JSONFault) {
-        self = try Self.read(bytes, depthLimit: JSONReader.depthLimit, isLenient: isLenient)
+        self = try Self.read(bytes, isRecord: false, isLenient: isLenient)
     }
 
     /// Reads JSON that comes from others; nil when it can't be read.
@@ -312,18 +315,18 @@ extension JSONValue {
 
     /// Reads JSON that this program wrote, which may hold what was received from others; nil when it can't be read.
     package init?(record bytes: some Collection<UInt8>) {
-        guard let value = try? Self.read(bytes, depthLimit: JSONReader.recordDepthLimit, isLenient: false) else {
+        guard let value = try? Self.read(bytes, isRecord: true, isLenient: false) else {
             return nil
         }
         self = value
     }
 
     private static func read(
-        _ bytes: some Collection<UInt8>, depthLimit: Int, isLenient: Bool
+        _ bytes: some Collection<UInt8>, isRecord: Bool, isLenient: Bool
     ) throws(JSONFault) -> JSONValue {
         func value(of text: UnsafeBufferPointer<UInt8>) -> Result<JSONValue, JSONFault> {
             Result { () throws(JSONFault) in
-                try JSONReader.value(of: text, depthLimit: depthLimit, isLenient: isLenient)
+                try JSONReader.value(of: text, isRecord: isRecord, isLenient: isLenient)
             }
         }
         let found =

@@ -186,8 +186,7 @@ struct PluginHandlerTests {
             script: #"printf '{"outcome":"succeeded","values":{"v":'; head -c 1000 /dev/zero | tr '\0' '['; "#
                 + #"head -c 1000 /dev/zero | tr '\0' ']'; echo '}}'"#,
             ending: .failed,
-            message: "plugin 'resize': the reply is not JSON: "
-                + #""{"outcome":"succeeded","values":{"v":[[[" stands at byte 0; "#
+            message: "plugin 'resize': the reply is nested more than 64 levels deep; "
                 + "a plugin writes one JSON object to stdout and logs to stderr", code: "bad-response"),
         Case(
             script: "echo '[1]'", ending: .failed,

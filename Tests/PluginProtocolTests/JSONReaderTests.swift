@@ -60,6 +60,7 @@ struct JSONReaderTests {
         #expect(ContinuousClock.now - start < .seconds(5))
         #expect(JSONValue(record: Array(Self.nested(128).utf8)) != nil)
         #expect(JSONValue(record: Array(Self.nested(129).utf8)) == nil)
+        #expect(JSONValue(record: Array("[1.0, 1]".utf8)) == [1.0, 1])
     }
 
     @Test func `twice the text takes no more than some times as long`() {
