@@ -246,7 +246,8 @@ struct FileMove {
         case .removed, .gone: break
         case .isTwin: throw Self.oneFile(source, name, place)
         case .changed:
-            place.changes.removeAll { $0.kind == .moved(from: source.path, to: place.folder.path(of: name)) }
+            let move = FileChange.Kind.moved(from: source.path, to: place.folder.path(of: name))
+            place.changes.removeAll { $0.kind == move }
             // A copy that has replaced another file stays: without it there would be none of that name. So does one
             // for which other files may have gone, since they had the same content.
             if place.conflict == .overwrite || place.conflict == .deduplicate {
