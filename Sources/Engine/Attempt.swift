@@ -56,6 +56,8 @@ struct Attempt: Sendable {
         var started: Timestamp
         var duration: Duration
 
+        var ended: Timestamp { started.advanced(by: duration) }
+
         /// Gives it to the rule under the name that this has now.
         mutating func rename(to name: String) {
             let old = rule.name
@@ -97,6 +99,7 @@ struct Attempt: Sendable {
         for index in parts.indices where !parts[index].isOver { parts[index].hasBegun = true }
         runSteps(&parts)
         runOnFailure(&parts)
+        for index in parts.indices { parts[index].gatherOutputs() }
         for index in parts.indices where parts[index].hasBegun || !parts[index].aftermath.isEmpty {
             if case .outcome(let outcome) = parts[index].ending { noteOwnWrites(outcome, &parts[index]) }
         }
@@ -262,6 +265,16 @@ struct Attempt: Sendable {
 extension Attempt.Part {
     /// Adds what was done because the job has failed for good.
     ///
+    /// Names in the outcome what all steps have left; what a later step moved or removed is there no more.
+    fileprivate mutating func gatherOutputs() {
+        guard case .outcome(var outcome) = ending, job.steps.count + aftermath.count > 1 else { return }
+        var seen = Set(outcome.outputs)
+        outcome.outputs =
+            job.steps.flatMap(\.outputs).filter { seen.insert($0).inserted && DiskProbe.look(at: $0) != .absent }
+            + outcome.outputs
+        ending = .outcome(outcome)
+    }
+
     /// If that was cut off, so was the whole attempt: it does not count.
     fileprivate mutating func add(_ outcome: Outcome, of action: Action) {
         guard case .outcome(var whole) = ending else { return }

@@ -17,8 +17,8 @@ package struct JournalQuery: Sendable {
     package var paths: Paths?
     /// Jobs that ended since then, and of those that have not ended the ones that were found since then.
     package var since: Timestamp?
-    /// Only jobs that were made before this one.
-    package var before: JobID?
+    /// Only jobs that come after this place in the list.
+    package var before: JobPosition?
     /// Most jobs; nil for all.
     package var limit: Int?
 
@@ -71,6 +71,10 @@ package struct JobEntry: Sendable, Hashable {
     package var ended: Timestamp?
     package var message: String?
     package var code: String?
+    /// The files that it has left, by the word of its action.
+    package var outputs: [PathBytes] = []
+    /// Nil when nothing that it did was taken back.
+    package var undone: Undone?
 
     /// The code of a job whose row made no sense when a run was to go on with it.
     static let unreadableCode = "unreadable-row"
@@ -80,6 +84,31 @@ package struct JobEntry: Sendable, Hashable {
 
     /// When it ended, or was made.
     package var time: Timestamp { ended ?? created }
+
+    /// Its place in a list of jobs, the newest first.
+    package var position: JobPosition { JobPosition(time: time, id: id) }
+}
+
+/// The place of a job in a list by the time that is shown of it.
+package struct JobPosition: Sendable, Hashable, CustomStringConvertible {
+    package var time: Timestamp
+    package var id: JobID
+
+    init(time: Timestamp, id: JobID) {
+        self.time = time
+        self.id = id
+    }
+
+    /// Reads what ``description`` has written; nil for anything else.
+    package init?(_ text: String) {
+        let parts = text.split(separator: "-", maxSplits: 1)
+        guard parts.count == 2, let time = Int64(parts[0]) else { return nil }
+        id = JobID(String(parts[1]))
+        guard id.isWellFormed else { return nil }
+        self.time = Timestamp(columnValue: time)
+    }
+
+    package var description: String { "\(time.columnValue)-\(id)" }
 }
 
 /// A job with all that the journal knows of it.

@@ -40,7 +40,7 @@ extension JournalReader {
 extension KeptChanges {
     /// The columns of the attempts at a job.
     static let query = """
-        SELECT number, started, facts, changes, undone, rule FROM attempts JOIN jobs ON jobs.id = attempts.job
+        SELECT number, started, facts, changes, attempts.undone, rule FROM attempts JOIN jobs ON jobs.id = attempts.job
         WHERE job = ? AND changes IS NOT NULL ORDER BY started DESC, number DESC
         """
 

@@ -6,17 +6,17 @@ package import Rules
 
 extension JournalReader {
     static let columns =
-        "id, rule, path, event, state, attempt, created, due, ended, message, code"
+        "id, rule, path, event, state, attempt, created, due, ended, message, code, outputs, undone"
 
-    /// The jobs that the query asks for, the newest first.
+    /// The jobs that the query asks for, the newest first by the time that they ended, or were made.
     ///
     /// - Parameter query: Which jobs.
     /// - Returns: The jobs, and whether there are more than the query's limit.
     /// - Throws: When the journal can't be read.
     package func jobs(_ query: JournalQuery) throws(JournalFault) -> (jobs: [JobEntry], hasMore: Bool) {
-        let (condition, arguments) = Self.condition(query)
+        let (sql, arguments) = Self.select(query)
+        guard !sql.isEmpty else { return ([], false) }
         return try read { database in
-            let sql = "SELECT \(Self.columns) FROM jobs \(condition) ORDER BY id DESC"
             let rows = try Row.fetchCursor(database, sql: sql, arguments: arguments)
             var jobs: [JobEntry] = []
             while let row = try rows.next() {
@@ -71,7 +71,7 @@ extension JournalReader {
                     """,
                 arguments: [id.description])
             return JobDetails(
-                job: Self.job(row), isInterrupted: row[11], facts: row[12], previous: row[13], steps: row[14],
+                job: Self.job(row), isInterrupted: row[13], facts: row[14], previous: row[15], steps: row[16],
                 attempts: attempts.map(Self.attempt))
         }
     }
@@ -102,31 +102,65 @@ extension JournalReader {
 
     // MARK: Rows
 
-    private static func condition(_ query: JournalQuery) -> (sql: String, arguments: StatementArguments) {
+    /// Each with the column of the time that is shown, and an index by which they can be had in that order.
+    ///
+    /// The conditions are those of the indices, word for word.
+    private static let groups: [(states: Set<JobState>, condition: String, time: String)] = [
+        ([.pending, .running], "state IN ('pending', 'running')", "created"),
+        ([.succeeded, .skipped], "state IN ('succeeded', 'skipped')", "ended"), ([.dead], "state = 'dead'", "ended"),
+    ]
+
+    /// The statement that lists the jobs; empty where no state is wanted.
+    private static func select(_ query: JournalQuery) -> (sql: String, arguments: StatementArguments) {
+        var parts: [String] = []
+        var arguments = StatementArguments()
+        for group in groups {
+            let states = query.states.isEmpty ? group.states : group.states.intersection(query.states)
+            guard !states.isEmpty else { continue }
+            var conditions = [group.condition]
+            if states != group.states {
+                conditions += ["state IN (\(states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")))"]
+            }
+            let (others, values) = condition(query, time: group.time)
+            parts.append(
+                """
+                SELECT \(columns), \(group.time) AS shown FROM jobs
+                WHERE \((conditions + others).joined(separator: " AND "))
+                """)
+            arguments += values
+        }
+        guard !parts.isEmpty else { return ("", arguments) }
+        var sql = parts.joined(separator: " UNION ALL ") + " ORDER BY shown DESC, id DESC"
+        if let limit = query.limit, query.paths == nil {
+            sql += " LIMIT ?"
+            arguments += [limit + 1]
+        }
+        return (sql, arguments)
+    }
+
+    /// What the query asks for but states.
+    private static func condition(
+        _ query: JournalQuery, time: String
+    ) -> (conditions: [String], arguments: StatementArguments) {
         var conditions: [String] = []
         var arguments = StatementArguments()
-        if !query.states.isEmpty {
-            // As text of the statement, so that SQLite sees which index serves it.
-            let words = query.states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
-            conditions.append(query.states.count == 1 ? "state = \(words)" : "state IN (\(words))")
-        }
         if let rule = query.rule {
             conditions.append("rule = ?")
             arguments += [rule]
         }
         if let before = query.before {
-            conditions.append("id < ?")
-            arguments += [before.description]
+            conditions.append("(\(time), id) < (?, ?)")
+            arguments += [before.time.columnValue, before.id.description]
         }
         if let bounds = query.pathBounds {
             conditions.append("path >= ? AND path < ?")
             arguments += [Data(bounds.from), Data(bounds.below)]
         }
         if let since = query.since {
-            conditions.append("coalesce(ended, created) >= ?")
+            conditions.append("\(time) >= ?")
             arguments += [since.columnValue]
         }
-        return (conditions.isEmpty ? "" : "WHERE " + conditions.joined(separator: " AND "), arguments)
+        return (conditions, arguments)
     }
 
     static func job(_ row: Row) -> JobEntry {
@@ -136,7 +170,10 @@ extension JournalReader {
             id: JobID(id), rule: row[1], path: path(row), event: row[3],
             state: JobState(rawValue: state) ?? .pending, attempt: row[5], created: Timestamp(columnValue: row[6]),
             due: (row[7] as Int64?).map(Timestamp.init(columnValue:)),
-            ended: (row[8] as Int64?).map(Timestamp.init(columnValue:)), message: row[9], code: row[10])
+            ended: (row[8] as Int64?).map(Timestamp.init(columnValue:)), message: row[9], code: row[10],
+            outputs: (row[11] as String?).flatMap { JSONParser.value(of: Array($0.utf8)) }.map { [PathBytes]($0) }
+                ?? [],
+            undone: (row[12] as String?).flatMap(Undone.init))
     }
 
     private static func attempt(_ row: Row) -> AttemptEntry {

@@ -140,5 +140,9 @@ package enum JournalSchema {
                 AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
         END;
         """,
+        """
+        ALTER TABLE jobs ADD COLUMN outputs TEXT;
+        ALTER TABLE jobs ADD COLUMN undone TEXT;
+        """,
     ]
 }

@@ -20,6 +20,20 @@ package struct KeptChanges: Sendable, Hashable {
     package var isUndone: Bool { undo?.reasons.allSatisfy { $0 == nil } ?? changes.isEmpty }
 }
 
+/// How much of what a job did has been taken back.
+package enum Undone: String, Sendable, Hashable {
+    case all
+    case part
+
+    /// Nil when nothing has been taken back.
+    init?(_ attempts: [KeptChanges]) {
+        let isWhole = attempts.allSatisfy(\.isUndone)
+        let hasAny = attempts.contains { $0.undo?.reasons.contains { $0 == nil } ?? false }
+        guard hasAny else { return nil }
+        self = isWhole ? .all : .part
+    }
+}
+
 /// What became of an attempt's changes that were to be taken back.
 package struct UndoRecord: Sendable, Hashable {
     package var time: Timestamp

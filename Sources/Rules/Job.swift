@@ -122,6 +122,8 @@ package struct Job: Sendable, Hashable {
     package var steps: [Outcome] = []
     /// Why it is not begun yet, while it is pending.
     package var waiting: Waiting?
+    /// Since when it has been due, while it is running.
+    package var due: ContinuousClock.Instant?
 
     package init(id: JobID, rule: String, event: FileEvent, mask: EventMask = .differences) {
         self.id = id

@@ -16,6 +16,8 @@ struct AttemptLine {
     /// Whether it was cut off by a stop.
     var isInterrupted: Bool
     var message: String
+    /// The files that the action has left.
+    var outputs: [PathBytes]
     var state: JobState
     var duration: Duration
     var pause: Duration?
@@ -31,6 +33,7 @@ struct AttemptLine {
         outcome = report.outcome.ending.rawValue
         isInterrupted = report.outcome.isInterrupted
         message = report.outcome.message
+        outputs = report.outcome.outputs
         state = report.state
         duration = report.duration
         pause = report.pause
@@ -52,6 +55,7 @@ struct AttemptLine {
         self.outcome = outcome
         isInterrupted = object["code"]?.string == "interrupted"
         message = object["message"]?.string ?? ""
+        outputs = object["outputs"]?.array?.compactMap { $0.bytes.map(PathBytes.init) } ?? []
         self.state = state
         duration = .milliseconds(JSONLine.bounded(object["duration_ms"]?.double))
         pause = (object["retry_ms"]?.double).map { .milliseconds(JSONLine.bounded($0)) }
@@ -68,8 +72,26 @@ struct AttemptLine {
         let shown = hasColor ? Reporter.colored(word, state) : word
         var line = "\(Display.text(rule)): \(Display.text(event)) \(Display.path(path)): "
         line += "\(shown) in \(Reporter.seconds(duration))"
-        if !message.isEmpty { line += ": \(Display.text(message))" }
+        if !said.isEmpty { line += ": \(said)" }
         return line + ending
+    }
+
+    /// The message, and where the outputs are if it doesn't say so: `256x171 webp -> /thumbs/cat.webp`.
+    var said: String {
+        let message = Display.text(message)
+        let others = outputs.filter { $0 != path }.map { Display.path($0) }.filter { !message.contains($0) }
+        guard let first = others.first else { return message }
+        let more = others.count > 1 ? " and \(others.count - 1) more" : ""
+        return (message.isEmpty ? "" : message + " ") + "-> \(first)\(more)"
+    }
+
+    /// What has failed comes before what may fail, and that before the rest.
+    var rank: Int {
+        switch state {
+        case .dead: 0
+        case .pending, .running: 1
+        case .succeeded, .skipped: 2
+        }
     }
 
     /// How it ended.

@@ -18,6 +18,8 @@ extension JobEntry {
         if let ended { object["ended"] = .string(ended.description) }
         if let message, !message.isEmpty { object["message"] = .string(message) }
         if let code { object["code"] = .string(code) }
+        if !outputs.isEmpty { object["outputs"] = .paths(outputs) }
+        if let undone { object["undone"] = .string(undone.rawValue) }
         return object
     }
 }
@@ -68,6 +70,16 @@ extension AttemptEntry {
         if let undo { object["undone_at"] = .string(undo.time.description) }
         if let request { object["request"] = EventStory.json(request) ?? .string(request) }
         return object
+    }
+}
+
+extension JSONValue {
+    /// Paths as texts, and those that are not UTF-8 exactly.
+    static func paths(_ paths: [PathBytes]) -> JSONValue {
+        .array(
+            paths.map { path in
+                path.text.map { .string($0) } ?? ["base64": .string(Data(path.bytes).base64EncodedString())]
+            })
     }
 }
 

@@ -18,7 +18,8 @@ struct JobReport {
     private var head: [String] {
         let job = details.job
         let story = EventStory(details.facts)
-        let state = hasColor ? Reporter.colored(job.state.rawValue, job.state) : job.state.rawValue
+        let word = job.undone == nil ? job.state.rawValue : "\(job.state.rawValue), \(job.stateWord)"
+        let state = hasColor ? Reporter.colored(word, job.state) : word
         var lines = [
             "job \(job.id): \(state)", "  rule: \(Display.text(job.rule))", "  path: \(Display.path(job.path))",
         ]
@@ -42,7 +43,7 @@ struct JobReport {
         if let message = job.message, !message.isEmpty {
             lines.append("  message: \(Display.text(message))\(Self.code(job.code))")
         }
-        return lines
+        return lines + job.outputs.map { "  output: \(Display.path($0))" }
     }
 
     private static func origin(_ word: String?) -> String {

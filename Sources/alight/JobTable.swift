@@ -2,6 +2,17 @@ import FileEvents
 import Journaling
 import Rules
 
+extension JobEntry {
+    /// Its state, or that what it did was taken back.
+    var stateWord: String {
+        switch undone {
+        case .all: "undone"
+        case .part: "partly undone"
+        case nil: state.rawValue
+        }
+    }
+}
+
 /// The listing of `alight jobs`, for a terminal or for a pipe.
 struct JobTable {
     let jobs: [JobEntry]
@@ -19,7 +30,7 @@ struct JobTable {
     var plainLines: [String] {
         jobs.map { job in
             [
-                job.id.description, job.state.rawValue, Display.text(job.rule), Display.path(job.path), job.event,
+                job.id.description, job.stateWord, Display.text(job.rule), Display.path(job.path), job.event,
                 "\(job.attempt)", job.time.description, Display.text(job.message ?? ""),
             ].joined(separator: "\t")
         }
@@ -53,7 +64,7 @@ struct JobTable {
     /// The table; nil when the terminal is too narrow for it.
     private func wide(_ width: Int) -> [String]? {
         var columns = [
-            Column("ID", jobs.map(\.id.description)), Column("STATE", jobs.map(\.state.rawValue)),
+            Column("ID", jobs.map(\.id.description)), Column("STATE", jobs.map(\.stateWord)),
             Column("RULE", jobs.map { Display.text($0.rule) }, atMost: 20),
             Column("PATH", jobs.map { Display.path($0.path) }), Column("EVENT", jobs.map(\.event)),
             Column("ATTEMPT", jobs.map { "\($0.attempt)" }),
@@ -85,7 +96,7 @@ struct JobTable {
     /// The job over several lines, for narrow terminals.
     private func stacked(_ job: JobEntry, _ width: Int) -> [String] {
         let when = TimeText.short(job.time, now: now)
-        let state = TerminalText.padded(job.state.rawValue, "succeeded".count)
+        let state = TerminalText.padded(job.stateWord, "succeeded".count)
         var first = "\(job.id)\(Self.gap)\(colored(state, job.state))"
         if job.id.description.utf8.count + state.count + 2 * Self.gap.count + when.count <= width {
             first += Self.gap + when

@@ -245,6 +245,8 @@ struct Reporter: Sendable {
     }
 
     /// `10:24:03 index: 12 files: succeeded in 0.41 s`, or `… 12 files: 11 succeeded, 1 failed in …: b.txt: no room`.
+    ///
+    /// What not all files have in common is said with the file's path, what has failed before the rest.
     static func line(_ reports: [AttemptReport], hasColor: Bool) -> String {
         let reports = reports.map { AttemptLine($0) }
         guard let first = reports.first, let time = first.time else { return "" }
@@ -259,10 +261,18 @@ struct Reporter: Sendable {
         line += " in \(seconds(first.duration))"
         // Of several outcomes the worst is what people want to know of.
         let worst = reports.first { $0.state == .dead } ?? reports.first { $0.state == .pending } ?? first
-        let about = words.count == 1 ? "" : "\(Display.path(worst.path)): "
-        if !worst.message.isEmpty { line += ": \(about)\(Display.text(worst.message))" }
+        let isCommon = reports.allSatisfy { $0.word == first.word && $0.said == first.said }
+        guard !isCommon else { return line + (first.said.isEmpty ? "" : ": \(first.said)") + worst.ending }
+        let others = reports.filter { $0.job != worst.job }.sorted { $0.rank < $1.rank }
+        let telling = ([worst] + others).filter { !$0.said.isEmpty }
+        let told = telling.prefix(mostTold).map { "\(Display.path($0.path)): \($0.said)" }
+        let more = telling.count > mostTold ? ["\(telling.count - mostTold) more"] : []
+        if !told.isEmpty { line += ": " + (told + more).joined(separator: "; ") }
         return line + worst.ending
     }
+
+    /// Most files of a batch that its line tells of one by one.
+    private static let mostTold = 3
 
     static func colored(_ word: String, _ state: JobState) -> String {
         let color =
@@ -296,11 +306,7 @@ struct Reporter: Sendable {
         if let code = report.outcome.code { object["code"] = .string(code) }
         if let pause = report.pause { object["retry_ms"] = .number(milliseconds(pause)) }
         if !report.outcome.outputs.isEmpty {
-            object["outputs"] = .array(
-                report.outcome.outputs.map { path in
-                    if let text = path.text { return .string(text) }
-                    return .object(["base64": .string(Data(path.bytes).base64EncodedString())])
-                })
+            object["outputs"] = .paths(report.outcome.outputs)
         }
         if !report.outcome.values.isEmpty { object["values"] = .object(report.outcome.values) }
         return object

@@ -58,6 +58,10 @@ struct UndoCommandTests {
             #expect(Self.undo(tree, ["--since", "10m"]).status == 4)
             #expect(JournalCommand.run(tree, ["show", id]).output.contains("    undone: "))
             #expect(JournalCommand.run(tree, ["show", id, "--json"]).output.contains("\"undone\":true"))
+            #expect(JournalCommand.run(tree, ["show", id]).output.contains("job \(id): succeeded, undone\n"))
+            let listed = JournalCommand.run(tree, ["jobs"]).output
+            #expect(listed.split(separator: "\n").allSatisfy { $0.contains("\tundone\tsort\t") }, "\(listed)")
+            #expect(JournalCommand.run(tree, ["jobs", "--json"]).output.contains("\"undone\":\"all\""))
             #expect(Self.once(tree) == [], "what came back is no news")
             TestFile.write(tree.path("in/a.txt"), "newer and longer text")
             #expect(Self.once(tree).count == 1)

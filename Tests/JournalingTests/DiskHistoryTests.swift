@@ -244,6 +244,7 @@ struct DiskHistoryTests {
             if round == 2 { bench.kill() }
             let again = try #require(try bench.lease().first)
             #expect(again.attempt == 1 && again.steps == job.steps && again.event == job.event)
+            #expect(again.due == bench.now || round == 2, "it has waited since it was retried")
             bench.wait(.seconds(1))
             try bench.end(again, .dead, Outcome(.failed, "no"))
             #expect(try jobs() == ["1|dead|1||no"])

@@ -40,19 +40,19 @@ struct JournalReaderTests {
 
     @Test func `jobs are listed by state, rule, path and time, the newest first`() throws {
         let cases: [(JournalQuery, [Int])] = [
-            (JournalQuery(), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]), (JournalQuery(states: [.dead]), [6, 2, 1]),
+            (JournalQuery(), [8, 7, 6, 5, 2, 1, 0, 9, 4, 3]), (JournalQuery(states: [.dead]), [6, 2, 1]),
             (JournalQuery(states: [.dead, .skipped]), [6, 5, 2, 1]), (JournalQuery(rule: "letters"), [8, 2]),
             (JournalQuery(states: [.dead], rule: "letters"), [2]), (JournalQuery(rule: "none"), []),
-            (JournalQuery(paths: try glob("/in/**/*.pdf")), [5, 3, 2, 1]),
+            (JournalQuery(paths: try glob("/in/**/*.pdf")), [5, 2, 1, 3]),
             (JournalQuery(paths: try glob("/in/*.pdf")), [5, 1]),
-            (JournalQuery(paths: try glob("/**/*.pdf")), [8, 5, 4, 3, 2, 1]),
-            (JournalQuery(paths: .inside("/in")), [9, 7, 6, 5, 3, 2, 1, 0]),
-            (JournalQuery(paths: .inside("/in/x")), [3, 2]), (JournalQuery(paths: .inside("/in/*")), [7]),
-            (JournalQuery(paths: .inside("/")), [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]),
+            (JournalQuery(paths: try glob("/**/*.pdf")), [8, 5, 2, 1, 4, 3]),
+            (JournalQuery(paths: .inside("/in")), [7, 6, 5, 2, 1, 0, 9, 3]),
+            (JournalQuery(paths: .inside("/in/x")), [2, 3]), (JournalQuery(paths: .inside("/in/*")), [7]),
+            (JournalQuery(paths: .inside("/")), [8, 7, 6, 5, 2, 1, 0, 9, 4, 3]),
             (JournalQuery(paths: .inside(Self.jobs[6].path)), [6]),
             // A job that has not ended counts by when it was made: 3 and 4 were too early.
             (JournalQuery(since: Self.time(35)), [8, 7, 6, 5]),
-            (JournalQuery(since: Self.time(5)), [9, 8, 7, 6, 5, 2, 1, 0]),
+            (JournalQuery(since: Self.time(5)), [8, 7, 6, 5, 2, 1, 0, 9]),
             (JournalQuery(limit: 0), []),
         ]
         try with { (reader) throws in
@@ -61,6 +61,24 @@ struct JournalReaderTests {
                 #expect(found.jobs.map(\.id.description) == expected.map { Self.jobs[$0].id }, "\(query)")
             }
         }
+    }
+
+    @Test func `pages follow each other in the order of the times that are shown`() throws {
+        try with { (reader) throws in
+            for size in 1...4 {
+                var query = JournalQuery(limit: size)
+                var listed: [JobEntry] = []
+                while true {
+                    let (jobs, hasMore) = try reader.jobs(query)
+                    listed += jobs
+                    guard hasMore else { break }
+                    query.before = try #require((jobs.last?.position.description).flatMap { JobPosition($0) })
+                }
+                #expect(listed.map(\.id.description) == [8, 7, 6, 5, 2, 1, 0, 9, 4, 3].map { Self.jobs[$0].id })
+                #expect(zip(listed, listed.dropFirst()).allSatisfy { $0.time >= $1.time })
+            }
+        }
+        #expect(["", "1", "1-", "x-01HF7YAT00AAAAAAAAAAAAAAAA", "1-abc"].allSatisfy { JobPosition($0) == nil })
     }
 
     @Test func `a limit tells whether there is more`() throws {

@@ -270,7 +270,9 @@ struct JournalTests {
         #expect(journal.counts.pending == 1 && journal.counts.running == 0)
         #expect(journal.nextDue(after: start) == start + .seconds(9))
         #expect(lease(after: .seconds(8)).isEmpty)
-        let third = try #require(lease(after: .seconds(9)).first)
+        var third = try #require(lease(after: .seconds(9)).first)
+        #expect(third.due == start + .seconds(9))
+        third.due = second.due
         #expect(third == second)
     }
 

@@ -27,7 +27,7 @@ struct SchemaTests {
         if getenv("RECORD") != nil { TestFile.write(file, text) }
         #expect(TestFile.read(file).map { String(decoding: $0, as: UTF8.self) } == text)
         #expect(try bench.rows("PRAGMA application_id") == ["\(0x416C_6774)"])
-        #expect(try bench.rows("PRAGMA user_version") == ["6"])
+        #expect(try bench.rows("PRAGMA user_version") == ["7"])
         #expect(try bench.rows("PRAGMA journal_mode") == ["wal"])
         #expect(try bench.rows("PRAGMA auto_vacuum") == ["2"])
     }

@@ -20,6 +20,8 @@ SCHEMATHESIS = os.path.join(CHECKOUT, ".build/schemathesis/bin/st")
 RULES = """\
 rules:
   - { name: good, path: in/*.txt, settle: 50ms, action: { use: log } }
+  - { name: copies, path: in/*.copied, settle: 50ms, action: { use: copy, with: { to: "done/${name}" } } }
+  - { name: seen, path: done/*, settle: 50ms, action: { use: log } }
   - { name: bad, path: in/*.bad, settle: 50ms, retry: false, action: { shell: "echo no >&2; exit 1" } }
 """
 
@@ -45,7 +47,8 @@ class APITest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="alight-api-")
         self.addCleanup(shutil.rmtree, self.folder)
-        os.mkdir(os.path.join(self.folder, "in"))
+        for name in ("in", "done"):
+            os.mkdir(os.path.join(self.folder, name))
         with open(os.path.join(self.folder, "rules.yaml"), "w", encoding="utf-8") as file:
             file.write(RULES)
         self.port = free_port()

@@ -50,8 +50,38 @@ class MetricsTest(unittest.TestCase):
         lines = text.splitlines()
         for line in ('alight_events_total{rule="good",kind="created"} 2', 'alight_run_seconds_count{rule="bad"} 1',
                      'alight_attempts_total{rule="bad",outcome="retry"} 1', "alight_wait_seconds_count 3",
-                     'alight_roots{backend="inotify"} 1', "alight_degraded 0", "alight_settling_paths 0"):
+                     'alight_roots{backend="inotify"} 2', "alight_degraded 0", "alight_settling_paths 0"):
             self.assertIn(line, lines)
+
+    def value(self, name):
+        return float(re.search(rf"^{name} (.*)$", self.metrics(), re.MULTILINE)[1])
+
+    def test_what_actions_have_left_says_nothing_of_settling(self):
+        for number in range(5):
+            with open(os.path.join(self.folder, "in", f"{number}.copied"), "w", encoding="utf-8") as file:
+                file.write("x")
+        self.wait_until_counted('alight_jobs_total{rule="seen",state="succeeded"} 5')
+        self.assertEqual(self.value("alight_settle_seconds_count"), 5)
+        # What somebody else does to it does.
+        with open(os.path.join(self.folder, "done", "0.copied"), "w", encoding="utf-8") as file:
+            file.write("changed")
+        self.wait_until_counted('alight_jobs_total{rule="seen",state="succeeded"} 6')
+        self.assertEqual(self.value("alight_settle_seconds_count"), 6)
+
+    def test_a_job_that_is_retried_has_waited_since_then(self):
+        with open(os.path.join(self.folder, "in", "c.bad"), "w", encoding="utf-8") as file:
+            file.write("x")
+        self.wait_until_counted('alight_jobs_total{rule="bad",state="dead"} 1')
+        time.sleep(5)
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/v1/jobs", timeout=60) as answer:
+            job = json.load(answer)["jobs"][0]["id"]
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/v1/jobs/{job}/retry", data=b"{}",
+            headers={"Content-Type": "application/json"})
+        urllib.request.urlopen(request, timeout=60).close()
+        self.wait_until_counted('alight_jobs_total{rule="bad",state="dead"} 2')
+        self.assertEqual(self.value("alight_wait_seconds_count"), 2)
+        self.assertLess(self.value("alight_wait_seconds_sum"), 4)
 
     def test_the_dashboard_of_grafana_asks_for_what_there_is(self):
         with open(os.path.join(self.folder, "in", "a.txt"), "w", encoding="utf-8") as file:

@@ -114,6 +114,15 @@ extension HTML {
         return badge(word == "not_ready" ? "not ready" : word, kind)
     }
 
+    /// The badge of a job's object, which says instead of its state that what it did was taken back.
+    static func state(of job: JSONValue) -> HTML {
+        switch job["undone"].text {
+        case "all": badge("undone", "calm")
+        case "part": "\(state(job["state"].text)) \(badge("partly undone", "warn"))"
+        default: state(job["state"].text)
+        }
+    }
+
     /// A button that does something: a form, so that it works without script too.
     ///
     /// - Parameters:

@@ -18,7 +18,7 @@ package struct JobPage {
         return Frame(title: name, section: .jobs, status: status).page(
             """
             <div id="job" data-live>
-            <div class="title"><h1><bdi>\(name)</bdi></h1>\(.state(job["state"].text))\(actions)</div>
+            <div class="title"><h1><bdi>\(name)</bdi></h1>\(.state(of: job))\(actions)</div>
             \(outcome)
             <div class="detail">
             <section class="card" aria-labelledby="h-facts"><h2 id="h-facts">Job</h2><dl class="facts">\(facts)</dl></section>
@@ -58,6 +58,10 @@ package struct JobPage {
         add("Made", moment("created"))
         add("Due", moment("due"))
         add("Ended", moment("ended"))
+        let outputs: [HTML] = job["outputs"].elements.compactMap { output in
+            (output.string ?? output.bytes.map { String(decoding: $0, as: UTF8.self) }).map { "<li>\(.path($0))</li>" }
+        }
+        add("Outputs", outputs.isEmpty ? nil : "<ul>\(outputs)</ul>")
         if job["interrupted"].isTrue { add("Interrupted", "the last attempt was cut off") }
         add("Id", "<code>\(id)</code>")
         return facts

@@ -109,7 +109,7 @@ package struct JobsPage {
             ? "" : "<span class=\"said \(isDead ? "fault" : "muted")\">\(job["message"].text)</span>"
         let actions: HTML = isDead ? JobActions(id: id).html : ""
         return """
-            <tr data-key="\(id)"><td>\(.state(job["state"].text))</td>\
+            <tr data-key="\(id)"><td>\(.state(of: job))</td>\
             <th scope="row"><a href="/jobs/\(HTML.urlPart(id))">\(.path(job["path"].text))</a>\(said)</th>\
             <td data-label="Rule">\(job["rule"].text)</td><td data-label="Event">\(job["event"].text)</td>\
             <td data-label="When">\(.time(job["ended"].string ?? job["created"].text, now: now))</td>\

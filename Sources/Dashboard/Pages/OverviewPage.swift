@@ -87,7 +87,7 @@ package struct OverviewPage {
         let lines: [HTML] = jobs["jobs"].elements.map { job in
             """
             <li class="line"><a href="/jobs/\(HTML.urlPart(job["id"].text))">\(.time(job["ended"].string ?? job["created"].text, now: now))\
-            \(.state(job["state"].text))<span class="what">\(.path(job["path"].text))\
+            \(.state(of: job))<span class="what">\(.path(job["path"].text))\
             <span class="said">\(job["message"].text)</span></span><span class="rule">\(job["rule"].text)</span></a></li>
             """
         }

@@ -19,6 +19,7 @@ package final class Monitor: Sendable {
         var watcher: Watcher?
         /// Paths that the present or the last comparison has found.
         var rescanned: Set<PathBytes> = []
+        var outputs = RecentOutputs()
     }
 
     private let state = Mutex(State())
@@ -114,7 +115,9 @@ package final class Monitor: Sendable {
             for job in jobs {
                 let event = job.event
                 metrics?.noteEvent(event, rule: job.rule)
-                guard event.origin == .live, event.kind == .created || event.kind == .modified else { continue }
+                guard event.origin == .live, event.kind == .created || event.kind == .modified,
+                    !state.outputs.contains(event.path, event.snapshot)
+                else { continue }
                 let duration = event.time.since(event.snapshot.changed)
                 guard duration > .zero, duration < Self.longestSettle else { continue }
                 state.history.noteSettle(duration, at: now)
@@ -150,10 +153,15 @@ package final class Monitor: Sendable {
     func noteEnded(_ result: Attempt.Result, at now: ContinuousClock.Instant) {
         state.withLock { state in
             if let first = result.parts.first { state.running[first.job.id] = nil }
+            for part in result.parts {
+                if case .outcome(let outcome) = part.ending { state.outputs.insert(outcome.outputs, at: result.ended) }
+            }
             guard result.parts.contains(where: \.hasBegun) else { return }
             state.history.noteRun(result.duration, at: now)
             for part in result.parts where part.hasBegun && part.job.attempt == 1 && !part.job.isInterrupted {
-                let wait = result.started.since(part.job.event.time)
+                var wait = result.started.since(part.job.event.time)
+                // A job that was made new since has waited only from then on.
+                if let due = part.job.due { wait = min(wait, now - result.duration - due) }
                 state.history.noteWait(max(.zero, wait), at: now)
                 metrics?.noteWait(max(.zero, wait))
             }

@@ -26,12 +26,7 @@ extension Outcome {
             }
             if !outputs.isEmpty {
                 json.key("outputs")
-                json.array { json in
-                    for path in outputs {
-                        json.element()
-                        json.text(path.bytes)
-                    }
-                }
+                outputs.write(to: &json)
             }
             if !changes.isEmpty {
                 json.key("changes")
@@ -53,7 +48,7 @@ extension Outcome {
         guard let ending = json.text("outcome").flatMap(Ending.init) else { return nil }
         self.init(
             ending, json.text("message") ?? "", code: json.text("code"),
-            outputs: json["outputs"]?.array?.compactMap { $0.bytes.map(PathBytes.init) } ?? [],
+            outputs: json["outputs"].map { [PathBytes]($0) } ?? [],
             values: json["values"]?.object ?? [:])
         if let parts = json["retry_after"]?.array, parts.count == 2, case .integer(let seconds) = parts[0],
             case .integer(let attoseconds) = parts[1]
@@ -83,6 +78,28 @@ extension Outcome {
         guard let elements = json.array else { return nil }
         let steps = elements.compactMap(Outcome.init)
         return steps.count == elements.count ? steps : nil
+    }
+}
+
+// The text in the column `outputs` of a job, and in a step.
+extension [PathBytes] {
+    fileprivate func write(to json: inout JSONOutput) {
+        json.array { json in
+            for path in self {
+                json.element()
+                json.text(path.bytes)
+            }
+        }
+    }
+
+    init(_ json: JSONValue) { self = json.array?.compactMap { $0.bytes.map(PathBytes.init) } ?? [] }
+
+    /// Nil for none.
+    var jsonText: [UInt8]? {
+        guard !isEmpty else { return nil }
+        var json = JSONOutput(capacity: 256)
+        write(to: &json)
+        return json.bytes
     }
 }
 

@@ -13,6 +13,7 @@ struct JobRow {
     var ended: Int64?
     var message: String?
     var code: String?
+    var outputs: [PathBytes] = []
 
     /// A job that is pending or, without a place, running.
     init(_ job: Job, _ part: JobChanges.Part, place: JobPlace?, _ clocks: ClockPair) {
@@ -34,6 +35,7 @@ struct JobRow {
         ended = now
         message = end.message
         code = end.code
+        outputs = end.outputs
     }
 
     /// Binds it for ``JournalStatement/upsertJob`` if it has facts, else for ``JournalStatement/updateJob``.
@@ -53,6 +55,7 @@ struct JobRow {
         row.bind(code)
         guard part.hasFacts else {
             row.bind(job.isHeir)
+            row.bind(utf8: outputs.jsonText)
             return
         }
         row.bind(job.rule)
@@ -65,6 +68,7 @@ struct JobRow {
         row.bind(job.event.time.columnValue)
         row.bind(job.isAlone)
         row.bind(job.isHeir)
+        row.bind(utf8: outputs.jsonText)
     }
 }
 

@@ -28,6 +28,7 @@ final class JobTable {
     private let refused: SQLStatement
     private let changes: SQLStatement
     private let undo: SQLStatement
+    private let undone: SQLStatement
 
     private static let columns =
         "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps, is_alone, message, code, is_heir"
@@ -41,6 +42,7 @@ final class JobTable {
         changes = try SQLStatement(KeptChanges.query, in: database)
         undo = try SQLStatement(
             "UPDATE attempts SET undone = ?4 WHERE job = ?1 AND started = ?2 AND number = ?3", in: database)
+        undone = try SQLStatement("UPDATE jobs SET undone = ?2 WHERE id = ?1", in: database)
         forget = try JournalStatement.forgetAttempts.prepare(in: database)
         open = try SQLStatement(
             "SELECT \(Self.columns) FROM jobs WHERE state IN ('pending', 'running')", in: database)
@@ -159,6 +161,11 @@ final class JobTable {
             row.bind(changes.started.columnValue)
             row.bind(Int64(changes.number))
             row.bind(utf8: record.jsonText)
+        }
+        let kept = try self.changes(of: changes.job)
+        try undone.run { row in
+            row.bind(changes.job.description)
+            row.bind(Undone(kept)?.rawValue)
         }
     }
 

@@ -29,20 +29,21 @@ enum JournalStatement: UInt8, CaseIterable {
         case .upsertJob:
             """
             INSERT INTO jobs (id, state, attempt, is_interrupted, position, due, ended, previous, steps, message, code,
-                rule, path, event, facts, mask, created, is_alone, is_heir)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, 0))
+                rule, path, event, facts, mask, created, is_alone, is_heir, outputs)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, 0), ?)
             ON CONFLICT (id) DO UPDATE SET
                 state = excluded.state, attempt = excluded.attempt, is_interrupted = excluded.is_interrupted,
                 position = excluded.position, due = excluded.due, ended = excluded.ended,
                 previous = excluded.previous, steps = excluded.steps, message = excluded.message,
                 code = excluded.code, rule = excluded.rule, path = excluded.path, event = excluded.event,
-                facts = excluded.facts, mask = excluded.mask, is_heir = excluded.is_heir
+                facts = excluded.facts, mask = excluded.mask, is_heir = excluded.is_heir,
+                outputs = excluded.outputs, undone = NULL
             """
         case .updateJob:
             """
             UPDATE jobs SET state = ?2, attempt = ?3, is_interrupted = ?4, position = coalesce(?5, position),
                 due = ?6, ended = ?7, previous = ?8, steps = ?9, message = ?10, code = ?11,
-                is_heir = coalesce(?12, 0) WHERE id = ?1
+                is_heir = coalesce(?12, 0), outputs = ?13, undone = NULL WHERE id = ?1
             """
         case .deleteJob: "DELETE FROM jobs WHERE id = ?"
         case .attempt:

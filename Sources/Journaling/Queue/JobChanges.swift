@@ -1,3 +1,4 @@
+import FileEvents
 import Rules
 
 /// What has become of jobs since the last commit, for a journal that writes it down.
@@ -8,6 +9,8 @@ struct JobChanges {
         var state: JobState
         var message: String
         var code: String?
+        /// What the job has left.
+        var outputs: [PathBytes] = []
     }
 
     enum Fate {

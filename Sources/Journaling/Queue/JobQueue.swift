@@ -133,7 +133,9 @@ struct JobQueue<Files: KnownFiles> {
         job.attempt += 1
         job.waiting = nil
         jobs[job.id] = job
-        leasePlaces[job.id] = places.removeValue(forKey: job.id)?.sequence
+        let place = places.removeValue(forKey: job.id)
+        leasePlaces[job.id] = place?.sequence
+        job.due = place?.due
         lane.forget(job)
         running[job.rule, default: []].insert(job.event.path)
         changes?.noteOpen(job.id, hasFacts: false)
@@ -150,6 +152,7 @@ struct JobQueue<Files: KnownFiles> {
         defer { leasePlaces[job.id] = nil }
         // The rule may have another name by now.
         var job = job
+        job.due = nil
         var ownWrites = ownWrites
         if job.rule != leased.rule {
             for index in ownWrites.indices where ownWrites[index].view == job.rule {
@@ -172,7 +175,7 @@ struct JobQueue<Files: KnownFiles> {
             }
             if state == .succeeded { noteHandled(job) }
             noteRefusal(job, state, outcome)
-            noteEnd(job, state, outcome.message, outcome.code, hasFacts: hasFacts)
+            noteEnd(job, state, outcome.message, outcome.code, outputs: outcome.outputs, hasFacts: hasFacts)
         case .returned(let now):
             // Its action has not begun, so that nothing of it has to be told as undone.
             var unbegun = job
@@ -316,14 +319,16 @@ struct JobQueue<Files: KnownFiles> {
 
     /// Counts a job that has ended, and notes it in the history.
     mutating func noteEnd(
-        _ job: Job, _ state: JobState, _ message: String, _ code: String?, hasFacts: Bool = false
+        _ job: Job, _ state: JobState, _ message: String, _ code: String?, outputs: [PathBytes] = [],
+        hasFacts: Bool = false
     ) {
         switch state {
         case .succeeded: counts.succeeded += 1
         case .skipped: counts.skipped += 1
         default: counts.dead += 1
         }
-        changes?.noteEnd(JobChanges.End(job: job, state: state, message: message, code: code), hasFacts: hasFacts)
+        changes?.noteEnd(
+            JobChanges.End(job: job, state: state, message: message, code: code, outputs: outputs), hasFacts: hasFacts)
     }
 
     // MARK: Looking

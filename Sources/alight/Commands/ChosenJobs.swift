@@ -74,7 +74,7 @@ struct ChosenJobs: ParsableArguments {
         if ids.isEmpty {
             // The oldest first, so that they are tried again in the order in which they came.
             let jobs = try reader.jobs(JournalQuery(states: [.dead], rule: rule)).jobs
-            return jobs.reversed().filter { !refuse($0, wish, &hasFailed) }
+            return jobs.sorted { $0.id.description < $1.id.description }.filter { !refuse($0, wish, &hasFailed) }
         }
         var jobs: [JobEntry] = []
         var seen: Set<JobID> = []

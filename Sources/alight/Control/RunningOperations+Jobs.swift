@@ -20,7 +20,7 @@ extension RunningOperations {
         let (jobs, hasMore) = try Self.said { () throws(JournalFault) in try reader.jobs(wanted) }
         return [
             "jobs": .array(jobs.map { .object($0.object) }),
-            "next": .text(hasMore ? jobs.last?.id.description : nil),
+            "next": .text(hasMore ? jobs.last?.position.description : nil),
         ]
     }
 
@@ -33,7 +33,12 @@ extension RunningOperations {
             }
             query.states.insert(state)
         }
-        if let before = asked.before { query.before = try id(before) }
+        if let before = asked.before {
+            guard let position = JobPosition(before) else {
+                throw APIError(400, "'\(before)' is no place in a list of jobs", help: "give the 'next' of an answer")
+            }
+            query.before = position
+        }
         if let since = asked.since {
             do throws(MomentProblem) {
                 query.since = try TimeText.parse(since, now: DiskProbe.now())

@@ -80,7 +80,7 @@ struct SamplePages {
                 [
                     "id": "01B", "rule": text, "event": "created", "state": "dead", "attempt": 2,
                     "created": "2026-11-22T09:40:00.5Z", "ended": "2026-11-22T09:41:00.5Z", "path": path,
-                    "message": text, "code": text,
+                    "message": text, "code": text, "undone": "part",
                 ],
                 [
                     "id": "01A", "rule": text, "event": "moved", "state": "running", "attempt": 1,
@@ -94,7 +94,8 @@ struct SamplePages {
         [
             "id": "01B", "rule": text, "event": "created", "state": "dead", "attempt": 2,
             "created": "2026-11-22T09:40:00.5Z", "ended": "2026-11-22T09:41:00.5Z", "path": path, "from": path,
-            "message": text, "code": text, "origin": "live", "type": "file", "size": 482_113, "size_before": 311,
+            "message": text, "code": text, "undone": "all", "outputs": [path, ["base64": "L2NhZuk="]], "origin": "live",
+            "type": "file", "size": 482_113, "size_before": 311,
             "changed": [text], "by": ["comm": text, "pid": 811, "exe": path],
             "attempts": [
                 [

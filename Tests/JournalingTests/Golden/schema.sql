@@ -49,7 +49,7 @@ CREATE TABLE jobs (
     steps TEXT,
     message TEXT,
     code TEXT
-, is_heir INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
+, is_heir INTEGER NOT NULL DEFAULT 0, outputs TEXT, undone TEXT) STRICT, WITHOUT ROWID;
 CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
 CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
 CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
