@@ -20,7 +20,10 @@ extension Ruleset {
             var entries: [LedgerEntry] = []
             for (index, change) in attempt.changes.enumerated().reversed() where reasons[index] != nil {
                 reasons[index] = undoing.undo(change, of: attempt.event)
-                guard reasons[index] == nil else { continue }
+                guard reasons[index] == nil else {
+                    if case .unpacked(let path, _, _) = change.kind { entries += gone(inside: path, journal) }
+                    continue
+                }
                 for path in change.paths {
                     entries += self.entries(at: path, journal)
                     // Its own rule has taken that path, be its rules file known here or not.
@@ -30,6 +33,17 @@ extension Ruleset {
                 }
             }
             journal.note(UndoRecord(time: DiskProbe.now(), reasons: reasons), of: attempt, entries)
+        }
+    }
+
+    /// What is known below the path, and is not there any more.
+    private func gone(inside path: PathBytes, _ journal: any Journal) -> [LedgerEntry] {
+        rules.flatMap { rule in
+            var gone: [PathBytes] = []
+            journal.visit(view: rule.name, inside: path) { inside, _ in
+                if DiskProbe.look(at: inside) == .absent { gone.append(inside) }
+            }
+            return gone.map { LedgerEntry(view: rule.name, path: $0, snapshot: nil) }
         }
     }
 
@@ -73,16 +87,5 @@ extension Rule {
             if case .present(let snapshot) = look(at: inner) { entries += self.entries(at: inner, snapshot) }
         }
         return entries
-    }
-}
-
-extension FileChange {
-    /// All names that taking it back could have touched.
-    fileprivate var paths: [PathBytes] {
-        switch kind {
-        case .moved(let from, let to): [to, from]
-        case .trashed(let from, let to, let info): [to, info, from]
-        case .made(let path, _), .madeFolder(let path), .overwritten(let path), .removed(let path, _): [path]
-        }
     }
 }

@@ -18,6 +18,11 @@ package struct FileChange: Sendable, Hashable {
         case made(PathBytes, source: PathBytes)
         /// A folder was made, to have something put into it; it goes again if it is empty.
         case madeFolder(PathBytes)
+        /// There is a new directory with what an archive, `source`, held.
+        ///
+        /// Whatever is in it has not been changed as long as its status was changed last, by the file system's clock, at
+        /// `sealed` or before. It is taken back only while the archive still has the same content.
+        case unpacked(PathBytes, source: PathBytes, sealed: Timestamp)
         /// What was at `from` lies in a trash at `to`, and the file `info` says so.
         case trashed(from: PathBytes, to: PathBytes, info: PathBytes)
         /// What stood at this path before is gone for good, since it was replaced.
@@ -39,11 +44,21 @@ package struct FileChange: Sendable, Hashable {
         self.left = left
     }
 
+    /// All names that taking it back could touch.
+    package var paths: [PathBytes] {
+        switch kind {
+        case .moved(let from, let to): [to, from]
+        case .trashed(let from, let to, let info): [to, info, from]
+        case .removed(let path, _): [path]
+        case .made, .unpacked, .madeFolder, .overwritten: [path]
+        }
+    }
+
     /// Where the thing is that the change left: the new name, the twin of what was removed.
     package var path: PathBytes {
         switch kind {
         case .moved(_, let to), .trashed(_, let to, _): to
-        case .made(let path, _), .madeFolder(let path), .overwritten(let path): path
+        case .made(let path, _), .unpacked(let path, _, _), .madeFolder(let path), .overwritten(let path): path
         case .removed(_, let twin): twin
         }
     }

@@ -12,6 +12,7 @@ extension FileChange {
         return switch kind {
         case .moved(let from, let to): "moved \(quoted(from)) to \(quoted(to))"
         case .made(let path, let source): "made \(quoted(path)) of \(quoted(source))"
+        case .unpacked(let path, let source, _): "unpacked \(quoted(source)) into \(quoted(path))"
         case .madeFolder(let path): "made the folder \(quoted(path))"
         case .trashed(let from, let to, _): "put \(quoted(from)) into the trash as \(quoted(to))"
         case .overwritten(let path): "replaced what was at \(quoted(path))"
@@ -25,6 +26,7 @@ extension FileChange {
         return switch kind {
         case .moved(let from, let to), .trashed(let from, let to, _): "move \(quoted(to)) back to \(quoted(from))"
         case .made(let path, _): "remove \(quoted(path))"
+        case .unpacked(let path, _, _): "remove what was unpacked into \(quoted(path))"
         case .madeFolder(let path): "remove the folder \(quoted(path)) if it is empty"
         case .overwritten(let path): "bring back what was at \(quoted(path))"
         case .removed(let path, _): "bring back \(quoted(path))"
@@ -41,6 +43,10 @@ extension FileChange {
             object.add("to", to)
         case .made(let path, let source):
             object["did"] = "made"
+            object.add("path", path)
+            object.add("source", source)
+        case .unpacked(let path, let source, _):
+            object["did"] = "unpacked"
             object.add("path", path)
             object.add("source", source)
         case .madeFolder(let path):

@@ -145,6 +145,77 @@ struct UndoCommandTests {
         }
     }
 
+    /// Packs `src` and has a rule unpack it.
+    private static func unpack(_ tree: borrowing TemporaryTree, _ name: String) {
+        let made = RunningProgram(
+            "/usr/bin/tar", ["-cf", "in/\(name).tar", "-C", "src", "."], in: tree.root, output: tree.path("tar"))
+        #expect(made.wait() == 0)
+        _ = once(tree)
+        #expect(text(tree, "in/\(name)/sub/deep/c") == "text of src/sub/deep/c")
+    }
+
+    @Test func `what was unpacked goes, but for what was changed or added since, which is named`() {
+        withTempTree { tree in
+            Self.make(
+                tree,
+                """
+                rules:
+                  - name: unpack
+                    path: ../in/*.tar
+                    settle: 100ms
+                    existing: process
+                    action:
+                      - { use: extract, with: { to: ../in/ } }
+                      - use: trash
+                  - { name: see, path: ../in/*/**, settle: 100ms, events: [created, deleted], action: log }
+
+                """, ["src/a", "src/sub/b", "src/sub/deep/c", "src/other/d"])
+            Self.unpack(tree, "one")
+            let (status, output, error) = Self.undo(tree, ["--rule", "unpack"])
+            #expect(status == 0 && output.contains("undone: unpacked '"), "\(output)\(error)")
+            #expect(TestFile.names(in: tree.path("in")) == [Array("one.tar".utf8)])
+            #expect(Self.once(tree) == [], "neither the archive nor what is gone is news")
+
+            _ = tree.path("in/one.tar").withCString { unlink($0) }
+            Self.unpack(tree, "two")
+            TestFile.write(tree.path("in/two/sub/b"), "changed")
+            TestFile.write(tree.path("in/two/sub/new"), "added")
+            let dry = Self.undo(tree, ["--rule", "unpack", "--dry-run"])
+            let again = Self.undo(tree, ["--rule", "unpack"])
+            let (changed, added) = (tree.path("in/two/sub/b"), tree.path("in/two/sub/new"))
+            let left = "changed or added since, and left: '\(changed)', '\(added)'\n"
+            for result in [dry, again] { #expect(result.status == 5 && result.error.contains(left), "\(result)") }
+            #expect(TestFile.names(in: tree.path("in/two")) == [Array("sub".utf8)])
+            #expect(Set(TestFile.names(in: tree.path("in/two/sub"))) == [Array("b".utf8), Array("new".utf8)])
+            #expect(TestFile.exists(tree.path("in/two.tar")))
+            let listed = JournalCommand.run(tree, ["jobs", "--rule", "unpack"]).output
+            #expect(listed.contains("\tpartly undone\tunpack\t"), "\(listed)")
+        }
+    }
+
+    @Test func `what an action has made and nobody can take back is named`() {
+        withTempTree { tree in
+            Self.make(
+                tree,
+                """
+                rules:
+                  - name: pack
+                    path: ../in/*.txt
+                    settle: 100ms
+                    existing: process
+                    action:
+                      - { use: archive, with: { to: "../out/${name}.tar" } }
+                      - use: trash
+
+                """, ["in/a.txt", "out/there"])
+            #expect(Self.once(tree).count == 1)
+            let (status, output, error) = Self.undo(tree, ["--since", "10m"])
+            #expect(Self.text(tree, "in/a.txt") == "text of in/a.txt", "\(output)")
+            #expect(status == 5 && error.contains("leaves '\(tree.path("out/a.txt.tar"))'"), "\(error)")
+            #expect(TestFile.exists(tree.path("out/a.txt.tar")))
+        }
+    }
+
     @Test func `jobs that can't be undone are refused with what to do`() {
         withTempTree { tree in
             Self.make(

@@ -44,6 +44,55 @@ struct ExtractHandlerTests {
         #expect(made.status == 0, "\(made.error)")
     }
 
+    // MARK: What is taken back
+
+    @Test func `undo removes what is as it was unpacked, and nothing that was changed or added since`() throws {
+        withTempTree { tree in
+            let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
+            make(
+                """
+                tar("in/a.tar", file("one"), hard("two", "one"), hard("d/three", "one"), link("d/link", "../one"),
+                    file("d/e/f"), folder("empty"), file("mode"), file("moved"), file("written"), file("twin"))
+                """, in: tree.root)
+            let invocation = rule.invocation(rule.path("a.tar"), ["to": "out/"])
+            let outcome = rule.handler.run(invocation)
+            #expect(outcome.ending == .succeeded, "\(outcome.message)")
+            #expect(outcome.changes.count == 2, "the folder that was made, and what was unpacked")
+            let out = tree.path("out/a")
+            _ = out.appending("mode").withCString { chmod($0, 0o600) }
+            _ = out.appending("moved").withCString { from in
+                out.appending("d/moved").withCString { rename(from, $0) }
+            }
+            _ = out.appending("twin").withCString { from in tree.path("twin").withCString { link(from, $0) } }
+            TestFile.write(out.appending("written"), Array("x".utf8), appending: true)
+            TestFile.makeFolder(out.appending("mine"))
+            let left = ["d/moved", "mine", "mode", "twin", "written"].map { out.appending($0) }
+            let reason =
+                "changed or added since, and left: '\(left[0])', '\(left[1])', '\(left[2])' and 2 more"
+            for isDry in [true, false] {
+                var undoing = Undoing(isDry: isDry)
+                let reasons = outcome.changes.reversed().map { undoing.undo($0, of: invocation.job.event) }
+                #expect(reasons == [reason, nil], "a folder that isn't empty is no fault")
+            }
+            #expect(left.allSatisfy { TestFile.exists($0) })
+            #expect(TestFile.names(in: out).count == 5 && TestFile.names(in: out.appending("d")).count == 1)
+        }
+    }
+
+    @Test func `undo leaves what was unpacked from an archive that is gone`() throws {
+        try withTempTree { tree in
+            let rule = ContentRule(tree.root, ExtractHandler(trash: Trash(home: nil)))
+            make("tar('in/a.tar', file('one'))", in: tree.root)
+            let invocation = rule.invocation(rule.path("a.tar"), ["to": "out/"])
+            let change = try #require(rule.handler.run(invocation).changes.last)
+            _ = rule.path("a.tar").withCString { unlink($0) }
+            var undoing = Undoing()
+            let reason = undoing.undo(change, of: invocation.job.event)
+            #expect(reason?.hasSuffix("may be the only copy") == true, "\(reason ?? "")")
+            #expect(TestFile.exists(tree.path("out/a/one")))
+        }
+    }
+
     // MARK: What is unpacked
 
     @Test(arguments: ["tar", "tar.gz", "tar.bz2", "tar.xz", "tar.zst", "zip", "7z"])

@@ -86,6 +86,7 @@ extension FileChange {
         return switch kind {
         case .moved(let from, let to): "moved \(short(from)) \(short(to))"
         case .made(let path, let source): "made \(short(path)) of \(short(source))"
+        case .unpacked(let path, let source, _): "unpacked \(short(source)) into \(short(path))"
         case .madeFolder(let path): "folder \(short(path))"
         case .trashed(let from, let to, _): "trashed \(short(from)) \(short(to))"
         case .overwritten(let path): "overwritten \(short(path))"

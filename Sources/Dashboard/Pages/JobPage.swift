@@ -159,6 +159,7 @@ package struct JobPage {
             switch change["did"].text {
             case "moved": "moved \(path("from")) to \(path("to"))"
             case "made": "made \(path("path")) of \(path("source"))"
+            case "unpacked": "unpacked \(path("source")) into \(path("path"))"
             case "made_folder": "made the folder \(path("path"))"
             case "trashed": "put \(path("from")) into the trash as \(path("to"))"
             case "overwritten": "replaced what was at \(path("path"))"

@@ -51,6 +51,7 @@ package struct ExtractHandler: Handler {
         let isInto = invocation.parameters["to"]?.bytes?.last == .slash
         let name = isInto ? PathBytes(ArchiveFormat.stem(of: source.name.bytes[...])) : destination.name
         var place = FilePlace(invocation, folder, name, destination.conflict, trash: trash)
+        place.changes = changes
         if place.conflict == .skip, try folder.look(at: name) != nil { return place.skipped }
         let staging = try StagedFolder(in: folder, for: name)
         let stop = invocation.stop
@@ -81,8 +82,10 @@ package struct ExtractHandler: Handler {
             let path = folder.path(of: earlier)
             return succeed("'\(path)' holds the same already", path)
         }
+        let sealed = try staging.seal()
         let error = cal_sync_file_system(staging.descriptor)
         guard error == 0 else { throw FileFault(error, "cannot flush '\(place.path)'") }
+        try place.note(published) { .unpacked($0, source: source.path, sealed: sealed) }
         guard let published = try staging.publish(place.placing, noting: &place.changes) else { return place.skipped }
         folder.flush()
         let path = folder.path(of: published)

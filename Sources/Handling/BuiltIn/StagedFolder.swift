@@ -53,6 +53,28 @@ final class StagedFolder {
     /// The same, to look at what is in it.
     var content: OpenFolder { OpenFolder(dup(file.descriptor), folder.path(of: name)) }
 
+    /// Marks the end of the work on its content.
+    ///
+    /// - Returns: A time by the file system's clock: nothing in the folder was changed after it so far, and what is changed
+    ///   from now on is. Where the clock is too coarse for that, a time before all.
+    /// - Throws: What failed.
+    func seal() throws(FileFault) -> Timestamp {
+        let sealed = try tick()
+        for _ in 0..<50 {
+            if try tick() > sealed { return sealed }
+            usleep(1_000)
+        }
+        return Timestamp(seconds: 0, nanoseconds: 0)
+    }
+
+    /// The time by the file system's clock.
+    private func tick() throws(FileFault) -> Timestamp {
+        guard fchmod(descriptor, mode_t(try file.facts().mode)) == 0 else {
+            throw FileFault(errno, "cannot change the mode of '\(folder.path(of: name))'")
+        }
+        return try file.facts().changed
+    }
+
     /// Gives it its final name, as `on_conflict` says; nil when it is skipped.
     func publish(_ placing: Placing, noting changes: inout [FileChange]) throws(FileFault) -> PathBytes? {
         if placing.conflict == .overwrite {

@@ -38,6 +38,12 @@ extension FileChange {
                 json.string("made")
                 path("path", made, &json)
                 path("source", source, &json)
+            case .unpacked(let made, let source, let sealed):
+                json.string("unpacked")
+                path("path", made, &json)
+                path("source", source, &json)
+                json.key("sealed")
+                json.time(sealed)
             case .madeFolder(let made):
                 json.string("made_folder")
                 path("path", made, &json)
@@ -69,6 +75,10 @@ extension FileChange {
         case "made":
             guard let path = json.path("path"), let source = json.path("source") else { return nil }
             kind = .made(path, source: source)
+        case "unpacked":
+            guard let path = json.path("path"), let source = json.path("source"), let sealed = json.time("sealed")
+            else { return nil }
+            kind = .unpacked(path, source: source, sealed: sealed)
         case "made_folder":
             guard let path = json.path("path") else { return nil }
             kind = .madeFolder(path)

@@ -68,6 +68,7 @@ struct UndoCommand: ParsableCommand {
         }
         if dryRun {
             for kept in chosen where !preview(kept) { hasFailed = true }
+            if try !reportOutputs(of: chosen, reader) { hasFailed = true }
             throw Exit(hasFailed ? .someFailed : .done)
         }
         var jobs: [JobID] = []
@@ -91,6 +92,7 @@ struct UndoCommand: ParsableCommand {
             }
             if !report(after ?? before, before: before) { hasFailed = true }
         }
+        if try !reportOutputs(of: chosen, reader) { hasFailed = true }
         throw Exit(hasFailed ? .someFailed : .done)
     }
 
@@ -193,6 +195,25 @@ struct UndoCommand: ParsableCommand {
                 refuse(after.job, change, reason)
             } else {
                 Output.standard.write("\(after.job) undone: \(change.words)")
+            }
+        }
+        return isWhole
+    }
+
+    /// Names what the jobs have left besides what can be taken back; false if there is any.
+    private func reportOutputs(of attempts: [KeptChanges], _ reader: JournalReader) throws -> Bool {
+        var isWhole = true
+        for (job, attempts) in Dictionary(grouping: attempts, by: \.job).sorted(by: {
+            $0.key.description < $1.key.description
+        }) {
+            let details = try Faults.said { () throws(JournalFault) in try reader.details(of: job) }
+            let touched = attempts.flatMap(\.changes).flatMap(\.paths)
+            for output in details?.job.outputs ?? []
+            where !touched.contains(where: { output.isInside($0) }) && DiskProbe.look(at: output) != .absent {
+                isWhole = false
+                Output.error.write(
+                    "error: job \(job) leaves '\(Display.path(output))', which its action made without saying how to take "
+                        + "that back; see to it by hand")
             }
         }
         return isWhole

@@ -35,6 +35,8 @@ package struct Undoing {
                     folder.unlink(PathBytes(info.lastComponent))
                 }
             case .made(let path, let source): try remove(path, source, change.left, event)
+            case .unpacked(let path, let source, let sealed):
+                try removeUnpacked(path, source, sealed, change.left, event)
             case .madeFolder(let path): try removeFolder(path, change.left, event)
             case .overwritten(let path):
                 throw Self.refusal("what was at '\(path)' before was replaced, and is gone for good")
@@ -104,6 +106,37 @@ package struct Undoing {
         case .gone: throw Self.refusal("'\(path)' is not there any more")
         case .changed, .isTwin: throw Self.refusal("'\(path)' was exchanged at this moment")
         }
+    }
+
+    /// Removes what was unpacked and is as it was, and the directories that are empty then.
+    private mutating func removeUnpacked(
+        _ path: PathBytes, _ source: PathBytes, _ sealed: Timestamp, _ mark: FileMark, _ event: FileEvent
+    ) throws(FileFault) {
+        let parent = try open(path.parent, event)
+        let name = PathBytes(path.lastComponent)
+        try check(name, in: parent, mark)
+        guard isSafe(source, event) else {
+            throw Self.refusal("'\(source)' is not what was unpacked any more, so that '\(path)' may be the only copy")
+        }
+        let opened = name.withCString { cal_open_unmounted(parent.descriptor, $0) }
+        guard opened >= 0 else { throw FileFault(-opened, "cannot open '\(path)'") }
+        let folder = OpenFolder(opened, path)
+        guard try folder.look(at: ".")?.identity == mark.identity else {
+            throw Self.refusal("'\(path)' was exchanged at this moment")
+        }
+        let tree = UnpackedTree(sealed: sealed, born: mark.identity.birth, isDry: isDry)
+        tree.remove(from: folder)
+        guard tree.left.isEmpty else {
+            let named = tree.left.prefix(3).map { "'\($0)'" }.joined(separator: ", ")
+            let more = tree.left.count > 3 ? " and \(tree.left.count - 3) more" : ""
+            throw Self.refusal("changed or added since, and left: \(named)\(more)")
+        }
+        guard !isDry else {
+            vacated.insert(path)
+            return
+        }
+        _ = name.withCString { unlinkat(parent.descriptor, $0, AT_REMOVEDIR) }
+        parent.flush()
     }
 
     /// Whether what was copied is still there, with the content that it had.

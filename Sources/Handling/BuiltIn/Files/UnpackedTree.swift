@@ -1,0 +1,63 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+
+/// Removes what was unpacked from an archive, as far as nobody has changed it since.
+final class UnpackedTree {
+    /// What was changed later is somebody else's.
+    private let sealed: Timestamp
+    /// Directories that were made earlier are, too.
+    private let born: Int64
+    /// Whether nothing is removed.
+    private let isDry: Bool
+    /// Files of several names of which one is removed, which changes the status of the others.
+    private var removed: [FileIdentity: Snapshot] = [:]
+    /// What stays.
+    private(set) var left: [PathBytes] = []
+
+    /// Each level holds a descriptor.
+    private static let mostLevels = 64
+
+    init(sealed: Timestamp, born: Int64, isDry: Bool) {
+        self.sealed = sealed
+        self.born = born
+        self.isDry = isDry
+    }
+
+    func remove(from folder: OpenFolder, depth: Int = 0) {
+        guard depth < Self.mostLevels, let names = try? folder.names() else {
+            left.append(folder.path)
+            return
+        }
+        for name in names.sorted() {
+            guard let there = try? folder.look(at: name) else { continue }
+            let isGone =
+                there.type == .directory
+                ? removeFolder(name, there, in: folder, depth) : remove(name, there, in: folder)
+            if !isGone { left.append(folder.path(of: name)) }
+        }
+    }
+
+    /// Removes a file or a link; false when it stays.
+    private func remove(_ name: PathBytes, _ there: Snapshot, in folder: OpenFolder) -> Bool {
+        let isOther = removed[there.identity].map { there.hasSameContent(as: $0) } ?? false
+        guard there.changed <= sealed || isOther else { return false }
+        if isDry { return true }
+        guard let ending = try? Removal.remove(name, in: folder, if: there) else { return false }
+        if there.links > 1 { removed[there.identity] = there }
+        return ending == .removed || ending == .gone
+    }
+
+    /// Removes a directory with what is in it; false when it is another one.
+    ///
+    /// What stays in it is noted by itself.
+    private func removeFolder(_ name: PathBytes, _ there: Snapshot, in folder: OpenFolder, _ depth: Int) -> Bool {
+        if let made = there.born, made > sealed || there.identity.birth < born { return false }
+        let opened = name.withCString { cal_open_unmounted(folder.descriptor, $0) }
+        guard opened >= 0 else { return false }
+        let count = left.count
+        remove(from: OpenFolder(opened, folder.path(of: name)), depth: depth + 1)
+        guard !isDry, left.count == count else { return true }
+        return name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 || errno == ENOENT
+    }
+}
