@@ -57,6 +57,7 @@
     X(archive_write_add_filter_zstd)                                                                                   \
     X(archive_write_close)                                                                                             \
     X(archive_write_data)                                                                                              \
+    X(archive_write_fail)                                                                                              \
     X(archive_write_free)                                                                                              \
     X(archive_write_header)                                                                                            \
     X(archive_write_new)                                                                                               \
@@ -104,6 +105,7 @@ struct cla_writer {
     enum cla_format format;
     struct archive *archive;
     struct archive_entry *entry;
+    int is_finished;
 };
 
 struct cla_writer *cla_writer_open(int fd, enum cla_format format, enum cla_filter filter) {
@@ -171,6 +173,7 @@ int cla_writer_data(struct cla_writer *writer, const void *bytes, size_t count) 
 
 int cla_writer_finish(struct cla_writer *writer) {
     locale_t former = enter();
+    writer->is_finished = 1;
     int result = calls.archive_write_close(writer->archive);
     leave(former);
     return result >= ARCHIVE_WARN ? 0 : -1;
@@ -185,6 +188,8 @@ int cla_writer_errno(struct cla_writer *writer) { return calls.archive_errno(wri
 
 void cla_writer_free(struct cla_writer *writer) {
     locale_t former = enter();
+    // Without this it would go on with zeros up to the size that the last entry was to have.
+    if (writer->archive && !writer->is_finished) calls.archive_write_fail(writer->archive);
     if (writer->archive) calls.archive_write_free(writer->archive);
     if (writer->entry) calls.archive_entry_free(writer->entry);
     leave(former);
