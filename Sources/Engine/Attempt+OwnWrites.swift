@@ -99,7 +99,7 @@ extension Attempt {
         if rule.sameContent == .ignore, snapshot.type == .file {
             if path == event.path, snapshot.hasSameContent(as: event.snapshot) {
                 snapshot.digest = event.snapshot.digest
-            } else if case .digest(let digest) = ContentDigest.sha256(of: path, below: root, stop: stop) {
+            } else if case .digest(let digest) = ContentDigest.sha256(of: path, below: root, within: limit) {
                 snapshot.digest = digest
             }
         }

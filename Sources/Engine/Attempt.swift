@@ -107,6 +107,9 @@ struct Attempt: Sendable {
             rule: rule, parts: parts, started: started, duration: ContinuousClock.now - start)
     }
 
+    /// The limit of reading that starts now.
+    var limit: WorkLimit { WorkLimit(stop, timeout: rule.timeout) }
+
     // MARK: Before
 
     /// Looks at the path once more before anything is done; nil to go on.
@@ -150,7 +153,7 @@ struct Attempt: Sendable {
         guard rule.sameContent == .ignore, job.steps.isEmpty, !job.isAlone, event.snapshot.type == .file,
             event.kind == .created || event.kind == .modified
         else { return nil }
-        switch ContentDigest.sha256(of: event.path, below: event.root, stop: stop) {
+        switch ContentDigest.sha256(of: event.path, below: event.root, within: limit) {
         case .digest(let digest):
             guard case .present(let snapshot) = DiskProbe.look(at: event.path, below: event.root),
                 snapshot.hasSameContent(as: event.snapshot)
@@ -162,8 +165,7 @@ struct Attempt: Sendable {
             }
             let message = "it was written again with the content that was handled before"
             return .outcome(Outcome(.skipped, message, code: "same-content"))
-        case .interrupted:
-            var outcome = Outcome.interrupted("stopped while comparing the content")
+        case .ended(var outcome):
             outcome.isUnbegun = !job.hasBegunBefore
             return .outcome(outcome)
         case .notRegular: return .changed
@@ -263,8 +265,6 @@ struct Attempt: Sendable {
 }
 
 extension Attempt.Part {
-    /// Adds what was done because the job has failed for good.
-    ///
     /// Names in the outcome what all steps have left; what a later step moved or removed is there no more.
     fileprivate mutating func gatherOutputs() {
         guard case .outcome(var outcome) = ending, job.steps.count + aftermath.count > 1 else { return }
@@ -275,6 +275,8 @@ extension Attempt.Part {
         ending = .outcome(outcome)
     }
 
+    /// Adds what was done because the job has failed for good.
+    ///
     /// If that was cut off, so was the whole attempt: it does not count.
     fileprivate mutating func add(_ outcome: Outcome, of action: Action) {
         guard case .outcome(var whole) = ending else { return }

@@ -1,6 +1,7 @@
 import CLibCrypto
 package import FileEvents
 import Glibc
+package import Rules
 import Settling
 
 /// Computes the checksum of a file's content.
@@ -11,8 +12,8 @@ package enum ContentDigest {
         /// The path names no regular file.
         case notRegular
         case unreadable(errno: Int32)
-        /// The signal was raised before the end of the file.
-        case interrupted
+        /// The limit came before the end of the file, with this outcome.
+        case ended(Outcome)
     }
 
     private static let blockSize = 1 << 18
@@ -21,7 +22,7 @@ package enum ContentDigest {
     ///
     /// Blocks as long as the disk does. Whether the file was written to meanwhile
     /// is the caller's to find out.
-    package static func sha256(of path: PathBytes, below root: PathBytes, stop: StopSignal) -> Reading {
+    package static func sha256(of path: PathBytes, below root: PathBytes, within limit: WorkLimit) -> Reading {
         let descriptor = DiskProbe.openForReading(path, below: root)
         guard descriptor >= 0 else { return descriptor == -ELOOP ? .notRegular : .unreadable(errno: -descriptor) }
         defer { close(descriptor) }
@@ -34,7 +35,7 @@ package enum ContentDigest {
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: blockSize, alignment: 1)
         defer { block.deallocate() }
         while true {
-            if stop.isRaised { return .interrupted }
+            if let outcome = limit.outcome("reading of the content") { return .ended(outcome) }
             let count = read(descriptor, block.baseAddress, block.count)
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { return .unreadable(errno: errno) }

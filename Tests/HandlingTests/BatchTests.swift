@@ -167,35 +167,46 @@ struct BatchTests {
 
     // MARK: Checksums
 
-    private static func sha256(of path: PathBytes, stop: StopSignal) -> ContentDigest.Reading {
-        ContentDigest.sha256(of: path, below: path.parent, stop: stop)
+    private static func sha256(of path: PathBytes, within limit: WorkLimit) -> ContentDigest.Reading {
+        ContentDigest.sha256(of: path, below: path.parent, within: limit)
     }
+
+    private var limit: WorkLimit { WorkLimit(stage.stop, timeout: .seconds(60)) }
 
     @Test func `S02 a checksum is that of the bytes`() throws {
         let empty = try stage.folder.write("empty", "")
         let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-        guard case .digest(let bytes) = Self.sha256(of: empty, stop: stage.stop) else {
+        guard case .digest(let bytes) = Self.sha256(of: empty, within: limit) else {
             Issue.record("no digest")
             return
         }
         #expect(bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() == digest)
         // More than one block, and different at its very end.
         let text = String(repeating: "x", count: 300_000)
-        let one = Self.sha256(of: try stage.folder.write("one", text + "1"), stop: stage.stop)
-        let two = Self.sha256(of: try stage.folder.write("two", text + "2"), stop: stage.stop)
-        let same = Self.sha256(of: try stage.folder.write("same", text + "1"), stop: stage.stop)
+        let one = Self.sha256(of: try stage.folder.write("one", text + "1"), within: limit)
+        let two = Self.sha256(of: try stage.folder.write("two", text + "2"), within: limit)
+        let same = Self.sha256(of: try stage.folder.write("same", text + "1"), within: limit)
         #expect(one == same && one != two)
     }
 
-    @Test func `S02 what has no content has no checksum, and a stop ends the reading`() throws {
-        #expect(Self.sha256(of: stage.folder.path, stop: stage.stop) == .notRegular)
+    @Test func `S02 what has no content has no checksum, and a stop or the timeout ends the reading`() throws {
+        #expect(Self.sha256(of: stage.folder.path, within: limit) == .notRegular)
         let absent = stage.folder.path.appending("absent")
-        #expect(Self.sha256(of: absent, stop: stage.stop) == .unreadable(errno: ENOENT))
+        #expect(Self.sha256(of: absent, within: limit) == .unreadable(errno: ENOENT))
         let file = try stage.folder.write("file", "x")
         let link = stage.folder.path.appending("link")
         #expect(file.withCString { file in link.withCString { symlink(file, $0) } } == 0)
-        #expect(Self.sha256(of: link, stop: stage.stop) == .notRegular)
+        #expect(Self.sha256(of: link, within: limit) == .notRegular)
+        let large = try stage.folder.write("large", "")
+        #expect(truncate(large.description, 1 << 40) == 0)
+        let brief = WorkLimit(stage.stop, timeout: .milliseconds(50))
+        if case .ended(let outcome) = Self.sha256(of: large, within: brief) {
+            #expect(outcome.code == "timed-out")
+        } else {
+            Issue.record("a terabyte was read")
+        }
         stage.stop.raise()
-        #expect(Self.sha256(of: file, stop: stage.stop) == .interrupted)
+        let stopped = Outcome.interrupted("stopped during the reading of the content")
+        #expect(Self.sha256(of: file, within: limit) == .ended(stopped))
     }
 }

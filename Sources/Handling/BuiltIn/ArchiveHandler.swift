@@ -110,19 +110,16 @@ package struct ArchiveHandler: Handler {
         guard !sources.isEmpty else { return }
         var place = try FilePlace(first, trash: trash)
         let staged = try StagedFile(in: place.folder, for: place.name, mode: 0o666)
-        let stop = first.stop
-        let deadline = ContinuousClock.now + first.timeout
+        let limit = place.limit
         let writing = try ArchiveWriting(
             to: staged.descriptor, path, format, without: place.folder.look(at: place.name)?.identity
-        ) { stop.isRaised || .now > deadline }
+        ) { limit.isOver }
         for source in sources {
             switch try writing.add(source.file, as: source.name) {
             case .done: continue
             case .changed: return all(Outcome(.notReady, "it changed while it was packed", code: "changed"))
             case .over:
-                return all(
-                    stop.isRaised
-                        ? .interrupted("stopped while packing") : .timedOut("the time-out ended the packing"))
+                return all(limit.outcome("packing") ?? .interrupted("stopped during the packing"))
             }
         }
         try writing.finish()

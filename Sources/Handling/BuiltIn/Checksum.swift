@@ -35,31 +35,21 @@ enum Checksum: String, CaseIterable {
         }
     }
 
-    enum Reading {
-        /// In hexadecimal digits.
-        case sum(String)
-        case interrupted
-        case timedOut
-    }
-
     private static let blockSize = 1 << 18
 
-    /// Reads an open file from its beginning to its end.
-    func reading(
-        of file: OpenFile, _ path: PathBytes, stop: StopSignal, deadline: ContinuousClock.Instant
-    ) throws(FileFault) -> Reading {
+    /// Reads an open file from its beginning to its end: the sum in hexadecimal digits.
+    func reading(of file: OpenFile, _ path: PathBytes, within limit: WorkLimit) throws(FileFault) -> String {
         guard let state = DigestState(self) else {
             throw FileFault(ENOTSUP, "this system's libcrypto makes no \(rawValue)")
         }
         let block = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.blockSize, alignment: 16)
         defer { block.deallocate() }
         while true {
-            if stop.isRaised { return .interrupted }
-            if ContinuousClock.now > deadline { return .timedOut }
+            try limit.check("reading")
             let count = read(file.descriptor, block.baseAddress, block.count)
             if count < 0, errno == EINTR { continue }
             guard count >= 0 else { throw FileFault(errno, "cannot read '\(path)'") }
-            if count == 0 { return .sum(Hexadecimal.text(state.finish())) }
+            if count == 0 { return Hexadecimal.text(state.finish()) }
             state.add(UnsafeRawBufferPointer(rebasing: block[..<count]))
         }
     }

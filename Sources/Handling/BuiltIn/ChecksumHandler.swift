@@ -81,14 +81,15 @@ package struct ChecksumHandler: Handler {
     private func update(
         _ file: ChecksumFile, _ sums: [(name: PathBytes, digits: String?)], _ invocation: Invocation
     ) -> Swift.Result<Bool, Stop> {
-        let deadline = ContinuousClock.now + invocation.timeout
-        let stop = invocation.stop
+        let limit = invocation.limit
         do throws(FileFault) {
-            switch try file.update(sums, isOver: { stop.isRaised || .now > deadline }) {
+            switch try file.update(sums, isOver: { limit.isOver }) {
             case .written: return .success(true)
             case .same: return .success(false)
             case .waited:
-                guard !stop.isRaised else { return .failure(Stop(outcome: .interrupted("stopped while waiting"))) }
+                guard !limit.stop.isRaised else {
+                    return .failure(Stop(outcome: .interrupted("stopped while waiting")))
+                }
                 let message = "the folder of '\(file.path)' was locked until the time-out"
                 return .failure(Stop(outcome: .timedOut(message)))
             }
@@ -114,14 +115,8 @@ package struct ChecksumHandler: Handler {
         let list = ChecksumFile(folder: source.folder, name: PathBytes(kind.listName), kind: kind)
         let sidecar = ChecksumFile(
             folder: source.folder, name: PathBytes(source.name.bytes + Array(kind.suffix.utf8)), kind: kind)
-        let sum: String
-        let deadline = ContinuousClock.now + invocation.timeout
-        let stop = invocation.stop
-        switch try kind.reading(of: source.openForReading(), path, stop: stop, deadline: deadline) {
-        case .sum(let digits): sum = digits
-        case .interrupted: return .outcome(.interrupted("stopped while reading"))
-        case .timedOut: return .outcome(.timedOut("the time-out ended the reading"))
-        }
+        let limit = invocation.limit
+        let sum = try kind.reading(of: source.openForReading(), path, within: limit)
         guard try source.isUnchanged() else { throw .changed }
         let values: [String: JSONValue] = [kind.rawValue: .string(sum)]
         if let verify { return .outcome(try self.verify(source.name, sum, kind, with: verify, list, sidecar, values)) }
@@ -135,7 +130,7 @@ package struct ChecksumHandler: Handler {
             }
             if let held { outcome.message += ", where \(held) was" }
             switch try sidecar.update(
-                [(source.name, sum)], isAlone: true, isOver: { stop.isRaised || .now > deadline })
+                [(source.name, sum)], isAlone: true, isOver: { limit.isOver })
             {
             case .written: outcome.outputs = [sidecar.path]
             case .same: outcome.message += ", as before"

@@ -54,15 +54,13 @@ package struct ExtractHandler: Handler {
         place.changes = changes
         if place.conflict == .skip, try folder.look(at: name) != nil { return place.skipped }
         let staging = try StagedFolder(in: folder, for: name)
-        let stop = invocation.stop
-        let deadline = ContinuousClock.now + invocation.timeout
+        let limit = place.limit
         let extraction = Extraction(into: staging.descriptor, limits, packed: source.facts.size, mask: staging.mask) {
-            stop.isRaised || .now > deadline
+            limit.isOver
         }
         do throws(Extraction.Refusal) {
             guard try extraction.run(archive.descriptor) else {
-                return stop.isRaised
-                    ? .interrupted("stopped while unpacking") : .timedOut("the time-out ended the unpacking")
+                return limit.outcome("unpacking") ?? .interrupted("stopped during the unpacking")
             }
         } catch {
             // What it then holds is no fault of the archive.
@@ -82,12 +80,12 @@ package struct ExtractHandler: Handler {
             let path = folder.path(of: earlier)
             return succeed("'\(path)' holds the same already", path)
         }
-        let sealed = try staging.seal()
         let error = cal_sync_file_system(staging.descriptor)
         guard error == 0 else { throw FileFault(error, "cannot flush '\(place.path)'") }
-        try place.note(published) { .unpacked($0, source: source.path, sealed: sealed) }
+        let sealed = try staging.seal()
         guard let published = try staging.publish(place.placing, noting: &place.changes) else { return place.skipped }
         folder.flush()
+        try place.note(published) { .unpacked($0, source: source.path, sealed: sealed) }
         let path = folder.path(of: published)
         let counted = extraction.count == 1 ? "1 entry" : "\(extraction.count) entries"
         return place.outcome(succeed("\(counted) unpacked into \(path)", path))
@@ -107,7 +105,7 @@ package struct ExtractHandler: Handler {
                 continue
             }
             let folder = OpenFolder(dup(file.descriptor), place.folder.path(of: name))
-            if FolderTree.areSame(folder, staging.content) { return name }
+            if try FolderTree.areSame(folder, staging.content, within: place.limit) { return name }
         }
         return nil
     }

@@ -100,21 +100,26 @@ final class StagedFolder {
 /// Folders with all that is in them.
 enum FolderTree {
     /// Whether two folders hold the same: names, types, contents, targets of links.
-    static func areSame(_ one: OpenFolder, _ other: OpenFolder) -> Bool {
+    static func areSame(_ one: OpenFolder, _ other: OpenFolder, within limit: WorkLimit) throws(FileFault) -> Bool {
         guard let names = try? one.names(), let others = try? other.names(), names.sorted() == others.sorted() else {
             return false
         }
-        return names.allSatisfy { name in
-            guard let here = try? one.look(at: name), let there = try? other.look(at: name), here.type == there.type
-            else { return false }
-            if here.type == .symlink { return target(name, in: one) == target(name, in: other) }
-            guard case .success(let left) = one.open(name, CAL_OPEN_READING) else { return false }
-            guard here.type == .directory else { return SameContent.holds(left, name, in: other) }
-            guard case .success(let right) = other.open(name, CAL_OPEN_READING) else { return false }
-            return areSame(
-                OpenFolder(dup(left.descriptor), one.path(of: name)),
-                OpenFolder(dup(right.descriptor), other.path(of: name)))
-        }
+        for name in names where try !isSame(name, one, other, within: limit) { return false }
+        return true
+    }
+
+    private static func isSame(
+        _ name: PathBytes, _ one: OpenFolder, _ other: OpenFolder, within limit: WorkLimit
+    ) throws(FileFault) -> Bool {
+        guard let here = try? one.look(at: name), let there = try? other.look(at: name), here.type == there.type
+        else { return false }
+        if here.type == .symlink { return target(name, in: one) == target(name, in: other) }
+        guard case .success(let left) = one.open(name, CAL_OPEN_READING) else { return false }
+        guard here.type == .directory else { return try SameContent.holds(left, name, in: other, within: limit) }
+        guard case .success(let right) = other.open(name, CAL_OPEN_READING) else { return false }
+        return try areSame(
+            OpenFolder(dup(left.descriptor), one.path(of: name)),
+            OpenFolder(dup(right.descriptor), other.path(of: name)), within: limit)
     }
 
     private static func target(_ name: PathBytes, in folder: OpenFolder) -> [CChar]? {

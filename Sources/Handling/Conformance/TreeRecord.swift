@@ -23,7 +23,9 @@ struct TreeRecord: Equatable {
             switch snapshot.type {
             case .directory: rest += DiskProbe.names(in: path).map { path.appending($0.bytes) }
             case .file:
-                if case .digest(let digest) = ContentDigest.sha256(of: path, below: path.parent, stop: StopSignal()) {
+                if case .digest(let digest) = ContentDigest.sha256(
+                    of: path, below: path.parent, within: WorkLimit(StopSignal(), timeout: .seconds(600)))
+                {
                     entry.digest = digest
                 }
             case .symlink, .other: break

@@ -11,16 +11,13 @@ struct FileCopy {
     /// Opened for reading.
     let content: OpenFile
     let options: CopyOptions
-    let stop: StopSignal
-    /// When the rule's time-out ends the copy.
-    let deadline: ContinuousClock.Instant
+    let limit: WorkLimit
 
     init(_ source: SourceFile, _ content: OpenFile, _ options: CopyOptions, _ invocation: Invocation) {
         self.source = source
         self.content = content
         self.options = options
-        stop = invocation.stop
-        deadline = .now + invocation.timeout
+        limit = invocation.limit
     }
 
     /// Copies, compares, and puts the copy on the disk; nothing is left of it when that fails.
@@ -45,20 +42,13 @@ struct FileCopy {
         if !options.isDurable { try staged.flush() }
         posix_fadvise(staged.descriptor, 0, 0, POSIX_FADV_DONTNEED)
         let copy = OpenFile(dup(staged.descriptor))
-        let isSame = SameContent.holds(content, copy) { isOver }
-        guard !isSame else { return }
-        try checkTime()
+        guard try !SameContent.holds(content, copy, within: limit) else { return }
         guard try content.facts().hasSameContent(as: source.facts) else { throw .changed }
         throw FileFault(
             Outcome(.retry, "the copy of '\(source.path)' differs from it when read again", code: "verify"))
     }
 
-    private var isOver: Bool { stop.isRaised || ContinuousClock.now > deadline }
-
-    private func checkTime() throws(FileFault) {
-        if stop.isRaised { throw FileFault(.interrupted("stopped while copying")) }
-        if ContinuousClock.now > deadline { throw FileFault(.timedOut("the time-out ended the copy")) }
-    }
+    private func checkTime() throws(FileFault) { try limit.check("copying") }
 
     // MARK: - The bytes
 

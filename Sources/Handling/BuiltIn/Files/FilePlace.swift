@@ -12,6 +12,7 @@ struct FilePlace {
     let name: PathBytes
     let conflict: Conflict
     let trash: Trash
+    let limit: WorkLimit
     /// What was done so far that can be taken back.
     var changes: [FileChange] = []
 
@@ -30,12 +31,13 @@ struct FilePlace {
         self.name = name
         self.conflict = conflict
         self.trash = trash
+        limit = invocation.limit
         if invocation.job.isInterrupted { Leftovers.clear(folder, now: DiskProbe.now()) }
     }
 
     var path: PathBytes { folder.path(of: name) }
 
-    var placing: Placing { Placing(in: folder, as: name, conflict, trash: trash) }
+    var placing: Placing { Placing(in: folder, as: name, conflict, trash: trash, within: limit) }
 
     /// Whether it is the name that the file has, by whatever way to its folder.
     func isSame(as source: SourceFile) -> Bool { name == source.name && folder.isSame(as: source.folder) }
@@ -77,7 +79,7 @@ struct FilePlace {
                 continue
             }
             guard let content else { return name }
-            if SameContent.holds(content, name, in: folder) { return name }
+            if try SameContent.holds(content, name, in: folder, within: limit) { return name }
         }
         return nil
     }

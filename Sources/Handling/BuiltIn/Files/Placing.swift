@@ -13,12 +13,17 @@ package struct Placing {
     package let name: PathBytes
     package let conflict: Conflict
     package let trash: Trash
+    /// How long contents may be compared.
+    package let limit: WorkLimit
 
-    package init(in folder: OpenFolder, as name: PathBytes, _ conflict: Conflict, trash: Trash) {
+    package init(
+        in folder: OpenFolder, as name: PathBytes, _ conflict: Conflict, trash: Trash, within limit: WorkLimit
+    ) {
         self.folder = folder
         self.name = name
         self.conflict = conflict
         self.trash = trash
+        self.limit = limit
     }
 
     package enum Ending {
@@ -96,7 +101,7 @@ package struct Placing {
                     throw FileFault(EEXIST, "on_conflict is 'fail' and '\(folder.path(of: name))'")
                 }
                 if conflict == .deduplicate, let content = candidate.content,
-                    SameContent.holds(content, name, in: folder)
+                    try SameContent.holds(content, name, in: folder, within: limit)
                 {
                     return .duplicate(name)
                 }
@@ -184,19 +189,23 @@ package struct Placing {
 /// Whether two files hold the same bytes.
 enum SameContent {
     /// Whether the file of that name holds what the open one does; false when it can't be read or is none.
-    static func holds(_ file: OpenFile, _ name: PathBytes, in folder: OpenFolder) -> Bool {
+    static func holds(
+        _ file: OpenFile, _ name: PathBytes, in folder: OpenFolder, within limit: WorkLimit
+    ) throws(FileFault) -> Bool {
         guard case .success(let other) = folder.open(name, CAL_OPEN_READING), let here = try? file.facts(),
             let there = try? other.facts(), here.type == .file, there.type == .file, here.size == there.size
         else { return false }
-        return here.identity == there.identity || holds(file, other)
+        if here.identity == there.identity { return true }
+        return try holds(file, other, within: limit)
     }
 
     /// Whether both hold the same bytes from the beginning to the end.
-    static func holds(_ one: OpenFile, _ other: OpenFile, isStopped: () -> Bool = { false }) -> Bool {
+    static func holds(_ one: OpenFile, _ other: OpenFile, within limit: WorkLimit) throws(FileFault) -> Bool {
         var here = [UInt8](repeating: 0, count: 1 << 18)
         var there = here
         var offset = 0
-        while !isStopped() {
+        while true {
+            try limit.check("comparing of contents")
             let left = fill(&here, one.descriptor, offset)
             let right = fill(&there, other.descriptor, offset)
             guard left >= 0, left == right else { return false }
@@ -204,7 +213,6 @@ enum SameContent {
             guard memcmp(here, there, left) == 0 else { return false }
             offset += left
         }
-        return false
     }
 
     /// Reads at the offset until the buffer is full or the file is at its end: the bytes read, or -1.

@@ -1,0 +1,99 @@
+import FileEvents
+import Glibc
+import Handling
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+/// Work on large files that ends before it is done: soon, and without anything left.
+struct EndedWorkTests {
+    static let rows: [(handler: String, with: JSONValue)] = [
+        ("copy", ["to": "out/a"]), ("copy", ["to": "out/a", "verify": true]), ("archive", ["to": "out/a.tar"]),
+        ("archive", ["to": "out/a.zip"]), ("archive", ["to": "out/a.tar.zst"]), ("checksum", ["write": "sidecar"]),
+        ("checksum", ["write": "sums"]), ("extract", ["to": "out/"]),
+    ]
+
+    private static func rule(_ root: PathBytes, _ name: String) -> ContentRule {
+        let trash = Trash(home: nil)
+        let handler: any Handler =
+            switch name {
+            case "copy": CopyHandler(trash: trash)
+            case "archive": ArchiveHandler(trash: trash)
+            case "extract": ExtractHandler(trash: trash)
+            default: ChecksumHandler()
+            }
+        TestFile.makeFolder(root.appending("out"))
+        return ContentRule(root, handler)
+    }
+
+    /// A large file, all of it a hole, or an archive with 64 MiB in it.
+    private static func make(_ path: PathBytes, for handler: String) {
+        TestFile.write(path, "")
+        let size = ["extract": 64 << 20, "archive": large][handler] ?? 1 << 40
+        #expect(truncate(path.description, size) == 0)
+        guard handler == "extract" else { return }
+        let made = call("/usr/bin/tar", ["-cf", "packed", "a"], in: path.parent)
+        #expect(made.status == 0, "\(made.error)")
+        #expect(rename(path.parent.appending("packed").description, path.description) == 0)
+    }
+
+    @Test(arguments: rows.indices)
+    func `a stop ends it, and nothing is left`(_ row: Int) throws {
+        let (handler, with) = Self.rows[row]
+        withTempTree { tree in
+            let rule = Self.rule(tree.root, handler)
+            Self.make(rule.path("a"), for: handler)
+            rule.stop.raise()
+            let outcome = rule.run("a", with)
+            #expect(outcome.isInterrupted, "\(outcome.message)")
+            #expect(TestFile.names(in: tree.path("in")) == [Array("a".utf8)])
+            #expect(TestFile.names(in: tree.path("out")) == [])
+        }
+    }
+
+    @Test(arguments: rows.indices.filter { rows[$0].handler == "archive" || rows[$0].handler == "checksum" })
+    func `the timeout ends it in the middle, and nothing is left`(_ row: Int) throws {
+        let (handler, with) = Self.rows[row]
+        withTempTree { tree in
+            var rule = Self.rule(tree.root, handler)
+            Self.make(rule.path("a"), for: handler)
+            rule.timeout = .milliseconds(100)
+            let before = Self.written
+            let outcome = rule.run("a", with)
+            #expect(outcome.code == "timed-out", "\(outcome.message)")
+            // What is given up writes nothing more, though the entry was to be longer.
+            #expect(Self.written - before < Self.large)
+            #expect(TestFile.names(in: tree.path("in")) == [Array("a".utf8)])
+            #expect(TestFile.names(in: tree.path("out")) == [])
+        }
+    }
+
+    /// More than is written before the timeout, and no more than a disk has room for.
+    private static let large = 6 << 30
+
+    /// The bytes that this thread has written.
+    private static var written: UInt64 {
+        let lines = String(decoding: TestFile.read("/proc/thread-self/io") ?? [], as: UTF8.self).split(separator: "\n")
+        return lines.first { $0.hasPrefix("wchar: ") }.flatMap { UInt64($0.dropFirst("wchar: ".count)) } ?? 0
+    }
+
+    @Test(arguments: ["deduplicate", "rename"])
+    func `the timeout ends the comparing of contents, and nothing is left`(_ conflict: String) throws {
+        try withTempTree { tree in
+            var rule = Self.rule(tree.root, "copy")
+            for name in ["in/a", "out/a"] { Self.make(tree.path(name), for: "copy") }
+            let source = try facts(tree.path("in/a"))
+            var times = [timespec](
+                repeating: timespec(tv_sec: Int(source.modified.seconds), tv_nsec: Int(source.modified.nanoseconds)),
+                count: 2)
+            _ = tree.path("out/a").withCString { utimensat(AT_FDCWD, $0, &times, 0) }
+            rule.timeout = .milliseconds(300)
+            // A second attempt looks for what the first may have left.
+            rule.attempt = conflict == "rename" ? 2 : 1
+            let outcome = rule.run("a", ["to": "out/a", "on_conflict": .string(conflict)])
+            #expect(outcome.code == "timed-out", "\(outcome.message)")
+            #expect(TestFile.names(in: tree.path("out")) == [Array("a".utf8)])
+        }
+    }
+}
