@@ -68,7 +68,7 @@ struct TerminalTests {
             TestFile.write(folder.appending("rules.yaml"), TerminalTests.rules(names))
             kill(program, SIGHUP)
             let path = folder.appending("run.err")
-            let said = "reloaded: watching 1 folder for \(names.count) rules"
+            let said = "reloaded: watching 1 directory for \(names.count) rules"
             return Deadline.wait { TerminalTests.text(path).contains(said) }
         }
     }
