@@ -171,8 +171,7 @@ extension JournalReader {
             state: JobState(rawValue: state) ?? .pending, attempt: row[5], created: Timestamp(columnValue: row[6]),
             due: (row[7] as Int64?).map(Timestamp.init(columnValue:)),
             ended: (row[8] as Int64?).map(Timestamp.init(columnValue:)), message: row[9], code: row[10],
-            outputs: (row[11] as String?).flatMap { JSONParser.value(of: Array($0.utf8)) }.map { [PathBytes]($0) }
-                ?? [],
+            outputs: (row[11] as String?).flatMap { JSONValue(record: $0.utf8) }.map { [PathBytes]($0) } ?? [],
             undone: (row[12] as String?).flatMap(Undone.init))
     }
 
