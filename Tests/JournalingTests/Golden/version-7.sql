@@ -151,4 +151,6 @@ CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL 
 END;
 
 PRAGMA application_id = 1097623412;
-PRAGMA user_version = 6;
+ALTER TABLE jobs ADD COLUMN outputs TEXT;
+ALTER TABLE jobs ADD COLUMN undone TEXT;
+PRAGMA user_version = 7;
