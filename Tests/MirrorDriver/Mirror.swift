@@ -28,6 +28,8 @@ struct Mirror {
     /// Old names in such moves: a file that goes before its move is told makes a deletion of it, whatever came and
     /// went under the old name meanwhile.
     private var departed: Set<PathBytes> = []
+    /// Paths whose last event was not received, since the file was gone.
+    private var leftOut: Set<PathBytes> = []
     /// Events that can't follow from what was told before.
     private(set) var contradictions: [(event: Told, reason: String)] = []
     /// The events of each path, as either of their paths.
@@ -50,8 +52,12 @@ struct Mirror {
             return
         }
         let wasOpen = open.remove(event.path) != nil
-        // It was to be told once more, and went before that could be done. That it went may have been told already.
-        if wasOpen, event.isLeftOut { return }
+        // The file was gone before the action started: the event has not been received, and what was known is known still.
+        // What settled in the meantime may follow from it all the same.
+        if event.isLeftOut {
+            if !wasOpen { leftOut.insert(event.path) }
+            return
+        }
         if let reason = contradiction(in: event) { contradictions.append((event, reason)) }
         switch event.kind {
         case .created, .modified, .attributes: entries[event.path] = .some(event.facts)
@@ -70,6 +76,7 @@ struct Mirror {
         }
         openMoves[event.path] = nil
         unfinished.remove(event.path)
+        leftOut.remove(event.path)
     }
 
     /// Whether a move that could not be told at once is told now, and the former path has another file since.
@@ -81,7 +88,7 @@ struct Mirror {
 
     /// Why the event can't follow from what was told before; nil when it can.
     private func contradiction(in event: Told) -> String? {
-        guard !unfinished.contains(event.path) else { return nil }
+        guard !unfinished.contains(event.path), !leftOut.contains(event.path) else { return nil }
         let isKnown = entries[event.path] != nil
         switch event.kind {
         case .created: return isKnown ? "the path was told before, and is not gone" : nil
@@ -89,7 +96,7 @@ struct Mirror {
         case .modified, .attributes, .deleted: return isKnown ? nil : "the path was never told, or is gone"
         case .moved:
             guard let from = event.from else { return "it does not say where from" }
-            return entries[from] == nil && !unfinished.contains(from)
+            return entries[from] == nil && !unfinished.contains(from) && !leftOut.contains(from)
                 ? "the former path was never told, or is gone" : nil
         default: return nil
         }
