@@ -117,7 +117,8 @@ struct ObservationPlan: Sendable {
                     SettlePolicy.Rounds(every: max($0.every, .milliseconds(1)), rounds: max($0.rounds, 1))
                 },
                 writers: options.waitsForWriters ? .wait : .ignore, locks: options.waitsForLocks ? .wait : .ignore,
-                maximumWait: options.maximumWait.map { max($0, .milliseconds(1)) }, isTree: options.isTree),
+                partial: .ignore, maximumWait: options.maximumWait.map { max($0, .milliseconds(1)) },
+                isTree: options.isTree),
             beginning: options.resuming != nil ? .compared(since: nil) : options.existing ? .told : .silent)
     }
 }

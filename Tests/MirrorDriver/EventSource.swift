@@ -47,6 +47,7 @@ enum EventSource: String, CaseIterable {
                 types: [any]
                 hidden: true
                 ignore_defaults: false
+                ignore_partial: false
                 events: [created, modified, moved, deleted, attributes]
                 settle: 60ms\(backend)
                 action: { use: log, with: { message: "${type} ${size} ${mode} ${nlink} ${id} ${mtime}" } }
