@@ -43,8 +43,6 @@ extension Reconciler {
                 if isSeenLate || wasMissed || isShort, turn.entries.count > accepted { turn.doubted.append(key.path) }
                 // What is told before it rests has to be looked at again.
                 if isForced { add(key, Note(signs: .written, origin: entry.note.origin), at: now) }
-            // The next listing of its folder reports that it is gone, together with its new name if it has one.
-            case .gone where isSeenLate && entry.note.signs.isDisjoint(with: [.vanished, .listed]): break
             case .gone where entry.rounds == 0 && entry.note.signs.isDisjoint(with: [.vanished, .listed]):
                 // Nobody has said so yet: what is about to be said may be that it has another name.
                 settler.putBack(key, entry, until: now + Self.moment)

@@ -73,27 +73,6 @@ struct ReconcilerTests {
         }
     }
 
-    @Test(
-        arguments: [.polled, [.polled, .written]] as [Hint.Signs],
-        [.moved, [.created, .deleted, .moved]] as [EventMask])
-    func `S55 a polled path that is renamed before a listing sees it is moved`(signs: Hint.Signs, mask: EventMask)
-        throws
-    {
-        try withTempTree { tree in
-            var desk = try Desk(tree.root, mask: mask)
-            TestFile.write(tree.path("a"), "x")
-            desk.take([("a", [.appeared, .listed, .polled])], origin: .poll)
-            for _ in 0..<5 { desk.wait(.seconds(2)) }
-            #expect(desk.words() == (mask.contains(.created) ? ["created a"] : []))
-            #expect(rename(tree.path("a").description, tree.path("b").description) == 0)
-            desk.take([("a", signs)], origin: .poll)
-            for _ in 0..<5 { desk.wait(.seconds(2)) }
-            desk.take([("a", [.vanished, .polled]), ("b", [.appeared, .listed, .polled])], origin: .poll)
-            for _ in 0..<5 { desk.wait(.seconds(2)) }
-            #expect(desk.words() == ["moved b"])
-        }
-    }
-
     @Test(.enabled(if: geteuid() == 0, "to become a user who may not enter a folder, the test must be root"))
     func `S44 a name that can't be looked at is not moved away from while the file has several`() throws {
         try withTempTree { tree in
