@@ -72,7 +72,8 @@ struct UndoCommandTests {
         withTempTree { tree in
             Self.make(
                 tree,
-                Self.sort + "  - { name: see, path: ../in/*, settle: 100ms, existing: process, priority: 1, action: log }\n"
+                Self.sort
+                    + "  - { name: see, path: ../in/*, settle: 100ms, existing: process, priority: 1, action: log }\n"
                     + "  - { name: end, path: ../end/*, settle: 100ms, events: [deleted, created], action: log }\n",
                 ["in/a.txt", "end/x"])
             let program = RunningProgram(
