@@ -13,6 +13,7 @@ final class DiskBench: Sendable {
     let path: PathBytes
     private let start = ContinuousClock.now
     private let passed = Mutex(Duration.zero)
+    private let clockSet = Mutex(Duration.zero)
     private let opened = Mutex<DiskJournal?>(nil)
     /// What a rule has to be, to have begun.
     static let rules = ["r", "s", "t"].map { RuleRecord(name: $0, selection: "*") }
@@ -30,7 +31,9 @@ final class DiskBench: Sendable {
     deinit { TestFile.removeTree(root) }
 
     var now: ContinuousClock.Instant { start + passed.withLock { $0 } }
-    var wall: Timestamp { Timestamp.early.advanced(by: passed.withLock { $0 }) }
+    var wall: Timestamp { Timestamp.early.advanced(by: passed.withLock { $0 } + clockSet.withLock { $0 }) }
+    /// Sets the time of day, as date(1) does.
+    func setClock(by difference: Duration) { clockSet.withLock { $0 += difference } }
     func wait(_ duration: Duration) { passed.withLock { $0 += duration } }
 
     /// The journal, opened when it is asked for first; the rules `r`, `s` and `t` have begun.

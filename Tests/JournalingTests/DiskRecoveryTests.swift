@@ -1,4 +1,5 @@
 import FileEvents
+import GRDB
 import Journaling
 import PluginProtocol
 import Reconciling
@@ -119,26 +120,62 @@ struct DiskRecoveryTests {
         #expect(last.previous == PreviousAttempt(attempt: 1, outcome: "retry", message: "not now"))
     }
 
-    @Test func `a job does not rest for ever when the clock was set back`() throws {
-        try bench.accept("1")
-        let job = try #require(try bench.lease().first)
-        try bench.again(job, after: .seconds(365 * 24 * 3600))
-        #expect(try bench.commit() == nil)
-        bench.kill()
-        #expect(try bench.journal.nextDue(after: bench.now) == bench.now + .seconds(24 * 3600))
-    }
-
-    @Test func `a job that was never tried is due at once, though the clock was set back`() throws {
+    /// A job that failed and waits 30 seconds for its next attempt, and one that was never tried.
+    private func acceptResting() throws {
         for id in ["1", "2"] { try bench.accept(id, .created, PathBytes("/in/\(id)")) }
         try bench.again(try #require(try bench.lease().first), after: .seconds(30))
+    }
+
+    /// Whether the second is due now, and the first after so many seconds.
+    private func expectResting(_ seconds: Int, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        #expect(
+            try bench.journal.nextDue(after: bench.now) == bench.now + .seconds(seconds), sourceLocation: sourceLocation
+        )
+        #expect(try bench.lease(9).map(\.id.description) == ["2"], sourceLocation: sourceLocation)
+    }
+
+    static let days = [-30, -1, 1, 30]
+
+    @Test(arguments: days)
+    func `a retry waits as long as it should when the clock was set between two runs`(days: Int) throws {
+        try acceptResting()
         #expect(try bench.commit() == nil)
         bench.kill()
-        bench.wait(.seconds(-30 * 24 * 3600))
-        #expect(try bench.lease(9).map(\.id.description) == ["2"])
-        // The pause of the other is not as long as the clock was set back.
-        #expect(try bench.journal.nextDue(after: bench.now) == bench.now + .seconds(24 * 3600))
-        bench.wait(.seconds(24 * 3600))
-        #expect(try bench.lease(9).map(\.id.description) == ["1"])
+        bench.setClock(by: .seconds(days * 24 * 3600))
+        bench.wait(.seconds(10))
+        try expectResting(20)
+    }
+
+    @Test(arguments: days, [false, true])
+    func `a retry waits as long as it should when the clock was set while the program ran`(
+        days: Int, isSecured: Bool
+    ) throws {
+        try acceptResting()
+        #expect(try bench.commit() == nil)
+        bench.setClock(by: .seconds(days * 24 * 3600))
+        bench.wait(.seconds(10))
+        try bench.accept("3", .created, "/in/3")
+        #expect(try isSecured ? bench.journal.secure(at: bench.wall) == nil : bench.commit() == nil)
+        let ahead = try bench.rows(
+            "SELECT (a.due - b.due) / 1000000000 FROM jobs a, jobs b WHERE a.id = '1' AND b.id = '3'")
+        #expect(ahead == ["20"], "the time that others are shown")
+        bench.kill()
+        #expect(try bench.journal.nextDue(after: bench.now) == bench.now + .seconds(20))
+    }
+
+    @Test(arguments: days)
+    func `after a boot a retry waits no longer than it had to when the clock was set back`(days: Int) throws {
+        try acceptResting()
+        #expect(try bench.commit() == nil)
+        try bench.look { try $0.execute(sql: "UPDATE facts SET value = value + 1 WHERE name = 'boot'") }
+        bench.kill()
+        bench.setClock(by: .seconds(days * 24 * 3600))
+        // How long the machine was off is not known then.
+        if days < 0 {
+            try expectResting(30)
+        } else {
+            #expect(try Set(bench.lease(9).map(\.id.description)) == ["1", "2"])
+        }
     }
 
     @Test func `when something was kept last is known to the next run`() throws {

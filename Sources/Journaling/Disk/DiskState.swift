@@ -23,6 +23,8 @@ struct DiskState {
     let kept: Int64
     /// Whether rules run and what happens is looked at: else nobody knows it up to now.
     var isWatching = false
+    /// How the clocks stood to each other when due times were written last.
+    private var clockOffset: ClockOffset
     /// Which file it is, by which it is missed when somebody removes it.
     private let identity: FileIdentity?
     /// How many jobs were running when the run before was cut off.
@@ -71,13 +73,14 @@ struct DiskState {
             let isFit = try AheadLog.apply(to: database, of: path)
             let facts = try Self.facts(database)
             let run = (facts["run"] ?? 0) + 1
+            let kept = facts["kept"] ?? clocks.wall
             return try Parts(
                 ledger: DiskLedger(database, run: run, youngest: facts["youngest"] ?? .max), jobs: JobTable(database),
                 history: HistoryPruning(database, retention),
                 requests: RequestTable(database), rules: RuleBook(database), mounts: MountBook(database),
                 fact: JournalStatement.fact.prepare(in: database),
                 transaction: WriteTransaction(database), pauses: Pauses(database), run: run,
-                kept: facts["kept"] ?? clocks.wall, isFit: isFit)
+                kept: kept, clockOffset: ClockOffset(facts, kept: kept, clocks), isFit: isFit)
         }
         queue = JobQueue(parts.ledger)
         queue.files.rules = parts.rules.ids
@@ -93,6 +96,7 @@ struct DiskState {
         transaction = parts.transaction
         run = parts.run
         kept = parts.kept
+        clockOffset = parts.clockOffset
         hasUnfitLog = !parts.isFit
         do throws(JournalError) {
             ahead = lock == nil ? nil : try AheadLog(of: path)
@@ -136,6 +140,7 @@ struct DiskState {
         var pauses: Pauses
         var run: Int64
         var kept: Int64
+        var clockOffset: ClockOffset
         var isFit: Bool
     }
 
@@ -156,11 +161,9 @@ struct DiskState {
         }
         for row in rows where row.state == .pending {
             if row.job.isInterrupted { cutOff.append(row.job.id) }
-            // Nothing but a failed attempt makes a job rest for long: the clock may have been set back since, and what
-            // others wait for may be there by now.
-            let isNew = row.job.attempt == 0 && row.job.previous == nil
-            let isDue = isNew || row.job.waiting != nil
-            let due = row.due.map { clocks.instant(of: $0) } ?? clocks.instant
+            let due = row.due.map { clocks.instant(of: $0 &+ clockOffset.shift(to: clocks)) } ?? clocks.instant
+            // What others wait for may be there by now.
+            let isDue = row.job.waiting != nil
             queue.insert(row.job, due: isDue ? min(due, clocks.instant) : due, sequence: row.position)
         }
         for row in rows where row.state == .running {
@@ -217,7 +220,8 @@ struct DiskState {
     /// Notes everything until now in the log ahead of the database; false if it can't all stand there.
     mutating func note(_ clocks: ClockPair) -> Bool {
         guard let ahead, fault == nil, queue.files.fault == nil, !isStopping, queue.changes?.undos.isEmpty != false,
-            !(rules.isChanged || mounts.hasChanges || requests.hasTaken || pauses != keptPauses)
+            !(rules.isChanged || mounts.hasChanges || requests.hasTaken || pauses != keptPauses),
+            !clockOffset.isStale(at: clocks)
         else { return false }
         guard queue.changes?.isTold == false || !queue.files.isTold else { return true }
         // Nothing is begun for a journal that nobody would find; who commits finds out what became of it.
@@ -314,8 +318,15 @@ struct DiskState {
 
     private mutating func write(_ clocks: ClockPair) throws {
         let number = AheadLog.newNumber()
+        let offset = clockOffset.isStale(at: clocks) ? ClockOffset(clocks) : clockOffset
         try access { database in
             try transaction.run {
+                let shift = offset.value &- clockOffset.value
+                if shift != 0 { try jobs.moveDue(by: shift) }
+                if shift != 0 || notedClean == nil {
+                    try note("clock_offset", offset.value)
+                    try note("boot", offset.boot)
+                }
                 if rules.isChanged { try rules.write(database) }
                 if mounts.hasChanges { try mounts.write(database, run: run) }
                 if pauses != keptPauses { try pauses.write(database) }
@@ -326,6 +337,7 @@ struct DiskState {
         }
         ahead?.begin(number)
         commitDue = nil
+        clockOffset = offset
         queue.changes = JobChanges()
         // From now on the file tells of them.
         queue.refusals = [:]

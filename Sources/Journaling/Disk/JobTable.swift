@@ -25,6 +25,7 @@ final class JobTable {
     private let open: SQLStatement
     private let byID: SQLStatement
     private let bury: SQLStatement
+    private let move: SQLStatement
     private let refused: SQLStatement
     private let changes: SQLStatement
     private let undo: SQLStatement
@@ -56,6 +57,11 @@ final class JobTable {
             """
             UPDATE jobs SET state = 'dead', is_interrupted = 0, due = NULL, ended = ?2, message = ?3, code = ?4
             WHERE id = ?1
+            """, in: database)
+        move = try SQLStatement(
+            """
+            UPDATE jobs INDEXED BY jobs_open SET due = due + ?1
+            WHERE state IN ('pending', 'running') AND abs(due / 2) < 1 << 61
             """, in: database)
     }
 
@@ -181,6 +187,9 @@ final class JobTable {
             row.bind(JobEntry.unreadableCode)
         }
     }
+
+    /// Moves the due times of all open jobs, in nanoseconds.
+    func moveDue(by shift: Int64) throws { try move.run { $0.bind(shift) } }
 
     func delete(_ id: JobID) throws { try delete.run { $0.bind(id.description) } }
 
