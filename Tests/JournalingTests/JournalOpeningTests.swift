@@ -98,7 +98,7 @@ struct JournalOpeningTests {
         #expect(refusal() == nil)
     }
 
-    @Test(arguments: ["-wal", "-shm", "-ahead", "-lock"])
+    @Test(arguments: ["-wal", "-journal", "-shm", "-ahead", "-lock"])
     func `a file beside it that is a link, has two names or is no file is refused`(ending: String) throws {
         _ = try makeJournal()
         bench.kill()
@@ -123,7 +123,8 @@ struct JournalOpeningTests {
     }
 
     @Test(
-        .enabled(if: geteuid() == 0, "only root can give a file away"), arguments: ["-wal", "-shm", "-ahead", "-lock"])
+        .enabled(if: geteuid() == 0, "only root can give a file away"),
+        arguments: ["-wal", "-journal", "-shm", "-ahead", "-lock"])
     func `a file of another user beside it is refused`(ending: String) throws {
         _ = try makeJournal()
         bench.kill()

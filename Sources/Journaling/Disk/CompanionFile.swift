@@ -5,6 +5,8 @@ import Glibc
 enum CompanionFile: String, CaseIterable {
     /// What SQLite has committed last, and not moved into the file yet.
     case log = "-wal"
+    /// A rollback journal. Alight writes none, but SQLite applies one that is there before it reads the database.
+    case rollback = "-journal"
     /// Memory that those share who have the file open.
     case memory = "-shm"
     /// What the database is yet to be told of the last moments.
