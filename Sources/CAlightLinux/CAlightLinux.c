@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
@@ -147,6 +148,12 @@ int cal_probe_entry_writers(int directory, const char *name) {
     // With the file the lease goes.
     close(fd);
     return result;
+}
+
+int cal_may_lease_any_file(void) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+    return syscall(SYS_capget, &header, sets) == 0 && (sets[0].effective & 1u << CAP_LEASE) != 0;
 }
 
 int cal_probe_locks(int directory, const char *name) {

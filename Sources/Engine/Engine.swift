@@ -224,6 +224,7 @@ package final class Engine: Sendable {
             keep(&dispatcher, &state, at: now)
             monitor.noteTurn(
                 state.phase.status, isReady: state.isReady, hints: batch.hints.count, settling: reconciler.settling,
+                held: reconciler.held,
                 queue: journal.counts, pauses: dispatcher.pauses, slots: dispatcher.lanes.status,
                 requests: state.requests, at: now)
             if isAlive { report(.alive) }

@@ -35,6 +35,7 @@ extension Reconciler {
             }
             if verdict != .gone, isBehindLinks(key.path) { verdict = .gone }
             if case .unreadable = verdict {} else if !unreadable.isEmpty { unreadable.remove(key.path.parent) }
+            if !held.isEmpty { held[key.path] = nil }
             switch verdict {
             case .finished(let snapshot, let isForced):
                 let accepted = turn.entries.count
@@ -49,8 +50,9 @@ extension Reconciler {
             // What went may have become something that settled just now: look at those first.
             case .gone: gone.append((key, entry.note))
             case .unreadable(let errno): putBackUnreadable(key, entry, errno, at: now)
-            case .wait(let pause, let sample):
+            case .wait(let pause, let sample, let isHeld):
                 entry.note.sample = sample
+                if isHeld, waited >= Self.heldPatience { held[key.path] = entry.since }
                 if waited > Self.patience, !entry.note.hasWarned {
                     entry.note.hasWarned = true
                     remark(.stillWritten(key.path, for: waited))

@@ -136,6 +136,8 @@ package struct Reconciler: ~Copyable {
     var isStarting = true
     /// Whether there were too few watches at any time, so that any folder may be looked at now and then only.
     var isShort = false
+    /// Paths that a process has had open for writing or locked for ``heldPatience``, and since when they wait.
+    package internal(set) var held: [PathBytes: ContinuousClock.Instant] = [:]
     /// Folders in which something could not be looked at, which has been said.
     var unreadable: Set<PathBytes> = []
 
@@ -147,6 +149,8 @@ package struct Reconciler: ~Copyable {
 
     /// How long a file rests that was complete when it came.
     static let moment = Duration.milliseconds(50)
+    /// After so long a file that a process has open is among ``held``.
+    static let heldPatience = Duration.seconds(60)
     /// After so long a file that is still being written to is worth a warning.
     static let patience = Duration.seconds(600)
     /// A file that changed so shortly before the start may still be in the making.
@@ -196,6 +200,7 @@ package struct Reconciler: ~Copyable {
         otherNames = []
         overlay = [:]
         scans = ScanTable()
+        held = [:]
         unreadable = []
         isStarting = true
         self.views = views

@@ -40,13 +40,10 @@ struct RuleDecoder: NodeReading {
     static let ruleKeys =
         [
             "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree",
-            "hidden",
-            "depth", "events", "settle", "stable", "writers", "locks", "ignore_partial", "max_wait", "existing",
-            "missing", "same_content", "own_writes", "tail", "batch", "backend", "poll", "catch_up", "formerly",
-            "action", "timeout",
-            "concurrency",
-            "retry", "while_busy", "cooldown", "on_failure",
-            "where", "by", "allow_loop",
+            "hidden", "depth", "events", "settle", "stable", "writers", "locks", "when_held", "ignore_partial",
+            "max_wait", "existing", "missing", "same_content", "own_writes", "tail", "batch", "backend", "poll",
+            "catch_up", "formerly", "action", "timeout", "concurrency", "retry", "while_busy", "cooldown",
+            "on_failure", "where", "by", "allow_loop",
         ] + FlowSettings.keys + ConfinementSettings.keys
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]

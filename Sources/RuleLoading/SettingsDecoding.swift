@@ -30,6 +30,7 @@ struct RuleSettings {
     var stable: SettlePolicy.Rounds?
     var writers: SettlePolicy.Gate?
     var locks: SettlePolicy.Gate?
+    var whenHeld: Duration?
     var ignorePartial: Bool?
     var maximumWait: Duration?
     var existing: Rule.Existing?
@@ -67,9 +68,8 @@ struct RuleSettings {
     static let keys =
         [
             "enabled", "exclude", "outputs", "ignore_defaults", "types", "tree", "hidden", "depth", "events", "settle",
-            "stable", "writers", "locks", "ignore_partial", "max_wait", "existing", "missing", "same_content",
-            "own_writes",
-            "tail", "batch",
+            "stable", "writers", "locks", "when_held", "ignore_partial", "max_wait", "existing", "missing",
+            "same_content", "own_writes", "tail", "batch",
             "backend", "poll", "catch_up", "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure",
             "where", "by", "allow_loop",
         ] + FlowSettings.keys + ConfinementSettings.keys
@@ -82,7 +82,7 @@ struct RuleSettings {
             tree: tree ?? other.tree, hidden: hidden ?? other.hidden, depth: depth ?? other.depth,
             events: events ?? other.events, settle: settle ?? other.settle, stable: stable ?? other.stable,
             writers: writers ?? other.writers, locks: locks ?? other.locks,
-            ignorePartial: ignorePartial ?? other.ignorePartial,
+            whenHeld: whenHeld ?? other.whenHeld, ignorePartial: ignorePartial ?? other.ignorePartial,
             maximumWait: maximumWait ?? other.maximumWait, existing: existing ?? other.existing,
             missing: missing ?? other.missing, sameContent: sameContent ?? other.sameContent,
             ownWrites: ownWrites ?? other.ownWrites, tail: tail ?? other.tail, batch: batch ?? other.batch,
@@ -108,7 +108,8 @@ struct RuleSettings {
     var policy: SettlePolicy {
         var policy = SettlePolicy(
             quiet: settle, stable: stable, writers: writers ?? .wait, locks: locks ?? .ignore,
-            partial: ignorePartial == false ? .ignore : .wait, maximumWait: maximumWait, isTree: tree ?? false)
+            partial: ignorePartial == false ? .ignore : .wait, whenHeld: whenHeld,
+            maximumWait: maximumWait, isTree: tree ?? false)
         if tail?.value != nil {
             policy.writers = writers ?? .ignore
             policy.partial = ignorePartial == true ? .wait : .ignore
@@ -146,6 +147,7 @@ extension RuleDecoder {
         settings.stable = node.entry("stable").flatMap { stable($0) }
         settings.writers = node.entry("writers").flatMap { choice($0) }
         settings.locks = node.entry("locks").flatMap { choice($0) }
+        settings.whenHeld = node.entry("when_held").flatMap { duration($0) }
         settings.ignorePartial = node.entry("ignore_partial").flatMap { bool($0) }
         settings.maximumWait = node.entry("max_wait").flatMap { duration($0) }
         settings.existing = node.entry("existing").flatMap { choice($0) }

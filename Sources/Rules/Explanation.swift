@@ -215,11 +215,15 @@ extension Explanation {
     private static func holds(_ rule: Rule, _ sights: Sights, isPolled: Bool) -> [Hold] {
         guard case .present(let snapshot) = sights.path, snapshot.type == .file else { return [] }
         var holds: [Hold] = []
-        if rule.settle.writers == .wait {
-            if sights.writers == .somebody { holds.append(.writer) }
-            if sights.writers == .unknown, rule.settle.stable(isPolled: isPolled) == nil { holds.append(.unknown) }
+        let waits = rule.settle.waitsForHolder(of: snapshot, at: sights.now)
+        if rule.settle.writers == .wait, sights.writers != .nobody {
+            if sights.writers == .somebody, waits {
+                holds.append(.writer)
+            } else if rule.settle.stable(isPolled: isPolled) == nil {
+                holds.append(.unknown)
+            }
         }
-        if rule.settle.locks == .wait, sights.locks == .somebody { holds.append(.lock) }
+        if rule.settle.locks == .wait, waits, sights.locks == .somebody { holds.append(.lock) }
         if rule.settle.partial == .wait, sights.companion != nil { holds.append(.partial) }
         return holds
     }

@@ -108,6 +108,9 @@ package enum DiskProbe {
         }
     }
 
+    /// Whether the kernel grants this process leases on other users' files: it has CAP_LEASE, see capabilities(7).
+    package static var mayLeaseAnyFile: Bool { cal_may_lease_any_file() != 0 }
+
     /// Whether a process holds a write lock on the regular file, by flock(2) or fcntl(2).
     ///
     /// To find out, a shared flock(2) lock is held for some microseconds, in which

@@ -15,7 +15,9 @@ package enum FinishedProbe {
         /// There is nothing of that name.
         case gone
         /// Look again after so long, with this sample.
-        case wait(Duration, sample: Sample?)
+        ///
+        /// Held while a process has it, or something below it, open for writing or locked.
+        case wait(Duration, sample: Sample?, isHeld: Bool = false)
         /// The file system can't say what is there.
         case unreadable(errno: Int32)
     }
@@ -103,18 +105,21 @@ package enum FinishedProbe {
             case .directory where policy.isTree: judgeTree(snapshot, look, policy, isPolled, sample, round)
             default: .finished(snapshot, isForced: false)
             }
-        guard case .wait(let pause, let sample) = verdict, let longest = policy.maximumWait else { return verdict }
+        guard case .wait(let pause, let sample, let isHeld) = verdict, let longest = policy.maximumWait else {
+            return verdict
+        }
         if waited >= longest { return .finished(snapshot, isForced: true) }
-        return .wait(min(pause, longest - waited), sample: sample)
+        return .wait(min(pause, longest - waited), sample: sample, isHeld: isHeld)
     }
 
     private static func judgeFile(
         _ snapshot: Snapshot, _ look: Look, _ policy: SettlePolicy, _ isPolled: Bool, _ sample: Sample?, _ round: Int
     ) -> Verdict {
-        if look.writers == .somebody || look.locks == .somebody || look.companion != nil {
-            return .wait(pause(round: round), sample: nil)
+        let isHeld = look.writers == .somebody || look.locks == .somebody
+        if look.companion != nil || isHeld && policy.waitsForHolder(of: snapshot, at: look.time) {
+            return .wait(pause(round: round), sample: nil, isHeld: isHeld)
         }
-        let isUncertain = look.writers == .unknown || look.locks == .unknown
+        let isUncertain = isHeld || look.writers == .unknown || look.locks == .unknown
         return compare(snapshot, policy.stable(isPolled: isPolled) ?? (isUncertain ? instead : nil), sample)
     }
 
@@ -124,7 +129,7 @@ package enum FinishedProbe {
         switch look.tree {
         case .absent: return .gone
         case .unreadable(let errno): return .unreadable(errno: errno)
-        case .busy: return .wait(treePause(round: round), sample: nil)
+        case .busy: return .wait(treePause(round: round), sample: nil, isHeld: true)
         case nil, .stopped: return .wait(treePause(round: round), sample: sample)
         case .resting(let facts):
             var folder = folder

@@ -1,3 +1,5 @@
+package import FileEvents
+
 /// What has to hold before a path counts as finished.
 ///
 /// What is nil follows from how the root is watched: a polled one is looked at
@@ -28,6 +30,9 @@ package struct SettlePolicy: Sendable, Hashable {
     package var locks: Gate
     /// What to do while a companion shows that the file is still being transferred, see ``PartialFile``.
     package var partial: Gate
+    /// The time without a change after which a file counts as finished although a process has it open for writing or
+    /// locked; nil waits until it is closed.
+    package var whenHeld: Duration?
     /// After so long a path that never rests is told as it is; nil waits for ever.
     package var maximumWait: Duration?
     /// Whether a folder is one unit with everything below it.
@@ -35,13 +40,14 @@ package struct SettlePolicy: Sendable, Hashable {
 
     package init(
         quiet: Duration? = nil, stable: Rounds? = nil, writers: Gate = .wait, locks: Gate = .ignore,
-        partial: Gate = .wait, maximumWait: Duration? = nil, isTree: Bool = false
+        partial: Gate = .wait, whenHeld: Duration? = nil, maximumWait: Duration? = nil, isTree: Bool = false
     ) {
         self.quiet = quiet
         self.stable = stable
         self.writers = writers
         self.locks = locks
         self.partial = partial
+        self.whenHeld = whenHeld
         self.maximumWait = maximumWait
         self.isTree = isTree
     }
@@ -54,6 +60,11 @@ package struct SettlePolicy: Sendable, Hashable {
     /// The quiet time that holds for a path.
     package func quiet(isPolled: Bool) -> Duration {
         quiet ?? (isPolled ? Self.quietWhenPolled : Self.quietWhenWatched)
+    }
+
+    /// Whether a process that has a file open for writing or locked is waited for.
+    package func waitsForHolder(of snapshot: Snapshot, at now: Timestamp) -> Bool {
+        whenHeld.map { now.since(snapshot.changed) < $0 } ?? true
     }
 
     /// The rounds that hold for a path; nil when none are asked for.

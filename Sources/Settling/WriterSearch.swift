@@ -1,5 +1,5 @@
 import CAlightLinux
-import FileEvents
+package import FileEvents
 import Glibc
 import Synchronization
 
@@ -13,7 +13,7 @@ import Synchronization
 /// however many files are asked about, searching takes no more than a twentieth
 /// of the time. Old findings do no harm: they can only delay, since not being
 /// found proves nothing.
-enum WriterSearch {
+package enum WriterSearch {
     /// What a file is the same by.
     struct File: Hashable {
         var deviceMajor: UInt32
@@ -25,6 +25,13 @@ enum WriterSearch {
             deviceMinor = status.device_minor
             inode = status.inode
         }
+    }
+
+    /// A process that has a file open for writing.
+    package struct Writer: Sendable, Hashable {
+        package var process: Int32
+        /// The name of its program, see proc_pid_comm(5).
+        package var name: String
     }
 
     private struct Findings {
@@ -42,7 +49,9 @@ enum WriterSearch {
         findings.withLock { findings in
             let start = ContinuousClock.now
             if findings.expiry.map({ start >= $0 }) ?? true {
-                findings.files = search()
+                var files: Set<File> = []
+                search { _, file in files.insert(file) }
+                findings.files = files
                 let end = ContinuousClock.now
                 findings.expiry = end + (end - start) * 20
             }
@@ -50,12 +59,39 @@ enum WriterSearch {
         }
     }
 
-    private static func search() -> Set<File> {
-        var found: Set<File> = []
+    /// The processes that have the files open for writing, in the order of their numbers, as far as they can be seen.
+    ///
+    /// Blocks as long as a search takes.
+    package static func writers(of paths: [PathBytes]) -> [PathBytes: [Writer]] {
+        var places: [File: [PathBytes]] = [:]
+        for path in paths {
+            var status = cal_stat()
+            guard path.withCString({ cal_stat_entry(AT_FDCWD, $0, 0, &status) }) == 0 else { continue }
+            places[File(status), default: []].append(path)
+        }
+        guard !places.isEmpty else { return [:] }
+        var found: [PathBytes: Set<Int32>] = [:]
+        search { process, file in
+            for path in places[file] ?? [] { found[path, default: []].insert(process) }
+        }
+        return found.mapValues { $0.sorted().map { Writer(process: $0, name: name(of: $0)) } }
+    }
+
+    private static func name(of process: Int32) -> String {
+        let descriptor = open("/proc/\(process)/comm", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return "" }
+        defer { close(descriptor) }
+        // At most 15 bytes and a newline.
+        let name = [UInt8](unsafeUninitializedCapacity: 16) { $1 = max(0, read(descriptor, $0.baseAddress, 16)) }
+        return String(decoding: name.prefix { $0 != 0x0A }, as: UTF8.self)
+    }
+
+    /// Calls the closure for each regular file that a process has open for writing.
+    private static func search(_ body: (Int32, File) -> Void) {
         var left = bound
-        guard var processes = try? FolderNames("/proc") else { return [] }
+        guard var processes = try? FolderNames("/proc") else { return }
         while left > 0, let process = processes.next() {
-            guard process.bytes.allSatisfy({ (0x30...0x39).contains($0) }),
+            guard let number = Int32("\(process)"),
                 var descriptors = try? FolderNames(process.appending("fd"), in: processes.descriptor)
             else { continue }
             while left > 0, let descriptor = descriptors.next() {
@@ -69,10 +105,9 @@ enum WriterSearch {
                         cal_stat_entry(descriptors.descriptor, name, 1, &file) == 0,
                         file.mode & UInt32(S_IFMT) == UInt32(S_IFREG)
                     else { return }
-                    found.insert(File(file))
+                    body(number, File(file))
                 }
             }
         }
-        return found
     }
 }

@@ -58,7 +58,7 @@ extension PathExplanation {
             facts.append("not told of what is there already when a run starts ('existing: ignore')")
         }
         facts += rule.runningWords
-        for hold in explanation.holds { facts.append("now: \(hold.words)") }
+        for hold in explanation.holds { facts.append("now: \(hold.words(of: explanation.path))") }
         for holdup in entry.holdups { facts.append(holdup.line(now: now)) }
         if let next = entry.next { facts.append("event: \(next.words)") }
         if let question = entry.question { facts += question.lines(verb: "would ask first") }
@@ -199,9 +199,14 @@ extension JobEntry {
 }
 
 extension Explanation.Hold {
-    fileprivate var words: String {
+    fileprivate func words(of path: PathBytes) -> String {
         switch self {
-        case .writer: "a process has it open for writing, so it would wait"
+        case .writer:
+            if let writer = WriterSearch.writers(of: [path])[path]?.first {
+                "\(Display.text(writer.name)) (process \(writer.process)) has it open for writing, so it would wait"
+            } else {
+                "a process has it open for writing, so it would wait"
+            }
         case .lock: "a process holds a write lock on it, so it would wait"
         case .partial: "a file next to it shows that it is still being transferred ('ignore_partial'), so it would wait"
         case .unknown:
@@ -227,6 +232,9 @@ extension Explanation {
             parts.append("no process has it open for writing")
         }
         if settle.locks == .wait { parts.append("no process holds a write lock on it") }
+        if let held = settle.whenHeld, settle.writers == .wait || settle.locks == .wait {
+            parts.append("or, while one does, after \(Self.shown(held)) without a change ('when_held')")
+        }
         if settle.partial == .ignore { parts.append("also while it is being transferred ('ignore_partial: false')") }
         if let longest = settle.maximumWait { parts.append("at the latest after \(Self.shown(longest))") }
         return parts.joined(separator: "; ")

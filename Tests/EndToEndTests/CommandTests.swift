@@ -89,6 +89,38 @@ struct CommandTests {
         }
     }
 
+    @Test(.enabled(if: ScenarioRunner.ordinaryUserProblem == nil))
+    func `a check warns about roots in which other users may write unseen`() {
+        withTempTree { tree in
+            let rules = """
+                rules:
+                  - { name: shared, path: shared/*, action: log }
+                  - { name: theirs, path: theirs/*, action: log }
+                  - { name: own, path: own/*, action: log }
+                  - { name: ready, path: shared-ready/*, ready: { min_age: 1m }, action: log }
+                """
+            TestFile.write(tree.path("rules.yaml"), rules)
+            for name in ["shared", "theirs", "own", "shared-ready"] { TestFile.makeFolder(tree.path(name)) }
+            for name in ["shared", "shared-ready"] { _ = tree.path(name).withCString { chmod($0, 0o1777) } }
+            for name in ["shared", "own", "shared-ready"] {
+                _ = tree.path(name).withCString { chown($0, 65_534, 65_534) }
+            }
+            for path in [tree.root, tree.path("rules.yaml")] { _ = path.withCString { chmod($0, 0o755) } }
+            var warnings: [[String]] = []
+            for words in [ScenarioRunner.asOrdinaryUser, []] {
+                let program = RunningProgram(
+                    "/usr/bin/env", words + ["\(Places.alight)", "check", "rules.yaml"], in: tree.root,
+                    output: tree.path("checked"))
+                #expect(program.wait() == 0, "\(program.error)")
+                warnings.append(program.lines.filter { $0.hasPrefix("warning: ") })
+            }
+            #expect(warnings.map(\.count) == [2, 0], "root sees who writes: \(warnings)")
+            for (line, name) in zip(warnings[0], ["shared", "theirs"]) {
+                #expect(line.hasPrefix("warning: '\(tree.root)/\(name)': other users can write here"))
+            }
+        }
+    }
+
     @Test func `a person reads one line per action`() {
         withTempTree { tree in
             TestFile.write(tree.path("rules.yaml"), Self.rules)

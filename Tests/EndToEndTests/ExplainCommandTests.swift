@@ -86,7 +86,7 @@ struct ExplainCommandTests {
             flock(writer, LOCK_EX)
             let (status, program) = Self.explain(tree, ["in/a.jpg", "--rule", "patient"])
             #expect(status == 0)
-            #expect(program.output.contains("now: a process has it open for writing, so it would wait\n"))
+            #expect(program.output.contains("(process \(getpid())) has it open for writing, so it would wait\n"))
             #expect(program.output.contains("now: a process holds a write lock on it, so it would wait\n"))
         }
     }

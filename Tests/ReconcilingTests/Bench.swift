@@ -52,6 +52,9 @@ struct Desk: ~Copyable {
 
     var isEmpty: Bool { reconciler.isEmpty }
 
+    /// The paths that have been held open, and for how long they have waited.
+    var held: [PathBytes: Duration] { reconciler.held.mapValues { now - $0 } }
+
     /// The names that are given up when it stops now, with hints that came too late.
     func unsettled(and names: [String], origin: EventOrigin) -> [PathBytes] {
         reconciler.unsettled(and: names.map { Hint(path: root.appending($0), signs: .listed, origin: origin) })

@@ -25,6 +25,27 @@ struct ReconcilerTests {
         }
     }
 
+    @Test func `S31 a path that is held open is named after a minute, until it is closed`() throws {
+        try withTempTree { tree in
+            let file = tree.path("a")
+            TestFile.write(file, "one")
+            let writer = file.withCString { open($0, O_WRONLY | O_CLOEXEC) }
+            var desk = try Desk(tree.root)
+            desk.take([("a", written)])
+            for _ in 0..<55 { desk.wait(.seconds(1)) }
+            #expect(desk.held == [:])
+            for _ in 0..<10 { desk.wait(.seconds(1)) }
+            #expect(desk.held == [file: .seconds(65)])
+            close(writer)
+            desk.take([("a", .closed)])
+            #expect(
+                Deadline.wait {
+                    desk.wait(); return desk.held.isEmpty
+                })
+            #expect(desk.words() == ["created a"])
+        }
+    }
+
     @Test func `what the first listing found is not given up at a stop, unless it was to be told`() throws {
         try withTempTree { tree in
             TestFile.write(tree.path("a"), "x")

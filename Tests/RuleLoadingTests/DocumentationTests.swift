@@ -39,8 +39,9 @@ struct DocumentationTests {
         #expect(Self.blocks("yaml").count >= 12)
         for key in [
             "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree",
-            "hidden", "depth", "events", "settle", "stable", "writers", "locks", "ignore_partial", "max_wait",
-            "existing", "missing", "same_content", "own_writes", "tail", "batch", "backend", "poll", "catch_up",
+            "hidden", "depth", "events", "settle", "stable", "writers", "locks", "when_held", "ignore_partial",
+            "max_wait", "existing", "missing", "same_content", "own_writes", "tail", "batch", "backend", "poll",
+            "catch_up",
             "formerly", "action",
             "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure", "where", "allow_loop",
             "defaults",

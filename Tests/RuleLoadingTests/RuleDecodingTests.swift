@@ -164,6 +164,7 @@ struct RuleDecodingTests {
                 tree: true
                 stable: { every: 500ms, rounds: 5 }
                 locks: wait
+                when_held: 5m
                 max_wait: 10m
                 existing: process
                 missing: create
@@ -181,8 +182,8 @@ struct RuleDecodingTests {
         #expect(
             rule.settle
                 == SettlePolicy(
-                    stable: .init(every: .milliseconds(500), rounds: 5), locks: .wait, maximumWait: .seconds(600),
-                    isTree: true))
+                    stable: .init(every: .milliseconds(500), rounds: 5), locks: .wait, whenHeld: .seconds(300),
+                    maximumWait: .seconds(600), isTree: true))
         #expect(rule.existing == .process)
         #expect(rule.missing == .create)
         #expect(rule.sameContent == .ignore)
@@ -223,6 +224,7 @@ struct RuleDecodingTests {
               same_content: ignore
               missing: fail
               locks: wait
+              when_held: 1m
             rules:
               - { path: /etc/*, action: log }
               - { path: /usr/*, tail: false, batch: false, outputs: [], existing: ignore, action: log }
@@ -233,6 +235,7 @@ struct RuleDecodingTests {
         #expect(first.settle.stable == .init(every: .seconds(1), rounds: 4))
         #expect(first.settle.maximumWait == .seconds(3_600))
         #expect(first.settle.locks == .wait)
+        #expect(first.settle.whenHeld == .seconds(60))
         #expect(first.tail == Rule.Tail())
         #expect(first.batch == Rule.Batch())
         #expect(first.existing == .process)

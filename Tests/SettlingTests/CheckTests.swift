@@ -24,7 +24,7 @@ struct CheckTests {
         withTempTree { tree in
             let path = tree.path("a")
             let writer = path.withCString { open($0, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644) }
-            #expect(check(path, SettlePolicy()) == .wait(.microseconds(100), sample: nil))
+            #expect(check(path, SettlePolicy()) == .wait(.microseconds(100), sample: nil, isHeld: true))
             #expect(isFinished(check(path, SettlePolicy(writers: .ignore))))
             #expect(
                 isFinished(check(path, SettlePolicy(maximumWait: .seconds(1)), waited: .seconds(1)), isForced: true))
@@ -40,7 +40,7 @@ struct CheckTests {
             let holder = path.withCString { open($0, O_RDONLY | O_CLOEXEC) }
             #expect(flock(holder, LOCK_EX) == 0)
             #expect(Deadline.wait { isFinished(check(path, SettlePolicy())) })
-            #expect(check(path, SettlePolicy(locks: .wait)) == .wait(.microseconds(100), sample: nil))
+            #expect(check(path, SettlePolicy(locks: .wait)) == .wait(.microseconds(100), sample: nil, isHeld: true))
             close(holder)
             #expect(Deadline.wait { isFinished(check(path, SettlePolicy(locks: .wait))) })
         }
@@ -52,7 +52,7 @@ struct CheckTests {
             TestFile.write(path, "x")
             #expect(
                 Deadline.wait {
-                    if case .wait(.seconds(1), .some) = check(path, SettlePolicy(), isPolled: true) {
+                    if case .wait(.seconds(1), .some, _) = check(path, SettlePolicy(), isPolled: true) {
                         true
                     } else {
                         false
@@ -60,7 +60,7 @@ struct CheckTests {
                 })
             let writer = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
             defer { close(writer) }
-            #expect(check(path, SettlePolicy(), isPolled: true) == .wait(.microseconds(100), sample: nil))
+            #expect(check(path, SettlePolicy(), isPolled: true) == .wait(.microseconds(100), sample: nil, isHeld: true))
         }
     }
 
@@ -70,7 +70,7 @@ struct CheckTests {
             TestFile.write(path, "x")
             let policy = SettlePolicy(quiet: .zero, isTree: true)
             let writer = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
-            #expect(check(tree.path("a"), policy) == .wait(.seconds(1), sample: nil))
+            #expect(check(tree.path("a"), policy) == .wait(.seconds(1), sample: nil, isHeld: true))
             close(writer)
             let root = tree.root
             let folder = Deadline.poll {

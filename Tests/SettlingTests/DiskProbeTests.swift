@@ -60,6 +60,22 @@ struct DiskProbeTests {
         }
     }
 
+    @Test func `S31 who has a file open for writing is named`() {
+        withTempTree { tree in
+            let (path, other) = (tree.path("a"), tree.path("b"))
+            for file in [path, other] { TestFile.write(file, "x") }
+            let writer = path.withCString { open($0, O_WRONLY | O_CLOEXEC) }
+            let reader = other.withCString { open($0, O_RDONLY | O_CLOEXEC) }
+            defer { for descriptor in [writer, reader] { close(descriptor) } }
+            // A child that another test starts has the descriptors until it calls execve.
+            let found = WriterSearch.writers(of: [path, other, tree.path("missing")])
+            let own = found[path, default: []].first { $0.process == getpid() }
+            let name = TestFile.read("/proc/self/comm").map { String(decoding: $0.dropLast(), as: UTF8.self) }
+            #expect(own?.name == name)
+            #expect(found[other] == nil)
+        }
+    }
+
     @Test func `S09 a write lock is found, a read lock is none`() {
         withTempTree { tree in
             let path = tree.path("a")

@@ -38,7 +38,7 @@ struct FinishedProbeTests {
         for (round, snapshot) in sights.enumerated() {
             let verdict = judge(
                 .present(snapshot), writers: writers, policy: policy, isPolled: isPolled, sample: sample, round: round)
-            guard case .wait(let pause, let next) = verdict else { return (pauses, verdict) }
+            guard case .wait(let pause, let next, _) = verdict else { return (pauses, verdict) }
             pauses.append(pause)
             sample = next
         }
@@ -52,7 +52,8 @@ struct FinishedProbeTests {
     @Test func `a writer is waited for, with growing pauses up to about a second`() {
         var pauses: [Duration] = []
         for round in 0..<18 {
-            guard case .wait(let pause, nil) = judge(.present(.file()), writers: .somebody, round: round) else {
+            let verdict = judge(.present(.file()), writers: .somebody, round: round)
+            guard case .wait(let pause, nil, isHeld: true) = verdict else {
                 Issue.record("round \(round) does not wait")
                 continue
             }
@@ -98,7 +99,23 @@ struct FinishedProbeTests {
         let sample = FinishedProbe.Sample(.file())
         #expect(
             judge(.present(.file()), writers: .somebody, policy: policy, sample: sample)
-                == .wait(.microseconds(100), sample: nil))
+                == .wait(.microseconds(100), sample: nil, isHeld: true))
+    }
+
+    @Test(arguments: [(DiskProbe.Holders.somebody, DiskProbe.Holders.nobody), (.nobody, .somebody)])
+    func `S31 a file that is held counts as finished after so long without a change`(
+        writers: DiskProbe.Holders, locks: DiskProbe.Holders
+    ) {
+        let policy = SettlePolicy(locks: .wait, whenHeld: .seconds(300))
+        let file = DiskProbe.Sight.present(.file(modified: 1_000))
+        func judge(at time: Int64, sample: FinishedProbe.Sample? = nil) -> FinishedProbe.Verdict {
+            self.judge(file, writers: writers, locks: locks, at: time, policy: policy, sample: sample)
+        }
+        #expect(judge(at: 1_299) == .wait(.microseconds(100), sample: nil, isHeld: true))
+        // A holder may still write: two looks have to agree.
+        let sample = FinishedProbe.Sample(.file(modified: 1_000))
+        #expect(judge(at: 1_300) == .wait(.seconds(1), sample: sample))
+        #expect(judge(at: 1_301, sample: sample) == .finished(.file(modified: 1_000), isForced: false))
     }
 
     @Test func `S55 a polled file needs two rounds, whoever writes`() {
@@ -119,7 +136,7 @@ struct FinishedProbeTests {
         let policy = SettlePolicy(locks: .wait)
         #expect(
             judge(.present(.file()), writers: .nobody, locks: .somebody, policy: policy, round: 3)
-                == .wait(.microseconds(800), sample: nil))
+                == .wait(.microseconds(800), sample: nil, isHeld: true))
         #expect(
             judge(.present(.file()), writers: .nobody, locks: .nobody, policy: policy)
                 == .finished(.file(), isForced: false))
@@ -133,8 +150,9 @@ struct FinishedProbeTests {
         func verdict(_ writers: DiskProbe.Holders, waited: Duration, round: Int = 12) -> FinishedProbe.Verdict {
             judge(.present(.file()), writers: writers, policy: policy, round: round, waited: waited)
         }
-        #expect(verdict(.somebody, waited: .seconds(5)) == .wait(.microseconds(409_600), sample: nil))
-        #expect(verdict(.somebody, waited: .milliseconds(9_900)) == .wait(.milliseconds(100), sample: nil))
+        #expect(verdict(.somebody, waited: .seconds(5)) == .wait(.microseconds(409_600), sample: nil, isHeld: true))
+        #expect(
+            verdict(.somebody, waited: .milliseconds(9_900)) == .wait(.milliseconds(100), sample: nil, isHeld: true))
         #expect(verdict(.somebody, waited: .seconds(10)) == .finished(.file(), isForced: true))
         #expect(verdict(.unknown, waited: .seconds(11)) == .finished(.file(), isForced: true))
         #expect(verdict(.nobody, waited: .seconds(11)) == .finished(.file(), isForced: false))
@@ -195,9 +213,9 @@ struct FinishedTreeTests {
     }
 
     @Test func `S34 a writer below is waited for, with growing pauses`() {
-        #expect(judge(.busy) == .wait(.seconds(1), sample: nil))
-        #expect(judge(.busy, round: 2) == .wait(.seconds(4), sample: nil))
-        #expect(judge(.busy, round: 99) == .wait(.seconds(16), sample: nil))
+        #expect(judge(.busy) == .wait(.seconds(1), sample: nil, isHeld: true))
+        #expect(judge(.busy, round: 2) == .wait(.seconds(4), sample: nil, isHeld: true))
+        #expect(judge(.busy, round: 99) == .wait(.seconds(16), sample: nil, isHeld: true))
     }
 
     @Test func `S34 where not everything can be asked, two equal walks decide`() {

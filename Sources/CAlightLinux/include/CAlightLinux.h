@@ -58,6 +58,9 @@ int cal_probe_writers(const char *path);
 /// The same for an entry of an open folder.
 int cal_probe_entry_writers(int directory, const char *name);
 
+/// Whether the kernel grants leases on files of other users: this thread has CAP_LEASE, see capabilities(7).
+int cal_may_lease_any_file(void);
+
 /// Whether a process holds a write lock on the regular file, by flock(2) or
 /// fcntl(2): 0 when nobody does, EAGAIN when somebody does, another errno when
 /// the question has no answer. A shared flock is held for a moment.

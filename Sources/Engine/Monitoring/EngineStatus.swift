@@ -96,6 +96,8 @@ package struct EngineStatus: Sendable {
     package var counts = Counts()
     /// Paths that wait until they have settled.
     package var settling = 0
+    /// Those that a process has had open for writing or locked for a minute, and since when they wait.
+    package var held: [PathBytes: ContinuousClock.Instant] = [:]
     package var queue = JobCounts()
     package var running: [RunningAttempt] = []
     package var slots = Slots(limit: 0, extra: 0)

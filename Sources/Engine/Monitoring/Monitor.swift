@@ -80,7 +80,8 @@ package final class Monitor: Sendable {
 
     /// Notes how it stands at the end of a turn.
     func noteTurn(
-        _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int, queue: JobCounts, pauses: Pauses,
+        _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int,
+        held: [PathBytes: ContinuousClock.Instant], queue: JobCounts, pauses: Pauses,
         slots: EngineStatus.Slots, requests: Int, at now: ContinuousClock.Instant
     ) {
         metrics?.noteHints(hints)
@@ -89,6 +90,7 @@ package final class Monitor: Sendable {
             state.status.isReady = isReady
             state.status.counts.hints += hints
             state.status.settling = settling
+            state.status.held = held
             state.status.pauses = pauses
             state.status.slots = slots
             state.status.requests = requests

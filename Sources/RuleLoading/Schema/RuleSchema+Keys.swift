@@ -75,6 +75,9 @@ extension RuleSchema {
             "locks", "Whether to wait while a process has the file locked.", SchemaForm.choice(SettlePolicy.Gate.self),
             standard: "ignore"),
         SchemaKey(
+            "when_held", "The time without a change after which a file that a process has open or locked is finished.",
+            SchemaForm.duration(), examples: ["5m"]),
+        SchemaKey(
             "ignore_partial", "Whether to wait while a file next to it shows that it is still being transferred.",
             SchemaForm.boolean, standard: true),
         SchemaKey(

@@ -2,6 +2,7 @@ import ArgumentParser
 import Engine
 import FileEvents
 import FileWatching
+import Glibc
 import Globbing
 import RuleLoading
 import Rules
@@ -71,6 +72,21 @@ struct CheckCommand: ParsableCommand {
         Output.standard.write(line)
         for (folder, reason) in survey.polled {
             Output.standard.write("polled: '\(Display.path(folder))': \(reason.text)")
+        }
+        for root in Self.rootsWithUnseenWriters(of: ruleset) {
+            Output.standard.write(
+                "warning: '\(Display.path(root))': other users can write here, and without CAP_LEASE Alight may not see that"
+                    + " they still have a file open; use 'ready', or give it that capability (rules.md#unseen-writers)")
+        }
+    }
+
+    /// The roots in which a file may be taken for finished while another user writes it.
+    private static func rootsWithUnseenWriters(of ruleset: Ruleset) -> [PathBytes] {
+        guard !DiskProbe.mayLeaseAnyFile else { return [] }
+        let rules = ruleset.rules.filter { $0.settle.writers == .wait && $0.types.contains(.file) && $0.ready == nil }
+        return Set(rules.flatMap(\.roots)).sorted().filter { root in
+            guard case .present(let folder) = DiskProbe.look(at: root), folder.type == .directory else { return false }
+            return folder.uid != geteuid() || folder.mode & 0o022 != 0
         }
     }
 

@@ -41,6 +41,7 @@ struct RunningStatus {
                 "events_per_second": .number(Self.rounded(engine.rates.events)),
                 "jobs_per_second": .number(Self.rounded(engine.rates.jobs)),
             ],
+            "held": engine.heldObjects(at: .now, wall: DiskProbe.now()),
             "slots": engine.slotsObject(at: .now, wall: DiskProbe.now()),
             "running": engine.runningObjects, "failures": .array(dead.last),
         ]

@@ -5,6 +5,7 @@ import Globbing
 import Journaling
 import PluginProtocol
 import Rules
+import Settling
 
 extension JSONValue {
     /// A text, or null for none.
@@ -89,6 +90,23 @@ extension EngineStatus {
                     "jobs": .integer(Int64(attempt.jobs)), "slot": .bool(attempt.takesSlot),
                 ]
                 object.add("path", attempt.path)
+                return .object(object)
+            })
+    }
+
+    /// The paths that wait since a process has them open, the longest first, no more than ten.
+    func heldObjects(at now: ContinuousClock.Instant, wall: Timestamp) -> JSONValue {
+        let held = held.sorted { ($0.value, $0.key) < ($1.value, $1.key) }.prefix(10)
+        let writers = WriterSearch.writers(of: held.map(\.key))
+        return .array(
+            held.map { path, since in
+                let processes = writers[path, default: []].map { writer in
+                    JSONValue.object(["pid": .integer(Int64(writer.process)), "name": .string(writer.name)])
+                }
+                var object: [String: JSONValue] = [
+                    "since": .string(wall.advanced(by: since - now).milliseconds), "processes": .array(processes),
+                ]
+                object.add("path", path)
                 return .object(object)
             })
     }

@@ -12,7 +12,7 @@ struct StatusReport {
         self.hasColor = hasColor
     }
 
-    var lines: [String] { head + queue + watching + roots + slots + running + failures }
+    var lines: [String] { head + queue + watching + roots + held + slots + running + failures }
 
     // MARK: Parts
 
@@ -86,6 +86,19 @@ struct StatusReport {
             if polled > 0 { line += ", \(polled) of them polled" }
             if let reason = root["reason"]?.string { line += ": \(Display.text(reason))" }
             return line
+        }
+    }
+
+    private var held: [String] {
+        let now = DiskProbe.now()
+        return (status["held"]?.array ?? []).compactMap(\.object).map { file in
+            let path = JSONLine.path(file).map { Display.path($0) } ?? ""
+            let since = file["since"]?.string.flatMap { JSONLine.time($0) }.map { now.since($0) } ?? .zero
+            let processes = (file["processes"]?.array ?? []).compactMap(\.object).map { process in
+                "\(Display.text(process["name"]?.string ?? "")) (process \(number(process, "pid")))"
+            }
+            let line = "\(painted("held open", "33")): \(path), for \(Reporter.seconds(max(.zero, since)))"
+            return line + (processes.isEmpty ? "" : ", by \(processes.joined(separator: ", "))")
         }
     }
 
