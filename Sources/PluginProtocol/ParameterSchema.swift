@@ -40,6 +40,10 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
     /// The role of a URL, into which placeholders bring their values percent-encoded; for built-in handlers alone.
     package static let url = "url"
 
+    /// The role of a path of a file whose content decides what is done, so that as root nobody else may be able to change
+    /// it; for built-in handlers alone.
+    package static let trusted = "trusted"
+
     /// The role of a text that holds no placeholder, since no name of a file may decide it.
     public static let literal = "literal"
 

@@ -12,6 +12,8 @@ struct DecodedStep {
     var destinations: [Destination] = []
     /// What it does to a file that is not at its path afterwards.
     var removal: Removal?
+    /// Where the program of `exec` or the line of `shell` is.
+    var commandMark: Range<Int>?
 }
 
 extension RuleDecoder {
@@ -78,9 +80,13 @@ extension RuleDecoder {
             guard let name = text(kind) else { return nil }
             return use(name, kind.value, with: with, number: number)
         case "exec":
-            return exec(kind, number: number).map { DecodedStep(action: Action(.exec($0), place: place)) }
+            return exec(kind, number: number).map { templates in
+                DecodedStep(action: Action(.exec(templates), place: place), commandMark: programMark(kind))
+            }
         default:
-            return shell(kind).map { DecodedStep(action: Action(.shell($0), place: place)) }
+            return shell(kind).map { line in
+                DecodedStep(action: Action(.shell(line), place: place), commandMark: mark(kind))
+            }
         }
     }
 
@@ -113,6 +119,7 @@ extension RuleDecoder {
             }
             parameters = ParameterCheck.fillingDefaults(parameters, schema: schema)
         }
+        checkTrustedFiles(parameters, schema: description.parameters, node: with?.value)
         let action = Action(
             .use(description.reference, with: parameters), place: source.place(at: node.range.lowerBound),
             events: description.covered)
@@ -188,6 +195,9 @@ extension RuleDecoder {
         guard let program, known.count == arguments.count else { return nil }
         return [program] + known
     }
+
+    /// The first element of a command.
+    func programMark(_ entry: YAMLNode.Entry) -> Range<Int> { mark(entry.value.elements?.first ?? entry.value) }
 
     private func argument(_ node: YAMLNode, number: Int, key: String) -> Template? {
         // `null` in a command is the word; `~` is the home folder.

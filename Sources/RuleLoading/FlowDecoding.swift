@@ -22,6 +22,8 @@ struct FlowSettings {
     /// Where `group:` and `require:` have their values.
     var groupMark: Range<Int>?
     var requireMark: Range<Int>?
+    /// Where the program of `ready: { command: … }` is.
+    var readyCommandMark: Range<Int>?
 
     static let keys = ["tags", "priority", "stop", "window", "ready", "group", "require", "env", "directory", "case"]
 
@@ -40,6 +42,7 @@ struct FlowSettings {
         settings.isCaseSensitive = isCaseSensitive ?? other.isCaseSensitive
         settings.groupMark = groupMark ?? other.groupMark
         settings.requireMark = requireMark ?? other.requireMark
+        settings.readyCommandMark = ready == nil ? other.readyCommandMark : readyCommandMark
         return settings
     }
 
@@ -63,6 +66,7 @@ extension RuleDecoder {
         settings.stop = node.entry("stop").flatMap { bool($0) }
         settings.window = node.entry("window").flatMap { window($0) }
         settings.ready = node.entry("ready").flatMap { ready($0) }
+        settings.readyCommandMark = node.entry("ready")?.value.entry("command").map { programMark($0) }
         settings.environment = node.entry("env").flatMap { environment($0) }
         settings.directory = node.entry("directory").flatMap { directory($0) }
         settings.isCaseSensitive = node.entry("case")

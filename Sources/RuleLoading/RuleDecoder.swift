@@ -128,6 +128,7 @@ struct RuleDecoder: NodeReading {
         for step in settings.onFailure ?? [] {
             checkLimits(of: step, events: events, types: types, settings: settings, onFailure: true)
         }
+        checkCommands((steps ?? []) + (settings.onFailure ?? []), settings: settings)
         checkTypes(types, settings: settings)
         if !settings.hasFaultyCondition {
             let uses = captureUses + settings.failureCaptures + settings.confinement.captures

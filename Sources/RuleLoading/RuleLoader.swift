@@ -22,6 +22,10 @@ package struct RuleLoader: Sendable {
         package var machine = Machine()
         /// Why what a file says must not be done: who but root could change it, when root is the one who reads it.
         package var distrust: @Sendable (PathBytes) -> HandlerProblem? = { _ in nil }
+        /// Why a command must not be run: which user could change what it does, when root would run it.
+        package var distrustCommand: @Sendable (_ executable: PathBytes, _ arguments: [[UInt8]]) -> HandlerProblem? = {
+            _, _ in nil
+        }
         /// Whether a variable that is not set is a warning and refuses only the rules that need it.
         package var allowsUnsetVariables = false
         /// Bytes; a larger file is refused unread.

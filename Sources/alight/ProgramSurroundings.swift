@@ -45,7 +45,7 @@ struct ProgramSurroundings {
         }
         let launcher = ProcessLauncher(launcher: launcherPath)
         let environment = ProgramEnvironment(
-            home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: isRoot)
+            home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: OwnershipCheck.isMeaningful)
         self.launcher = launcher
         self.environment = environment
         scratchFolders = Self.scratchFolders
@@ -87,7 +87,10 @@ struct ProgramSurroundings {
     static func loading(_ variables: [String: String]) -> RuleLoader.Surroundings {
         var loading = RuleLoader.Surroundings(
             home: home(variables), environment: { variables[$0] }, currentFolder: currentFolder)
-        if OwnershipCheck.isMeaningful { loading.distrust = { OwnershipCheck.problem(with: $0) } }
+        if OwnershipCheck.isMeaningful {
+            loading.distrust = { OwnershipCheck.problem(with: $0) }
+            loading.distrustCommand = { OwnershipCheck.problem(running: $0, $1) }
+        }
         return loading
     }
 

@@ -77,6 +77,42 @@ struct CommandHandlerTests {
         #expect(named.message == reason)
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root refuses"))
+    func `as root no command is run that others can change since the rules were loaded`() throws {
+        let tool = try stage.folder.write("tool", "#!/bin/sh\n")
+        let script = try stage.folder.write("script", "#!/usr/bin/env \(tool)\n")
+        let commands: [Action.Work] = [
+            .exec([try template("\(tool)")]), .exec([try template("\(script)")]),
+            .exec([try template("sh"), try template("${path}")]), .shell("\(tool) && true"),
+        ]
+        func outcomes() -> [Outcome] {
+            commands.map { stage.run($0) { Stage.use(path: tool, in: &$0) } }
+        }
+        #expect(outcomes().allSatisfy { $0.ending == .succeeded })
+        try #require(chmod(tool.description, 0o777) == 0)
+        for outcome in outcomes() {
+            #expect(outcome.ending == .retry && outcome.code == "cannot-start")
+            #expect(outcome.message.hasSuffix("'\(tool)' can be changed by others than root (mode 0777)"))
+        }
+        try #require(chmod(tool.description, 0o755) == 0)
+        #expect(outcomes().allSatisfy { $0.ending == .succeeded })
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root refuses"))
+    func `a command that runs as another user may be that user's own`() throws {
+        let tool = try stage.folder.write("tool", "#!/bin/sh\n")
+        try #require(chmod(stage.folder.path.description, 0o755) == 0)
+        try #require(chown(tool.description, 65_534, 65_534) == 0)
+        func run(as user: UInt32) throws -> Outcome {
+            stage.run(.exec([try template("\(tool)")])) {
+                $0.confinement.user = ProgramUser(
+                    text: "\(user)", name: nil, uid: user, gid: user, groups: [user], home: "/")
+            }
+        }
+        #expect(try run(as: 65_534).ending == .succeeded)
+        #expect(try run(as: 0).message.contains("belongs to user 65534"))
+    }
+
     @Test func `shell gets the facts as variables`() throws {
         let outcome = stage.run(.shell("printf '%s' \"$ALIGHT_PATH\" >'\(stage.folder.path)/seen'; echo done; exit 75"))
         {

@@ -18,6 +18,10 @@ struct OwnershipCheckTests {
         #expect(path.withCString { symlink(target, $0) } == 0)
     }
 
+    private static func problem(running words: [String]) -> HandlerProblem? {
+        OwnershipCheck.problem(running: PathBytes(words[0]), words.dropFirst().map { Array($0.utf8) })
+    }
+
     @Test func `what only root can change is in order, also in a folder like tmp`() {
         withTempTree { tree in
             TestFile.write(tree.path("sticky/rules.yaml"), "x")
@@ -97,6 +101,54 @@ struct OwnershipCheckTests {
             Self.link(tree.path("a"), to: "b")
             Self.link(tree.path("b"), to: "a")
             #expect(OwnershipCheck.problem(with: tree.path("a")) == nil)
+        }
+    }
+
+    @Test(arguments: [
+        ["OPEN/tool"], ["SCRIPT"], ["ENV"], ["SPLIT"], ["NESTED"], ["/usr/bin/env", "A=b", "-u", "C", "OPEN/tool"],
+        ["/usr/bin/python3", "-u", "OPEN/main"], ["/bin/sh", "OPEN/main"], ["/usr/bin/env", "perl", "OPEN/main"],
+        ["/bin/sh", "-c", "OPEN/tool"], ["/bin/sh", "-ec", "cd /tmp && A=b 'OPEN/tool' x"],
+        ["/bin/sh", "-c", ". OPEN/main"], ["/bin/sh", "-c", "if ! OPEN/tool; then true; fi"],
+        ["/bin/sh", "-c", "echo $(python3 OPEN/main)"], ["/bin/sh", "-c", "bash -c OPEN/tool"],
+    ])
+    func `every file that decides what a command does counts`(command: [String]) {
+        withTempTree { tree in
+            let open = tree.path("open")
+            let lines = [
+                "open/tool": "#!/bin/true\n", "open/main": "", "script": "#! \(open)/tool -x \n",
+                "env": "#!/usr/bin/env \(open)/tool\n", "split": "#!/usr/bin/env -S A=b \(open)/tool -x\n",
+                "nested": "#!\(tree.path("script"))",
+            ]
+            for (name, line) in lines { TestFile.write(tree.path(name), Array(line.utf8), mode: 0o755) }
+            let words = command.map { word in
+                ["SCRIPT", "ENV", "SPLIT", "NESTED"].contains(word)
+                    ? "\(tree.path(word.lowercased()))" : word.replacing("OPEN", with: "\(open)")
+            }
+            #expect(Self.problem(running: words) == nil)
+            Self.own(open, 4711)
+            #expect(Self.problem(running: words)?.help == "run: chown root:root '\(open)'")
+        }
+    }
+
+    @Test(arguments: [
+        ["/bin/cp", "OPEN/tool", "/srv"], ["/usr/bin/python3", "-c", "OPEN/tool"], ["/bin/sh", "-c", "cat OPEN/tool"],
+        ["/bin/sh", "-c", "runuser -u bob -- OPEN/tool"], ["/usr/bin/env"],
+        ["/usr/bin/python3", "main.py", "OPEN/tool"],
+    ])
+    func `what a command only reads or hands to another user does not count`(command: [String]) {
+        withTempTree { tree in
+            TestFile.write(tree.path("open/tool"), "")
+            Self.own(tree.path("open"), 4711)
+            let words = command.map { $0.replacing("OPEN", with: "\(tree.path("open"))") }
+            #expect(Self.problem(running: words) == nil)
+        }
+    }
+
+    @Test func `interpreters that name each other come to an end`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("a"), "#!\(tree.path("b"))")
+            TestFile.write(tree.path("b"), "#!\(tree.path("a"))")
+            #expect(OwnershipCheck.problem(running: tree.path("a")) == nil)
         }
     }
 

@@ -232,6 +232,29 @@ struct PluginDiscoveryTests {
             try problem("thumbnail", yaml: ["thumbnail": Self.yaml]).help == "run: chown root:root '\(folder)'")
     }
 
+    @Test(
+        .enabled(if: geteuid() == 0, "only root refuses"),
+        arguments: ["./main", "python3 -S ./main", "java -jar ./main"])
+    func `as root each file that a plugin's 'run' names is checked, with its interpreter`(command: String) throws {
+        try addFolder("thumbnail", executable: "main")
+        try stage.folder.write("java", "#!/bin/sh\n")
+        let tool = try stage.folder.write("tool", "#!/bin/sh\n")
+        let script = try stage.folder.write("plugins/thumbnail/main", "#!\(tool)\n")
+        var yaml = Self.yaml.object ?? [:]
+        let words = command.replacing("java", with: "\(stage.folder.path)/java").split(separator: " ")
+        yaml["run"] = .array(words.map { .string(String($0)) })
+        func help() throws -> String? {
+            let found = find("thumbnail", yaml: ["thumbnail": .object(yaml)])
+            if case .failure(let problem)? = found { return problem.help } else { return nil }
+        }
+        #expect(try help() == nil)
+        try #require(chmod(script.description, 0o757) == 0)
+        #expect(try help() == "run: chmod go-w '\(script)'")
+        guard command == "./main" else { return }
+        try #require(chmod(script.description, 0o755) == 0 && chmod(tool.description, 0o757) == 0)
+        #expect(try help() == "run: chmod go-w '\(tool)'")
+    }
+
     // MARK: - The registry
 
     @Test func `the registry knows built-in handlers before plugins, and suggests`() throws {

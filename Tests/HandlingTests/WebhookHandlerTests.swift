@@ -395,4 +395,13 @@ struct WebhookHandlerTests {
             ["url": server.url("/?status=307&to=http%3A%2F%2F127.0.0.1%3A\(server.port)%2F"), "ca_file": authority])
         #expect(downgraded.code == "redirect")
     }
+
+    @Test(.enabled(if: geteuid() == 0, "only root refuses"))
+    func `as root authorities that others can change are not trusted`() throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.write("ca.pem", "", mode: 0o646)
+        let outcome = rule(folder).run("a b.txt", ["url": "https://127.0.0.1:1/", "ca_file": .string("\(file)")])
+        #expect(outcome.ending == .failed)
+        #expect(outcome.message == "'ca_file': '\(file)' can be changed by others than root (mode 0646)")
+    }
 }

@@ -56,7 +56,7 @@ package struct NotifyHandler: Handler {
             let message = "'notify-send' is missing; install the package libnotify-bin"
             return Outcome(.failed, message, code: "no-program")
         }
-        if environment.isRoot, let problem = OwnershipCheck.problem(with: program) {
+        if environment.isRoot, let problem = OwnershipCheck.problem(running: program) {
             return Outcome(.failed, problem.message, code: Outcome.cannotStartCode)
         }
         let event = invocation.job.event

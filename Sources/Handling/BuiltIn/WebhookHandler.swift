@@ -43,8 +43,8 @@ package struct WebhookHandler: Handler {
                 "ca_file": ParameterSchema(
                     type: "string", examples: ["/etc/ssl/certs/ca-certificates.crt"], minLength: 1,
                     description:
-                        "A file of certificates (PEM) to be trusted instead of the system's. A relative path is meant from the folder of the rules file."
-                ),
+                        "A file of certificates (PEM) to be trusted instead of the system's. A relative path is meant from the folder of the rules file.",
+                    role: ParameterSchema.trusted),
                 "proxy": ParameterSchema(
                     type: "string", examples: ["http://proxy.example.org:3128"], minLength: 1,
                     description: "The proxy to go through; the environment's is not taken by itself.", writeOnly: true),
@@ -112,9 +112,13 @@ package struct WebhookHandler: Handler {
             headers += signature.headers(
                 body: body, id: invocation.job.id.description, seconds: DiskProbe.now().seconds, secret: secret)
         }
+        let authorities = parameters["ca_file"]?.bytes.map { invocation.folder.resolving($0).normalized }
+        if let authorities, OwnershipCheck.isMeaningful, let problem = OwnershipCheck.problem(with: authorities) {
+            throw WebhookProblem(message: "'ca_file': \(problem.message)")
+        }
         return HTTPCall(
             url: url, method: invocation.text("method") ?? "POST", headers: headers, body: body,
-            authorities: parameters["ca_file"]?.bytes.map { "\(invocation.folder.resolving($0).normalized)" },
+            authorities: authorities.map { "\($0)" },
             proxy: invocation.text("proxy"), stop: invocation.stop, deadline: .now + invocation.timeout)
     }
 

@@ -20,6 +20,11 @@ package enum OwnershipCheck {
         }
     }
 
+    /// Who but root could change what a command does; nil when nobody can.
+    package static func problem(running executable: PathBytes, _ arguments: [[UInt8]] = []) -> HandlerProblem? {
+        ProgramFiles.of(executable, arguments).lazy.compactMap { problem(with: $0) }.first
+    }
+
     /// The first symbolic link on the path that root does not follow, and the users who could replace it; nil when there
     /// is none, or this process is not root.
     static func untrustedLink(on path: PathBytes) -> (path: PathBytes, others: String)? {

@@ -10,6 +10,11 @@ import Synchronization
 final class OwnershipRecord: Sendable {
     private let safe = Mutex<[PathBytes: FileStamp]>([:])
 
+    /// Who but root could change what a command does; nil when nobody can.
+    func problem(running executable: PathBytes, _ arguments: [[UInt8]] = []) -> HandlerProblem? {
+        ProgramFiles.of(executable, arguments).lazy.compactMap { self.problem(with: $0) }.first
+    }
+
     /// Who but root could change the file, or put another in its place; nil when nobody can.
     func problem(with path: PathBytes) -> HandlerProblem? {
         // Taken first, so that what changes meanwhile is looked at again.

@@ -88,6 +88,9 @@ package final class PluginDiscovery: Sendable {
                     help: "give it one name: rename it, or change 'name' in its description"))
         }
         if let problem = RequiredPrograms.problem(with: plugin) { problems.append(problem) }
+        if environment.isRoot {
+            problems += RequiredPrograms.paths(of: plugin).compactMap { ownership.problem(running: $0) }
+        }
         return problems
     }
 
@@ -169,19 +172,25 @@ package final class PluginDiscovery: Sendable {
         case .folder: source = location.appending(location.lastComponent)
         case .executable: source = location
         }
-        try checkOwner(source)
+        try checkOwner(source, [])
         let plugin = try described(kind, location, source)
         if var problem = ExecutableCheck.problem(with: plugin.executable) {
             problem.help = problem.help ?? "put the plugin's program there, or name it with 'run' in plugin.yaml"
             throw problem
         }
-        if plugin.executable != source { try checkOwner(plugin.executable) }
+        try checkOwner(plugin.executable, plugin.arguments)
         return plugin
     }
 
-    private func checkOwner(_ path: PathBytes) throws(HandlerProblem) {
+    /// Refuses what root must not run, with the files among its arguments: each word of `run:` is the plugin's own.
+    private func checkOwner(_ executable: PathBytes, _ arguments: [[UInt8]]) throws(HandlerProblem) {
         guard environment.isRoot else { return }
-        if let problem = ownership.problem(with: path) { throw problem }
+        let files = arguments.filter { $0.first == .slash }.map { PathBytes($0) }
+        if let problem = ownership.problem(running: executable, arguments)
+            ?? files.lazy.compactMap({ self.ownership.problem(with: $0) }).first
+        {
+            throw problem
+        }
     }
 
     /// The plugin as it was described when its source last changed.

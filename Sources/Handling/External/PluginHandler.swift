@@ -21,9 +21,6 @@ package struct PluginHandler: Handler {
 
     /// Gives it as many events at once as it has described that it takes.
     package func run(_ invocations: [Invocation]) -> [Outcome] {
-        if let problem = ownershipProblem {
-            return invocations.map { _ in Outcome(.retry, problem, code: Outcome.cannotStartCode) }
-        }
         var outcomes = invocations.map { problem(with: $0.job.event) }
         let open = outcomes.indices.filter { outcomes[$0] == nil }
         let ended = host.run(open.map { invocations[$0] }, most: most(of: invocations), call(for:))
@@ -33,20 +30,11 @@ package struct PluginHandler: Handler {
 
     /// Works out what ``run(_:)`` would do.
     func plan(_ action: Action, _ invocations: [Invocation]) -> [ActionPlan] {
-        if let problem = ownershipProblem {
-            return [.impossible(problem, code: Outcome.cannotStartCode, action, invocations)]
-        }
         let problems = invocations.compactMap { invocation in
             problem(with: invocation.job.event).map { ActionPlan(.impossible($0), action, [invocation]) }
         }
         let open = invocations.filter { problem(with: $0.job.event) == nil }
         return problems + host.plan(action, open, most: most(of: invocations), call(for:))
-    }
-
-    /// Why root does not run it: rules loaded long ago, and files can change.
-    private var ownershipProblem: String? {
-        guard host.environment.isRoot else { return nil }
-        return host.ownership.problem(with: plugin.executable).map { "\(plugin.title): \($0.message)" }
     }
 
     /// Most events of one request.

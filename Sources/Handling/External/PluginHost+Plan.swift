@@ -25,6 +25,9 @@ extension PluginHost {
             return .impossible(
                 "\(call.program): \(problem.message)", code: Outcome.cannotStartCode, action, invocations)
         }
+        if let problem = ownershipProblem(of: call, for: first) {
+            return .impossible(problem, code: Outcome.cannotStartCode, action, invocations)
+        }
         var request = PluginRequest(invocations, scratch: scratchFolders.example)
         request.dryRun = true
         let confinement: ProgramConfinement

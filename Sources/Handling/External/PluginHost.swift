@@ -90,6 +90,9 @@ package struct PluginHost: Sendable {
         func all(_ outcome: Outcome) -> [Outcome] { invocations.map { _ in outcome } }
         let program = call(first)
         guard !first.stop.isRaised else { return all(.interrupted("Alight stops")) }
+        if let problem = ownershipProblem(of: program, for: first) {
+            return all(Outcome(program.wasThere ? .retry : .failed, problem, code: Outcome.cannotStartCode))
+        }
         // Of what is run, execve(2) finds out.
         if program.serving != nil, let outcome = absence(of: program) { return all(outcome) }
         let scratch: PathBytes
@@ -170,6 +173,12 @@ package struct PluginHost: Sendable {
         guard let problem = ExecutableCheck.problem(with: call.executable) else { return nil }
         return Outcome(
             call.wasThere ? .retry : .failed, "\(call.program): \(problem.message)", code: Outcome.cannotStartCode)
+    }
+
+    /// Why root does not run it: rules were loaded long ago, and files can change.
+    func ownershipProblem(of call: Call, for invocation: Invocation) -> String? {
+        guard environment.isRoot, invocation.confinement.user.map({ $0.uid == 0 }) ?? true else { return nil }
+        return ownership.problem(running: call.executable, call.arguments).map { "\(call.program): \($0.message)" }
     }
 
     func confinement(

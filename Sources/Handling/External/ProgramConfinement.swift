@@ -144,8 +144,8 @@ extension ProgramConfinement {
     /// The executable, and the interpreters that it names by `#!`, as the kernel follows them.
     private static func program(_ executable: PathBytes) -> [PathBytes] {
         var programs = [executable]
-        while programs.count < 6, let last = programs.last, let next = ScriptLine.interpreter(of: last) {
-            programs.append(next)
+        while programs.count < 6, let last = programs.last, let line = ScriptLine(of: last) {
+            programs.append(line.interpreter)
         }
         return programs
     }

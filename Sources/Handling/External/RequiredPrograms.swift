@@ -1,3 +1,4 @@
+import FileEvents
 import PluginProtocol
 import Rules
 
@@ -13,6 +14,11 @@ enum RequiredPrograms {
         let noun = missing.count == 1 ? "the program \(names), which is" : "the programs \(names), which are"
         return HandlerProblem(
             message: "\(plugin.title) needs \(noun) not in \(ProgramEnvironment.searchPath)", help: help(for: missing))
+    }
+
+    /// The required programs that are installed.
+    static func paths(of plugin: Plugin) -> [PathBytes] {
+        (plugin.description.requires ?? []).compactMap { ExecutableCheck.find(Requirement($0).program) }
     }
 
     private static func help(for missing: [Requirement]) -> String {

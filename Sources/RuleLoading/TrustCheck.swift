@@ -1,0 +1,45 @@
+import FileEvents
+import PluginProtocol
+import Rules
+
+// Files that decide what root does.
+extension RuleDecoder {
+    /// Refuses commands that another user could change, unless they run as a user other than root.
+    func checkCommands(_ steps: [DecodedStep], settings: RuleSettings) {
+        let confinement = settings.confinement
+        guard !confinement.hasFaultyUser, confinement.user?.value.map({ $0.uid == 0 }) ?? true else { return }
+        for step in steps {
+            guard let mark = step.commandMark else { continue }
+            switch step.action.work {
+            case .exec(let templates): checkCommand(templates, at: mark)
+            case .shell(let line): checkCommand("/bin/sh", [Array("-c".utf8), Array(line.utf8)], at: mark)
+            case .use: break
+            }
+        }
+        if let command = settings.flow.ready?.value?.command, let mark = settings.flow.readyCommandMark {
+            checkCommand(command, at: mark)
+        }
+    }
+
+    /// An argument with a placeholder stands as an empty one, and is checked when the command is run.
+    private func checkCommand(_ templates: [Template], at mark: Range<Int>) {
+        guard let program = templates.first?.literal else { return }
+        checkCommand(PathBytes(program), templates.dropFirst().map { $0.literal ?? [] }, at: mark)
+    }
+
+    private func checkCommand(_ executable: PathBytes, _ arguments: [[UInt8]], at mark: Range<Int>) {
+        guard let problem = surroundings.distrustCommand(executable, arguments) else { return }
+        problems.error(problem.message, at: mark, help: problem.help)
+    }
+
+    /// Refuses files that another user could change, for parameters that the schema marks as trusted.
+    func checkTrustedFiles(_ parameters: ParameterTemplate, schema: ParameterSchema?, node: YAMLNode?) {
+        guard case .object(let members) = parameters else { return }
+        for (name, property) in schema?.properties ?? [:] where property.role == ParameterSchema.trusted {
+            guard case .text(let template)? = members[name], let path = template.literal, let entry = node?.entry(name),
+                let problem = surroundings.distrust(folder.resolving(path).normalized)
+            else { continue }
+            problems.error(problem.message, at: mark(entry), help: problem.help)
+        }
+    }
+}
