@@ -110,22 +110,6 @@ static int open_to_probe(int directory, const char *path) {
     return openat(directory, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
 }
 
-int cal_open_listing(const char *path, int follows_link, uint64_t *device) {
-    int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK | (follows_link ? 0 : O_NOFOLLOW);
-    int fd = open(path, flags | O_NOATIME);
-    // Another user's folder.
-    if (fd < 0 && errno == EPERM) fd = open(path, flags);
-    struct stat status;
-    if (fd < 0) return -errno;
-    if (fstat(fd, &status) != 0) {
-        int error = errno;
-        close(fd);
-        return -error;
-    }
-    *device = status.st_dev;
-    return fd;
-}
-
 int cal_probe_writers(const char *path) { return cal_probe_entry_writers(AT_FDCWD, path); }
 
 // The kernel tells of a close a few microseconds before it takes effect: asked

@@ -97,13 +97,6 @@ static int64_t key_of(int folder, const char *path, int flags, uint8_t *key) {
     return (int64_t)(sizeof(fsid_t) + length);
 }
 
-int64_t cal_folder_key(const char *path, uint8_t *key) {
-    struct statfs status;
-    if (statfs(path, &status) != 0) return -errno;
-    memcpy(key, &status.f_fsid, sizeof(fsid_t));
-    return key_of(AT_FDCWD, path, AT_SYMLINK_FOLLOW, key);
-}
-
 int64_t cal_folder_key_descriptor(int folder, uint8_t *key) {
     struct statfs status;
     if (fstatfs(folder, &status) != 0) return -errno;

@@ -8,6 +8,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -18,6 +19,8 @@ static int flags_of(enum cal_opening what) {
     switch (what) {
     case CAL_OPEN_FOLDER: return O_PATH | O_DIRECTORY | O_CLOEXEC;
     case CAL_OPEN_ENTRY: return O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    case CAL_OPEN_LISTING: return O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    case CAL_OPEN_LISTING_QUIETLY: return flags_of(CAL_OPEN_LISTING) | O_NOATIME;
     default: return O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     }
 }
@@ -157,6 +160,41 @@ int cal_open_root(const char *path) {
     fd = open_by_names(top, path, CAL_OPEN_FOLDER, 1, 0);
     close(top);
     return fd;
+}
+
+static int open_listing(int root, const char *path) {
+    int fd = open_resolving(root, path, CAL_OPEN_LISTING_QUIETLY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    // Another user's folder.
+    if (fd == -EPERM) fd = open_resolving(root, path, CAL_OPEN_LISTING, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    if (!is_missing(fd)) return fd;
+    int folder = open_by_names(root, path, CAL_OPEN_FOLDER, 0, 1);
+    if (folder < 0) return folder;
+    fd = cal_open_entry(folder, ".", CAL_OPEN_LISTING_QUIETLY);
+    if (fd == -EPERM) fd = cal_open_entry(folder, ".", CAL_OPEN_LISTING);
+    close(folder);
+    return fd;
+}
+
+int cal_open_listing(const char *root, const char *path, uint64_t *device) {
+    int top = cal_open_root(root);
+    if (top < 0) return top;
+    int fd = open_listing(top, *path ? path : ".");
+    close(top);
+    struct stat status;
+    if (fd < 0) return fd;
+    if (fstat(fd, &status) != 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    *device = status.st_dev;
+    return fd;
+}
+
+int cal_watch_open(int inotify, int folder, uint32_t mask) {
+    char name[64];
+    int watch = inotify_add_watch(inotify, descriptor_name(folder, name), mask);
+    return watch >= 0 ? watch : -errno;
 }
 
 int cal_open_entry(int folder, const char *name, enum cal_opening what) {

@@ -17,15 +17,21 @@ struct FolderReader {
     /// The device that holds the folder.
     let device: UInt64
 
-    /// Opens a folder.
+    /// Opens a folder without following a link below the root.
     ///
     /// - Parameters:
     ///   - path: The folder.
-    ///   - followingLink: Whether the path itself may be a symbolic link.
+    ///   - root: The root that holds it, or the folder itself; links on the way to it are followed.
     ///   - error: Set to the errno when the result is nil.
-    init?(_ path: PathBytes, followingLink: Bool, error: inout Int32) {
+    init?(_ path: PathBytes, below root: PathBytes, error: inout Int32) {
+        guard let relative = path.relative(to: root) else {
+            error = EXDEV
+            return nil
+        }
         var device: UInt64 = 0
-        let descriptor = path.withCString { cal_open_listing($0, followingLink ? 1 : 0, &device) }
+        let descriptor = root.withCString { root in
+            PathBytes(relative).withCString { cal_open_listing(root, $0, &device) }
+        }
         guard descriptor >= 0 else {
             error = -descriptor
             return nil

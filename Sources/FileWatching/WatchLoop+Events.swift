@@ -116,6 +116,14 @@ extension WatchLoop {
         return signs
     }
 
+    /// The watch of the folder that is at the path now.
+    private func rewatched(_ path: PathBytes, in index: Int) -> WatchDescriptor? {
+        var error: Int32 = 0
+        guard let reader = open(path, in: index, error: &error) else { return nil }
+        defer { reader.close() }
+        return inotify?.add(opened: reader.descriptor, mask(for: path))
+    }
+
     private func handleFolder(
         _ event: InotifyEvent, in folder: FolderTree.ID, _ path: PathBytes, isAppearing: Bool, isVanishing: Bool
     ) {
@@ -125,18 +133,15 @@ extension WatchLoop {
             // Its watches would tell wrong paths, or none.
             if let child { lose(child) }
             // When two folders were exchanged, another one has the name already.
-            var status = cal_stat()
-            switch path.withCString({ cal_stat_path($0, &status) }) {
-            case 0 where status.mode & UInt32(S_IFMT) != UInt32(S_IFDIR), ENOENT, ENOTDIR: return
+            var error: Int32 = 0
+            open(path, in: index, error: &error)?.close()
+            switch error {
+            case ENOENT, ENOTDIR, ELOOP: return
             default: visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
             }
         } else if isAppearing {
             // A listing may have come across it before; what is watched already has been listed, or will be.
-            if let child, let watch = tree.watch(of: child),
-                watch == inotify?.add(path, mask(for: path), followingLink: false)
-            {
-                return
-            }
+            if let child, let watch = tree.watch(of: child), watch == rewatched(path, in: index) { return }
             if let child { lose(child) }
             visits.append(Visit(folder: tree.enter(folder, named: event.name), origin: .live))
         } else if event.has(.attrib) {

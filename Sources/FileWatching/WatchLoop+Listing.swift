@@ -29,14 +29,14 @@ extension WatchLoop {
         let path = tree.path(of: folder)
         inheritPolling(folder, index)
         var error: Int32 = 0
-        guard let reader = FolderReader(path, followingLink: tree.isRoot(folder), error: &error) else {
+        guard let reader = open(path, in: index, error: &error) else {
             refuse(visit, path, errno: error, isTour: isTour)
             return
         }
         decidePolling(folder, path, reader, index)
         record(reader, at: path, isRoot: tree.isRoot(folder))
         if isToBeWatched(folder, index) {
-            error = watch(folder, path)
+            error = watch(folder, path, reader)
             guard error == 0 || error == ENOSPC else {
                 reader.close()
                 refuse(visit, path, errno: error, isTour: isTour)
@@ -175,15 +175,20 @@ extension WatchLoop {
         return [.names, .closeWrite, .modify, scope.isRaw ? .raw : []]
     }
 
+    /// Opens a folder of a root's tree.
+    func open(_ path: PathBytes, in index: Int, error: inout Int32) -> FolderReader? {
+        FolderReader(path, below: roots[index].path, error: &error)
+    }
+
     /// Gives the folder a watch; 0, or the errno.
     ///
     /// For want of watches it is polled.
-    func watch(_ folder: FolderTree.ID, _ path: PathBytes) -> Int32 {
+    func watch(_ folder: FolderTree.ID, _ path: PathBytes, _ reader: FolderReader) -> Int32 {
         guard let inotify else {
             tree.insert(.short, of: folder)
             return ENOSPC
         }
-        let watch = inotify.add(path, mask(for: path), followingLink: tree.isRoot(folder))
+        let watch = inotify.add(opened: reader.descriptor, mask(for: path))
         if watch >= 0 {
             if let freed = tree.setWatch(watch, of: folder) { release(freed) }
             tree.remove(.short, of: folder)
@@ -222,9 +227,11 @@ extension WatchLoop {
 
     /// Tells that a folder can't be seen, once.
     func fail(_ folder: FolderTree.ID, _ path: PathBytes, errno: Int32) {
-        if errno == ENOENT || errno == ENOTDIR || errno == ELOOP {
+        let root = rootOfFolder[folder]
+        // A root behind a link that is not followed is there, and would be found again at once.
+        if errno == ENOENT || errno == ENOTDIR || errno == ELOOP && root == nil {
             // It has gone since, which is no failure.
-            if let root = rootOfFolder[folder] {
+            if let root {
                 roots[root].isLost = true
                 suspects.insert(root)
             } else {

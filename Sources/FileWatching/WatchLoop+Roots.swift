@@ -198,7 +198,7 @@ extension WatchLoop {
             way.isReliable = false
             return false
         }
-        let watch = inotify.add(folder, name == nil ? .itself : .names, followingLink: false)
+        let watch = inotify.add(folder, name == nil ? .itself : .names)
         if watch >= 0 {
             way.steps.append(Way.Step(watch: watch, name: name.map { Array($0) }))
             return true

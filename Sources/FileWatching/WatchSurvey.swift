@@ -39,7 +39,7 @@ package struct WatchSurvey: Sendable {
                     guard seen.insert(folder).inserted else { continue }
                 }
                 var error: Int32 = 0
-                guard let reader = FolderReader(folder, followingLink: folder == path, error: &error) else { continue }
+                guard let reader = FolderReader(folder, below: path, error: &error) else { continue }
                 defer { reader.close() }
                 if reader.device != device, !backends.contains(.inotify), let name = reader.untoldFileSystem {
                     polled.append((folder, .fileSystem(name)))

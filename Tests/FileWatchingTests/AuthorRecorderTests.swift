@@ -10,7 +10,7 @@ import Testing
 struct AuthorRecorderTests {
     @discardableResult private static func enter(_ path: PathBytes, _ recorder: AuthorRecorder) -> Int32 {
         var error: Int32 = 0
-        guard let reader = FolderReader(path, followingLink: true, error: &error) else { return error }
+        guard let reader = FolderReader(path, below: path, error: &error) else { return error }
         defer { reader.close() }
         return recorder.enter(reader.descriptor, at: path, device: reader.device, isRoot: true)
     }

@@ -32,9 +32,6 @@ int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat 
 /// The entries of an open folder as getdents64(2) gives them: bytes filled, 0 at the end, or a negative errno.
 int64_t cal_read_entries(int folder, void *buffer, size_t size);
 
-/// Opens a folder to be listed, without a mark at it that it was read where that may be had, and gives the device
-/// that holds it; the result is a descriptor, or a negative errno.
-int cal_open_listing(const char *path, int follows_link, uint64_t *device);
 
 /// Whether an open folder of which nothing has been read has no entries; 0 also when it can't be read.
 int cal_is_empty_folder(int folder);
@@ -140,8 +137,15 @@ int cal_limit_descriptors(uint64_t soft);
 
 // Work in open folders: by their descriptors and single names, so that nobody can put another folder in between.
 
-/// What is opened: a folder to work in (O_PATH), an entry to be looked at (O_PATH, a link itself), or one to be read.
-enum cal_opening { CAL_OPEN_FOLDER, CAL_OPEN_ENTRY, CAL_OPEN_READING };
+/// What is opened: a folder to work in (O_PATH), an entry to be looked at (O_PATH, a link itself), one to be read, or a
+/// folder to be listed, also without changing its time of access.
+enum cal_opening {
+    CAL_OPEN_FOLDER,
+    CAL_OPEN_ENTRY,
+    CAL_OPEN_READING,
+    CAL_OPEN_LISTING,
+    CAL_OPEN_LISTING_QUIETLY,
+};
 
 /// Whether this process is root, so that other users' links could turn its rights against it. Not in a user namespace
 /// where the owners of files are unknown.
@@ -158,6 +162,14 @@ int cal_open_beneath_by_names(int folder, const char *path, enum cal_opening wha
 
 /// Opens a folder by its absolute path: the descriptor, or a negative errno. Links are followed, by root as above.
 int cal_open_root(const char *path);
+
+/// Opens a folder at the relative path beneath a root for listing, without changing its time of access where that is
+/// possible, and gives the device that holds it: the descriptor, or a negative errno. The root is opened as above, and no
+/// link below it is followed.
+int cal_open_listing(const char *root, const char *path, uint64_t *device);
+
+/// inotify_add_watch(2) for an open folder: the watch, or a negative errno.
+int cal_watch_open(int inotify, int folder, uint32_t mask);
 
 /// Opens a name of the folder, a link itself or an error: the descriptor, or a negative errno.
 int cal_open_entry(int folder, const char *name, enum cal_opening what);
@@ -250,10 +262,7 @@ int cal_fanotify_mark(int fd, int folder, int is_file_system, int is_removal);
 /// Takes the next event of what was read from the queue; 0 when there is none.
 int cal_fanotify_next(const void *buffer, size_t size, size_t *offset, struct cal_fanotify_event *out);
 
-/// The key of a folder, links to it followed: its length, or a negative errno. The file system's id comes first.
-int64_t cal_folder_key(const char *path, uint8_t *key);
-
-/// The same of an open one.
+/// The key of an open folder: its length, or a negative errno. The file system's id comes first.
 int64_t cal_folder_key_descriptor(int folder, uint8_t *key);
 
 /// Opens (O_PATH, CLOEXEC) the folder of that key as it is seen through the mount of another one; a negative errno.

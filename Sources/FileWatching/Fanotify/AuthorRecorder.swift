@@ -57,6 +57,7 @@ package final class AuthorRecorder: Sendable {
     /// What is asked about one event.
     package struct Question: Sendable {
         package var path: PathBytes
+        package var root: PathBytes
         package var kind: EventKind
         /// The facts of the event.
         package var snapshot: Snapshot
@@ -65,6 +66,7 @@ package final class AuthorRecorder: Sendable {
 
         package init(_ event: FileEvent, isTree: Bool) {
             path = event.path
+            root = event.root
             kind = event.kind
             snapshot = event.snapshot
             self.isTree = isTree

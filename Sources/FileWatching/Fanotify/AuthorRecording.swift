@@ -132,11 +132,11 @@ final class AuthorRecording: Sendable {
         guard !deeds.isEmpty else { return .notAsked }
         let snapshot = question.snapshot
         var deed: Deed?
-        if let folder = FolderKey(at: question.path.parent) {
+        if let folder = key(of: question.path.parent, below: question.root) {
             deed = state.table.deed(deeds, to: question.path.lastComponent, in: folder)
         }
         if question.isTree, deeds == .content {
-            let inner = state.table.lastDeed(in: folders(inside: question.path))
+            let inner = state.table.lastDeed(in: folders(inside: question.path, below: question.root))
             if let inner, deed.map({ $0.number < inner.number }) ?? true { deed = inner }
         }
         // What the file shows to have happened later was done by somebody else. Times of content can be set to anything.
@@ -148,15 +148,25 @@ final class AuthorRecording: Sendable {
         return .unknown(state.overflow.map { latest <= $0 } ?? false ? .overflow : .unseen)
     }
 
+    private static func key(of folder: PathBytes, below root: PathBytes) -> FolderKey? {
+        var error: Int32 = 0
+        // The path of an event may be its root.
+        let top = folder.isInside(root) ? root : folder
+        guard let reader = FolderReader(folder, below: top, error: &error) else { return nil }
+        defer { reader.close() }
+        return FolderKey(of: reader.descriptor)
+    }
+
     /// The keys of a folder and of all folders in it.
-    private static func folders(inside path: PathBytes) -> Set<FolderKey> {
+    private static func folders(inside path: PathBytes, below root: PathBytes) -> Set<FolderKey> {
         var found: Set<FolderKey> = []
+        let top = path.isInside(root) ? root : path
         var rest = [path]
         var error: Int32 = 0
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 * 1024, alignment: 8)
         defer { buffer.deallocate() }
         while let folder = rest.popLast() {
-            guard let reader = FolderReader(folder, followingLink: false, error: &error) else { continue }
+            guard let reader = FolderReader(folder, below: top, error: &error) else { continue }
             defer { reader.close() }
             if let key = FolderKey(of: reader.descriptor) { found.insert(key) }
             while reader.next(

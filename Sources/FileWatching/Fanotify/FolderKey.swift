@@ -9,13 +9,7 @@ struct FolderKey: Hashable {
 
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = Array(bytes) }
 
-    /// The key of the folder that is at the path now; nil when there is none, or none with a key.
-    init?(at path: PathBytes) {
-        guard let key = Self.made({ buffer in path.withCString { cal_folder_key($0, buffer) } }) else { return nil }
-        self = key
-    }
-
-    /// The key of an open folder.
+    /// The key of an open folder; nil when it has none.
     init?(of descriptor: Int32) {
         guard let key = Self.made({ cal_folder_key_descriptor(descriptor, $0) }) else { return nil }
         self = key

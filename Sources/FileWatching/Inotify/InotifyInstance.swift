@@ -1,3 +1,4 @@
+import CAlightLinux
 import FileEvents
 import Glibc
 
@@ -73,16 +74,24 @@ final class InotifyInstance {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Watches a folder; the result is its descriptor, or a negative errno.
+    /// Watches a folder that is no link; the result is its descriptor, or a negative errno.
     ///
     /// A folder that is watched already, under this or another path, gives the descriptor that it has.
-    func add(_ folder: PathBytes, _ bits: InotifyMask, followingLink: Bool) -> WatchDescriptor {
-        // Files that are unlinked while open (O_TMPFILE too) would go on telling phantom names: IN_EXCL_UNLINK.
-        // One folder may be in a tree, on the way to a root, or both: what is asked adds up, with IN_MASK_ADD.
-        var mask = bits.rawValue | UInt32(IN_ONLYDIR) | UInt32(IN_EXCL_UNLINK) | UInt32(IN_MASK_ADD)
-        if !followingLink { mask |= UInt32(IN_DONT_FOLLOW) }
+    func add(_ folder: PathBytes, _ bits: InotifyMask) -> WatchDescriptor {
+        let mask = Self.flags(bits) | UInt32(IN_DONT_FOLLOW)
         let result = folder.withCString { inotify_add_watch(descriptor, $0, mask) }
         return result >= 0 ? result : -errno
+    }
+
+    /// Watches an open folder likewise.
+    func add(opened folder: Int32, _ bits: InotifyMask) -> WatchDescriptor {
+        cal_watch_open(descriptor, folder, Self.flags(bits))
+    }
+
+    private static func flags(_ bits: InotifyMask) -> UInt32 {
+        // Files that are unlinked while open (O_TMPFILE too) would go on telling phantom names: IN_EXCL_UNLINK.
+        // One folder may be in a tree, on the way to a root, or both: what is asked adds up, with IN_MASK_ADD.
+        bits.rawValue | UInt32(IN_ONLYDIR) | UInt32(IN_EXCL_UNLINK) | UInt32(IN_MASK_ADD)
     }
 
     /// Ends a watch.

@@ -69,16 +69,16 @@ extension WatchLoop {
             guard tree.contains(folder) else { return }
         }
         let path = tree.path(of: folder)
-        if tree.flags(of: folder).contains(.short) {
-            // A watch may be free by now. What changed before it was there is found by this one look.
-            if inotify == nil { openInotify() }
-            _ = watch(folder, path)
-        }
         var error: Int32 = 0
-        guard let reader = FolderReader(path, followingLink: tree.isRoot(folder), error: &error) else {
+        guard let reader = open(path, in: index, error: &error) else {
             fail(folder, path, errno: error)
             if tree.contains(folder) { scheduleFolder(folder, index) }
             return
+        }
+        if tree.flags(of: folder).contains(.short) {
+            // A watch may be free by now. What changed before it was there is found by this one look.
+            if inotify == nil { openInotify() }
+            _ = watch(folder, path, reader)
         }
         tree.markUnseen(below: folder)
         current = Listing(
