@@ -39,10 +39,10 @@ extension Attempt {
     /// has only its outputs taken as known. So has one that queues every event, or
     /// whose attempt was ended for a newer one: what is there now may be what that
     /// one tells of. Where such events are dropped, it is known whoever wrote it.
-    func noteOwnWrites(_ outcome: Outcome, _ part: inout Part) {
+    func noteOwnWrites(_ outcome: Outcome, _ part: inout Part, _ files: WatchedPaths) {
         let job = part.job
         for output in Set(job.steps.flatMap(\.outputs) + outcome.outputs).flatMap(names) {
-            switch look(at: output, for: job.event) {
+            switch look(at: output, for: job.event, files) {
             case .present(let snapshot) where rule.types.contains(snapshot.type):
                 part.ownWrites.append(LedgerEntry(view: rule.name, path: output, snapshot: snapshot))
             case .absent: part.ownWrites.append(LedgerEntry(view: rule.name, path: output, snapshot: nil))
@@ -58,7 +58,7 @@ extension Attempt {
         let hasRemoved = done.contains { asksRemoval ? $0.removesInput : $0.mayRemoveInput }
         guard rule.ownWrites == .ignore || isDropping, rule.tail == nil, job.event.kind.isOfPresentPath else { return }
         guard !(rule.whileBusy == .restart && outcome.isInterrupted) else { return }
-        switch look(at: job.event.path, for: job.event) {
+        switch look(at: job.event.path, for: job.event, files) {
         case .absent where isDropping || hasRemoved:
             part.ownWrites.append(LedgerEntry(view: rule.name, path: job.event.path, snapshot: nil))
         case .present(let snapshot) where isDropping && !snapshot.isSameSight(as: job.event.snapshot):
@@ -67,7 +67,7 @@ extension Attempt {
         case .present(let snapshot)
         where acted.contains(where: \.isProgram) && !snapshot.isSameSight(as: job.event.snapshot):
             // While somebody has it open for writing the change is not finished, and comes by itself.
-            guard snapshot.type != .file || DiskProbe.writers(of: job.event.path) != .somebody else { break }
+            guard snapshot.type != .file || files.writers(of: job.event.path) != .somebody else { break }
             let comesAgain = outcome.ending == .retry || outcome.ending == .notReady
             guard !job.isAlone else { break }
             let isSame = snapshot.hasSameContent(as: job.event.snapshot) && snapshot.hasSameTree(as: job.event.snapshot)
@@ -84,13 +84,13 @@ extension Attempt {
     /// What is at the path now, with all that the rule's view compares.
     ///
     /// The content of the event's own file is looked at again only if it can be another.
-    private func look(at path: PathBytes, for event: FileEvent) -> DiskProbe.Sight {
+    private func look(at path: PathBytes, for event: FileEvent, _ files: WatchedPaths) -> DiskProbe.Sight {
         let readsExtended = !rule.events.isDisjoint(with: [.attributes, .xattr])
-        let root = rule.root(taking: path) ?? event.root
-        let sight = DiskProbe.look(at: path, below: root, reading: readsExtended ? .extended : [])
+        let sight = files.look(at: path, reading: readsExtended ? .extended : [])
         guard case .present(var snapshot) = sight else { return sight }
         if rule.settle.isTree, snapshot.type == .directory,
-            case .resting(let facts) = DiskProbe.tree(at: path, below: root)
+            let place = try? files.place(of: path),
+            case .resting(let facts) = DiskProbe.tree(at: place, askingWriters: false)
         {
             snapshot.digest = facts.fingerprint
         }
@@ -99,7 +99,9 @@ extension Attempt {
         if rule.sameContent == .ignore, snapshot.type == .file {
             if path == event.path, snapshot.hasSameContent(as: event.snapshot) {
                 snapshot.digest = event.snapshot.digest
-            } else if case .digest(let digest) = ContentDigest.sha256(of: path, below: root, within: limit) {
+            } else if case .digest(let digest) = ContentDigest.sha256(
+                of: path, below: rule.root(taking: path) ?? event.root, within: limit)
+            {
                 snapshot.digest = digest
             }
         }

@@ -9,23 +9,24 @@ extension Attempt {
     /// Finds out whether the file is ready; nil to go on.
     ///
     /// What is gone or has happened already is not waited for, nor what a person has asked for.
-    func awaitReady(_ job: Job) -> Ending? {
+    func awaitReady(_ job: Job, _ files: WatchedPaths) -> Ending? {
         let event = job.event
         guard let ready = rule.ready, job.steps.isEmpty, !job.isInterrupted, event.origin != .manual,
             event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw,
-            case .present(let snapshot) = DiskProbe.look(at: event.path, below: event.root)
+            case .present(let snapshot) = files.look(at: event.path)
         else { return nil }
         let now = DiskProbe.now()
         let pause = rule.retry.pause(
             whileNotReady: rule.settle.quiet(isPolled: false), age: now.since(event.time))
         if let (waiting, known) = ready.waiting(
-            event.path, snapshot, now: now, isThere: { DiskProbe.look(at: $0) != .absent })
+            event.path, snapshot, now: now, isThere: { files.look(at: $0) != .absent })
         {
             return .waiting(waiting, pause: known ?? pause)
         }
         guard let command = ready.command else { return nil }
         var question = Action(.exec(command), place: rule.place)
         question.isQuestion = true
+        files.forget()
         let outcomes = perform(question, [invocation(job, now: now, timeout: rule.timeout)])
         guard var outcome = outcomes.first else { preconditionFailure("an action has an outcome for its event") }
         if outcome.ending == .succeeded { return nil }

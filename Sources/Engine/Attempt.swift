@@ -88,20 +88,23 @@ struct Attempt: Sendable {
         let start = ContinuousClock.now
         let started = DiskProbe.now()
         var parts = jobs.map(Part.init)
+        let files = WatchedPaths(roots: rule.roots + jobs.map(\.event.root))
         for index in parts.indices {
-            if let early = lookAgain(&parts[index].job) ?? ask(parts[index].job) ?? awaitReady(parts[index].job)
-                ?? compareContent(&parts[index].job)
+            if let early = lookAgain(&parts[index].job, files) ?? ask(parts[index].job)
+                ?? awaitReady(parts[index].job, files) ?? compareContent(&parts[index].job, files)
             {
                 parts[index].end(early)
             }
         }
         keepSetTogether(&parts)
         for index in parts.indices where !parts[index].isOver { parts[index].hasBegun = true }
+        // Actions may move directories, or take long, while an open one keeps its file system from being unmounted.
+        files.forget()
         runSteps(&parts)
         runOnFailure(&parts)
-        for index in parts.indices { parts[index].gatherOutputs() }
+        for index in parts.indices { parts[index].gatherOutputs(files) }
         for index in parts.indices where parts[index].hasBegun || !parts[index].aftermath.isEmpty {
-            if case .outcome(let outcome) = parts[index].ending { noteOwnWrites(outcome, &parts[index]) }
+            if case .outcome(let outcome) = parts[index].ending { noteOwnWrites(outcome, &parts[index], files) }
         }
         return Result(
             rule: rule, parts: parts, started: started, duration: ContinuousClock.now - start)
@@ -113,13 +116,13 @@ struct Attempt: Sendable {
     // MARK: Before
 
     /// Looks at the path once more before anything is done; nil to go on.
-    private func lookAgain(_ job: inout Job) -> Ending? {
+    private func lookAgain(_ job: inout Job, _ files: WatchedPaths) -> Ending? {
         // What tells of a moment is as true later on, and text that was added is in the event itself.
         let kind = job.event.kind
         guard kind != .deleted, !kind.isLifecycle, !kind.isRaw, job.event.tail == nil else { return nil }
         // A step that was done may have moved the file: what follows is its business.
         guard job.steps.isEmpty else { return nil }
-        switch DiskProbe.look(at: job.event.path, below: job.event.root) {
+        switch files.look(at: job.event.path) {
         case .absent where job.event.kind == .moved && job.isAlone:
             return nil
         case .absent where job.event.kind == .moved:
@@ -148,14 +151,14 @@ struct Attempt: Sendable {
     /// Finds out whether a file was rewritten with the bytes it had, for rules that are not told of that.
     ///
     /// The checksum is kept in the job, and with the ledger's snapshot when the job has succeeded.
-    private func compareContent(_ job: inout Job) -> Ending? {
+    private func compareContent(_ job: inout Job, _ files: WatchedPaths) -> Ending? {
         let event = job.event
         guard rule.sameContent == .ignore, job.steps.isEmpty, !job.isAlone, event.snapshot.type == .file,
             event.kind == .created || event.kind == .modified
         else { return nil }
         switch ContentDigest.sha256(of: event.path, below: event.root, within: limit) {
         case .digest(let digest):
-            guard case .present(let snapshot) = DiskProbe.look(at: event.path, below: event.root),
+            guard case .present(let snapshot) = files.look(at: event.path),
                 snapshot.hasSameContent(as: event.snapshot)
             else { return .changed }
             job.event.snapshot.digest = digest
@@ -266,11 +269,11 @@ struct Attempt: Sendable {
 
 extension Attempt.Part {
     /// Names in the outcome what all steps have left; what a later step moved or removed is there no more.
-    fileprivate mutating func gatherOutputs() {
+    fileprivate mutating func gatherOutputs(_ files: WatchedPaths) {
         guard case .outcome(var outcome) = ending, job.steps.count + aftermath.count > 1 else { return }
         var seen = Set(outcome.outputs)
         outcome.outputs =
-            job.steps.flatMap(\.outputs).filter { seen.insert($0).inserted && DiskProbe.look(at: $0) != .absent }
+            job.steps.flatMap(\.outputs).filter { seen.insert($0).inserted && files.look(at: $0) != .absent }
             + outcome.outputs
         ending = .outcome(outcome)
     }

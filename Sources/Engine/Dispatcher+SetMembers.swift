@@ -27,11 +27,12 @@ extension Dispatcher {
     mutating func members(of job: Job, _ rule: Rule, _ group: Grouping) -> [SetMember] {
         let folder = job.event.path.parent
         let key = group.key(of: job.event.path)
-        if listings[folder] == nil { listings[folder] = DiskProbe.names(in: folder) }
+        let files = WatchedPaths(roots: rule.roots + [job.event.root])
+        if listings[folder] == nil { listings[folder] = (try? files.names(in: folder)) ?? [] }
         return (listings[folder] ?? []).compactMap { name in
             let path = folder.appending(name.bytes)
             guard group.mayBelong(name, to: key), group.key(of: path) == key, let root = rule.root(taking: path),
-                case .present(let snapshot) = DiskProbe.look(at: path, below: root), rule.types.contains(snapshot.type)
+                case .present(let snapshot) = files.look(at: path), rule.types.contains(snapshot.type)
             else { return nil }
             let member = SetMember(path: path, root: root, snapshot: snapshot)
             return job.hasBegunBefore || belongs(member, with: job, rule) ? member : nil

@@ -198,7 +198,7 @@ extension Reconciler {
         let threshold = DiskProbe.now().advanced(by: .zero - max(policy.quiet(isPolled: false), .seconds(1)))
         guard snapshot.changed < threshold else { return false }
         guard snapshot.type == .file, policy.writers == .wait else { return true }
-        return (writers ?? (try? files.place(of: path)).map { DiskProbe.writers(of: $0) }) == .nobody
+        return (writers ?? files.writers(of: path)) == .nobody
     }
 
     /// Who can write to a file that changed of late; nil for all others, at which nobody has looked.

@@ -15,7 +15,11 @@ struct FolderNames: ~Copyable {
     ///   - directory: The open folder that the path is relative to.
     /// - Throws: The error of opening it.
     init(_ path: PathBytes, in directory: Int32 = AT_FDCWD) throws(SystemError) {
-        let descriptor = path.withCString { cal_open_folder(directory, $0) }
+        try self.init(opened: path.withCString { cal_open_folder(directory, $0) })
+    }
+
+    /// Takes a folder that was opened for listing, or the negative errno of that.
+    init(opened descriptor: Int32) throws(SystemError) {
         guard descriptor >= 0 else { throw SystemError(errno: -descriptor) }
         guard let stream = fdopendir(descriptor) else {
             let error = errno
@@ -51,18 +55,16 @@ struct FolderNames: ~Copyable {
 /// What a system call gave instead of an answer.
 package struct SystemError: Error {
     package var errno: Int32
+
+    package init(errno: Int32) { self.errno = errno }
 }
 
 extension DiskProbe {
     /// The names in a folder; none if it can't be listed.
     package static func names(in folder: PathBytes) -> [PathBytes] {
-        do throws(SystemError) {
-            var listing = try FolderNames(folder)
-            var names: [PathBytes] = []
-            while let name = listing.next() { names.append(name) }
-            return names
-        } catch {
-            return []
-        }
+        var names: [PathBytes] = []
+        guard var listing = try? FolderNames(folder) else { return [] }
+        while let name = listing.next() { names.append(name) }
+        return names
     }
 }

@@ -14,7 +14,7 @@ package final class WatchedPaths {
     private let roots: Set<PathBytes>
     private var root: (path: PathBytes, directory: OpenDirectory)?
     private var last: (path: PathBytes, root: PathBytes, directory: OpenDirectory)?
-    /// The root of the directory that was asked for last.
+    /// The innermost root that holds the directory that was asked for last.
     private var holder: (directory: PathBytes, root: PathBytes?)?
 
     package init(roots: some Sequence<PathBytes>) { self.roots = Set(roots) }
@@ -32,8 +32,7 @@ package final class WatchedPaths {
     /// - Throws: Why the directory can't be opened; `ELOOP` for one that is behind a link.
     package func place(of path: PathBytes) throws(SystemError) -> DiskProbe.Place {
         let parent = path.parent
-        if holder?.directory != parent { holder = (parent, parent.andParents.first { roots.contains($0) }) }
-        guard let root = holder?.root else { return DiskProbe.Place(path) }
+        guard let root = root(holding: parent) else { return DiskProbe.Place(path) }
         return DiskProbe.Place(try directory(parent, below: root), PathBytes(path.lastComponent))
     }
 
@@ -46,24 +45,25 @@ package final class WatchedPaths {
         }
     }
 
-    /// Opens a directory below a root for listing: the descriptor, or a negative errno.
-    package func openListing(_ path: PathBytes) -> Int32 {
-        do throws(SystemError) {
-            let place = try place(of: path)
-            return place.name.withCString { cal_open_folder(place.descriptor, $0) }
-        } catch {
-            return -error.errno
-        }
+    /// The names in a directory, in the order of the file system.
+    ///
+    /// - Throws: Why it can't be listed, or not to its end.
+    package func names(in folder: PathBytes) throws(SystemError) -> [PathBytes] {
+        var listing =
+            if let root = root(holding: folder) {
+                try FolderNames(".", in: directory(folder, below: root).descriptor)
+            } else {
+                try FolderNames(folder)
+            }
+        var names: [PathBytes] = []
+        while let name = listing.next() { names.append(name) }
+        guard listing.error == 0 else { throw SystemError(errno: listing.error) }
+        return names
     }
 
-    /// Opens a root for listing.
-    package static func openListing(root: PathBytes) -> Int32 {
-        do throws(SystemError) {
-            let directory = try OpenDirectory(root.withCString { cal_open_root($0) })
-            return cal_open_folder(directory.descriptor, ".")
-        } catch {
-            return -error.errno
-        }
+    /// Whether a process can still write to the regular file.
+    package func writers(of path: PathBytes) -> DiskProbe.Holders {
+        (try? place(of: path)).map { DiskProbe.writers(of: $0) } ?? .unknown
     }
 
     /// Whether a directory between the root and the path is a symbolic link; the root itself may be one.
@@ -74,6 +74,11 @@ package final class WatchedPaths {
         } catch {
             return error.errno == ELOOP
         }
+    }
+
+    private func root(holding directory: PathBytes) -> PathBytes? {
+        if holder?.directory != directory { holder = (directory, directory.andParents.first { roots.contains($0) }) }
+        return holder?.root
     }
 
     private func directory(_ path: PathBytes, below root: PathBytes) throws(SystemError) -> OpenDirectory {
@@ -131,12 +136,6 @@ extension DiskProbe {
     /// What is at the path now, below the root that it is watched by.
     package static func look(at path: PathBytes, below root: PathBytes, reading extras: Extras = []) -> Sight {
         WatchedPaths(roots: [root]).look(at: path, reading: extras)
-    }
-
-    /// Looks at everything in a watched folder, but not for writers.
-    package static func tree(at path: PathBytes, below root: PathBytes) -> TreeSight {
-        guard let place = try? WatchedPaths(roots: [root]).place(of: path) else { return .absent }
-        return tree(at: place, askingWriters: false)
     }
 
     /// Opens a watched file for reading: the descriptor, or a negative errno.

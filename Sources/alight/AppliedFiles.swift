@@ -71,12 +71,13 @@ struct AppliedFiles {
 
     /// Adds what the rule takes below a folder, without following links.
     private mutating func addAll(below folder: PathBytes) {
+        let files = WatchedPaths(roots: rule.roots)
         var rest = [folder]
         while let folder = rest.popLast() {
             var folders: [PathBytes] = []
-            for name in Self.names(in: folder, &problems).sorted() {
+            for name in names(in: folder, files).sorted() {
                 let path = folder.appending(name.bytes)
-                guard case .present(let snapshot) = DiskProbe.look(at: path) else { continue }
+                guard case .present(let snapshot) = files.look(at: path) else { continue }
                 if rule.types.contains(snapshot.type), rule.root(taking: path) != nil {
                     addIfAdmitted(path, snapshot)
                 }
@@ -91,28 +92,16 @@ struct AppliedFiles {
         }
     }
 
-    private static func names(
-        in folder: PathBytes, _ problems: inout [(message: String, help: String)]
-    ) -> [PathBytes] {
-        guard let stream = folder.withCString({ opendir($0) }) else {
-            let reason = String(cString: strerror(errno))
+    private mutating func names(in folder: PathBytes, _ files: WatchedPaths) -> [PathBytes] {
+        do throws(SystemError) {
+            return try files.names(in: folder)
+        } catch {
             problems.append(
                 (
-                    "cannot list '\(Display.path(folder))': \(reason)",
+                    "cannot list '\(Display.path(folder))': \(String(cString: strerror(error.errno)))",
                     "run it as the user that Alight runs as, or as root"
                 ))
             return []
         }
-        defer { closedir(stream) }
-        var names: [PathBytes] = []
-        while let entry = readdir(stream) {
-            // The record is as long as its name: reading all of d_name would run over its end.
-            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { break }
-            let start = UnsafeRawPointer(entry) + offset
-            let name = PathBytes(
-                UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self))))
-            if name != "." && name != ".." { names.append(name) }
-        }
-        return names
     }
 }

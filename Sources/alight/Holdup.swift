@@ -81,9 +81,11 @@ extension Rule {
         guard let group else { return [] }
         let look = { (event: FileEvent) in ConditionFacts.Content(lookingAt: event) }
         let key = group.key(of: path)
-        let members = DiskProbe.names(in: path.parent).map { path.parent.appending($0.bytes) }.filter { member in
+        let files = WatchedPaths(roots: roots)
+        let names = (try? files.names(in: path.parent)) ?? []
+        let members = names.map { path.parent.appending($0.bytes) }.filter { member in
             guard group.mayBelong(PathBytes(member.lastComponent), to: key), group.key(of: member) == key,
-                let root = root(taking: member), case .present(let snapshot) = DiskProbe.look(at: member, below: root),
+                let root = root(taking: member), case .present(let snapshot) = files.look(at: member),
                 types.contains(snapshot.type)
             else { return false }
             if member == path { return true }

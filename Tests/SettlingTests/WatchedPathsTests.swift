@@ -18,8 +18,11 @@ struct WatchedPathsTests {
             link(tree.path("in/file"), to: "../outside/secret")
             let root = tree.path("in")
             let files = WatchedPaths(roots: [root])
+            let writer = tree.path("outside/secret").withCString { open($0, O_WRONLY) }
+            defer { close(writer) }
             for name in ["link/secret", "inner/.", "missing/x"] {
                 #expect(files.look(at: root.appending(name)) == .absent)
+                #expect(files.writers(of: root.appending(name)) == .unknown)
                 #expect(DiskProbe.openForReading(root.appending(name), below: root) < 0)
             }
             #expect(files.isBehindLink(root.appending("link/secret"), root: root))
@@ -28,6 +31,22 @@ struct WatchedPathsTests {
             // A link is an entry itself.
             #expect(isPresent(files.look(at: root.appending("link"), reading: .extended)))
             #expect(DiskProbe.openForReading(root.appending("file"), below: root) == -ELOOP)
+            for name in ["link", "inner", "link/x", "file"] {
+                let found = #expect(throws: SystemError.self) { try files.names(in: root.appending(name)) }
+                #expect(found?.errno == ELOOP, "\(name)")
+            }
+        }
+    }
+
+    @Test func `names are listed in a root that is a link, below it, and outside of all roots`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("real/sub/a"), "x")
+            link(tree.path("root"), to: "real")
+            let files = WatchedPaths(roots: [tree.path("root")])
+            func names(_ folder: PathBytes) -> [PathBytes]? { try? files.names(in: folder) }
+            #expect(names(tree.path("root")) == ["sub"])
+            #expect(names(tree.path("root/sub")) == ["a"])
+            #expect(names(tree.path("real/sub")) == ["a"])
         }
     }
 
@@ -62,6 +81,9 @@ struct WatchedPathsTests {
         withTempTree { tree in
             TestFile.write(tree.path("in/sub/deep/a"), "mine")
             TestFile.write(tree.path("outside/deep/a"), "secret text")
+            TestFile.write(tree.path("outside/deep/secret"), "")
+            let writer = tree.path("outside/deep/a").withCString { open($0, O_WRONLY) }
+            defer { close(writer) }
             let script = """
                 import os, sys
                 folder, outside = sys.argv[1:]
@@ -92,6 +114,10 @@ struct WatchedPathsTests {
                         #expect(snapshot.size == 4)
                     default: missed += 1
                     }
+                    files.forget()
+                    #expect(files.writers(of: path) != .somebody)
+                    files.forget()
+                    if let names = try? files.names(in: path.parent) { #expect(names == ["a"]) }
                     let opened = DiskProbe.openForReading(path, below: root)
                     guard opened >= 0 else { continue }
                     var status = stat()

@@ -50,12 +50,19 @@ package struct FileSelection: Sendable, Hashable {
                 if isStopped() { return .stopped }
                 // One root may lie in another.
                 guard seen.insert(folder).inserted else { continue }
-                let error = Self.forEachName(in: folder, folder == root ? nil : files) { name in
-                    let path = folder.appending(name)
+                var names: [PathBytes] = []
+                var error: Int32 = 0
+                do throws(SystemError) {
+                    names = try files.names(in: folder)
+                } catch let fault {
+                    error = fault.errno
+                }
+                for name in names {
+                    let path = folder.appending(name.bytes)
                     let holder = self.root(taking: path)
                     let reaches = filter.reaches(below: path.bytes)
                     guard holder != nil || reaches, case .present(let snapshot) = files.look(at: path) else {
-                        return
+                        continue
                     }
                     if let holder, types.contains(snapshot.type),
                         condition.map({ !isStopped() && $0.answerNow(path, root: holder, snapshot: snapshot) == .holds }
@@ -73,29 +80,5 @@ package struct FileSelection: Sendable, Hashable {
             }
         }
         return hasRoot ? .found(found, unseen: unseen) : .rootMissing
-    }
-
-    /// Lists a folder; 0, or the errno.
-    private static func forEachName(
-        in folder: PathBytes, _ files: WatchedPaths?, _ body: ([UInt8]) -> Void
-    ) -> Int32 {
-        let descriptor = files?.openListing(folder) ?? WatchedPaths.openListing(root: folder)
-        guard descriptor >= 0 else { return -descriptor }
-        guard let stream = fdopendir(descriptor) else {
-            let error = errno
-            close(descriptor)
-            return error
-        }
-        defer { closedir(stream) }
-        while true {
-            errno = 0
-            guard let entry = readdir(stream) else { return errno }
-            // The record is as long as its name: reading all of d_name would run over its end.
-            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return EINVAL }
-            let start = UnsafeRawPointer(entry) + offset
-            let name = Array(
-                UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self))))
-            if name != [.dot] && name != [.dot, .dot] { body(name) }
-        }
     }
 }

@@ -45,12 +45,13 @@ final class IndexFile: Sendable {
         let events = invocations.map(\.job.event)
         var index = FileIndex(order: order, isDescending: isDescending)
         var hasChanged = false
+        let files = WatchedPaths(roots: first.selection.filter.roots.map { PathBytes($0) })
         let former = state.flatMap { isUsable($0, first.selection, index) ? $0 : nil }
         if let former, !events.contains(where: \.kind.isOfWholeTree) {
             index = former.index
             let paths = events.flatMap { [$0.path] + ($0.from.map { [$0] } ?? []) }
             for path in index.copying.union(paths) {
-                if try refresh(path, &index, first.selection) { hasChanged = true }
+                if try refresh(path, &index, first.selection, files) { hasChanged = true }
             }
         } else {
             let deadline = ContinuousClock.now + first.timeout
@@ -61,7 +62,7 @@ final class IndexFile: Sendable {
             case .rootMissing:
                 return Outcome(.skipped, "the root does not exist; the list stays as it is", code: "root-missing")
             case .found(let found, let unseen):
-                try fill(&index, found, first.selection)
+                try fill(&index, found, first.selection, files)
                 // What can't be seen is not gone.
                 for (folder, error) in unseen {
                     if error != ENOENT {
@@ -94,13 +95,13 @@ final class IndexFile: Sendable {
 
     /// Looks at a path, and notes what is there; whether that is news.
     private func refresh(
-        _ path: PathBytes, _ index: inout FileIndex, _ selection: FileSelection
+        _ path: PathBytes, _ index: inout FileIndex, _ selection: FileSelection, _ files: WatchedPaths
     ) throws(FileFault) -> Bool {
         var entry: FileIndex.Entry?
         if let root = selection.root(taking: path), !isOwn(path) {
-            switch DiskProbe.look(at: path, below: root) {
+            switch files.look(at: path) {
             case .present(let snapshot) where selection.types.contains(snapshot.type):
-                entry = self.entry(path, root, snapshot, selection)
+                entry = self.entry(path, root, snapshot, selection, files)
             case .present, .absent: break
             case .unreadable: return false
             }
@@ -110,10 +111,10 @@ final class IndexFile: Sendable {
 
     private func fill(
         _ index: inout FileIndex, _ found: [(path: PathBytes, root: PathBytes, snapshot: Snapshot)],
-        _ selection: FileSelection
+        _ selection: FileSelection, _ files: WatchedPaths
     ) throws(FileFault) {
         let entries = found.filter { !isOwn($0.path) }.map {
-            ($0.path, entry($0.path, $0.root, $0.snapshot, selection))
+            ($0.path, entry($0.path, $0.root, $0.snapshot, selection, files))
         }
         try Self.encoding { try index.add(entries) }
     }
@@ -125,11 +126,12 @@ final class IndexFile: Sendable {
     }
 
     private func entry(
-        _ path: PathBytes, _ root: PathBytes, _ snapshot: Snapshot, _ selection: FileSelection
+        _ path: PathBytes, _ root: PathBytes, _ snapshot: Snapshot, _ selection: FileSelection,
+        _ files: WatchedPaths
     ) -> FileIndex.Entry {
         var isCopying: Bool?
         if snapshot.type == .file {
-            switch DiskProbe.writers(of: path) {
+            switch files.writers(of: path) {
             case .somebody: isCopying = true
             case .nobody: isCopying = false
             case .unknown: break
