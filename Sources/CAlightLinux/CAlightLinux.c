@@ -310,12 +310,6 @@ void cal_name_thread(const char *name) {
 
 int cal_hurry_thread(void) { return setpriority(PRIO_PROCESS, 0, -15) == 0 ? 0 : errno; }
 
-int cal_landlock_version(void) {
-    enum { CREATE_RULESET = 444, ASK_VERSION = 1 };
-    long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
-    return version >= 0 ? (int)version : -errno;
-}
-
 int cal_can_filter_calls(void) {
 #if defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64)
     uint32_t action = SECCOMP_RET_ERRNO;

@@ -21,6 +21,7 @@ static int flags_of(enum cal_opening what) {
     case CAL_OPEN_ENTRY: return O_PATH | O_NOFOLLOW | O_CLOEXEC;
     case CAL_OPEN_LISTING: return O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     case CAL_OPEN_LISTING_QUIETLY: return flags_of(CAL_OPEN_LISTING) | O_NOATIME;
+    case CAL_OPEN_TARGET: return O_PATH | O_CLOEXEC;
     default: return O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     }
 }
@@ -96,13 +97,15 @@ static int open_by_names(int start, const char *given, enum cal_opening what, in
                 memmove(name, rest, strlen(rest) + 1);
                 break;
             }
-            int is_end = *rest == 0 && what != CAL_OPEN_FOLDER;
+            int is_end = *rest == 0 && what != CAL_OPEN_FOLDER && what != CAL_OPEN_TARGET;
             int next = error ? -1 : openat(at, entry, is_end ? flags_of(what) : O_PATH | O_NOFOLLOW | O_CLOEXEC);
             struct stat status;
             if (!error && (next < 0 || (!is_end && fstat(next, &status) != 0))) error = errno;
             int is_link = !error && !is_end && S_ISLNK(status.st_mode);
             if (is_link) error = target_of(at, next, follows, target);
-            else if (!error && !is_end && !S_ISDIR(status.st_mode)) error = ENOTDIR;
+            else if (!error && !is_end && !S_ISDIR(status.st_mode) && !(what == CAL_OPEN_TARGET && *rest == 0)) {
+                error = ENOTDIR;
+            }
             close(at);
             if (error || is_link) {
                 if (next >= 0) close(next);
@@ -148,16 +151,16 @@ int cal_open_beneath(int directory, const char *path, enum cal_opening what, int
     return open_by_names(directory, path, what, follows, 1);
 }
 
-int cal_open_root(const char *path) {
+static int open_trusting(const char *path, enum cal_opening what) {
     if (!cal_is_distrustful()) {
-        int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int fd = open(path, flags_of(what));
         return fd >= 0 ? fd : -errno;
     }
-    int fd = open_resolving(AT_FDCWD, path, CAL_OPEN_FOLDER, RESOLVE_NO_SYMLINKS);
+    int fd = open_resolving(AT_FDCWD, path, what, RESOLVE_NO_SYMLINKS);
     if (!is_missing(fd) && fd != -ELOOP) return fd;
     int top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (top < 0) return -errno;
-    fd = open_by_names(top, path, CAL_OPEN_FOLDER, 1, 0);
+    fd = open_by_names(top, path, what, 1, 0);
     close(top);
     return fd;
 }
@@ -196,6 +199,10 @@ int cal_watch_open(int inotify, int folder, uint32_t mask) {
     int watch = inotify_add_watch(inotify, descriptor_name(folder, name), mask);
     return watch >= 0 ? watch : -errno;
 }
+
+int cal_open_root(const char *path) { return open_trusting(path, CAL_OPEN_FOLDER); }
+
+int cal_open_target(const char *path) { return open_trusting(path, CAL_OPEN_TARGET); }
 
 int cal_open_entry(int folder, const char *name, enum cal_opening what) {
     int fd = openat(folder, name, flags_of(what) | O_NOFOLLOW);

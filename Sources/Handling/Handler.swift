@@ -67,7 +67,7 @@ package struct Invocation: Sendable {
     /// Further variables of programs, instead of those of the same name.
     package var environment: [(name: String, value: [UInt8])]
     /// Where programs work; nil for their scratch folder.
-    package var directory: PathBytes?
+    package var directory: ProgramPath?
     /// Whether `environment`, `directory` and `confinement` are the same for all events of the rule, and for many in a row.
     package var hasFixedSurroundings = true
     /// What programs may use and reach, and as whom they run.
@@ -82,7 +82,7 @@ package struct Invocation: Sendable {
         job: Job, rule: SourcePlace, folder: PathBytes = "/", maximumAttempts: Int, parameters: Parameter,
         selection: FileSelection, now: Timestamp, captures: Captures = Captures(), timeout: Duration,
         batch: Int? = nil, steps: [Outcome] = [],
-        environment: [(name: String, value: [UInt8])] = [], directory: PathBytes? = nil, stop: StopSignal,
+        environment: [(name: String, value: [UInt8])] = [], directory: ProgramPath? = nil, stop: StopSignal,
         log: Logger,
         progress: @escaping @Sendable (Double, String?) -> Void = { _, _ in }
     ) {

@@ -25,7 +25,11 @@ extension Rule {
             selection: FileSelection(filter: filter, types: types, condition: condition), now: now, captures: captures,
             timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count), steps: job.steps,
             environment: environment.map { ($0.name, $0.value.expanded(with: facts)) },
-            directory: directory.map { folder.resolving($0.expanded(with: facts)).normalized }, stop: stop, log: log)
+            directory: directory.map { directory in
+                ProgramPath(
+                    folder.resolving(directory.expanded(with: facts)).normalized, of: directory, in: folder,
+                    for: job.event)
+            }, stop: stop, log: log)
         invocation.confinement = confinement
         invocation.hasFixedSurroundings =
             environment.allSatisfy { $0.value.literal != nil } && (directory.map { $0.literal != nil } ?? true)

@@ -21,7 +21,6 @@
 
 /// As text, for /proc/self/autogroup.
 static char nice_text[16];
-static int ruleset = -1;
 
 /// Sets one limit, as far as the hard limit that holds already lets it.
 static bool set_limit(int resource, uint64_t soft, uint64_t hard) {
@@ -51,8 +50,6 @@ void prepare_inheritance(const struct plan *plan) {
 void prepare_confinement(const struct plan *plan) {
     if (!set_inheritance(plan)) refuse("cannot set 'limits': %s", strerror(errno));
     if (plan->flags & FLAG_NICE) snprintf(nice_text, sizeof nice_text, "%d", plan->nice);
-    if (ruleset >= 0) close(ruleset);
-    ruleset = make_ruleset(plan);
     if ((plan->flags & FLAG_NO_NETWORK) && !(plan->flags & FLAG_IF_POSSIBLE) && !can_shut_off_network()) {
         refuse("cannot shut off the network: not on a processor of this kind");
     }
@@ -60,8 +57,8 @@ void prepare_confinement(const struct plan *plan) {
     // The child shares this memory for a moment as the other user, whose processes must not look into it.
     prctl(PR_SET_DUMPABLE, 0);
     // Else a program of another user couldn't open /dev/stderr.
-    for (int index = 0; index < 3; index++) {
-        if (fchown(plan->streams[index], plan->user, plan->group) != 0) break;
+    for (int index = 0; index < STREAM_COUNT; index++) {
+        if (fchown(plan->given[index], plan->user, plan->group) != 0) break;
     }
 }
 
@@ -124,8 +121,19 @@ static bool drop_capabilities(void) {
     return true;
 }
 
+/// Enters the working folder: the one that is open, whatever has its name by now.
+static bool enter_folder(const struct plan *plan) {
+    if (!(plan->flags & FLAG_USER)) return fchdir(plan->given[FOLDER]) == 0;
+    // Another user has to have the right to go through all that is above it.
+    struct stat given, entered;
+    if (chdir(plan->folder) != 0 || stat(".", &entered) != 0 || fstat(plan->given[FOLDER], &given) != 0) return false;
+    errno = ESTALE;
+    return given.st_dev == entered.st_dev && given.st_ino == entered.st_ino;
+}
+
 bool confine(const struct plan *plan) {
     enum { WHO_PROCESS = 1 };
+    int ruleset = plan->given[RULESET];
     if (ruleset >= 0 && !grant_own_process(ruleset)) return fails(STEP_SANDBOX);
     if ((plan->flags & FLAG_NICE) && !set_nice(plan)) return fails(STEP_NICE);
     if (plan->io_priority != 0 && syscall(SYS_ioprio_set, WHO_PROCESS, 0, plan->io_priority) != 0) {
@@ -135,7 +143,7 @@ bool confine(const struct plan *plan) {
     bool is_sandbox = ruleset >= 0 || (plan->flags & FLAG_NO_NETWORK);
     if (is_sandbox && geteuid() == 0 && !drop_capabilities()) return fails(STEP_PRIVILEGES);
     if ((plan->flags & FLAG_USER) && !become_user(plan)) return fails(STEP_USER);
-    if (chdir(plan->folder) != 0) return fails(STEP_FOLDER);
+    if (!enter_folder(plan)) return fails(STEP_FOLDER);
     if (ruleset >= 0 && !enter_ruleset(ruleset)) return fails(STEP_SANDBOX);
     if ((plan->flags & FLAG_NO_NETWORK) && can_shut_off_network() && !shut_off_network()) {
         if (!(plan->flags & FLAG_IF_POSSIBLE)) return fails(STEP_NETWORK);

@@ -27,12 +27,23 @@ static char arrived[32 << 10];
 
 static bool is_order(char byte) { return byte == 'T' || byte == 'K'; }
 
+/// Takes the descriptors that come with a plan.
+static void take_given(struct msghdr *message, int given[DESCRIPTOR_COUNT]) {
+    for (int index = 0; index < DESCRIPTOR_COUNT; index++) given[index] = -1;
+    struct cmsghdr *rights = CMSG_FIRSTHDR(message);
+    size_t size = rights == NULL || rights->cmsg_type != SCM_RIGHTS ? 0 : rights->cmsg_len - CMSG_LEN(0);
+    // The kernel leaves out those for which there is no number.
+    bool is_whole = !(message->msg_flags & MSG_CTRUNC) && size <= DESCRIPTOR_COUNT * sizeof(int);
+    if (!is_whole || size < (FOLDER + 1) * sizeof(int)) fail("a plan comes without its descriptors");
+    memcpy(given, CMSG_DATA(rights), size);
+}
+
 /// Waits for a plan and takes the descriptors that come with its first byte; returns how much of it is in `arrived`.
 ///
 /// One call takes no more than what was sent with descriptors. Orders before that were for a run that had ended meanwhile.
-static size_t await_plan(int streams[3]) {
+static size_t await_plan(int given[DESCRIPTOR_COUNT]) {
     union {
-        char bytes[CMSG_SPACE(3 * sizeof(int))];
+        char bytes[CMSG_SPACE(DESCRIPTOR_COUNT * sizeof(int))];
         struct cmsghdr alignment;
     } control;
     for (;;) {
@@ -52,11 +63,7 @@ static size_t await_plan(int streams[3]) {
         while (orders < (size_t)got && is_order(arrived[orders])) orders++;
         if (orders == (size_t)got) continue;
         note_plan();
-        struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
-        if (rights == NULL || rights->cmsg_type != SCM_RIGHTS || rights->cmsg_len != CMSG_LEN(3 * sizeof(int))) {
-            fail("a plan comes without its streams");
-        }
-        memcpy(streams, CMSG_DATA(rights), 3 * sizeof(int));
+        take_given(&message, given);
         if (orders > 0) memmove(arrived, arrived + orders, (size_t)got - orders);
         return (size_t)got - orders;
     }
@@ -117,7 +124,7 @@ static char *read_body(struct plan *plan, size_t got, uint32_t *size) {
         got = sizeof start;
     }
     memcpy(&start, arrived, sizeof start);
-    if (memcmp(start.magic, "ALIGHTL4", MAGIC_SIZE) != 0) fail("the plan is of another version");
+    if (memcmp(start.magic, "ALIGHTL5", MAGIC_SIZE) != 0) fail("the plan is of another version");
     if (start.size > SIZE_MOST) fail("the plan is too large");
     got -= sizeof start;
     // What is missing at the end is found out by who reads it.
@@ -135,7 +142,7 @@ static char *read_body(struct plan *plan, size_t got, uint32_t *size) {
 struct plan next_plan(void) {
     struct plan plan = {.memory = {NULL}};
     uint32_t size;
-    size_t got = await_plan(plan.streams);
+    size_t got = await_plan(plan.given);
     char *body = read_body(&plan, got, &size);
     struct cursor cursor = {body, body + size};
     take(&cursor, &plan.flags, sizeof plan.flags);
@@ -153,22 +160,18 @@ struct plan next_plan(void) {
     for (uint32_t index = 0; index < plan.group_count; index++) {
         take(&cursor, &plan.groups[index], sizeof *plan.groups);
     }
-    plan.grant_count = take_list(&cursor, &plan, 9, sizeof *plan.grants, &plan.grants);
-    for (uint32_t index = 0; index < plan.grant_count; index++) {
-        take(&cursor, &plan.grants[index].access, sizeof plan.grants[index].access);
-        plan.grants[index].path = take_string(&cursor);
-    }
     plan.folder = take_string(&cursor);
     plan.executable = take_string(&cursor);
     plan.arguments = take_strings(&cursor, &plan);
     plan.environment = take_strings(&cursor, &plan);
     if (cursor.at != cursor.end) fail("the plan is longer than what it says");
+    if (!(plan.flags & FLAG_FILES) != (plan.given[RULESET] < 0)) fail("a plan comes without its descriptors");
     return plan;
 }
 
-void close_stream(struct plan *plan, int index) {
-    if (plan->streams[index] >= 0) close(plan->streams[index]);
-    plan->streams[index] = -1;
+void close_given(struct plan *plan, int index) {
+    if (plan->given[index] >= 0) close(plan->given[index]);
+    plan->given[index] = -1;
 }
 
 void free_plan(struct plan *plan) {

@@ -17,7 +17,7 @@ enum {
     FLAG_SHOWS_CLOSING = 1,
     FLAG_NICE = 2,
     FLAG_USER = 4,
-    /// Only the files of the grants can be reached.
+    /// A ruleset comes with the plan, and only its files can be reached.
     FLAG_FILES = 8,
     FLAG_NO_NETWORK = 16,
     /// What the kernel can't do of the sandbox is left out.
@@ -26,13 +26,9 @@ enum {
 
 enum limit { LIMIT_CPU, LIMIT_MEMORY, LIMIT_FILES, LIMIT_PROCESSES, LIMIT_FILE_SIZE, LIMIT_COUNT };
 
-enum { GRANT_READ = 1, GRANT_EXECUTE = 2, GRANT_WRITE = 4, GRANT_IF_THERE = 8, GRANT_NO_FOLLOW = 16 };
-
-/// A path that the program can reach, with all that is below it.
-struct grant {
-    uint32_t access;
-    char *path;
-};
+/// The descriptors that come with a plan: what becomes the program's standard input, output and error, its working
+/// folder, and the Landlock ruleset of its sandbox, if it has one.
+enum { STREAM_COUNT = 3, FOLDER = STREAM_COUNT, RULESET, DESCRIPTOR_COUNT };
 
 /// What the header says.
 struct plan {
@@ -47,14 +43,12 @@ struct plan {
     uint32_t user, group, group_count;
     gid_t *groups;
     char *user_name;
-    uint32_t grant_count;
-    struct grant *grants;
     char *folder, *executable;
     char **arguments, **environment;
-    /// What becomes the program's standard input, output and error.
-    int streams[3];
+    /// Those that are open; -1 for the others.
+    int given[DESCRIPTOR_COUNT];
     /// The memory of all that is above.
-    void *memory[5];
+    void *memory[4];
 };
 
 /// What the child was at when it failed.
@@ -84,7 +78,7 @@ struct plan next_plan(void);
 /// Says that there is a plan, before its rest is read.
 void note_plan(void);
 bool is_waiting_for_plan(void);
-void close_stream(struct plan *plan, int index);
+void close_given(struct plan *plan, int index);
 void free_plan(struct plan *plan);
 
 /// Tells Alight of the run; ends the launcher when Alight has gone.
@@ -100,8 +94,6 @@ void prepare_inheritance(const struct plan *plan);
 /// Returns false when it could not, with `failure` filled in.
 bool confine(const struct plan *plan);
 
-/// The Landlock ruleset of the grants; -1 when the program is to reach all files.
-int make_ruleset(const struct plan *plan);
 /// Lets the program read of /proc what is its own; to be called by it.
 bool grant_own_process(int ruleset);
 bool enter_ruleset(int ruleset);

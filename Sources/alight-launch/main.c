@@ -8,7 +8,9 @@
 // of one run reaches another, for what a plan changes is changed in the child.
 //
 // Standard input is a stream socket to Alight. From there come:
-//   a plan, with the program's three standard streams (SCM_RIGHTS);
+//   a plan, with descriptors (SCM_RIGHTS): the program's three standard streams, its working folder, and the Landlock
+//   ruleset of its sandbox, if it has one. Whoever has made the plan has opened what it names, and nothing is opened again
+//   that others could replace;
 //   'T', which asks the program to end and kills it after the grace, and kills it
 //   at once the second time;  'K', which kills at once; both are nothing when the
 //   program has ended.
@@ -22,14 +24,13 @@
 // taken by what standard error is: programs can open the descriptors of their parent.
 //
 // A plan, all numbers 32 bits in the machine's order unless said otherwise:
-//   "ALIGHTL4", size of what follows; flags (launch.h), grace in ms,
+//   "ALIGHTL5", size of what follows; flags (launch.h), grace in ms,
 //   linger in ms, descriptor limit (64 bits, 0 = leave); umask,
 //   niceness, I/O priority (0 = leave); limits (64 bits each, all bits set =
 //   leave): seconds of processor time, bytes of memory, descriptors, processes
 //   of the user, bytes of a file; user, group, the user's name for messages,
-//   count and supplementary groups; count and grants, each access and path;
-//   working folder, executable; count and arguments; count and environment
-//   ("NAME=value").
+//   count and supplementary groups; working folder, executable; count and
+//   arguments; count and environment ("NAME=value").
 // A string is its length, its bytes and a NUL. Sources/Handling/External/LaunchPlan.swift writes it.
 //
 // In the child it goes in this order: session, what needs root (niceness,
@@ -112,7 +113,7 @@ static void begin_session(void) {
 /// Becomes the program, by system calls alone; returns when it can't, with `failure` filled in.
 static void become(const struct plan *plan) {
     // They are all above 2, where the launcher has descriptors of its own.
-    for (int index = 0; index < 3; index++) dup2(plan->streams[index], index);
+    for (int index = 0; index < STREAM_COUNT; index++) dup2(plan->given[index], index);
     if (!confine(plan)) return;
     // Counted before, so that none runs that is not.
     __atomic_fetch_add(begun, 1, __ATOMIC_RELEASE);
@@ -270,12 +271,17 @@ int main(void) {
         pid_t program = next_program();
         if (program > 0) {
             // Who feeds the program learns when it wants no more.
-            close_stream(&plan, 0);
+            close_given(&plan, 0);
             // Kept open, the others don't wake who reads them just before the end does.
-            for (int index = 1; index < 3 && plan.flags & FLAG_SHOWS_CLOSING; index++) close_stream(&plan, index);
+            for (int index = 1; index < STREAM_COUNT && plan.flags & FLAG_SHOWS_CLOSING; index++) {
+                close_given(&plan, index);
+            }
+            // A folder that is open can't be unmounted.
+            close_given(&plan, FOLDER);
+            close_given(&plan, RULESET);
             tell(ENDED, wait_for_all(program, &plan), "");
         }
-        for (int index = 0; index < 3; index++) close_stream(&plan, index);
+        for (int index = 0; index < DESCRIPTOR_COUNT; index++) close_given(&plan, index);
         free_plan(&plan);
     }
 }

@@ -10,10 +10,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,100 +20,18 @@
 // MARK: - Files
 
 // The kernel's own header is older than the kernel on many systems.
-enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446 };
-enum { ASK_VERSION = 1, PATH_BENEATH = 1 };
-enum {
-    EXECUTE = 1 << 0,
-    WRITE_FILE = 1 << 1,
-    READ_FILE = 1 << 2,
-    READ_DIR = 1 << 3,
-    REMOVE_DIR = 1 << 4,
-    REMOVE_FILE = 1 << 5,
-    MAKE_CHAR = 1 << 6,
-    MAKE_DIR = 1 << 7,
-    MAKE_REG = 1 << 8,
-    MAKE_SOCK = 1 << 9,
-    MAKE_FIFO = 1 << 10,
-    MAKE_BLOCK = 1 << 11,
-    MAKE_SYM = 1 << 12,
-    REFER = 1 << 13,
-    TRUNCATE = 1 << 14,
-    IOCTL_DEV = 1 << 15,
-    ALL = (1 << 16) - 1,
-    /// What can be asked of something that is no folder.
-    OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV,
-    READING = READ_FILE | READ_DIR,
-    /// All but devices: who makes those could reach anything.
-    WRITING = ALL & ~(EXECUTE | MAKE_CHAR | MAKE_BLOCK),
-};
-enum { BIND_TCP = 1, CONNECT_TCP = 2 };
-enum { SCOPE_ABSTRACT_SOCKETS = 1, SCOPE_SIGNALS = 2 };
-
-struct ruleset {
-    uint64_t files, network, scoped;
-};
-
-struct path_beneath {
-    uint64_t access;
-    int32_t parent;
-} __attribute__((packed));
-
-/// What the kernel of this ruleset handles.
-static uint64_t handled;
-
-static bool add(int ruleset, int place, uint64_t access, bool is_folder) {
-    struct path_beneath rule = {.access = access & handled, .parent = place};
-    if (!is_folder) rule.access &= OF_FILES;
-    return rule.access == 0 || syscall(ADD_RULE, ruleset, PATH_BENEATH, &rule, 0) == 0;
-}
-
-static void add_grant(int ruleset, const struct grant *grant) {
-    int follow = grant->access & GRANT_NO_FOLLOW ? O_NOFOLLOW : 0;
-    int place = open(grant->path, O_PATH | O_CLOEXEC | follow);
-    struct stat status;
-    if (place < 0 || fstat(place, &status) != 0) {
-        if (grant->access & GRANT_IF_THERE) return;
-        refuse("cannot add '%s' to its sandbox: %s", grant->path, strerror(errno));
-    }
-    uint64_t access = 0;
-    if (grant->access & GRANT_READ) access |= READING;
-    if (grant->access & GRANT_EXECUTE) access |= EXECUTE;
-    if (grant->access & GRANT_WRITE) access |= WRITING;
-    bool is_added = add(ruleset, place, access, S_ISDIR(status.st_mode));
-    if (!is_added && !(grant->access & GRANT_IF_THERE)) {
-        refuse("cannot add '%s' to its sandbox: %s", grant->path, strerror(errno));
-    }
-    close(place);
-}
-
-int make_ruleset(const struct plan *plan) {
-    if (!(plan->flags & FLAG_FILES)) return -1;
-    long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
-    if (version < 1) {
-        if (plan->flags & FLAG_IF_POSSIBLE) return -1;
-        refuse("cannot confine it to the files of 'sandbox': Landlock: %s", strerror(errno));
-    }
-    struct ruleset ruleset = {.files = ALL};
-    if (version < 2) ruleset.files &= ~(uint64_t)REFER;
-    if (version < 3) ruleset.files &= ~(uint64_t)TRUNCATE;
-    if (version < 5) ruleset.files &= ~(uint64_t)IOCTL_DEV;
-    // A second lock: a socket that another process hands over passes the filter of socket(2).
-    bool has_network = !(plan->flags & FLAG_NO_NETWORK);
-    if (version >= 4 && !has_network) ruleset.network = BIND_TCP | CONNECT_TCP;
-    if (version >= 6) ruleset.scoped = SCOPE_SIGNALS | (has_network ? 0 : SCOPE_ABSTRACT_SOCKETS);
-    size_t size = version >= 6 ? sizeof ruleset : version >= 4 ? 16 : 8;
-    int made = (int)syscall(CREATE_RULESET, &ruleset, size, 0);
-    if (made < 0) refuse("cannot confine it to the files of 'sandbox': %s", strerror(errno));
-    fcntl(made, F_SETFD, FD_CLOEXEC);
-    handled = ruleset.files;
-    for (uint32_t index = 0; index < plan->grant_count; index++) add_grant(made, &plan->grants[index]);
-    return made;
-}
+enum { ADD_RULE = 445, RESTRICT_SELF = 446 };
+enum { PATH_BENEATH = 1 };
+enum { READ_FILE = 1 << 2, READ_DIR = 1 << 3 };
 
 bool grant_own_process(int ruleset) {
     int place = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (place < 0) return true;
-    bool is_added = add(ruleset, place, READING, true);
+    struct {
+        uint64_t access;
+        int32_t parent;
+    } __attribute__((packed)) rule = {READ_FILE | READ_DIR, place};
+    bool is_added = syscall(ADD_RULE, ruleset, PATH_BENEATH, &rule, 0) == 0;
     close(place);
     return is_added;
 }

@@ -161,7 +161,8 @@ struct ConfinementTests {
         let launcher = try LauncherProcess(path)
         var pipe: [Int32] = [-1, -1]
         try #require(cal_pipe(&pipe) == 0)
-        #expect(launcher.run(bytes, streams: [pipe[0], pipe[1], pipe[1]]) == 0)
+        let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))
+        #expect(launcher.run(bytes, with: [pipe[0], pipe[1], pipe[1], top.raw]) == 0)
         let reading = OwnedDescriptor(pipe[0])
         let program = LaunchedProgram(
             launcher, of: LauncherPool(keeps: false), input: OwnedDescriptor(pipe[1]), output: reading, error: reading)

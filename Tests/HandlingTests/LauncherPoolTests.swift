@@ -80,8 +80,9 @@ struct LauncherPoolTests {
         let pool = LauncherPool(keeps: true)
         let plan = try #require(LaunchPlan(shell("exit 3"), descriptorLimit: 0)).bytes
         let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
+        let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))
         for _ in 0..<2 {
-            #expect(process.run(plan, streams: [null.raw, null.raw, null.raw]) == 0)
+            #expect(process.run(plan, with: [null.raw, null.raw, null.raw, top.raw]) == 0)
             let program = LaunchedProgram(process, of: pool, input: null, output: null, error: null)
             #expect(eventually { program.lookForEnd() })
             #expect(program.end == .exited(status: 3))
@@ -164,7 +165,8 @@ struct LauncherPoolTests {
         #expect(kill(child, SIGSTOP) == 0)
         let plan = try #require(LaunchPlan(shell("exit 3"), descriptorLimit: 0)).bytes
         let null = OwnedDescriptor(open("/dev/null", O_RDWR | O_CLOEXEC))
-        #expect(process.run(plan, streams: [null.raw, null.raw, null.raw]) == 0)
+        let top = OwnedDescriptor(open("/", O_RDONLY | O_CLOEXEC))
+        #expect(process.run(plan, with: [null.raw, null.raw, null.raw, top.raw]) == 0)
         let program = LaunchedProgram(
             process, of: LauncherPool(keeps: true), input: null, output: null, error: null)
         #expect(!program.hasStarted)
@@ -326,13 +328,20 @@ struct LauncherPoolTests {
         #expect(eventually { isGone(first.launcher) })
     }
 
-    @Test func `a launcher that has refused a plan gets no other one`() throws {
+    @Test func `what can't be opened for a program takes no launcher`() throws {
+        let first = try run("echo hi")
         for _ in 0..<20 {
-            var refused = shell("true")
-            refused.confinement.grants = [ProgramConfinement.Grant("/nowhere", .read)]
-            let way = launcher.run(refused, stop: stop).way
-            #expect(way == .couldNotStart("cannot add '/nowhere' to its sandbox: No such file or directory"))
-            #expect(try run("echo hi").said == "hi\n")
+            var (confined, placed) = (shell("true"), shell("true"))
+            confined.confinement.grants = [ProgramConfinement.Grant("/nowhere", .read)]
+            placed.directory = "/nowhere"
+            let ways = [confined, placed].map { launcher.run($0, stop: stop).way }
+            #expect(
+                ways == [
+                    .couldNotStart("cannot add '/nowhere' to its sandbox: No such file or directory"),
+                    .couldNotStart("cannot enter the folder '/nowhere': No such file or directory"),
+                ])
+            let next = try run("echo hi")
+            #expect(next.said == "hi\n" && next.launcher == first.launcher)
         }
     }
 

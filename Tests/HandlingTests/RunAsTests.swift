@@ -62,7 +62,7 @@ struct RunAsTests {
 
     @Test func `what the user can't enter or run is said, and the job fails`() throws {
         let closed = try stage.folder.folder("closed", mode: 0o700)
-        let folder = run("true") { $0.directory = closed }
+        let folder = run("true") { $0.directory = ProgramPath(closed) }
         #expect(folder.ending == .failed && folder.code == "cannot-start")
         #expect(
             folder.message

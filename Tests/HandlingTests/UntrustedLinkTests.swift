@@ -178,7 +178,7 @@ struct UntrustedLinkTests {
                 "a/../a/b", "..", "a/../..", "a/up/c",
             ]
             for path in paths {
-                for what in [CAL_OPEN_FOLDER, CAL_OPEN_ENTRY] {
+                for what in [CAL_OPEN_FOLDER, CAL_OPEN_ENTRY, CAL_OPEN_TARGET] {
                     let kernel = path.withCString { cal_open_beneath(base.descriptor, $0, what, 1) }
                     let names = path.withCString { cal_open_beneath_by_names(base.descriptor, $0, what, 1) }
                     let seen = try [identity(kernel), identity(names)]

@@ -129,6 +129,16 @@ int cal_hurry_thread(void);
 /// The version of the interface of Landlock, which confines processes to files; a negative errno when there is none.
 int cal_landlock_version(void);
 
+/// Makes a Landlock ruleset by which a process reaches no file, and no network unless it has that: a descriptor (CLOEXEC),
+/// or a negative errno.
+int cal_make_ruleset(int has_network);
+
+/// What a process may do with a file, or with all that is below a directory.
+enum cal_access { CAL_ACCESS_READ = 1, CAL_ACCESS_EXECUTE = 2, CAL_ACCESS_WRITE = 4 };
+
+/// Adds to the ruleset what may be done with the open file or directory; 0, or the errno.
+int cal_allow_access(int ruleset, int file, unsigned int access);
+
 /// Whether system calls of a process can be refused by a filter, and `alight-launch` has one for this processor.
 int cal_can_filter_calls(void);
 
@@ -137,12 +147,13 @@ int cal_limit_descriptors(uint64_t soft);
 
 // Work in open folders: by their descriptors and single names, so that nobody can put another folder in between.
 
-/// What is opened: a folder to work in (O_PATH), an entry to be looked at (O_PATH, a link itself), one to be read, or a
-/// folder to be listed, also without changing its time of access.
+/// What is opened: a folder to work in (O_PATH), an entry to be looked at (O_PATH, a link itself), one to be read, whatever
+/// the path leads to (O_PATH), or a folder to be listed, also without changing its time of access.
 enum cal_opening {
     CAL_OPEN_FOLDER,
     CAL_OPEN_ENTRY,
     CAL_OPEN_READING,
+    CAL_OPEN_TARGET,
     CAL_OPEN_LISTING,
     CAL_OPEN_LISTING_QUIETLY,
 };
@@ -170,6 +181,9 @@ int cal_open_listing(const char *root, const char *path, uint64_t *device);
 
 /// inotify_add_watch(2) for an open folder: the watch, or a negative errno.
 int cal_watch_open(int inotify, int folder, uint32_t mask);
+
+/// Opens in the same way whatever the path leads to.
+int cal_open_target(const char *path);
 
 /// Opens a name of the folder, a link itself or an error: the descriptor, or a negative errno.
 int cal_open_entry(int folder, const char *name, enum cal_opening what);

@@ -44,11 +44,11 @@ extension PluginConformance {
         if let scratch = value.object?["scratch"]?.string {
             try? FileManager.default.createDirectory(
                 atPath: scratch, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            command.directory = PathBytes(scratch)
+            command.directory = ProgramPath(PathBytes(scratch))
         }
-        command.environment.append(("ALIGHT_SCRATCH", command.directory.bytes))
+        command.environment.append(("ALIGHT_SCRATCH", command.directory.path.bytes))
         var reply = ConformanceReply(
-            title: title, ended: launcher.run(command, stop: StopSignal()), folder: command.directory)
+            title: title, ended: launcher.run(command, stop: StopSignal()), folder: command.directory.path)
         reply.limit = timeout
         if let fault = reply.fault { return tell(name, title, .failed(fault.why, help: fault.help)) }
         if case .exited(let status) = reply.ended.way, status != 0 {

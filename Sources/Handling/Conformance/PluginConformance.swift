@@ -150,7 +150,7 @@ package final class PluginConformance {
     ) -> Command {
         Command(
             executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)], environment: environment,
-            directory: stage.scratch, input: input, timeout: timeout, grace: options.grace)
+            directory: ProgramPath(stage.scratch), input: input, timeout: timeout, grace: options.grace)
     }
 
     // MARK: - The plugin's own case, and parameters

@@ -17,7 +17,7 @@ package struct Command: Sendable {
     /// The whole environment; nothing of Alight's own is inherited.
     package var environment: [(name: String, value: [UInt8])]
     /// The working folder.
-    package var directory: PathBytes
+    package var directory: ProgramPath
     /// What stands on standard input; a program need not read it.
     package var input: [UInt8]
     package var output: Output
@@ -34,7 +34,7 @@ package struct Command: Sendable {
 
     package init(
         executable: PathBytes, arguments: [[UInt8]] = [], environment: [(name: String, value: [UInt8])] = [],
-        directory: PathBytes = "/", input: [UInt8] = [], output: Output = .collected(limit: 1 << 20),
+        directory: ProgramPath = "/", input: [UInt8] = [], output: Output = .collected(limit: 1 << 20),
         timeout: Duration, grace: Duration = .seconds(10), linger: Duration = .seconds(2)
     ) {
         self.executable = executable

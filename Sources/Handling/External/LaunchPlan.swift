@@ -25,15 +25,17 @@ struct LaunchPlan {
     ///   - command: What to run.
     ///   - descriptorLimit: The soft limit of descriptors; 0 leaves it.
     ///   - showsClosing: Whether who reads what the program writes sees the end as soon as all writers are gone.
-    init?(_ command: Command, descriptorLimit: UInt64, showsClosing: Bool = false) {
+    ///   - hasRuleset: Whether the ruleset of a sandbox is sent with it.
+    init?(_ command: Command, descriptorLimit: UInt64, showsClosing: Bool = false, hasRuleset: Bool = false) {
         var writer = Writer()
         writer.bytes.reserveCapacity(2048)
-        writer.bytes += "ALIGHTL4".utf8
+        writer.bytes += "ALIGHTL5".utf8
         let start = writer.bytes.count
         writer.add(UInt32(0))
         let confinement = command.confinement
         var flags = Self.flags(of: confinement)
         if showsClosing { flags.insert(.showsClosing) }
+        if hasRuleset { flags.insert(.files) }
         writer.add(flags.rawValue)
         writer.add(Self.milliseconds(command.grace))
         writer.add(Self.milliseconds(command.linger))
@@ -48,13 +50,7 @@ struct LaunchPlan {
         let groups = confinement.user?.groups ?? []
         writer.add(UInt32(groups.count))
         for group in groups { writer.add(group) }
-        let grants = confinement.grants ?? []
-        writer.add(UInt32(grants.count))
-        for grant in grants {
-            writer.add(grant.access.rawValue)
-            writer.add(grant.path.bytes)
-        }
-        writer.add(command.directory.bytes)
+        writer.add(command.directory.path.bytes)
         writer.add(command.executable.bytes)
         writer.add(UInt32(command.arguments.count + 1))
         writer.add(command.executable.bytes)
@@ -70,7 +66,6 @@ struct LaunchPlan {
         var flags: Flags = []
         if confinement.nice != nil { flags.insert(.nice) }
         if confinement.user != nil { flags.insert(.user) }
-        if confinement.grants != nil { flags.insert(.files) }
         if !confinement.allowsNetwork { flags.insert(.noNetwork) }
         if !confinement.isRequired { flags.insert(.ifPossible) }
         return flags

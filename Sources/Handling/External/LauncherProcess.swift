@@ -88,10 +88,15 @@ final class LauncherProcess: Sendable {
 
     deinit { close(control) }
 
-    /// Has it run the program of a ``LaunchPlan``; 0, or the errno, after which it runs nothing any more.
-    func run(_ plan: [UInt8], streams: [Int32]) -> Int32 {
+    /// Has it run the program of a ``LaunchPlan``.
+    ///
+    /// - Parameters:
+    ///   - plan: Its bytes.
+    ///   - descriptors: Standard input, output and error, the working directory, and the ruleset of a sandbox.
+    /// - Returns: 0, or the errno, after which it runs nothing any more.
+    func run(_ plan: [UInt8], with descriptors: [Int32]) -> Int32 {
         begunBefore.store(begun.value, ordering: .relaxed)
-        return cal_send_with_descriptors(control, plan, plan.count, streams, streams.count)
+        return cal_send_with_descriptors(control, plan, plan.count, descriptors, descriptors.count)
     }
 
     /// Whether it has begun the program of the last plan.

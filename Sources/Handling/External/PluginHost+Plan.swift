@@ -48,7 +48,7 @@ extension PluginHost {
             plugin: call.plugin, isShell: isShell, isServed: call.serving != nil, executable: call.executable,
             arguments: call.arguments,
             parameters: call.plugin == nil ? nil : shown.object?["with"], request: shown,
-            environment: first.environment, directory: first.directory, confinement: confinement)
+            environment: first.environment, directory: first.directory?.path, confinement: confinement)
         return ActionPlan(.program(program), action, invocations)
     }
 }

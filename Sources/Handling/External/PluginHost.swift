@@ -194,7 +194,7 @@ package struct PluginHost: Sendable {
         _ call: Call, _ invocation: Invocation, scratch: PathBytes, _ confinement: ProgramConfinement,
         _ makeRequest: () -> (request: PluginRequest, input: [UInt8])
     ) -> [Outcome] {
-        let directory = invocation.directory ?? scratch
+        let directory = invocation.directory ?? ProgramPath(scratch)
         var command = Command(
             executable: call.executable, arguments: call.arguments,
             environment: variables(for: invocation, scratch: scratch), directory: directory,
@@ -220,7 +220,7 @@ package struct PluginHost: Sendable {
         log.finish(unread: ended.unread)
         let (request, input) = made ?? makeRequest()
         let table = OutcomeTable(
-            program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: directory,
+            program: call.program, isIdempotent: call.isIdempotent, answers: call.answers, folder: directory.path,
             timeout: invocation.timeout, limits: confinement.limits)
         var (outcomes, remarks) = table.outcomes(of: ended, count: request.events.count)
         for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }

@@ -83,8 +83,12 @@ package final class ProcessLauncher: Sendable {
     /// - Throws: Why it could not be started. What the launcher finds is the end of the program instead.
     func start(_ command: Command, converses: Bool = true) throws(LaunchFailure) -> LaunchedProgram {
         let limit = Self.descriptorLimit
-        guard let plan = LaunchPlan(command, descriptorLimit: limit, showsClosing: converses) else { throw .holdsNUL }
+        let ruleset = try patiently { () throws(LaunchFailure) in try command.confinement.makeRuleset() }
+        let plan = LaunchPlan(
+            command, descriptorLimit: limit, showsClosing: converses, hasRuleset: ruleset != nil)
+        guard let plan else { throw .holdsNUL }
         guard plan.bytes.count <= LaunchPlan.most else { throw .tooLong }
+        let directory = try patiently { () throws(LaunchFailure) in try Self.open(command.directory) }
         // Before the pipes: many threads may wait here for their launcher, and pipes are six descriptors.
         let idle = pool.take()
         var launcher = if let idle { idle } else { try patiently(startLauncher) }
@@ -101,14 +105,16 @@ package final class ProcessLauncher: Sendable {
             output.writing.close()
             error.writing.close()
         }
-        let streams = [input.reading.raw, output.writing.raw, error.writing.raw]
-        var problem = launcher.run(plan.bytes, streams: streams)
+        var descriptors = [input.reading.raw, output.writing.raw, error.writing.raw, directory.descriptor]
+        if let ruleset { descriptors.append(ruleset.descriptor) }
+        defer { withExtendedLifetime((directory, ruleset)) {} }
+        var problem = launcher.run(plan.bytes, with: descriptors)
         if problem != 0, idle != nil {
             // One that waited may have been killed meanwhile, or stopped. It has not read the whole plan, so nothing
             // was run.
             launcher.kill()
             launcher = try patiently(startLauncher)
-            problem = launcher.run(plan.bytes, streams: streams)
+            problem = launcher.run(plan.bytes, with: descriptors)
         }
         guard problem == 0 else {
             throw LaunchFailure("alight-launch takes no plan: \(String(cString: strerror(problem)))")
@@ -138,6 +144,14 @@ package final class ProcessLauncher: Sendable {
     }
 
     private static let mostTries = 20
+
+    private static func open(_ directory: ProgramPath) throws(LaunchFailure) -> OpenFile {
+        do throws(Errno) {
+            return try directory.openDirectory()
+        } catch {
+            throw directory.failure(error, to: "enter the folder '\(directory.path)'")
+        }
+    }
 
     private static func pipes() throws(LaunchFailure) -> (Pipe, Pipe, Pipe) {
         LauncherProcess.opening.lock()
@@ -194,5 +208,13 @@ struct LaunchFailure: Error {
         self.reason = reason
         self.isForGood = isForGood
         self.isOfDescriptors = isOfDescriptors
+    }
+
+    /// - Parameters:
+    ///   - reason: A sentence without a full stop.
+    ///   - errno: The error of what was to be opened or made for the program.
+    init(_ reason: String, errno: Int32) {
+        let mayPass = [EAGAIN, EINTR, ENOMEM, EMFILE, ENFILE, EIO].contains(errno)
+        self.init(reason, isForGood: !mayPass, isOfDescriptors: errno == EMFILE)
     }
 }

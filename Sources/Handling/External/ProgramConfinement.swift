@@ -1,6 +1,7 @@
+import CAlightLinux
 package import FileEvents
+import Glibc
 package import Rules
-import Settling
 
 /// What one process may use and reach, with all paths filled in.
 package struct ProgramConfinement: Sendable, Hashable {
@@ -9,24 +10,23 @@ package struct ProgramConfinement: Sendable, Hashable {
         package let rawValue: UInt32
         package init(rawValue: UInt32) { self.rawValue = rawValue }
 
-        // As `alight-launch` has them.
-        package static let read = Access(rawValue: 1)
-        package static let execute = Access(rawValue: 2)
-        package static let write = Access(rawValue: 4)
-        /// Without it a path that is missing keeps the program from starting.
-        static let ifThere = Access(rawValue: 8)
-        /// Of a symbolic link at the end of the path the link itself.
-        static let noFollow = Access(rawValue: 16)
+        package static let read = Access(rawValue: CAL_ACCESS_READ.rawValue)
+        package static let execute = Access(rawValue: CAL_ACCESS_EXECUTE.rawValue)
+        package static let write = Access(rawValue: CAL_ACCESS_WRITE.rawValue)
     }
 
     /// A path that can be reached.
     package struct Grant: Sendable, Hashable {
-        package var path: PathBytes
-        package var access: Access
+        let place: ProgramPath
+        package let access: Access
+        /// Without it a path that is missing keeps the program from starting.
+        let isIfThere: Bool
+        package var path: PathBytes { place.path }
 
-        init(_ path: PathBytes, _ access: Access) {
-            self.path = path
+        init(_ place: ProgramPath, _ access: Access, ifThere: Bool = false) {
+            self.place = place
             self.access = access
+            isIfThere = ifThere
         }
     }
 
@@ -72,11 +72,13 @@ extension ProgramConfinement {
         given = try Self.given(sandbox, invocations)
         var grants = given
         for invocation in invocations {
-            grants.append(Grant(invocation.job.event.path, [.read, .ifThere, .noFollow]))
+            let event = invocation.job.event
+            grants.append(Grant(ProgramPath(event.path, beneath: event.root), .read, ifThere: true))
         }
-        grants.append(Grant(scratch, [.read, .write]))
-        grants += Self.program(executable).map { Grant($0, [.read, .execute, .ifThere]) }
-        if let folder { grants.append(Grant(folder, [.read, .execute, .ifThere])) }
+        grants.append(Grant(ProgramPath(scratch), [.read, .write]))
+        for path in Self.program(executable) + [folder].compactMap(\.self) {
+            grants.append(Grant(ProgramPath(path), [.read, .execute], ifThere: true))
+        }
         grants += Self.system(hasNetwork: sandbox.allowsNetwork)
         var seen: Set<Grant> = []
         self.grants = grants.filter { seen.insert($0).inserted }
@@ -98,47 +100,13 @@ extension ProgramConfinement {
                                 + "'\(invocation.job.event.path)'",
                             help: nil)
                     }
-                    guard template.literal == nil else {
-                        grants.append(Grant(path, access))
-                        continue
-                    }
-                    let head = template.literalFolder(in: invocation.folder)
-                    let root = invocation.job.event.root
-                    let top = head ?? (path.isInside(root) ? root : path.parent)
-                    // A name that others give may be that of a link.
-                    grants.append(Grant(try withoutLinks(path, below: top), access.union(.noFollow)))
+                    let place = ProgramPath(
+                        path, of: template, in: invocation.folder, for: invocation.job.event)
+                    grants.append(Grant(place, access))
                 }
             }
         }
         return grants
-    }
-
-    /// The path with the folders on its way resolved, which must not lead out of the one that the rule names.
-    ///
-    /// What is not there yet is left as it is. The last name is the launcher's matter.
-    private static func withoutLinks(_ path: PathBytes, below top: PathBytes) throws(HandlerProblem) -> PathBytes {
-        guard path != top, path.isInside(top), let realTop = DiskProbe.resolve(top) else { return path }
-        var folder = path.parent
-        var rest = [Array(path.lastComponent)]
-        while folder != top {
-            if let real = DiskProbe.resolve(folder) {
-                guard real.isInside(realTop) else { throw Self.leadsOut(path, folder, top) }
-                return rest.reversed().reduce(real) { $0.appending($1) }
-            }
-            // A link to what is not there would be followed once it is.
-            if case .present(let there) = DiskProbe.look(at: folder), there.type == .symlink {
-                throw Self.leadsOut(path, folder, top)
-            }
-            rest.append(Array(folder.lastComponent))
-            folder = folder.parent
-        }
-        return rest.reversed().reduce(realTop) { $0.appending($1) }
-    }
-
-    private static func leadsOut(_ path: PathBytes, _ link: PathBytes, _ top: PathBytes) -> HandlerProblem {
-        HandlerProblem(
-            message: "the path '\(path)' of 'sandbox' leads out of '\(top)' by a symbolic link, at or above '\(link)'",
-            help: nil)
     }
 
     /// The executable, and the interpreters that it names by `#!`, as the kernel follows them.
@@ -152,17 +120,65 @@ extension ProgramConfinement {
 
     /// What almost every program needs, and where there are no secrets of others.
     private static func system(hasNetwork: Bool) -> [Grant] {
-        let code: [PathBytes] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]
-        let facts: [PathBytes] = [
+        let code: [ProgramPath] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]
+        let facts: [ProgramPath] = [
             "/etc", "/dev/random", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
             "/proc/filesystems", "/proc/sys/vm/overcommit_memory", "/sys/devices/system/cpu",
         ]
-        let devices: [PathBytes] = ["/dev/null", "/dev/zero", "/dev/full"]
-        var grants = code.map { Grant($0, [.read, .execute, .ifThere]) }
-        grants += facts.map { Grant($0, [.read, .ifThere]) }
-        grants += devices.map { Grant($0, [.read, .write, .ifThere]) }
+        let devices: [ProgramPath] = ["/dev/null", "/dev/zero", "/dev/full"]
+        var grants = code.map { Grant($0, [.read, .execute], ifThere: true) }
+        grants += facts.map { Grant($0, .read, ifThere: true) }
+        grants += devices.map { Grant($0, [.read, .write], ifThere: true) }
         // A link to a file below /run, on many systems.
-        if hasNetwork { grants.append(Grant("/etc/resolv.conf", [.read, .ifThere])) }
+        if hasNetwork { grants.append(Grant("/etc/resolv.conf", .read, ifThere: true)) }
         return grants
+    }
+
+    // MARK: - The kernel's part
+
+    /// Makes the Landlock ruleset of the grants: opens each, and lets the program reach what was opened.
+    ///
+    /// - Returns: Nil when all files can be reached, or the kernel has no Landlock and the sandbox isn't required.
+    /// - Throws: Why the program can't be confined.
+    func makeRuleset() throws(LaunchFailure) -> OpenFile? {
+        guard let grants else { return nil }
+        let made = cal_make_ruleset(allowsNetwork ? 1 : 0)
+        guard made >= 0 else {
+            if !isRequired, cal_landlock_version() < 1 { return nil }
+            let reason = String(cString: strerror(-made))
+            throw LaunchFailure("cannot confine it to the files of 'sandbox': Landlock: \(reason)", errno: -made)
+        }
+        let ruleset = OpenFile(made)
+        for grant in grants {
+            do throws(Errno) {
+                let opened = try grant.place.openEntry()
+                let error = withExtendedLifetime((opened, ruleset)) {
+                    cal_allow_access(ruleset.descriptor, opened.descriptor, grant.access.rawValue)
+                }
+                if error != 0 { throw Errno(error) }
+            } catch {
+                // Without a descriptor nobody knows whether it is there.
+                if grant.isIfThere, error.number != EMFILE, error.number != ENFILE { continue }
+                throw grant.place.failure(error, to: "add '\(grant.path)' to its sandbox")
+            }
+        }
+        return ruleset
+    }
+}
+
+extension ProgramPath {
+    /// What a template stands for: where it has placeholders, others give names in it.
+    ///
+    /// - Parameters:
+    ///   - path: The template with its placeholders filled in, as an absolute path.
+    ///   - template: What it was made of.
+    ///   - folder: What relative paths are relative to.
+    ///   - event: What placeholders stand for.
+    init(_ path: PathBytes, of template: Template, in folder: PathBytes, for event: FileEvent) {
+        guard template.literal == nil else {
+            self.init(path)
+            return
+        }
+        self.init(path, beneath: template.literalFolder(in: folder) ?? event.root)
     }
 }

@@ -56,7 +56,7 @@ extension PluginHost {
             }
             let table = OutcomeTable(
                 program: call.program, isIdempotent: call.isIdempotent, answers: true,
-                folder: invocation.directory ?? scratch, timeout: invocation.timeout)
+                folder: invocation.directory?.path ?? scratch, timeout: invocation.timeout)
             var (outcomes, remarks) = table.outcomes(of: reply, log: log, count: request.events.count)
             for remark in remarks { invocation.log.warning("\(call.program): in its reply, \(remark)") }
             let kept = KeptRequest(request, sent: input, schema: call.parameters)

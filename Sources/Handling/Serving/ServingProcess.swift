@@ -28,7 +28,7 @@ final class ServingProcess {
             let folder = try pool.scratchFolders.make()
             scratch = folder
             command.environment.append(("TMPDIR", folder.bytes))
-            if command.directory.bytes.isEmpty { command.directory = folder }
+            if command.directory.path.bytes.isEmpty { command.directory = ProgramPath(folder) }
         } catch {
             pool.end(number, .notLaunched(error.message), lastLine: nil)
             return

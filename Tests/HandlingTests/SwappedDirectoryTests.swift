@@ -1,0 +1,99 @@
+import FileEvents
+import Glibc
+import Handling
+import Rules
+import TestKit
+import Testing
+
+/// That a user who swaps a directory for a link leads no program elsewhere.
+@Suite(.enabled(if: geteuid() == 0, "only root has rights that others could use"))
+struct SwappedDirectoryTests {
+    enum Kind: CaseIterable {
+        /// A path that the rule names.
+        case literal
+        /// A path with the name of a file.
+        case placeholder
+        /// The file that the program runs for.
+        case event
+        case workingDirectory
+        /// Of a program that another user runs than the one who swaps.
+        case workingDirectoryOfUser
+
+        var isSandbox: Bool { self != .workingDirectory && self != .workingDirectoryOfUser }
+    }
+
+    /// Renames the directory, puts a link in its place, and renames it back.
+    static let swapper = """
+        import os, sys
+        outside, folder = sys.argv[1:]
+        while True:
+            os.rename(folder, folder + ".aside")
+            os.symlink(outside, folder)
+            os.unlink(folder)
+            os.rename(folder + ".aside", folder)
+        """
+
+    static let daemon = ProgramUser(text: "daemon", name: "daemon", uid: 1, gid: 1, groups: [1], home: "/nonexistent")
+
+    @Test(.timeLimit(.minutes(5)), arguments: Kind.allCases)
+    func `a program reaches nothing behind the link`(_ kind: Kind) throws {
+        guard !kind.isSandbox || SandboxSupport.landlock > 0 else { return }
+        let stage = try Stage()
+        let tree = stage.folder.path
+        for folder in [tree, try stage.folder.folder("drop"), try stage.folder.folder("drop/out")] {
+            #expect(chmod(folder.description, 0o755) == 0)
+            if folder != tree { UntrustedLinkTests.own(folder) }
+        }
+        try stage.folder.folder("drop/out/sub")
+        try stage.folder.write("drop/out/sub/file", "own\n", mode: 0o644)
+        let outside = try stage.folder.folder("private", mode: 0o700)
+        try stage.folder.folder("private/sub")
+        try stage.folder.write("private/sub/file", "private\n", mode: 0o644)
+        if kind == .workingDirectoryOfUser { #expect(chown(outside.description, 1, 1) == 0) }
+        let child = RunningProgram(
+            "/usr/bin/setpriv",
+            [
+                "--reuid", "65534", "--regid", "65534", "--clear-groups", "/usr/bin/python3", "-Sc", Self.swapper,
+                outside.description, "\(tree)/drop/out",
+            ], in: tree, output: tree.appending("swapper"))
+        defer {
+            child.signal(SIGKILL)
+            _ = child.wait()
+        }
+        let script = kind.isSandbox ? "cat '\(tree)/drop/out/sub/file' '\(tree)/private/sub/file'" : "cat file"
+        var (own, others) = (0, 0)
+        func round() {
+            let outcome = stage.run(.shell(script)) { Self.prepare(&$0, kind, in: tree) }
+            #expect(!outcome.log.contains("private\n"))
+            if outcome.log.contains("own\n") { own += 1 } else { others += 1 }
+        }
+        for _ in 0..<200 { round() }
+        let hasMet = eventually {
+            if own > 0, others > 0 { return true }
+            round()
+            return false
+        }
+        #expect(hasMet, "\(own) \(others) \(child.error)")
+    }
+
+    private static func prepare(_ invocation: inout Invocation, _ kind: Kind, in tree: PathBytes) {
+        invocation.folder = tree
+        invocation.job.event = Stage.event(path: tree.appending("in/out"))
+        if kind.isSandbox {
+            invocation.confinement.sandbox = Sandbox()
+            invocation.confinement.sandbox?.read = []
+        }
+        switch kind {
+        case .literal: invocation.confinement.sandbox?.read = [Template(literal: "drop/out/sub")]
+        case .placeholder:
+            invocation.confinement.sandbox?.read = [try? Template("drop/${name}/sub") { _ in nil }].compactMap(\.self)
+        case .event:
+            invocation.job.event = Stage.event(path: tree.appending("drop/out/sub/file"))
+            invocation.job.event.root = tree.appending("drop")
+        case .workingDirectory, .workingDirectoryOfUser:
+            invocation.directory = ProgramPath(
+                tree.appending("drop/out/sub"), beneath: tree.appending("drop"))
+            if kind == .workingDirectoryOfUser { invocation.confinement.user = daemon }
+        }
+    }
+}
