@@ -157,7 +157,7 @@ let package = Package(
                 "digest-plugin", "crash-driver", "crash-recorder", "mirror-driver",
             ],
             exclude: ["Golden", "Scenarios"]),
-        tests("FileEvents", ["FileEvents"]),
+        tests("FileEvents", ["FileEvents", "TestKit"]),
         tests("FileObserving", ["FileEvents", "FileObserving", "RawInotify", "TestKit"]),
         .executableTarget(
             name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",

@@ -26,6 +26,16 @@ public struct FileIdentity: Hashable, Sendable, Codable, CustomStringConvertible
 
     /// `major:minor:inode:birth`, the `id` of the plugin protocol.
     public var description: String { "\(deviceMajor):\(deviceMinor):\(inode):\(birth)" }
+
+    /// The device and the inode alone.
+    package var withoutBirth: FileIdentity {
+        FileIdentity(deviceMajor: deviceMajor, deviceMinor: deviceMinor, inode: inode, birth: 0)
+    }
+
+    /// Whether the other identity is equal, or has the same device and inode where this one has no birth time.
+    package func includes(_ other: FileIdentity) -> Bool {
+        self == other || birth == 0 && self == other.withoutBirth
+    }
 }
 
 /// The facts of a path at one moment, as statx(2) gives them without following links.
@@ -111,6 +121,21 @@ public struct Snapshot: Hashable, Sendable, Codable {
     /// Whether both show the same file with the same content, as far as size and times can tell.
     public func hasSameContent(as other: Snapshot) -> Bool {
         identity == other.identity && type == other.type && size == other.size && modified == other.modified
+    }
+
+    /// Whether this may be the copy of a file in the upper layer of overlayfs, made when the file of the lower layer was
+    /// about to change.
+    ///
+    /// The copy has the inode number, but a birth time of its own. A new file may also be given the number of a removed
+    /// one of the upper layer; size and modification time tell the two apart, unless the copy has been written to.
+    package func mayBeCopy(of lower: Snapshot) -> Bool {
+        type == lower.type && lower.identity.birth != 0 && lower.identity.birth < identity.birth
+            && identity.withoutBirth == lower.identity.withoutBirth
+    }
+
+    /// Whether this is the copy of a file in the upper layer of overlayfs that has not been written to.
+    package func isUnwrittenCopy(of lower: Snapshot) -> Bool {
+        mayBeCopy(of: lower) && (type == .directory || size == lower.size && modified == lower.modified)
     }
 }
 

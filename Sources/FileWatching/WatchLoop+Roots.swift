@@ -55,7 +55,7 @@ extension WatchLoop {
         let root = roots[index]
         switch way.end {
         case .folder(let identity, let physical):
-            let isSame = root.presence == .present && root.identity == identity && !root.isLost
+            let isSame = root.presence == .present && !root.isLost && holds(root, identity)
             if isSame, cause != .start, cause != .rescan {
                 roots[index].physical = physical
                 if let folder = root.folder { retry(folder) }
@@ -84,6 +84,15 @@ extension WatchLoop {
             if root.presence != .present { roots[index].presence = .denied }
             reports.append(.failure(.refused(root.path, errno: errno)))
         }
+    }
+
+    /// Whether a root that is there is the directory with the identity.
+    ///
+    /// The first change of a directory in a lower layer of overlayfs gives it another birth time. While it is watched, no
+    /// other directory has its inode.
+    private func holds(_ root: RootState, _ identity: FileIdentity) -> Bool {
+        let isWatched = root.folder.flatMap { tree.watch(of: $0) } != nil
+        return root.identity == identity || isWatched && root.identity?.withoutBirth == identity.withoutBirth
     }
 
     private func replace(_ index: Int, by found: (FileIdentity, PathBytes), because cause: Cause) {

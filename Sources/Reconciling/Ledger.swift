@@ -12,6 +12,8 @@ package protocol Ledger {
     func knows(view: String, path: PathBytes) -> Bool
 
     /// The paths under which the view knows the file; several when it has hard links.
+    ///
+    /// An identity without a birth time stands for all files with its device and inode.
     func paths(view: String, identity: FileIdentity) -> [PathBytes]
 
     /// Calls the closure for all that the view knows in the folder, at any depth, and for the folder itself.

@@ -48,8 +48,9 @@ package struct LedgerTree {
 
     private let root = Folder("", in: nil)
     private let way = Way()
+    /// By identity without the birth time.
     private var places: [FileIdentity: Place] = [:]
-    /// The further names of files that have several.
+    /// The further names of files that have several, and of files that had the inode one after the other.
     private var links: [FileIdentity: [Place]] = [:]
     /// How many paths are known.
     package private(set) var count = 0
@@ -80,10 +81,13 @@ package struct LedgerTree {
         if snapshot == nil { prune(folder) }
     }
 
-    /// The paths of a file.
+    /// The paths of a file; without a birth time, of all files with the device and inode.
     package func paths(of identity: FileIdentity) -> [PathBytes] {
-        guard let place = places[identity] else { return [] }
-        return [place.path] + (links[identity] ?? []).map(\.path)
+        let key = identity.withoutBirth
+        guard let first = places[key] else { return [] }
+        return ([first] + (links[key] ?? [])).filter { place in
+            place.folder.entries[place.name].map { identity.includes($0.identity) } ?? false
+        }.map(\.path)
     }
 
     /// Calls the closure for all that is known in the folder, at any depth, and for the folder itself.
@@ -143,12 +147,14 @@ package struct LedgerTree {
     // MARK: Identities
 
     private mutating func forget(_ place: Place, _ identity: FileIdentity) {
+        let identity = identity.withoutBirth
         var names = ([places[identity]].compactMap(\.self) + (links[identity] ?? [])).filter { $0 != place }
         places[identity] = names.isEmpty ? nil : names.removeFirst()
         links[identity] = names.isEmpty ? nil : names
     }
 
     private mutating func note(_ place: Place, _ identity: FileIdentity) {
+        let identity = identity.withoutBirth
         guard let first = places.updateValue(place, forKey: identity) else { return }
         // A further name of the file.
         places[identity] = first

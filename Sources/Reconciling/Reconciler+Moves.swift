@@ -13,8 +13,11 @@ extension Reconciler {
     func move(_ view: View, to path: PathBytes, _ snapshot: Snapshot) -> Move? {
         // Without a birth time a reused inode can't be told from a moved file.
         guard snapshot.identity.birth != 0 else { return nil }
-        for from in ledger.paths(view: view.name, identity: snapshot.identity) where from != path {
-            guard let before = known(view, from), before.identity == snapshot.identity else { continue }
+        let identity = identity(of: snapshot, at: path)
+        for from in ledger.paths(view: view.name, identity: identity) where from != path {
+            guard var before = known(view, from) else { continue }
+            if identity.birth == 0, snapshot.isUnwrittenCopy(of: before) { before.identity = snapshot.identity }
+            guard before.identity == snapshot.identity else { continue }
             // Another name of the file is a hard link, unless it is gone or names another file now.
             switch sight(of: from, view) {
             case .present(let there) where there.identity == snapshot.identity: continue
@@ -24,6 +27,27 @@ extension Reconciler {
             }
         }
         return nil
+    }
+
+    /// The identity by which the ledger knows the file at a path.
+    ///
+    /// On overlayfs, a file that was born after its content was last written may be the copy of a file that is known by an
+    /// earlier birth time.
+    func identity(of snapshot: Snapshot, at path: PathBytes) -> FileIdentity {
+        guard let born = snapshot.born, snapshot.modified < born else { return snapshot.identity }
+        return files.isOnOverlay(path) ? snapshot.identity.withoutBirth : snapshot.identity
+    }
+
+    /// What is known of a path, with the identity of the file there now if that is its copy in the upper layer of overlayfs.
+    func known(_ before: Snapshot, as snapshot: Snapshot, at path: PathBytes, _ note: Note) -> Snapshot {
+        guard snapshot.mayBeCopy(of: before) else { return before }
+        // No other file can have taken the name without a sign of that.
+        let isSameName =
+            note.origin == .live && note.signs.isDisjoint(with: [.appeared, .vanished, .listed, .polled])
+        guard isSameName || snapshot.isUnwrittenCopy(of: before), files.isOnOverlay(path) else { return before }
+        var known = before
+        known.identity = snapshot.identity
+        return known
     }
 
     /// Tells at once of a known file that has a new name: it was complete before, so there is nothing to wait for.

@@ -142,7 +142,7 @@ extension Reconciler {
             } else if !view.tellsFound(snapshot) {
                 set(view, hint.path, baseline(of: hint.path, snapshot, for: view))
             } else if hasRested(hint.path, snapshot, view.settle, writers),
-                ledger.paths(view: view.name, identity: snapshot.identity).isEmpty
+                ledger.paths(view: view.name, identity: identity(of: snapshot, at: hint.path)).isEmpty
             {
                 let known = baseline(of: hint.path, snapshot, for: view)
                 set(view, hint.path, known)

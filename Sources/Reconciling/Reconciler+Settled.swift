@@ -139,6 +139,7 @@ extension Reconciler {
     ) {
         let view = views[match.view]
         let path = key.path
+        let before = known(before, as: snapshot, at: path, note)
         let isListed = !note.signs.isDisjoint(with: [.listed, .polled])
         // Whoever sets times gives a sign of it. A sign of writing may still be on its way, and comes too late then.
         let isTouched = note.signs.contains(.attributes)

@@ -81,6 +81,13 @@ package final class WatchedPaths {
         return holder?.root
     }
 
+    /// Whether the directory of the path is on overlayfs.
+    package func isOnOverlay(_ path: PathBytes) -> Bool {
+        var type: UInt64 = 0
+        guard let place = try? place(of: path), cal_file_system(place.descriptor, &type) == 0 else { return false }
+        return type == 0x794C_7630
+    }
+
     private func directory(_ path: PathBytes, below root: PathBytes) throws(SystemError) -> OpenDirectory {
         if let last, last.path == path, last.root == root { return last.directory }
         if self.root?.path != root {

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/fsuid.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -30,6 +32,19 @@ int ctk_link_descriptor(int fd, const char *path) {
 
 void ctk_become_subreaper(void) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+int ctk_unshare_mounts(void) {
+    if (unshare(CLONE_FS | CLONE_NEWNS) != 0) return errno;
+    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 ? 0 : errno;
+}
+
+int ctk_mount(const char *type, const char *folder, const char *options) {
+    return mount("none", folder, type, 0, options) == 0 ? 0 : errno;
+}
+
+void ctk_unmount(const char *folder) {
+    umount2(folder, MNT_DETACH);
 }
 
 int ctk_read_content(const char *path, struct ctk_content *content) {

@@ -6,8 +6,8 @@ import Testing
 struct LedgerTreeTests {
     private func snapshot(_ step: Int) -> Snapshot {
         let time = Timestamp(seconds: 0, nanoseconds: 0)
-        // Few files, so that several paths are names of one.
-        let identity = FileIdentity(deviceMajor: 0, deviceMinor: 0, inode: UInt64(step % 50), birth: 0)
+        // Few files, so that several paths are names of one, and some that had an inode one after the other.
+        let identity = FileIdentity(deviceMajor: 0, deviceMinor: 0, inode: UInt64(step % 50), birth: Int64(step % 3))
         return Snapshot(
             identity: identity, type: .file, size: UInt64(step), modified: time, changed: time, born: nil, mode: 0o644,
             uid: 0, gid: 0, links: 1)
@@ -39,7 +39,10 @@ struct LedgerTreeTests {
             }
             #expect(tree.count == table.count)
             let identity = snapshot(step).identity
-            #expect(Set(tree.paths(of: identity)) == Set(table.filter { $0.value.identity == identity }.keys))
+            for sought in [identity, identity.withoutBirth] {
+                let paths = table.filter { sought.includes($0.value.identity) }.keys
+                #expect(Set(tree.paths(of: sought)) == Set(paths))
+            }
         }
     }
 }

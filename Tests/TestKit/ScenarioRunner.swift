@@ -148,6 +148,12 @@ package final class ScenarioRunner {
                 if !TestFile.exists("/dev/fuse") || runCommand(["sh", "-c", "command -v bindfs"], in: "/") != 0 {
                     return "there is no FUSE here, or no bindfs"
                 }
+            case "overlay":
+                let line =
+                    "mount -t tmpfs none /mnt && cd /mnt && mkdir l u w m && "
+                    + "mount -t overlay none -o lowerdir=l,upperdir=u,workdir=w m"
+                let status = runCommand(["unshare", "-m", "sh", "-c", line], in: "/")
+                if status != 0 { return "overlayfs can't be mounted here" }
             case "namespaces":
                 let words = (isOrdinary ? asOrdinaryUser : []) + ["unshare", "-Ur", "true"]
                 if runCommand(words, in: "/") != 0 { return "there are no user namespaces here" }

@@ -18,7 +18,8 @@ final class DiskLedger: KnownFiles {
     /// The changes of one rule.
     struct Changes {
         var entries: [PathBytes: Snapshot?] = [:]
-        /// The paths that files have had since the last commit; those that they have still have to be sorted out.
+        /// The paths that files have had since the last commit, by identity without the birth time; those that they have
+        /// still have to be sorted out.
         var paths: [FileIdentity: [PathBytes]] = [:]
         /// The paths of which the log ahead of the database does not tell as they are; one may be here twice.
         var news: [PathBytes] = []
@@ -103,7 +104,7 @@ final class DiskLedger: KnownFiles {
         changes[entry.view]?.news.append(entry.path)
         guard let identity = entry.snapshot?.identity else { return }
         youngest = max(youngest, identity.birth)
-        changes[entry.view]?.paths[identity, default: []].append(entry.path)
+        changes[entry.view]?.paths[identity.withoutBirth, default: []].append(entry.path)
     }
 
     // MARK: Looking
@@ -119,12 +120,12 @@ final class DiskLedger: KnownFiles {
                 } _: { row in
                     let path = try Self.path(row)
                     guard changes[rule]?.entries[path] == nil else { return }
-                    if try snapshot(row).identity == identity { found.insert(path) }
+                    if identity.includes(try snapshot(row).identity) { found.insert(path) }
                 }
             }
         }
-        for path in changes[rule]?.paths[identity] ?? [] {
-            if case .some(.some(let snapshot)) = changes[rule]?.entries[path], snapshot.identity == identity {
+        for path in changes[rule]?.paths[identity.withoutBirth] ?? [] {
+            if case .some(.some(let snapshot)) = changes[rule]?.entries[path], identity.includes(snapshot.identity) {
                 found.insert(path)
             }
         }

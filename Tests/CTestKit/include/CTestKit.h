@@ -20,6 +20,15 @@ int ctk_link_descriptor(int fd, const char *path);
 /// Makes this process the parent of all whose own parent dies, as long as they descend from it.
 void ctk_become_subreaper(void);
 
+/// Gives this thread mounts of its own, which no other thread or process sees; 0, or the errno.
+int ctk_unshare_mounts(void);
+
+/// Mounts a file system without a device at the folder, for this thread; 0, or the errno.
+int ctk_mount(const char *type, const char *folder, const char *options);
+
+/// Unmounts what was mounted last at the folder, even if it is in use.
+void ctk_unmount(const char *folder);
+
 /// What a file holds, for a program that only compares.
 struct ctk_content {
     uint64_t size;
