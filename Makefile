@@ -11,7 +11,7 @@ BUILD_NEEDS = libarchive-dev libcurl4-openssl-dev libmagic-dev libmicrohttpd-dev
 RUN_NEEDS = $(BUILD_NEEDS) libvips-tools python3
 # The protocol's bash example reads its answer with jq; python3-jsonschema gives a second opinion on rules files;
 # D-Bus with Python is the desktop that shows notifications; systemd has what looks at its units.
-TEST_NEEDS = $(RUN_NEEDS) bindfs chromium-headless-shell curl dbus jq libarchive-tools libnotify-bin openssl python3-dbus python3-gi \
+TEST_NEEDS = $(RUN_NEEDS) bindfs btrfs-progs chromium-headless-shell curl dbus jq libarchive-tools libnotify-bin openssl python3-dbus python3-gi \
 	python3-jsonschema python3-venv python3-yaml systemd xxhash man-db mandoc zsh fish
 # What makes and tries the package.
 DEB_NEEDS = $(BUILD_NEEDS) python3 binutils dpkg-dev lintian

@@ -248,9 +248,13 @@ extension WatchLoop {
     }
 
     /// Forgets a folder that is gone from its place, and has what nobody told of looked at.
+    ///
+    /// A subvolume of btrfs, which has a device number of its own, is deleted without an event for what is in it.
     func lose(_ folder: FolderTree.ID) {
         let path = tree.path(of: folder)
-        if forget(folder) { hints.append(Hint(path: path, signs: .subtree, origin: .live)) }
+        let device = tree.device(of: folder)
+        let isOwnDevice = device != 0 && tree.parent(of: folder).map { tree.device(of: $0) != device } ?? false
+        if forget(folder) || isOwnDevice { hints.append(Hint(path: path, signs: .subtree, origin: .live)) }
     }
 
     // MARK: Mounts
@@ -293,7 +297,8 @@ extension WatchLoop {
         forget(folder, keepingItself: true)
         if let freed = tree.setWatch(nil, of: folder) { release(freed) }
         tree.remove([.polled, .short, .failed], of: folder)
-        if isMounted { hints.append(Hint(path: path, signs: .subtree, origin: .live)) }
+        // Of a file system that is gone, only the mount point itself is another directory now.
+        hints.append(Hint(path: path, signs: isMounted ? .subtree : .listed, origin: .live))
         visits.append(Visit(folder: folder, origin: .live))
     }
 

@@ -304,7 +304,7 @@ extension Reconciler {
     /// A root that is not there is unavailable, not empty. And a path that was
     /// seen through another mount than the one that is there now is hidden by it,
     /// or went with its own; only when that one's file system is here again, it
-    /// can be missed.
+    /// can be missed. The mount point itself is an entry of the directory that holds it.
     func isInSight(_ path: PathBytes, _ before: Snapshot, root: PathBytes) -> Bool {
         guard case .present(let there) = DiskProbe.look(at: root) else { return false }
         var folder = path.parent
@@ -319,6 +319,7 @@ extension Reconciler {
         let isSameDevice =
             present.identity.deviceMajor == before.identity.deviceMajor
             && present.identity.deviceMinor == before.identity.deviceMinor
+        if folder == path.parent, away.contains(path), !away.contains(where: { folder.isInside($0) }) { return true }
         guard before.mount != 0, present.mount != 0 else {
             // Known of an earlier run, whose mounts had other numbers.
             return isSameDevice || !away.contains { path.isInside($0) }

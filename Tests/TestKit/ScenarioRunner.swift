@@ -154,6 +154,10 @@ package final class ScenarioRunner {
                     + "mount -t overlay none -o lowerdir=l,upperdir=u,workdir=w m"
                 let status = runCommand(["unshare", "-m", "sh", "-c", line], in: "/")
                 if status != 0 { return "overlayfs can't be mounted here" }
+            case "btrfs":
+                let line = "truncate -s 128M i && /sbin/mkfs.btrfs -q i && mount -o loop i /mnt"
+                let status = withTempTree { tree in runCommand(["unshare", "-m", "sh", "-c", line], in: tree.root) }
+                if status != 0 { return "there is no btrfs here, no mkfs.btrfs, or no loop device" }
             case "namespaces":
                 let words = (isOrdinary ? asOrdinaryUser : []) + ["unshare", "-Ur", "true"]
                 if runCommand(words, in: "/") != 0 { return "there are no user namespaces here" }
