@@ -185,6 +185,17 @@ struct ConflationTests {
         #expect(conflation.takeAll().isEmpty)
     }
 
+    @Test func `a consumer that does not ask for deletions receives none for the old name of a merged rename`() {
+        // Another file has the new name by then, so that the rename is not reported any more.
+        let events = [Self.moved, Self.event(.modified, "b", file: 2, replaced: true, changed: ["overwritten"])]
+        for isAsked in [true, false] {
+            var conflation = Conflation(mask: isAsked ? .differences : [.created, .moved])
+            for event in events { conflation.add(event) }
+            #expect(conflation.takeAll().map(\.kind) == (isAsked ? [.deleted, .created] : [.created]))
+            #expect(conflation.isEmpty)
+        }
+    }
+
     @Test func `a path that was taken is known by what was told of it`() {
         var conflation = Conflation(mask: .differences)
         conflation.add(Self.moved)
