@@ -148,6 +148,10 @@ extension Reconciler {
                 set(view, hint.path, known)
                 tell(match.view, event(.created, match.root, hint.path, known, .scan))
             } else {
+                // A known file that was renamed was complete before; in a polled root it settles later than its old name.
+                if let move = move(view, to: hint.path, snapshot), sight(of: move.from, view) == .absent {
+                    _ = acceptMove(to: hint.path, snapshot, [match], origin: hint.origin)
+                }
                 note.scan = scans.innermost(holding: hint.path)
                 add(key, note, at: now)
             }
@@ -214,21 +218,22 @@ extension Reconciler {
         at now: ContinuousClock.Instant
     ) {
         for index in filters.candidates(inside: folder.bytes) where origin != .scan || views[index].hasPast {
-            var differing: [PathBytes] = []
+            var changed: [PathBytes] = []
+            var gone: [PathBytes] = []
             // Of a folder that is one unit with what is below it, its own facts say nothing.
             let isTree = views[index].settle.isTree
             // Another folder than a root may be a link by now.
             let top = views[index].roots.contains(folder) ? folder : folder.parent
             let files = files
             ledger.visit(view: views[index].name, inside: folder) { path, before in
-                if !isTree, case .present(let present) = files.look(at: path), before.isUnchanged(present),
-                    !files.isBehindLink(path, root: top)
-                {
+                guard case .present(let present) = files.look(at: path), !files.isBehindLink(path, root: top) else {
+                    gone.append(path)
                     return
                 }
-                differing.append(path)
+                if isTree || !before.isUnchanged(present) { changed.append(path) }
             }
-            for path in differing {
+            // What is in a directory is deleted before it.
+            for path in changed.sorted() + gone.sorted(by: >) {
                 if origin == .scan, renew(path, views[index]) { continue }
                 var note = Note(signs: signs.union([.vanished, .listed]), origin: origin)
                 note.scan = scan

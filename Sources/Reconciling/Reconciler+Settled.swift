@@ -179,8 +179,11 @@ extension Reconciler {
             // Text that nobody has taken yet would only grow: the file keeps the rest meanwhile.
             if view.tailBytes != nil, ledger.hasPending(view: view.name, path: path) { return }
             event.changed = difference.content
-            let delivered = before.delivered ?? 0
-            let isReset = difference.isReplaced || snapshot.size < delivered
+            // A file goes on where it ended under its former name, such as the next one of a chain of rotated logs.
+            let carriedOver = difference.isReplaced ? carried.removeValue(forKey: snapshot.identity) : nil
+            if difference.isReplaced, let delivered = before.delivered { carried[before.identity] = delivered }
+            let delivered = carriedOver ?? before.delivered ?? 0
+            let isReset = carriedOver == nil && (difference.isReplaced || snapshot.size < delivered)
             follow(match, key, &event, from: isReset ? 0 : delivered, isReset: isReset, note)
             set(view, path, event.snapshot)
             // A view that follows files is told of text; only a reset is news without any.

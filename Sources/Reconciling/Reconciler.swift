@@ -128,7 +128,7 @@ package struct Reconciler: ~Copyable {
     var polled: Set<PathBytes> = []
     /// Places whose file system was unmounted, and is not there again.
     var away: Set<PathBytes> = []
-    /// How much has been delivered of files that were renamed, and have not settled under their new names.
+    /// How much has been delivered of files that have left their names, and have not settled under new ones.
     var carried: [FileIdentity: UInt64] = [:]
     /// The roots that are there, or were when somebody looked last.
     var rootsSeen: Set<PathBytes> = []
