@@ -65,7 +65,7 @@ struct SwappedFolderTests {
                 if watched.hints[tree.path("in/sub/deep/a")] != nil { seen += 1 }
                 secrets.formUnion(watched.hints.keys.filter { $0.lastComponent.elementsEqual("secret".utf8) })
                 watched.clear()
-                return seen > 100
+                return seen > 30
             }
             #expect(hasSeen, "\(seen)")
             #expect(secrets == [])
