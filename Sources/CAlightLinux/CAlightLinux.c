@@ -18,6 +18,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -318,6 +319,8 @@ int cal_can_filter_calls(void) {
     return 0;
 #endif
 }
+
+int cal_become_subreaper(void) { return prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 ? 0 : errno; }
 
 int cal_limit_descriptors(uint64_t soft) {
     struct rlimit limit;

@@ -43,6 +43,7 @@ struct ProgramSurroundings {
                 """)
             throw Exit(.runtimeError)
         }
+        Orphans.adopt()
         let launcher = ProcessLauncher(launcher: launcherPath)
         let environment = ProgramEnvironment(
             home: PathBytes(home ?? "/"), timeZone: variables["TZ"], isRoot: OwnershipCheck.isMeaningful)

@@ -104,6 +104,9 @@ void cal_drop_counter(uint32_t *counter);
 /// Sends a signal to the process of that id if it is a child of this one; 0, or the errno.
 int cal_signal_child(int pid, int signal);
 
+/// Has processes that lose their parent become children of this one, if they descend from it; 0, or the errno.
+int cal_become_subreaper(void);
+
 /// A counter descriptor (CLOEXEC, non-blocking) to wake a poll; negative errno on failure.
 int cal_eventfd(void);
 

@@ -71,12 +71,16 @@ final class LauncherProcess: Sendable {
         process.standardError = FileHandle.nullDevice
         let end = ProcessEnd()
         process.terminationHandler = { process in
+            Orphans.end(of: process.processIdentifier)
             end.set(status: process.terminationStatus, isSignal: process.terminationReason == .uncaughtSignal)
         }
         // The signal mask stays as it is: a SIGTERM that finds one thread of Alight open for it ends Alight
         // without a word. What is inherited doesn't matter, for the launcher begins with a mask of its own.
         do {
-            try process.run()
+            try Orphans.excluding {
+                try process.run()
+                return process.processIdentifier
+            }
         } catch {
             throw LaunchFailure("'\(launcher)' can't be run: \(error.localizedDescription)")
         }
@@ -163,16 +167,27 @@ enum Descendants {
         var found: [pid_t] = []
         var parents = [process]
         while let parent = parents.popLast() {
-            let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(parent)/task")) ?? []
-            for thread in threads {
-                let path = "/proc/\(parent)/task/\(thread)/children"
-                let list = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
-                let children = list.split(separator: " ").compactMap { pid_t($0) }
-                found += children.filter { !isDead($0) }
-                parents += children
-            }
+            let children = children(of: parent)
+            found += children.filter { !isDead($0) }
+            parents += children
         }
         return found
+    }
+
+    /// The children of all threads, with dead ones that have not been reaped.
+    static func children(of process: pid_t) -> [pid_t] {
+        let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
+        return threads.flatMap { thread in
+            let path = "/proc/\(process)/task/\(thread)/children"
+            let list = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+            return list.split(separator: " ").compactMap { pid_t($0) }
+        }
+    }
+
+    /// Whether it has given up new privileges, as all that descends from a launcher has, and keeps to that.
+    static func hasNoNewPrivileges(_ process: pid_t) -> Bool {
+        let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+        return status?.contains("\nNoNewPrivs:\t1\n") ?? false
     }
 
     private static func isDead(_ process: pid_t) -> Bool {
