@@ -36,7 +36,6 @@ let package = Package(
         .executable(name: "alight-launch", targets: ["alight-launch"]),
         .library(name: "FileObserving", targets: ["FileObserving"]),
         .library(name: "PluginProtocol", targets: ["PluginProtocol"]),
-        .library(name: "RawInotify", targets: ["RawInotify"]),
     ],
     dependencies: [
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
@@ -59,7 +58,6 @@ let package = Package(
         .target(name: "CLibCurl", dependencies: ["CSharedLibrary"]),
         .target(name: "CLibMicroHTTPD", dependencies: ["CSharedLibrary"]),
         .target(name: "CSharedLibrary"),
-        .target(name: "CRawInotify"),
         // Static, because the dynamic loader and Swift's runtime would double the time that a start takes.
         .executableTarget(name: "alight-launch", linkerSettings: [.unsafeFlags(["-static-executable"])]),
 
@@ -72,7 +70,6 @@ let package = Package(
         // Layer 2: hints, when a path is finished, and what a file holds.
         layer("ContentTypes", ["CLibMagic"]),
         layer("FileWatching", ["CAlightLinux", "FileEvents"]),
-        layer("RawInotify", ["CRawInotify", "FileEvents"]),
         layer("Settling", ["CAlightLinux", "FileEvents", heap]),
 
         // Layer 3: what to do when.
@@ -158,16 +155,12 @@ let package = Package(
             ],
             exclude: ["Golden", "Scenarios"]),
         tests("FileEvents", ["FileEvents", "TestKit"]),
-        tests("FileObserving", ["FileEvents", "FileObserving", "RawInotify", "TestKit"]),
+        tests("FileObserving", ["FileEvents", "FileObserving", "TestKit"]),
         .executableTarget(
             name: "watch-hints", dependencies: ["FileEvents", "FileWatching"], path: "Tests/Support/watch-hints",
             swiftSettings: strict),
         tests("FileWatching", ["CAlightLinux", "FileEvents", "FileWatching", "TestKit", "watch-hints"]),
         tests("Globbing", ["Globbing", "TestKit"]),
-        .executableTarget(
-            name: "watch-raw", dependencies: ["FileEvents", "RawInotify"], path: "Tests/Support/watch-raw",
-            swiftSettings: strict),
-        tests("RawInotify", ["FileEvents", "RawInotify", "TestKit", "watch-raw"]),
         .executableTarget(
             name: "stub-plugin", dependencies: ["PluginProtocol"], path: "Tests/Support/stub-plugin",
             swiftSettings: strict),

@@ -1,6 +1,5 @@
 import FileObserving
 import Foundation
-import RawInotify
 import TestKit
 import Testing
 
@@ -36,18 +35,6 @@ struct ArticleTests {
     private func overview() async throws {
         for try await event in try FileObserver(roots: ["/srv/in"]).events {
             print(event.kind, event.path)
-        }
-    }
-
-    private func rawInotify() async throws {
-        let inotify = try Inotify()
-        let watch = try inotify.add(path: "/srv/in", mask: [.closeWrite, .movedTo, .onlyDirectory])
-        for try await event in inotify.events {
-            if event.isOverflow {
-                // Events are missing: look at what is there.
-            } else if event.watch == watch {
-                print(event.mask, event.cookie, event.name)
-            }
         }
     }
 
