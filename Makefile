@@ -18,7 +18,7 @@ DEB_NEEDS = $(BUILD_NEEDS) python3 binutils dpkg-dev lintian
 TEST_DEB_NEEDS = $(DEB_NEEDS) debootstrap libvips-tools
 # The programs that the shipped plugins call. Their tests need them; Alight itself doesn't.
 PLUGIN_NEEDS = python3 libvips-tools poppler-utils ffmpeg tesseract-ocr tesseract-ocr-eng tesseract-ocr-osd ocrmypdf \
-	libarchive-tools rsync openssh-client clamav
+	rsync openssh-client clamav
 
 # What the benchmarks need besides: a C compiler, and what makes a virtual environment and strips a program.
 BENCH_NEEDS = python3 python3-venv gcc libc6-dev binutils

@@ -161,6 +161,8 @@ struct ExtractHandlerTests {
         ("an absolute name", #"tar("in/x", file("ok"), file("/tmp/alight-evil"))"#, "has an absolute name"),
         ("a name with ..", #"tar("in/x", file("ok"), file("../evil"))"#, "leads out of the folder by '..'"),
         ("a hidden ..", #"tar("in/x", file("ok"), file("a/b/../../../evil"))"#, "leads out of the folder by '..'"),
+        ("a name that ends in ..", #"tar("in/x", file("ok"), file("a/.."))"#, "leads out of the folder by '..'"),
+        ("a name that stays inside by ..", #"tar("in/x", file("a/../b"))"#, "leads out of the folder by '..'"),
         ("a name with .. in a zip", #"zip("in/x", ("ok", "1", 0o100644), ("../evil", "2", 0o100644))"#, "by '..'"),
         ("an absolute link", #"tar("in/x", file("ok"), link("l", "/etc"))"#, "is a link out of the folder, to '/etc'"),
         ("a link with ..", #"tar("in/x", file("ok"), link("a/l", "../../evil"))"#, "is a link out of the folder"),
@@ -181,6 +183,10 @@ struct ExtractHandlerTests {
             "leads out of the folder by '..'"
         ),
         ("an absolute hard link", #"tar("in/x", file("ok"), hard("h", "/etc/passwd"))"#, "has an absolute name"),
+        (
+            "a hard link out that is written", #"tar("in/x", hard("h", "../../etc/passwd"), file("h"))"#,
+            "leads out of the folder by '..'"
+        ),
         ("a hard link to nothing", #"tar("in/x", hard("h", "missing"))"#, "which is no file before it"),
         (
             "a hard link behind a link", #"tar("in/x", link("l", "d"), file("d/a"), hard("h", "l/a"))"#,
@@ -200,6 +206,11 @@ struct ExtractHandlerTests {
         ("an empty file", #"open("in/x", "w")"#, "it is no archive that can be unpacked"),
         (
             "an mtree", ##"open("in/x", "w").write("#mtree\n./evil type=file contents=/etc/passwd\n")"##,
+            "it is no archive"
+        ),
+        (
+            "a compressed mtree",
+            ##"import lzma; open("in/x", "wb").write(lzma.compress(b"#mtree\n./evil type=file contents=/etc/passwd\n"))"##,
             "it is no archive"
         ),
         (
