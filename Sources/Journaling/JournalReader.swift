@@ -45,9 +45,8 @@ package final class JournalReader: Sendable {
                 throw JournalFault(.foreign(path), help: Self.naming)
             }
             guard version > 0 else { throw Self.unfinished(path) }
-            let known = JournalSchema.migrations.count
+            let known = JournalSchema.version
             guard version <= known else { throw JournalFault(.newer(path, version: version, known: known)) }
-            guard version == JournalSchema.migrations.count else { throw Self.older(path) }
         }
     }
 
@@ -149,7 +148,7 @@ package final class JournalReader: Sendable {
             let database = try DatabaseQueue(configuration: configuration())
             let isOfOneMoment = try database.writeWithoutTransaction { database in
                 try image.load(into: database)
-                guard try Int.fetchOne(database, sql: "PRAGMA user_version") == JournalSchema.migrations.count else {
+                guard try Int.fetchOne(database, sql: "PRAGMA user_version") == JournalSchema.version else {
                     return true
                 }
                 try AheadLog.apply(to: database, of: path)
@@ -213,12 +212,6 @@ extension JournalReader {
     private static func unfinished(_ path: PathBytes) -> JournalFault {
         JournalFault(
             mayPass: false, description: "'\(path)' is a file of which no journal has been made yet", help: naming)
-    }
-
-    private static func older(_ path: PathBytes) -> JournalFault {
-        JournalFault(
-            mayPass: false, description: "the journal '\(path)' is of an older Alight",
-            help: "run `alight run` once, which brings it up to date")
     }
 
     /// What an error of SQLite means.

@@ -1,14 +1,12 @@
 /// The tables of the journal's file; `docs/journal.md` explains them to people.
-///
-/// A column is never given another meaning. A newer version adds a migration to
-/// the list; each begins where the one before it ended, and `user_version` counts
-/// those that are done.
 package enum JournalSchema {
     /// `Algt`, which file(1) and SQLite show as `application_id`.
     package static let application: Int32 = 0x416C_6774
 
-    package static let migrations: [String] = [
-        """
+    /// What `user_version` says.
+    package static let version = 1
+
+    package static let tables = """
         CREATE TABLE rules (
             id INTEGER PRIMARY KEY,
             name TEXT NOT NULL UNIQUE,
@@ -39,6 +37,7 @@ package enum JournalSchema {
             digest BLOB,
             delivered INTEGER,
             xattrs TEXT,
+            standing INTEGER NOT NULL DEFAULT 0,
             PRIMARY KEY (rule, path)
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX ledger_by_identity ON ledger (inode, rule);
@@ -61,11 +60,15 @@ package enum JournalSchema {
             previous TEXT,
             steps TEXT,
             message TEXT,
-            code TEXT
+            code TEXT,
+            is_heir INTEGER NOT NULL DEFAULT 0,
+            outputs TEXT,
+            undone TEXT
         ) STRICT, WITHOUT ROWID;
         CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
         CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
         CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
+        CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
 
         CREATE TABLE attempts (
             job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
@@ -77,10 +80,25 @@ package enum JournalSchema {
             code TEXT,
             status INTEGER,
             signal INTEGER,
-            log TEXT,
             request TEXT,
+            changes TEXT,
+            undone TEXT,
+            log_of TEXT,
             PRIMARY KEY (job, started, number)
         ) STRICT, WITHOUT ROWID;
+        CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
+        CREATE INDEX attempts_log_of ON attempts (log_of, started) WHERE log_of IS NOT NULL;
+
+        CREATE TABLE logs (
+            job TEXT NOT NULL,
+            started INTEGER NOT NULL,
+            text TEXT NOT NULL,
+            PRIMARY KEY (job, started)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL BEGIN
+            DELETE FROM logs WHERE job = old.log_of AND started = old.started
+                AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
+        END;
 
         CREATE TABLE requests (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -101,48 +119,6 @@ package enum JournalSchema {
             name TEXT PRIMARY KEY,
             value INTEGER NOT NULL
         ) STRICT, WITHOUT ROWID;
-        """,
+        INSERT INTO facts (name, value) VALUES ('youngest', 0);
         """
-        CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
-        ALTER TABLE ledger ADD COLUMN standing INTEGER NOT NULL DEFAULT 0;
-        """,
-        """
-        ALTER TABLE attempts ADD COLUMN changes TEXT;
-        ALTER TABLE attempts ADD COLUMN undone TEXT;
-        CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
-        """,
-        """
-        INSERT INTO facts (name, value)
-            SELECT 'youngest', coalesce(max(iif(
-                btime BETWEEN -9000000000 AND 9000000000, btime * 1000000000 + coalesce(btime_ns, 0),
-                iif(btime IS NULL, 0, 9223372036854775807))), 0)
-            FROM ledger;
-        """,
-        """
-        ALTER TABLE jobs ADD COLUMN is_heir INTEGER NOT NULL DEFAULT 0;
-        UPDATE jobs SET is_heir = 1
-            WHERE state = 'dead' AND coalesce(code, '') NOT IN ('ready', 'unreadable', 'loop');
-        """,
-        """
-        CREATE TABLE logs (
-            job TEXT NOT NULL,
-            started INTEGER NOT NULL,
-            text TEXT NOT NULL,
-            PRIMARY KEY (job, started)
-        ) STRICT, WITHOUT ROWID;
-        ALTER TABLE attempts ADD COLUMN log_of TEXT;
-        INSERT OR REPLACE INTO logs SELECT job, started, log FROM attempts WHERE log IS NOT NULL;
-        UPDATE attempts SET log_of = job WHERE log IS NOT NULL;
-        ALTER TABLE attempts DROP COLUMN log;
-        CREATE INDEX attempts_log_of ON attempts (log_of, started) WHERE log_of IS NOT NULL;
-        CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL BEGIN
-            DELETE FROM logs WHERE job = old.log_of AND started = old.started
-                AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
-        END;
-        """,
-        """
-        ALTER TABLE jobs ADD COLUMN outputs TEXT;
-        ALTER TABLE jobs ADD COLUMN undone TEXT;
-        """,
-    ]
 }

@@ -15,7 +15,7 @@ package final class JournalFile {
     ///   - path: Where; there must be nothing yet.
     ///   - version: What the file says of its version.
     /// - Throws: What SQLite throws.
-    package init(_ path: PathBytes, version: Int = JournalSchema.migrations.count) throws {
+    package init(_ path: PathBytes, version: Int = JournalSchema.version) throws {
         self.path = path
         try FileManager.default.createDirectory(atPath: path.parent.description, withIntermediateDirectories: true)
         var configuration = Configuration()
@@ -26,7 +26,7 @@ package final class JournalFile {
         configuration.allowsUnsafeTransactions = true
         database = try DatabaseQueue(path: path.description, configuration: configuration)
         try database.write { database in
-            for migration in JournalSchema.migrations { try database.execute(sql: migration) }
+            try database.execute(sql: JournalSchema.tables)
             try database.execute(sql: "PRAGMA application_id = \(JournalSchema.application)")
             try database.execute(sql: "PRAGMA user_version = \(version)")
         }

@@ -27,18 +27,13 @@ struct SchemaTests {
         if getenv("RECORD") != nil { TestFile.write(file, text) }
         #expect(TestFile.read(file).map { String(decoding: $0, as: UTF8.self) } == text)
         #expect(try bench.rows("PRAGMA application_id") == ["\(0x416C_6774)"])
-        #expect(try bench.rows("PRAGMA user_version") == ["7"])
+        #expect(try bench.rows("PRAGMA user_version") == ["1"])
         #expect(try bench.rows("PRAGMA journal_mode") == ["wal"])
         #expect(try bench.rows("PRAGMA auto_vacuum") == ["2"])
     }
 
-    /// Files that released versions have written, as SQL: `version-1.sql` and so on.
-    static let versions = TestFile.names(in: golden).map { String(decoding: $0, as: UTF8.self) }
-        .filter { $0.hasPrefix("version-") }
-
-    @Test(arguments: versions)
-    func `the journal of an earlier version is brought up to date, and nothing of it is lost`(name: String) throws {
-        let sql = try #require(TestFile.read(Self.golden.appending(name)))
+    @Test func `a journal that is written down is taken in, and nothing of it is lost`() throws {
+        let sql = try #require(TestFile.read(Self.golden.appending("journal.sql")))
         try bench.look { try $0.execute(sql: String(decoding: sql, as: UTF8.self)) }
         let starts = try bench.open().begin(
             [RuleRecord(name: "thumbs", selection: "in/**"), RuleRecord(name: "sort", selection: "other")],

@@ -328,7 +328,7 @@ class JournalTests(DocumentationTestCase):
     def setUp(self):
         super().setUp()
         # The tables as a new journal has them, with some rows in them.
-        text = read("Tests/JournalingTests/Golden/version-7.sql")
+        text = read("Tests/JournalingTests/Golden/journal.sql")
         self.journal = sqlite3.connect(self.path("journal.db"))
         self.addCleanup(self.journal.close)
         self.journal.executescript(text)
@@ -383,7 +383,7 @@ class JournalTests(DocumentationTestCase):
         self.addCleanup(saved.close)
         self.assertEqual(saved.execute("PRAGMA integrity_check").fetchone(), ("ok",))
         self.assertEqual(saved.execute("PRAGMA application_id").fetchone(), (0x416C6774,))
-        self.assertEqual(saved.execute("PRAGMA user_version").fetchone(), (7,))
+        self.assertEqual(saved.execute("PRAGMA user_version").fetchone(), (1,))
         self.assertEqual(saved.execute("SELECT count(*) FROM jobs").fetchone(), (4,))
         self.assertGreater(saved.execute("SELECT count(*) FROM ledger").fetchone()[0], 1_000)
 

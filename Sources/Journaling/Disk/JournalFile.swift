@@ -82,8 +82,8 @@ enum JournalFile {
         let application = number(68, 4)
         guard application == Int(JournalSchema.application) || application == 0 else { throw .foreign(path) }
         let version = number(60, 4)
-        if application != 0, version > JournalSchema.migrations.count {
-            throw .newer(path, version: version, known: JournalSchema.migrations.count)
+        if application != 0, version > JournalSchema.version {
+            throw .newer(path, version: version, known: JournalSchema.version)
         }
         // The log may hold the pages that are missing, and an older header may not count them.
         let pageSize = number(16, 2) == 1 ? 65_536 : number(16, 2)
@@ -121,7 +121,7 @@ enum JournalFile {
                 throw JournalError.failed(
                     path, "the file system has no memory that processes share (mode '\(mode ?? "")')")
             }
-            try migrate(database)
+            try makeTables(database)
         }
         return queue
     }
@@ -136,7 +136,7 @@ enum JournalFile {
         try queue.writeWithoutTransaction { database in
             try image?.load(into: database)
             try judge(database, path)
-            try migrate(database)
+            try makeTables(database)
         }
         return queue
     }
@@ -180,8 +180,8 @@ enum JournalFile {
         let tables = try Set(String.fetchAll(database, sql: "SELECT name FROM sqlite_master WHERE type = 'table'"))
         if application == 0, version == 0, tables.isEmpty { return }
         guard application == JournalSchema.application else { throw JournalError.foreign(path) }
-        guard version <= JournalSchema.migrations.count else {
-            throw JournalError.newer(path, version: version, known: JournalSchema.migrations.count)
+        guard version <= JournalSchema.version else {
+            throw JournalError.newer(path, version: version, known: JournalSchema.version)
         }
         for table in ["attempts", "facts", "jobs", "ledger", "mounts", "requests", "rules"] {
             guard tables.contains(table) else { throw JournalError.damaged(path, "the table '\(table)' is missing") }
@@ -197,18 +197,17 @@ enum JournalFile {
         }
     }
 
-    private static func migrate(_ database: Database) throws {
-        let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
-        for (number, migration) in JournalSchema.migrations.enumerated().dropFirst(version) {
-            try database.inTransaction(.immediate) {
-                try database.execute(sql: migration)
-                try database.execute(
-                    sql: """
-                        PRAGMA application_id = \(JournalSchema.application);
-                        PRAGMA user_version = \(number + 1);
-                        """)
-                return .commit
-            }
+    /// Makes the tables of a file that has none.
+    private static func makeTables(_ database: Database) throws {
+        guard try Int.fetchOne(database, sql: "PRAGMA user_version") == 0 else { return }
+        try database.inTransaction(.immediate) {
+            try database.execute(
+                sql: """
+                    \(JournalSchema.tables)
+                    PRAGMA application_id = \(JournalSchema.application);
+                    PRAGMA user_version = \(JournalSchema.version);
+                    """)
+            return .commit
         }
     }
 }

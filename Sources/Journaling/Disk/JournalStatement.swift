@@ -2,19 +2,17 @@ import GRDB
 
 /// The statements of nearly every commit, which the log ahead of the database names by their numbers.
 ///
-/// A number is never given another meaning, nor its parameters another order: a log is read by the program that
-/// comes after the one that wrote it. A parameter that is new comes last, and is NULL where an older program wrote.
+/// A number with another meaning, or other parameters, is another ``JournalSchema/version``.
 enum JournalStatement: UInt8, CaseIterable {
     case upsertJob = 1
-    case updateJob = 2
-    case deleteJob = 3
-    // 4 was an attempt with its log.
-    case forgetAttempts = 5
-    case upsertEntry = 6
-    case deleteEntry = 7
-    case fact = 8
-    case attempt = 9
-    case log = 10
+    case updateJob
+    case deleteJob
+    case forgetAttempts
+    case upsertEntry
+    case deleteEntry
+    case fact
+    case attempt
+    case log
 
     func prepare(in database: Database) throws -> SQLStatement { try SQLStatement(sql, in: database) }
 

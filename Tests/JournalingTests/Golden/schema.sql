@@ -26,7 +26,8 @@ CREATE TABLE ledger (
     run INTEGER NOT NULL,
     digest BLOB,
     delivered INTEGER,
-    xattrs TEXT, standing INTEGER NOT NULL DEFAULT 0,
+    xattrs TEXT,
+    standing INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (rule, path)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ledger_by_identity ON ledger (inode, rule);
@@ -48,11 +49,15 @@ CREATE TABLE jobs (
     previous TEXT,
     steps TEXT,
     message TEXT,
-    code TEXT
-, is_heir INTEGER NOT NULL DEFAULT 0, outputs TEXT, undone TEXT) STRICT, WITHOUT ROWID;
+    code TEXT,
+    is_heir INTEGER NOT NULL DEFAULT 0,
+    outputs TEXT,
+    undone TEXT
+) STRICT, WITHOUT ROWID;
 CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
 CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
 CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
+CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
 CREATE TABLE attempts (
     job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
     started INTEGER NOT NULL,
@@ -63,9 +68,24 @@ CREATE TABLE attempts (
     code TEXT,
     status INTEGER,
     signal INTEGER,
-    request TEXT, changes TEXT, undone TEXT, log_of TEXT,
+    request TEXT,
+    changes TEXT,
+    undone TEXT,
+    log_of TEXT,
     PRIMARY KEY (job, started, number)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
+CREATE INDEX attempts_log_of ON attempts (log_of, started) WHERE log_of IS NOT NULL;
+CREATE TABLE logs (
+    job TEXT NOT NULL,
+    started INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (job, started)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL BEGIN
+    DELETE FROM logs WHERE job = old.log_of AND started = old.started
+        AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
+END;
 CREATE TABLE requests (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     verb TEXT NOT NULL,
@@ -83,16 +103,3 @@ CREATE TABLE facts (
     name TEXT PRIMARY KEY,
     value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
-CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
-CREATE TABLE logs (
-    job TEXT NOT NULL,
-    started INTEGER NOT NULL,
-    text TEXT NOT NULL,
-    PRIMARY KEY (job, started)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX attempts_log_of ON attempts (log_of, started) WHERE log_of IS NOT NULL;
-CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL BEGIN
-    DELETE FROM logs WHERE job = old.log_of AND started = old.started
-        AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
-END;
