@@ -79,26 +79,6 @@ int64_t cal_read_entries(int folder, void *buffer, size_t size) {
     return count >= 0 ? count : -errno;
 }
 
-int cal_is_empty_folder(int folder) {
-    // As the kernel gives them; the C library has no name for this type.
-    struct entry {
-        uint64_t inode, next;
-        unsigned short length;
-        unsigned char type;
-        char name[];
-    };
-    _Alignas(8) char buffer[1024];
-    for (;;) {
-        long count = syscall(SYS_getdents64, folder, buffer, sizeof buffer);
-        if (count <= 0) return count == 0;
-        for (long at = 0; at < count;) {
-            const struct entry *entry = (const struct entry *)(buffer + at);
-            if (strcmp(entry->name, ".") != 0 && strcmp(entry->name, "..") != 0) return 0;
-            at += entry->length;
-        }
-    }
-}
-
 int cal_file_system(int fd, uint64_t *type) {
     struct statfs fs;
     if (fstatfs(fd, &fs) != 0) return errno;

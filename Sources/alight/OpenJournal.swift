@@ -48,11 +48,8 @@ struct OpenJournal {
     static func file(
         at path: PathBytes, isBrief: Bool = false, keeping retention: JournalRetention = .unlimited
     ) throws(JournalError) -> DiskJournal {
-        let scratch = ProgramSurroundings.scratchFolders
-        if !isBrief { scratch.removeAbandoned() }
-        return try DiskJournal(
-            at: path, now: DiskProbe.now(), isBrief: isBrief, keeping: retention,
-            discard: { scratch.discard(for: $0.description) })
+        if !isBrief { ProgramSurroundings.scratchFolders.removeAbandoned() }
+        return try DiskJournal(at: path, now: DiskProbe.now(), isBrief: isBrief, keeping: retention)
     }
 
     /// How many jobs were running when the run before was cut off.

@@ -57,15 +57,6 @@ struct ScratchFolderTests {
         #expect(found().path == first)
     }
 
-    @Test func `what an attempt has left is removed with its folder`() throws {
-        let id = "01JD8Z3T1WQ2V7N0C5M4K9R6XB"
-        try folder.write("run/alight/keep", "x")
-        try folder.folder("run/alight/\(id)/deep")
-        try folder.write("run/alight/\(id)/deep/file", "x")
-        scratch.discard(for: id)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: "\(scratch.base)") == ["keep"])
-    }
-
     @Test func `folders of a process that was killed are removed, and of one that lives none`() throws {
         let (living, other) = (ScratchFolders(base: scratch.base), ScratchFolders(base: scratch.base))
         let kept = try living.make()
@@ -100,60 +91,6 @@ struct ScratchFolderTests {
         try living.remove(kept)
         living.giveUp()
         #expect(try left() == ["run-x-1"])
-    }
-
-    @Test func `a folder that was left as it was is given again, and any other is not`() throws {
-        let first = try scratch.make()
-        let second = try scratch.make()
-        #expect(first != second)
-        let inode = Self.inode(first)
-        try scratch.remove(first)
-        let again = try scratch.make()
-        #expect(again != first && again != second)
-        #expect(Self.inode(again) == inode)
-        try scratch.remove(again)
-        let changes: [(PathBytes) -> Bool] = [
-            { $0.appending("a").withCString { mkdir($0, 0o700) } == 0 },
-            { $0.appending("a").withCString { symlink("/etc", $0) } == 0 },
-            { $0.withCString { chmod($0, 0o755) } == 0 },
-            { $0.withCString { chown($0, .max, getegid()) } == 0 },
-            { geteuid() == 0 ? $0.withCString { chown($0, .max, 4711) } == 0 : true },
-            { $0.withCString { rmdir($0) } == 0 },
-        ]
-        for change in changes {
-            let folder = try scratch.make()
-            // In another tick of the clock of files than that in which it was made.
-            usleep(20_000)
-            #expect(change(folder))
-            try scratch.remove(folder)
-            let next = try scratch.make()
-            var status = stat()
-            #expect(next.withCString { lstat($0, &status) } == 0 && status.st_mode & 0o7777 == 0o700)
-            #expect(status.st_gid == getegid() && next != folder)
-            #expect(try FileManager.default.contentsOfDirectory(atPath: "\(next)") == [])
-            try scratch.remove(next)
-        }
-        // What is changed, or removed, after it was given back.
-        for change in [changes[0], changes[2], changes[5]] {
-            let first = try scratch.make()
-            let own = "\(first.parent)"
-            let before = Set(try FileManager.default.contentsOfDirectory(atPath: own))
-            try scratch.remove(first)
-            let waiting = Set(try FileManager.default.contentsOfDirectory(atPath: own)).subtracting(before)
-            let late = first.parent.appending(try #require(waiting.first))
-            usleep(20_000)
-            #expect(change(late))
-            let next = try scratch.make()
-            #expect(next != late && next != first)
-            #expect(try FileManager.default.contentsOfDirectory(atPath: "\(next)") == [])
-            try scratch.remove(next)
-        }
-        scratch.giveUp()
-    }
-
-    private static func inode(_ path: PathBytes) -> ino_t? {
-        var status = stat()
-        return path.withCString { lstat($0, &status) } == 0 ? status.st_ino : nil
     }
 
     @Test func `who knows a folder from an earlier attempt can't write into a later one`() throws {
@@ -248,16 +185,6 @@ struct ScratchFolderTests {
         for place in [file, inner] { try #require(place.withCString { umount2($0, Int32(MNT_DETACH)) } == 0) }
         try scratch.remove(made)
         scratch.giveUp()
-    }
-
-    @Test(
-        arguments: ["", ".", "..", "../..", "../../x", "keep", "a/../../keep", String(repeating: ".", count: 26)])
-    func `an id that is none removes nothing`(id: String) throws {
-        for name in ["x", "run/x", "run/alight/x"] { try folder.folder(name) }
-        for name in ["keep", "run/keep", "run/alight/keep", "x/file", "run/x/file"] { try folder.write(name, "x") }
-        let before = try FileManager.default.subpathsOfDirectory(atPath: "\(folder.path)").sorted()
-        scratch.discard(for: id)
-        #expect(try FileManager.default.subpathsOfDirectory(atPath: "\(folder.path)").sorted() == before)
     }
 }
 

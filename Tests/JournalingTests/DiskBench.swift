@@ -19,8 +19,6 @@ final class DiskBench: Sendable {
     static let rules = ["r", "s", "t"].map { RuleRecord(name: $0, selection: "*") }
 
     private let retention: JournalRetention
-    /// The jobs whose actions were cut off, as the journal named them when it was opened.
-    let discarded = Mutex<[String]>([])
 
     init(_ name: String = "journal.db", keeping retention: JournalRetention = JournalRetention()) {
         self.retention = retention
@@ -49,8 +47,7 @@ final class DiskBench: Sendable {
     /// Opens it, without rules.
     @discardableResult func open() throws(JournalError) -> DiskJournal {
         let journal = try DiskJournal(
-            at: path, now: wall, keeping: retention, clock: { [weak self] in self?.now ?? .now },
-            discard: { id in discarded.withLock { $0.append(id.description) } })
+            at: path, now: wall, keeping: retention, clock: { [weak self] in self?.now ?? .now })
         opened.withLock { $0 = journal }
         return journal
     }

@@ -32,10 +32,6 @@ int cal_stat_entry(int directory, const char *name, int follow, struct cal_stat 
 /// The entries of an open folder as getdents64(2) gives them: bytes filled, 0 at the end, or a negative errno.
 int64_t cal_read_entries(int folder, void *buffer, size_t size);
 
-
-/// Whether an open folder of which nothing has been read has no entries; 0 also when it can't be read.
-int cal_is_empty_folder(int folder);
-
 /// The type of the file system that holds the open file, as statfs(2) numbers it; 0, or the errno.
 int cal_file_system(int fd, uint64_t *type);
 

@@ -12,7 +12,11 @@ package struct ScratchFolders: Sendable {
     /// What another user has in the place of the usual folder, so that this one is used instead.
     package let passedOver: PathBytes?
     private let own: OwnFolder
-    private let spare = SpareFolders()
+    private let counter = Counter()
+
+    private final class Counter: Sendable {
+        let count = Atomic(0)
+    }
 
     /// - Parameters:
     ///   - base: An absolute path. It is made when it is first needed, of
@@ -53,15 +57,12 @@ package struct ScratchFolders: Sendable {
     ///
     /// It belongs to the user, who can then also go through the folder that it is in, but not read that.
     func make(user: ProgramUser? = nil) throws(ScratchFailure) -> PathBytes {
-        if user == nil, let folder = spare.take(remove: { try? FolderRemoval.remove($0) }) { return folder }
         let mode: mode_t = user == nil ? 0o700 : 0o711
         let folder = try makeNew(mode: mode)
         if let user {
             guard folder.withCString({ lchown($0, user.uid, user.gid) }) == 0 else {
                 throw ScratchFailure(errno, "give '\(user.text)'", folder)
             }
-        } else {
-            spare.add(folder)
         }
         return folder
     }
@@ -71,7 +72,9 @@ package struct ScratchFolders: Sendable {
         var renewals = 0
         while true {
             let parent = try own.path(mode: mode)
-            let folder = parent.appending(spare.nextName())
+            // Each has another name: a process that was to end with an earlier attempt finds nothing by the old one.
+            let number = counter.count.add(1, ordering: .relaxed).newValue
+            let folder = parent.appending(Array("\(number)".utf8))
             if folder.withCString({ mkdir($0, 0o700) }) == 0 { return folder }
             switch errno {
             // A program may have made folders beside its own.
@@ -89,19 +92,8 @@ package struct ScratchFolders: Sendable {
     /// How often the folder of this Alight is made anew for one attempt.
     private static let mostRenewals = 8
 
-    /// Removes what an attempt of an older version that was cut off has left, if there is anything.
-    package func discard(for job: String) {
-        guard JobID(job).isWellFormed else { return }
-        let folder = base.appending(job.replacing("/", with: "_"))
-        guard folder.withCString({ access($0, F_OK) }) == 0, (try? prepareBase()) != nil else { return }
-        try? remove(folder)
-    }
-
     /// Gives the folder of this Alight up, when nothing is run any more.
-    func giveUp() {
-        spare.clear()
-        own.giveUp()
-    }
+    func giveUp() { own.giveUp() }
 
     /// Removes the folders of those who were killed.
     ///
@@ -111,21 +103,12 @@ package struct ScratchFolders: Sendable {
         let descriptor = base.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
-        for name in OpenFolder.names(in: descriptor) ?? [] {
-            if OwnFolder.isOne(name) {
-                let folder = base.appending(name.bytes)
-                let lock = OwnFolder.lock(folder)
-                guard lock >= 0 else { continue }
-                try? FolderRemoval.remove(folder)
-                close(lock)
-                continue
-            }
-            // As older versions called them.
-            let words = String(decoding: name.bytes, as: UTF8.self).split(separator: "-")
-            guard words.count == 3, words[0] == "serve", let process = pid_t(words[1]), process > 0,
-                kill(process, 0) != 0, errno == ESRCH
-            else { continue }
-            try? remove(base.appending(name.bytes))
+        for name in OpenFolder.names(in: descriptor) ?? [] where OwnFolder.isOne(name) {
+            let folder = base.appending(name.bytes)
+            let lock = OwnFolder.lock(folder)
+            guard lock >= 0 else { continue }
+            try? FolderRemoval.remove(folder)
+            close(lock)
         }
     }
 
@@ -142,12 +125,10 @@ package struct ScratchFolders: Sendable {
     /// A folder such as an attempt would get.
     var example: PathBytes { (own.made ?? base).appending(Array("1".utf8)) }
 
-    /// Takes a folder back: removes it and everything below it, or keeps it for another attempt if it was left as it was.
+    /// Removes a folder and everything below it.
     ///
     /// Links are removed, not followed. What is mounted there is left, and with it the folder.
-    func remove(_ folder: PathBytes) throws(ScratchFailure) {
-        if let left = spare.give(folder) { try FolderRemoval.remove(left) }
-    }
+    func remove(_ folder: PathBytes) throws(ScratchFailure) { try FolderRemoval.remove(folder) }
 
     /// Nobody else may own or read the folder: in `/tmp` another user could have made it first.
     ///

@@ -31,13 +31,11 @@ package final class DiskJournal: Journal {
     ///   - isBrief: Whether it is closed again at once, so that others wait for that.
     ///   - retention: How much is kept of jobs that have ended.
     ///   - clock: The clock by which jobs are due; tests have their own.
-    ///   - discard: Called for each job whose action was cut off, and that was not run again since, to remove what that
-    ///     action has left; a job may be named again by the next start.
     /// - Throws: When it can't be used; nothing of it has been changed then.
     package init(
         at path: PathBytes, now: Timestamp, isBrief: Bool = false,
         keeping retention: JournalRetention = JournalRetention(),
-        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }, discard: (JobID) -> Void = { _ in }
+        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
         try JournalFile.makeFolder(of: path)
         // Whatever name it is called by, it is one file with one lock.
@@ -51,8 +49,7 @@ package final class DiskJournal: Journal {
         do {
             let connection = try JournalFile.open(path)
             state = try DiskState(
-                path, lock: lock, connection: connection, retention: retention, clocks: ClockPair(now, clock()),
-                discard: discard)
+                path, lock: lock, connection: connection, retention: retention, clocks: ClockPair(now, clock()))
             // Those that were missing are there by now, made by this process or by another user in between.
             try CompanionFile.check(of: path)
         } catch {
@@ -81,7 +78,7 @@ package final class DiskJournal: Journal {
         do {
             let state = try DiskState(
                 path, lock: nil, connection: JournalFile.openCopy(of: path), retention: JournalRetention(),
-                clocks: ClockPair(now, clock()), discard: { _ in })
+                clocks: ClockPair(now, clock()))
             guarded = Mutex(Guarded(state: state))
         } catch {
             throw JournalError(error, at: path)

@@ -29,8 +29,6 @@ struct DiskState {
     private let identity: FileIdentity?
     /// How many jobs were running when the run before was cut off.
     private(set) var interrupted = 0
-    /// The jobs of which a program may have left something: those, and others that have not been run again since.
-    private var cutOff: [JobID] = []
     /// The jobs whose rows made no sense, and that are dead letters since.
     private(set) var unreadable: [JobID] = []
     /// Why nothing of the journal can be relied on any more.
@@ -63,7 +61,7 @@ struct DiskState {
     /// Opens the file, and takes in what an earlier run has left.
     init(
         _ path: PathBytes, lock: JournalLock?, connection: DatabaseQueue, retention: JournalRetention,
-        clocks: ClockPair, discard: (JobID) -> Void
+        clocks: ClockPair
     ) throws {
         self.path = path
         self.lock = lock
@@ -106,8 +104,6 @@ struct DiskState {
             aheadError = error
         }
         try restoreJobs(clocks)
-        // Before the commit: what took a job's place is another job, and knows nothing of what the first has left.
-        cutOff.forEach(discard)
         try writeMakingRoom(clocks)
         wait(upTo: Self.turnPatience)
     }
@@ -160,7 +156,6 @@ struct DiskState {
             self.unreadable = unreadable.map { JobID(String(decoding: $0, as: UTF8.self)) }
         }
         for row in rows where row.state == .pending {
-            if row.job.isInterrupted { cutOff.append(row.job.id) }
             let due = row.due.map { clocks.instant(of: $0 &+ clockOffset.shift(to: clocks)) } ?? clocks.instant
             // What others wait for may be there by now.
             let isDue = row.job.waiting != nil
@@ -168,7 +163,6 @@ struct DiskState {
         }
         for row in rows where row.state == .running {
             interrupted += 1
-            cutOff.append(row.job.id)
             let started = row.due ?? kept
             let attempt = AttemptRecord(
                 number: row.job.attempt, started: Timestamp(columnValue: started),
