@@ -12,17 +12,14 @@ import Rules
 
 /// Turns what the engine reports into lines: actions on standard output, all else on standard error.
 ///
-/// Or into messages to the journal of systemd, with the facts as fields of their own.
+/// For the journal of systemd each line begins with its priority; see sd-daemon(3).
 struct Reporter: Sendable {
     let format: LogFormat
     /// From which weight on something is told.
     let minimum: LogLevel
-    let socket: JournalSocket?
 
     init(format: LogFormat, minimum: LogLevel = .info) {
-        socket = format == .journal ? JournalSocket() : nil
-        // Without a descriptor for it the journal is as good as not there.
-        self.format = format == .journal && socket == nil ? .text : format
+        self.format = format
         self.minimum = minimum
     }
 
@@ -150,11 +147,14 @@ struct Reporter: Sendable {
 
     /// Writes a message to standard error, from whichever weight on something is told.
     func tell(_ level: Level, _ message: String, help: String? = nil, facts: [String: String] = [:]) {
+        let about = facts["rule"].map { "\(Display.text($0)): " } ?? ""
         switch format {
-        case .journal where send(level, message, help: help, facts: facts): break
-        case .text, .journal:
+        case .journal:
+            let line = facts["line"].map { "\($0):\(facts["column"] ?? "1"):" } ?? ""
+            let place = facts["file"].map { "\(Display.text($0)):\(line) " } ?? about
+            Output.error.write("<\(level.priority)>\(place)\(message)" + (help.map { "; help: \($0)" } ?? ""))
+        case .text:
             let prefix = level == .notice ? "" : "\(level.rawValue): "
-            let about = facts["rule"].map { "\(Display.text($0)): " } ?? ""
             Output.error.write("\(prefix)\(about)\(message)" + (help.map { "\n    help: \($0)" } ?? ""))
         case .json:
             var object: [String: JSONValue] = ["level": .string(level.rawValue), "message": .string(message)]
@@ -220,8 +220,10 @@ struct Reporter: Sendable {
     private func attempt(_ report: AttemptReport) {
         guard tells(report.weight) else { return }
         switch format {
-        case .journal where report.isLeft || send(report): break
-        case .text, .journal:
+        case .journal:
+            if report.isLeft { break }
+            Output.standard.write("<\(report.priority)>\(AttemptLine(report).story(hasColor: false))")
+        case .text:
             if !report.isLeft { Output.standard.write(AttemptLine(report).text(hasColor: Output.standard.hasColor)) }
         case .json: Output.standard.write(Self.json(Self.object(report)))
         }
@@ -348,4 +350,27 @@ extension AttemptReport {
 
     /// Whether a condition left the file: as little news as a file that the path leaves.
     fileprivate var isLeft: Bool { state == .skipped && outcome.code == "where" }
+}
+
+extension Reporter.Level {
+    /// The priority of syslog(3).
+    fileprivate var priority: Int {
+        switch self {
+        case .debug: 7
+        case .notice: 5
+        case .warning: 4
+        case .error: 3
+        }
+    }
+}
+
+extension AttemptReport {
+    /// The priority of syslog(3).
+    fileprivate var priority: Int {
+        switch weight {
+        case .error: Reporter.Level.error.priority
+        case .warning: Reporter.Level.warning.priority
+        default: 6
+        }
+    }
 }

@@ -91,6 +91,6 @@ final class ServiceManager: Sendable {
         // A line must not begin another one.
         let text = lines.compactMap { $0?.replacing("\n", with: " ") }.joined(separator: "\n")
         let bytes = Array(text.utf8)
-        _ = cal_send_datagram(descriptor, path, bytes, bytes.count, 0)
+        _ = cal_send_datagram(descriptor, path, bytes, bytes.count)
     }
 }

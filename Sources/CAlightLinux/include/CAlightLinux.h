@@ -297,10 +297,7 @@ void cal_process_facts(int pid, struct cal_process *out);
 /// Makes a socket (CLOEXEC) that datagrams are sent from; a negative errno on failure.
 int cal_datagram_socket(void);
 
-/// Sends the bytes in one datagram; 0, or the errno. Without waiting EAGAIN says that the receiver is behind.
-int cal_send_datagram(int descriptor, const char *path, const void *bytes, size_t length, int waits);
-
-/// Sends the bytes in a sealed file without a name, for what no datagram can hold; 0, or the errno.
-int cal_send_sealed(int descriptor, const char *path, const void *bytes, size_t length);
+/// Sends the bytes in one datagram; 0, or the errno: EAGAIN when the receiver is behind.
+int cal_send_datagram(int descriptor, const char *path, const void *bytes, size_t length);
 
 #endif

@@ -39,7 +39,7 @@ package enum LogFormat: String, Sendable, Hashable, CaseIterable {
     case text
     /// One object a line.
     case json
-    /// Messages with fields, to the journal of systemd.
+    /// Lines for the journal of systemd, each with its priority in front; see sd-daemon(3).
     case journal
 }
 

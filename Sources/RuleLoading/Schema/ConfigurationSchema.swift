@@ -46,7 +46,7 @@ package enum ConfigurationSchema {
 
     static let logKeys = [
         SchemaKey(
-            "format", "Lines for people, one JSON object a line, or messages with fields to the journal of systemd.",
+            "format", "Lines for people, JSON objects, or lines with their priority for the journal of systemd.",
             SchemaForm.choice(LogFormat.self), standard: "text"),
         SchemaKey(
             "level", "From which weight on something is told.", SchemaForm.choice(LogLevel.self), standard: "info"),

@@ -98,7 +98,7 @@ extension Configuration {
         standard.externalURLs = Setting([], from: .standard)
         standard.control = Setting(usualControl(variables), from: .standard)
         standard.jobs = Setting(usualJobs, from: .standard)
-        let isJournal = JournalSocket.isStream(of: variables["JOURNAL_STREAM"])
+        let isJournal = isJournalStream(variables["JOURNAL_STREAM"])
         standard.logFormat = Setting(
             isJournal ? .journal : .text, from: isJournal ? .variable("JOURNAL_STREAM") : .standard)
         standard.logLevel = Setting(.info, from: .standard)
@@ -112,6 +112,18 @@ extension Configuration {
         let home = variables["HOME"].flatMap { $0.hasPrefix("/") ? "\($0)/.local/state" : nil }
         let folder = state ?? (geteuid() == 0 ? "/var/lib" : home)
         return folder.map { PathBytes("\($0)/alight/journal.db").normalized }
+    }
+
+    /// Whether standard error or standard output is the stream that systemd connected with its journal.
+    ///
+    /// - Parameter stream: `JOURNAL_STREAM`: its device and inode.
+    /// - Returns: Whether one of them is.
+    private static func isJournalStream(_ stream: String?) -> Bool {
+        guard let stream else { return false }
+        return [STDERR_FILENO, STDOUT_FILENO].contains { descriptor in
+            var status = stat()
+            return fstat(descriptor, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
+        }
     }
 
     /// The control socket that is used when none is named.
