@@ -50,6 +50,8 @@ extension Engine {
         var journalRetry: ContinuousClock.Instant?
         /// When what is secured is to be committed; nil for nothing.
         var commitDue: ContinuousClock.Instant?
+        /// When the next sign of life is due; nil before the first.
+        var nextSign: ContinuousClock.Instant?
         /// How often requests were taken from the journal.
         var requests = 0
     }
@@ -86,7 +88,8 @@ extension Engine {
     ) -> ContinuousClock.Instant? {
         let settled = state.phase == .running ? settled : nil
         let due = journal.nextDue(after: last)
-        return [settled, gathered, due, state.commitDue, state.limit, state.journalRetry].compactMap(\.self).min()
+        let others = [state.commitDue, state.limit, state.journalRetry, state.nextSign]
+        return ([settled, gathered, due] + others).compactMap(\.self).min()
     }
 
     /// Has the journal secure what the turn brought, begins what was leased, and lets others see it from time to time.

@@ -30,8 +30,9 @@ package final class Engine: Sendable {
         /// How many watches the program holds elsewhere, for what is said of the limit.
         package var watchesBeside = 0
 
-        /// What is touched to see that watching works; nil for nothing.
-        package var canary: WatchedCanary?
+        /// How often ``EngineReport/alive`` is reported at least, from the first turn in which everything is watched; nil
+        /// for never.
+        package var signOfLife: Duration?
 
         /// Change nothing: what actions do is the affair of those who perform them, and no roots are made.
         package var isDry = false
@@ -167,7 +168,6 @@ package final class Engine: Sendable {
                 until: nextWake(reconciler.nextDeadline, dispatcher.nextDeadline(after: now), state, after: now))
             dispatcher.wakeRest()
             var batch = queue.take()
-            let isAlive = options.canary?.take(from: &batch) ?? false
             now = ContinuousClock.now
             for message in messages {
                 switch message {
@@ -227,14 +227,15 @@ package final class Engine: Sendable {
                 held: reconciler.held,
                 queue: journal.counts, pauses: dispatcher.pauses, slots: dispatcher.lanes.status,
                 requests: state.requests, at: now)
-            if isAlive { report(.alive) }
+            if let interval = options.signOfLife, state.isReady, state.nextSign.map({ $0 <= now }) ?? true {
+                state.nextSign = now + interval
+                report(.alive)
+            }
             if isDone(state, isSettled: reconciler.isEmpty, running: dispatcher.running, now) { break }
         }
         // What the kernel told until now, and nobody looked at.
         watcher.stop()
-        var last = queue.take()
-        _ = options.canary?.take(from: &last)
-        late += last.leaving(state.ignored).hints
+        late += queue.take().leaving(state.ignored).hints
         return summary(state, unsettled: reconciler.unsettled(and: late))
     }
 
@@ -243,7 +244,6 @@ package final class Engine: Sendable {
         var scope = ruleset.scope
         scope.recorder = ruleset.needsAuthors ? authors.recorder : nil
         scope.watchesBeside = options.watchesBeside
-        options.canary?.add(to: &scope)
         return scope
     }
 }

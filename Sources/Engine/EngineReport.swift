@@ -46,7 +46,7 @@ package enum EngineReport: Sendable {
     case refused(rule: String, path: PathBytes)
     /// The journal can't be read or written; nil when it can be again.
     case journal(JournalFault?)
-    /// A touch of ``Engine/Options/canary`` was seen.
+    /// A turn has ended; reported as often as ``Engine/Options/signOfLife`` asks for.
     case alive
     /// The stop was asked for: so many jobs are finished first.
     case draining(jobs: Int)

@@ -37,7 +37,7 @@ final class EngineRun: Sendable {
         var isReady = false
         /// How many folders were watched when it was ready.
         var folders = 0
-        /// How many touches of the canary were seen.
+        /// How many signs of life came.
         var alive = 0
         var reloads = 0
         var refusals: [StartError] = []
@@ -68,7 +68,7 @@ final class EngineRun: Sendable {
     /// Starts an engine whose actions take several events at once.
     init(
         _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
-        clock: LocalClock = .system, patience: Duration = .seconds(600), canary: WatchedCanary? = nil,
+        clock: LocalClock = .system, patience: Duration = .seconds(600), signOfLife: Duration? = nil,
         batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
     ) {
         self.journal = journal
@@ -76,7 +76,7 @@ final class EngineRun: Sendable {
         options.extraJobs = extra
         options.clock = clock
         options.patience = patience
-        options.canary = canary
+        options.signOfLife = signOfLife
         let engine = Engine(
             ruleset: Ruleset(rules), options: options, journal: journal,
             perform: { [self] action, invocations in

@@ -82,15 +82,13 @@ struct RunCommand: ParsableCommand {
             program.sayUndescribed(reporter)
         }
         let kept = try open(settings.journalPlace(), keeping: settings.retention, reporter)
-        let canary = try canary(for: service, reporter)
-        defer { canary?.end() }
         var options = Engine.Options(
             jobs: settings.actionLimit, isOnce: once, ignored: kept.names(below: loaded.ruleset.roots))
         options.extraJobs = settings.extraActions
         if dryRun {
             options.isDry = true
         }
-        options.canary = canary?.watched
+        if !dryRun { options.signOfLife = service?.watchdog.map { $0 / 4 } }
         if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: places, program) }
         let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())
         let metrics = feed.map { _ in RunningMetrics() }
@@ -103,11 +101,6 @@ struct RunCommand: ParsableCommand {
                 feed?.take(report)
                 dry?.report(report) ?? reporter.report(report)
                 service?.note(report)
-                if case .ready = report, let canary, !canary.start() {
-                    reporter.say(
-                        .error, "cannot start the thread for the systemd watchdog",
-                        help: "raise the limit of processes (ulimit -u)")
-                }
             })
         if !dryRun { LeftoverSearch(loaded.ruleset.rules).begin() }
         let stops = StopCount()
@@ -209,21 +202,6 @@ struct RunCommand: ParsableCommand {
                 help: "send SIGHUP after a change")
         }
         return reloading
-    }
-
-    /// What is touched to see that watching works, where systemd asks for signs of life.
-    ///
-    /// - Throws: `Exit` when there is no place for it; it has been said.
-    private func canary(for service: ServiceManager?, _ reporter: Reporter) throws -> Canary? {
-        guard !dryRun, let limit = service?.watchdog else { return nil }
-        do throws(WatchError) {
-            return try Canary(within: limit, ProcessInfo.processInfo.environment)
-        } catch {
-            reporter.say(
-                .error, "cannot create a directory for the watchdog file: \(Display.text(error.description))",
-                help: "set 'RuntimeDirectory=alight' in the unit, or remove 'WatchdogSec='")
-            throw Exit(.runtimeError)
-        }
     }
 
     /// Opens the journal, and says what it goes on with.
