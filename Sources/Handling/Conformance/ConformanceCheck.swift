@@ -3,11 +3,23 @@ package import PluginProtocol
 
 /// One thing that the protocol asks of a plugin, and what was found.
 package struct ConformanceCheck: Sendable, Hashable {
-    package enum Verdict: Sendable, Hashable {
-        /// With what was seen, where that says something.
-        case passed(String?)
-        case failed(String, help: String)
-        case skipped(String)
+    /// Thrown by a step to end a sequence of steps.
+    package struct Verdict: Error, Hashable {
+        package enum Word: String, Sendable {
+            case ok, failed, skipped
+        }
+
+        package var word: Word
+        /// A detail of a check that passed, or the reason why it failed or was skipped.
+        package var message: String?
+        /// The remedy, for a check that failed.
+        package var help: String?
+
+        static func passed(_ seen: String?) -> Verdict { Verdict(word: .ok, message: seen) }
+        package static func failed(_ why: String, help: String) -> Verdict {
+            Verdict(word: .failed, message: why, help: help)
+        }
+        static func skipped(_ why: String) -> Verdict { Verdict(word: .skipped, message: why) }
     }
 
     /// The word for programs, as `hostile-name`.
@@ -20,10 +32,6 @@ package struct ConformanceCheck: Sendable, Hashable {
         self.name = name
         self.title = title
         self.verdict = verdict
-    }
-
-    package var hasFailed: Bool {
-        if case .failed = verdict { true } else { false }
     }
 }
 

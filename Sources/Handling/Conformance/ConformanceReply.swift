@@ -13,10 +13,13 @@ struct ConformanceReply {
     private(set) var misprint: String?
     /// What it wrote to, or made, or removed, and had not to.
     var strayWrites: [String] = []
+    /// The time-out that it met.
+    private let limit: Duration
 
-    init(title: String, ended: Ended, folder: PathBytes) {
+    init(title: String, ended: Ended, folder: PathBytes, limit: Duration) {
         self.title = title
         self.ended = ended
+        self.limit = limit
         var reader = ResponseReader(folder: folder)
         switch reader.read(ended.output) {
         case .nothing: break
@@ -35,10 +38,24 @@ struct ConformanceReply {
 
     var outputs: [PathBytes] { (response?.outputs ?? []).map { PathBytes($0.bytes) } }
 
-    /// Whether the exit status says the opposite of the response.
-    var isContradictory: Bool {
-        guard case .exited(let status) = ended.way, status != 0, let response else { return false }
-        return response.outcome == .succeeded || response.outcome == .skipped
+    var isDone: Bool { outcome.isDone }
+
+    /// How the exit status says the opposite of the response; nil when it doesn't.
+    var contradiction: String? {
+        guard case .exited(let status) = ended.way, status != 0, let response, response.outcome.isDone else {
+            return nil
+        }
+        return "it answers \(response.outcome.rawValue) and ends with \(status)"
+    }
+
+    /// Why it can't be compared with what is asked: it is no answer at all, or left to a check of its own.
+    ///
+    /// - Parameter help: The help when it is not an answer; nil for that of the fault.
+    /// - Returns: The verdict; nil when it can be compared.
+    func objection(help: String? = nil) -> ConformanceCheck.Verdict? {
+        if let fault { return .failed(fault.why, help: help ?? fault.help) }
+        if misprint != nil { return .skipped("what it prints is no response, see below") }
+        return contradiction.map { _ in .skipped("its exit status is another answer than its response, see below") }
     }
 
     /// Why it is no answer at all, with what to do; nil when it is one, be it a refusal.
@@ -46,7 +63,7 @@ struct ConformanceReply {
         switch ended.way {
         case .exited(status: 0): return nil
         // A check of its own.
-        case .exited where isContradictory: return nil
+        case .exited where contradiction != nil: return nil
         case .exited(let status) where (64...78).contains(status): return nil
         case .exited(let status):
             return (
@@ -66,9 +83,6 @@ struct ConformanceReply {
         }
     }
 
-    /// The time-out that it met.
-    var limit: Duration = .zero
-
     /// The last line of its log, for messages.
     var said: String { ended.lastLine.map { ": \(ResponseReader.line($0))" } ?? "" }
 
@@ -82,4 +96,9 @@ struct ConformanceReply {
         let seconds = duration / .seconds(1)
         return seconds == seconds.rounded() ? "\(Int(seconds)) s" : "\(Int(seconds * 1000)) ms"
     }
+}
+
+extension PluginResponse.Outcome {
+    /// Whether there is nothing more to do.
+    var isDone: Bool { self == .succeeded || self == .skipped }
 }

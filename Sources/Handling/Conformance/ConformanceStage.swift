@@ -42,10 +42,15 @@ struct ConformanceStage {
         }
     }
 
+    static func makeFolder(_ path: PathBytes) {
+        try? FileManager.default.createDirectory(
+            atPath: path.description, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+
     /// Empties the scratch folder, as each attempt finds it.
     func renewScratch() {
         try? ScratchFolders(base: folder).remove(scratch)
-        _ = scratch.withCString { mkdir($0, 0o700) }
+        Self.makeFolder(scratch)
     }
 
     /// Writes a file; a folder with such a file in it, if the plugin takes folders alone.
@@ -55,36 +60,48 @@ struct ConformanceStage {
             _ = path.withCString { mkdir($0, 0o755) }
             path = path.appending("file")
         }
-        let descriptor = path.withCString { open($0, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644) }
-        guard descriptor >= 0 else { return }
-        defer { close(descriptor) }
-        var rest = content[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            guard count > 0 else { return }
-            rest = rest.dropFirst(count)
-        }
+        guard let file = path.withCString({ fopen($0, "we") }) else { return }
+        fwrite(content, 1, content.count, file)
+        fclose(file)
+    }
+
+    func shown(_ path: PathBytes) -> String {
+        path.relative(to: folder).map { PathBytes($0).description } ?? path.description
     }
 
     func remove(_ path: PathBytes) { try? ScratchFolders(base: folder).remove(path) }
 
-    /// The environment that the protocol promises; without an event for what is no request.
-    func environment(_ surroundings: ProgramEnvironment, request: PluginRequest?, event: FileEvent?) -> [(
-        name: String, value: [UInt8]
-    )] {
+    /// The environment that the protocol promises for a request; without one what every call gets.
+    ///
+    /// Members may be left out in `request.json` that a request always has.
+    func environment(
+        _ surroundings: ProgramEnvironment, request: [String: JSONValue]? = nil
+    ) -> [(name: String, value: [UInt8])] {
         var own = surroundings
         own.home = home
-        var variables = own.variables + [("TMPDIR", scratch.bytes)]
-        guard let request, let event else { return variables }
-        let relative = event.path.relative(to: event.root) ?? event.path.lastComponent
-        variables += [
-            ("ALIGHT_PROTOCOL", Array("\(ProtocolVersion.current)".utf8)), ("ALIGHT_ID", Array(request.id.utf8)),
-            ("ALIGHT_ATTEMPT", Array("\(request.attempt)".utf8)), ("ALIGHT_RULE", Array(request.rule.name.utf8)),
-            ("ALIGHT_EVENT", Array(event.kind.rawValue.utf8)), ("ALIGHT_PATH", event.path.bytes),
-            ("ALIGHT_FROM", event.from?.bytes ?? []), ("ALIGHT_ROOT", event.root.bytes),
-            ("ALIGHT_RELATIVE", Array(relative)), ("ALIGHT_REASON", Array((request.previous?.message ?? "").utf8)),
-            ("ALIGHT_SCRATCH", scratch.bytes),
+        let variables = own.variables + [("TMPDIR", scratch.bytes)]
+        guard let request else { return variables }
+        let event = request["events"]?.array?.first?.object
+        let attempt = request["attempt"]?.double.map { "\(Int($0))" } ?? "1"
+        let sources: [(name: String, object: [String: JSONValue]?, key: String)] = [
+            ("ALIGHT_ID", request, "id"), ("ALIGHT_RULE", request["rule"]?.object, "name"),
+            ("ALIGHT_EVENT", event, "event"), ("ALIGHT_PATH", event, "path"), ("ALIGHT_FROM", event, "from"),
+            ("ALIGHT_ROOT", event, "root"), ("ALIGHT_RELATIVE", event, "relative"),
+            ("ALIGHT_REASON", request["previous"]?.object, "message"),
         ]
-        return variables
+        return variables + [
+            ("ALIGHT_PROTOCOL", Array("\(ProtocolVersion.current)".utf8)), ("ALIGHT_ATTEMPT", Array(attempt.utf8)),
+            ("ALIGHT_SCRATCH", request["scratch"]?.bytes ?? scratch.bytes),
+        ] + sources.map { ($0.name, $0.object?.bytes(of: $0.key) ?? []) }
     }
+}
+
+extension [String: JSONValue] {
+    /// The exact bytes of a path among these members, or of another text.
+    func bytes(of key: String) -> [UInt8]? {
+        (self["\(key)_base64"].map { JSONValue.object(["base64": $0]) } ?? self[key])?.bytes
+    }
+
+    /// The members as one line of JSON.
+    var line: [UInt8] { ((try? JSONEncoder().encode(self)).map { Array($0) } ?? []) + [UInt8(ascii: "\n")] }
 }

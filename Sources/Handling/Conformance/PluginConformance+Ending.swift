@@ -1,26 +1,17 @@
 import FileEvents
-import Foundation
 import Glibc
 import PluginProtocol
 import Rules
 
 extension PluginConformance {
     /// Ends the plugin while it waits for its request, and once it has got one.
-    func checkEnding(isSound: Bool) throws(HandlerProblem) {
-        let (name, title) = ("sigterm", "SIGTERM ends it within the grace")
-        guard isSound else { return tell(name, title, .skipped("it doesn't do its work for a plain name")) }
+    func endings(_ name: String) throws(HandlerProblem) -> ConformanceCheck.Verdict {
         for waits in [true, false] {
             let stage = try stage("\(name)-\(waits ? "waiting" : "working")")
-            let path = stage.files.appending("plain\(sample.suffix)")
-            stage.write(sample.content, to: path, asFolder: takesFolders)
-            let event = try event(of: path, in: stage)
-            let request = request(for: event, in: stage)
-            let command = command(
-                "run", in: stage, environment: stage.environment(surroundings, request: request, event: event))
-            let conversation = try PluginConversation(command, launcher)
-            let input = (try? request.encodedBytes()) ?? []
+            let request = try request(for: name.utf8, in: stage)
+            let conversation = try PluginConversation(command("run", in: stage, for: request), launcher)
             // All but the newline, and no end: so it has to wait for the rest.
-            _ = conversation.send(waits ? Array(input.dropLast()) : input, within: .seconds(5))
+            _ = conversation.send(waits ? request.line.dropLast() : request.line, within: .seconds(5))
             if waits {
                 conversation.waitUntilRead(within: .seconds(2))
             } else {
@@ -34,13 +25,11 @@ extension PluginConformance {
             let took = ContinuousClock.now - start
             if end == nil || end == .signalled(SIGKILL) || took >= options.grace {
                 let what = waits ? "while it waited for its request" : "at work"
-                return tell(
-                    name, title,
-                    .failed(
-                        "\(what) it went on for \(ConformanceReply.shown(options.grace)), and was killed",
-                        help: "clean up and end; whatever a time-out or a stop finds running then is killed"))
+                return .failed(
+                    "\(what) it went on for \(ConformanceReply.shown(options.grace)), and was killed",
+                    help: "clean up and end; whatever a time-out or a stop finds running then is killed")
             }
         }
-        tell(name, title, .passed(nil))
+        return .passed(nil)
     }
 }

@@ -5,217 +5,190 @@ import Rules
 
 // A long-lived process that answers many requests.
 extension PluginConformance {
-    private enum Serving {
-        static let hello = ("serve-hello", "serve: hello is answered by ready")
-        static let requests = ("serve-requests", "serve: four requests, each with one result")
-        static let unknown = ("serve-unknown", "serve: messages of unknown type are ignored")
-        static let cancel = ("serve-cancel", "serve: a request that is cancelled has one result, too")
-        static let end = ("serve-end", "serve: end of file ends it with status 0")
-        static let all = [hello, requests, unknown, cancel, end]
-    }
+    private typealias Verdict = ConformanceCheck.Verdict
 
-    func checkServing(isSound: Bool) throws(HandlerProblem) {
+    func checkServing() throws(HandlerProblem) {
         guard plugin.description.modes?.contains("serve") == true else {
             return tell("serve", "serve", .skipped("it isn't described with that mode"))
         }
-        guard isSound else {
-            return tell("serve", "serve", .skipped("it doesn't do its work for a plain name"))
-        }
+        guard isSound else { return try checkSound("serve", "serve") { _ in .passed(nil) } }
         let stage = try stage("serve")
-        let command = command(
-            "serve", in: stage, environment: stage.environment(surroundings, request: nil, event: nil))
-        let talk = ServeTalk(try PluginConversation(command, launcher))
-        var rest = Serving.all[...]
-        func judge(_ fault: (why: String, help: String)?, _ seen: String? = nil) -> Bool {
-            guard let check = rest.popFirst() else { return false }
-            self.tell(check.0, check.1, fault.map { .failed($0.why, help: $0.help) } ?? .passed(seen))
-            guard fault != nil else { return true }
-            for (name, title) in rest { self.tell(name, title, .skipped("what comes before it fails")) }
-            return false
+        var requests: [[String: JSONValue]] = []
+        for number in 1...4 { requests.append(try served("serve-\(number)", in: stage)) }
+        let cancelled = try served("serve-cancelled", in: stage)
+        let talk = try PluginConversation(command("serve", in: stage), launcher)
+        var hasFailed = false
+        func step(_ name: String, _ title: String, _ seen: () throws(Verdict) -> String?) {
+            do throws(Verdict) {
+                if hasFailed { throw .skipped("what comes before it fails") }
+                tell(name, title, .passed(try seen()))
+            } catch {
+                tell(name, title, error)
+                hasFailed = true
+            }
         }
 
-        talk.send(["type": "hello", "protocol": 1, "capabilities": ["cancel", "progress"]])
-        guard let ready = talk.message("ready", within: .seconds(10)) else {
-            _ = judge(talk.fault("'ready' within 10 s", "answer {\"type\":\"ready\",\"protocol\":1,\"concurrent\":1}"))
-            return
+        var window = 1
+        step("serve-hello", "serve: hello is answered by ready") { () throws(Verdict) in
+            let concurrent = try greet(talk)
+            window = min(4, concurrent)
+            return "concurrent \(concurrent)"
         }
+        step("serve-requests", "serve: four requests, each with one result") { () throws(Verdict) in
+            try serve(requests, talk, atOnce: window)
+            // A second result would come before the pong.
+            try ping(talk, 1)
+            return "\(window) at once"
+        }
+        step("serve-unknown", "serve: messages of unknown type are ignored") { () throws(Verdict) in
+            talk.send(["type": "future", "id": "1"])
+            try ping(talk, 2)
+            return nil
+        }
+        step("serve-cancel", "serve: a request that is cancelled has one result, too") { () throws(Verdict) in
+            try cancel(cancelled, talk)
+            try ping(talk, 3)
+            return nil
+        }
+        step("serve-end", "serve: end of file ends it with status 0") { () throws(Verdict) in
+            try endInput(talk)
+            return nil
+        }
+    }
+
+    /// Exchanges `hello` and `ready`, and returns how many requests the plugin accepts at once.
+    private func greet(_ talk: PluginConversation) throws(Verdict) -> Int {
+        talk.send(["type": "hello", "protocol": 1, "capabilities": ["cancel", "progress"]])
+        let ready = try talk.expect(
+            "ready", within: .seconds(10), help: "answer {\"type\":\"ready\",\"protocol\":1,\"concurrent\":1}")
         guard ready["protocol"]?.double == 1 else {
-            _ = judge(("its 'ready' doesn't say \"protocol\":1", "say which version it speaks"))
-            return
+            throw .failed("its 'ready' doesn't say \"protocol\":1", help: "say which version it speaks")
         }
         let stated = ready["concurrent"].map { $0.double.flatMap { Int(exactly: $0) } }
         guard let concurrent = stated ?? plugin.description.concurrent ?? 1, (1...256).contains(concurrent) else {
-            _ = judge(
-                (
-                    "its 'ready' says \"concurrent\" without a whole number from 1 to 256",
-                    "say how many at once it takes"
-                ))
-            return
+            throw .failed(
+                "its 'ready' says \"concurrent\" without a whole number from 1 to 256",
+                help: "say how many at once it takes")
         }
-        guard judge(nil, "concurrent \(concurrent)") else { return }
-        guard judge(try serve(talk, stage, atOnce: min(4, concurrent)), "\(min(4, concurrent)) at once") else { return }
-
-        talk.send(["type": "future", "id": "1"])
-        guard judge(pong(talk, 2)) else { return }
-        guard judge(try cancel(talk, stage)) else { return }
-
-        talk.conversation.closeInput()
-        switch talk.conversation.end(within: options.grace) {
-        case .exited(status: 0): _ = judge(nil)
-        case .exited(let status):
-            _ = judge(("it ended with status \(status)\(talk.conversation.said)", "end with 0 at the end of input"))
-        case .signalled(let number): _ = judge(("it died of signal \(number)", "end with 0 at the end of input"))
-        default:
-            _ = judge(
-                (
-                    "it still runs after \(ConformanceReply.shown(options.grace))",
-                    "end when standard input does and all requests have their results"
-                ))
-        }
+        return concurrent
     }
 
-    /// Sends four requests, so many at once, and waits for their results.
+    /// Sends the requests, so many at once, and waits for their results.
     private func serve(
-        _ talk: ServeTalk, _ stage: ConformanceStage, atOnce window: Int
-    ) throws(HandlerProblem) -> (why: String, help: String)? {
-        var waiting: [PluginRequest] = []
-        for number in 1...4 { waiting.append(try served("serve-\(number)", in: stage)) }
-        var open: [String: Int] = [:]
+        _ requests: [[String: JSONValue]], _ talk: PluginConversation, atOnce window: Int
+    ) throws(Verdict) {
+        var waiting = requests[...]
+        var open: Set<String> = []
         var done: Set<String> = []
         let help = "write exactly one 'result' for each id, with its id, attempt and outcome"
         while !waiting.isEmpty || !open.isEmpty {
-            while open.count < window, let request = waiting.first {
-                waiting.removeFirst()
-                open[request.id] = request.attempt
+            while open.count < window, let request = waiting.popFirst() {
+                open.insert(request["id"]?.string ?? "")
                 talk.send(request)
             }
-            guard let result = talk.message("result", within: timeout) else {
-                return talk.fault("a result within \(ConformanceReply.shown(timeout))", help)
-            }
+            let result = try talk.expect("result", within: timeout, help: help)
             let id = result["id"]?.string ?? ""
-            guard let attempt = open.removeValue(forKey: id) else {
-                let why =
-                    done.contains(id) ? "a second result for the id '\(id)'" : "a result for the unknown id '\(id)'"
-                return ("it gives \(why)", help)
+            guard open.remove(id) != nil else {
+                let what = done.contains(id) ? "a second result for the id" : "a result for the unknown id"
+                throw .failed("it gives \(what) '\(id)'", help: help)
             }
             done.insert(id)
-            guard result["attempt"]?.double == Double(attempt) else {
-                return ("its result doesn't say \"attempt\":\(attempt)", help)
+            guard result["attempt"]?.double == 1 else {
+                throw .failed("its result doesn't say \"attempt\":1", help: help)
             }
-            guard let word = result["outcome"]?.string, let outcome = PluginResponse.Outcome(rawValue: word),
-                outcome == .succeeded || outcome == .skipped
-            else {
+            guard let word = result["outcome"]?.string, PluginResponse.Outcome(rawValue: word)?.isDone == true else {
                 let message = result["message"]?.string.map { ", \"\(ResponseReader.line($0))\"" } ?? ""
-                return (
+                throw .failed(
                     "it answers \(result["outcome"]?.shown ?? "without an outcome")\(message)",
-                    "do in serve what run does"
-                )
+                    help: "do in serve what run does")
             }
         }
-        // A second result would come before the pong.
-        return pong(talk, 1)
     }
 
-    /// Asks for a sign of life; a fault when there is none, or a result that nobody waits for comes before it.
-    private func pong(_ talk: ServeTalk, _ number: Int64) -> (why: String, help: String)? {
+    /// Expects a pong, and no further result before it.
+    private func ping(_ talk: PluginConversation, _ number: Int64) throws(Verdict) {
         talk.send(["type": "ping", "n": .integer(number)])
-        guard let pong = talk.message("pong", within: .seconds(10), refusing: "result") else {
-            return talk.fault(
-                "'pong' within 10 s", "answer a ping with {\"type\":\"pong\",\"n\":…}, also while you work")
-        }
+        let pong = try talk.expect(
+            "pong", within: .seconds(10), refusing: "result",
+            help: "answer a ping with {\"type\":\"pong\",\"n\":…}, also while you work")
         guard pong["n"]?.double == Double(number) else {
-            return (
-                "its pong has the 'n' \(pong["n"]?.shown ?? "of nobody"), and the ping had \(number)", "give 'n' back"
-            )
+            throw .failed(
+                "its pong has the 'n' \(pong["n"]?.shown ?? "of nobody"), and the ping had \(number)",
+                help: "give 'n' back")
         }
-        return nil
     }
 
-    private func cancel(_ talk: ServeTalk, _ stage: ConformanceStage) throws(HandlerProblem) -> (
-        why: String, help: String
-    )? {
-        let request = try served("serve-cancelled", in: stage)
+    private func cancel(_ request: [String: JSONValue], _ talk: PluginConversation) throws(Verdict) {
         talk.send(["type": "cancel", "id": "nobody's"])
         talk.send(request)
-        talk.send(["type": "cancel", "id": .string(request.id)])
+        talk.send(["type": "cancel", "id": request["id"] ?? nil])
         let help = "answer the request soon after 'cancel', with any outcome, and ignore ids that you don't know"
-        guard let result = talk.message("result", within: options.grace) else {
-            return talk.fault("a result within \(ConformanceReply.shown(options.grace))", help)
+        let result = try talk.expect("result", within: options.grace, help: help)
+        guard result["id"] == request["id"] else {
+            throw .failed(
+                "it gives a result for the id '\(result["id"]?.shown ?? "")', and another one was cancelled",
+                help: help)
         }
-        guard result["id"]?.string == request.id else {
-            return ("it gives a result for the id '\(result["id"]?.shown ?? "")', and another one was cancelled", help)
-        }
-        return pong(talk, 3)
     }
 
-    /// A request for a file of its own.
-    private func served(_ name: String, in stage: ConformanceStage) throws(HandlerProblem) -> PluginRequest {
-        let path = stage.files.appending("\(name)\(sample.suffix)")
-        stage.write(sample.content, to: path, asFolder: takesFolders)
-        var request = request(for: try event(of: path, in: stage), in: stage)
+    private func endInput(_ talk: PluginConversation) throws(Verdict) {
+        talk.closeInput()
+        let help = "end with 0 at the end of input"
+        switch talk.end(within: options.grace) {
+        case .exited(status: 0): break
+        case .exited(let status): throw .failed("it ended with status \(status)\(talk.said)", help: help)
+        case .signalled(let number): throw .failed("it died of signal \(number)", help: help)
+        default:
+            throw .failed(
+                "it still runs after \(ConformanceReply.shown(options.grace))",
+                help: "end when standard input does and all requests have their results")
+        }
+    }
+
+    /// A message with a request for a file and a scratch folder of its own.
+    private func served(_ name: String, in stage: ConformanceStage) throws(HandlerProblem) -> [String: JSONValue] {
         let scratch = stage.scratch.appending(name)
-        try? FileManager.default.createDirectory(
-            atPath: scratch.description, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        request.scratch = scratch.description
-        return request
+        ConformanceStage.makeFolder(scratch)
+        let own: [String: JSONValue] = ["type": "run", "scratch": .string(scratch.description)]
+        return try request(for: name.utf8, in: stage).merging(own) { $1 }
     }
 }
 
 /// Messages to and from a serving plugin.
-private final class ServeTalk {
-    let conversation: PluginConversation
-    /// Why the last message that was waited for did not come.
-    private var reason = ""
+extension PluginConversation {
+    fileprivate func send(_ message: [String: JSONValue]) { _ = send(message.line, within: .seconds(10)) }
 
-    init(_ conversation: PluginConversation) { self.conversation = conversation }
-
-    func send(_ message: [String: JSONValue]) { send(JSONValue.object(message)) }
-
-    func send(_ request: PluginRequest) {
-        guard let data = try? request.encoded(),
-            var members = JSONValue(record: data)?.object
-        else { return }
-        members["type"] = "run"
-        send(JSONValue.object(members))
-    }
-
-    private func send(_ value: JSONValue) {
-        guard let data = try? JSONEncoder().encode(value) else { return }
-        _ = conversation.send(Array(data) + [UInt8(ascii: "\n")], within: .seconds(10))
-    }
-
-    /// The next message of that type; others are passed over, as progress is, but for one that must not come before.
-    func message(_ type: String, within limit: Duration, refusing refused: String? = nil) -> [String: JSONValue]? {
+    /// Waits for the next message of that type, and ignores others, as progress.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the expected message.
+    ///   - limit: The timeout.
+    ///   - refused: The type of a message that must not precede it.
+    ///   - help: The help of the failure.
+    /// - Returns: The members of the message.
+    /// - Throws: The failure when it does not arrive.
+    fileprivate func expect(
+        _ type: String, within limit: Duration, refusing refused: String? = nil, help: String
+    ) throws(ConformanceCheck.Verdict) -> [String: JSONValue] {
         let deadline = ContinuousClock.now + limit
-        while true {
-            // It may print faster than anybody reads.
-            guard ContinuousClock.now < deadline else {
-                reason = ""
-                return nil
-            }
-            switch conversation.next(within: deadline - .now) {
+        // It may print faster than anybody reads.
+        while ContinuousClock.now < deadline {
+            switch next(within: deadline - .now) {
             case .line(let line):
                 guard let members = JSONValue(json: line)?.object else {
-                    reason =
-                        "it writes what is no message: \"\(ResponseReader.line(String(decoding: line.prefix(40), as: UTF8.self)))\""
-                    return nil
+                    let start = ResponseReader.line(String(decoding: line.prefix(40), as: UTF8.self))
+                    throw .failed("it writes what is no message: \"\(start)\"", help: help)
                 }
                 if members["type"]?.string == type { return members }
                 if let refused, members["type"]?.string == refused {
-                    reason = "it gives a second result for the id '\(members["id"]?.string ?? "")'"
-                    return nil
+                    let id = members["id"]?.string ?? ""
+                    throw .failed("it gives a second result for the id '\(id)'", help: help)
                 }
-            case .end:
-                reason = "it closed its output\(conversation.said)"
-                return nil
-            case .nothing:
-                reason = ""
-                return nil
+            case .end: throw .failed("it closed its output\(said)", help: help)
+            case .nothing: break
             }
         }
-    }
-
-    func fault(_ wanted: String, _ help: String) -> (why: String, help: String) {
-        (reason.isEmpty ? "there is no \(wanted)" : reason, help)
+        let what = type == "result" ? "a result" : "'\(type)'"
+        throw .failed("there is no \(what) within \(ConformanceReply.shown(limit))", help: help)
     }
 }

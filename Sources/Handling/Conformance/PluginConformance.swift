@@ -16,7 +16,9 @@ package final class PluginConformance {
     /// The folder of all cases.
     let base: PathBytes
     private let report: (ConformanceCheck) -> Void
-    private(set) var failures = 0
+    private var failures = 0
+    /// Whether the plugin does its work for a plain name, without which little else can be judged.
+    var isSound = false
     /// What was answered for events of files, for the checks that look at all replies.
     var replies: [ConformanceReply] = []
     /// What is in `request.json`.
@@ -48,22 +50,31 @@ package final class PluginConformance {
     /// - Returns: How many failed.
     /// - Throws: Why the test itself can't be done.
     package func run() throws(HandlerProblem) -> Int {
-        try checkDescription()
+        tell("description", "it describes itself", .passed(description))
+        tell("describe-effects", "the verb describe has no side effects", try effectsOfDescribe())
         try readCase()
-        guard try checkParameters() else { return failures }
-        let isSound = try checkFiles()
-        try checkBadInput(isSound: isSound)
+        let fit = try parametersThatFit()
+        tell("parameters", "there are parameters that fit", fit)
+        guard fit.word != .failed else { return failures }
+        try checkRequests()
         checkReplies()
-        try checkEnding(isSound: isSound)
-        try checkServing(isSound: isSound)
-        try checkCase()
+        try checkSound("sigterm", "SIGTERM ends it within the grace", endings)
+        try checkServing()
+        tell("own-case", "request.json is answered by response.json", try ownCase())
         return failures
     }
 
     func tell(_ name: String, _ title: String, _ verdict: ConformanceCheck.Verdict) {
-        let check = ConformanceCheck(name, title, verdict)
-        if check.hasFailed { failures += 1 }
-        report(check)
+        if verdict.word == .failed { failures += 1 }
+        report(ConformanceCheck(name, title, verdict))
+    }
+
+    /// Runs a check, or skips it for a plugin that does not do its work for a plain name.
+    func checkSound(
+        _ name: String, _ title: String,
+        _ verdict: (_ name: String) throws(HandlerProblem) -> ConformanceCheck.Verdict
+    ) throws(HandlerProblem) {
+        tell(name, title, isSound ? try verdict(name) : .skipped("it doesn't do its work for a plain name"))
     }
 
     // MARK: - What cases are made of
@@ -111,33 +122,35 @@ package final class PluginConformance {
         return kinds.first { words.contains($0.rawValue) } ?? .created
     }
 
-    /// The event of a path that is there.
-    func event(of path: PathBytes, in stage: ConformanceStage) throws(HandlerProblem) -> FileEvent {
+    /// Writes a file, and creates a request for it.
+    ///
+    /// - Parameters:
+    ///   - fileName: The name of the file without the suffix of the sample.
+    ///   - stage: The directories of the case.
+    ///   - content: The content of the file; nil for that of the sample.
+    /// - Returns: The members of the request.
+    /// - Throws: Why the file cannot be written.
+    func request(
+        for fileName: some Collection<UInt8>, in stage: ConformanceStage, content: [UInt8]? = nil
+    ) throws(HandlerProblem) -> [String: JSONValue] {
+        let path = stage.files.appending(Array(fileName) + Array(sample.suffix.utf8))
+        stage.write(content ?? sample.content, to: path, asFolder: takesFolders)
         guard case .present(let snapshot) = DiskProbe.look(at: path) else {
             throw HandlerProblem(message: "cannot write '\(path)'", help: "give TMPDIR another place")
         }
         let from = kind == .moved ? stage.files.appending("before it was moved\(sample.suffix)") : nil
-        return FileEvent(
+        let event = FileEvent(
             kind: kind, path: path, root: stage.files, from: from, snapshot: snapshot, time: Self.now)
-    }
-
-    func request(
-        for event: FileEvent, in stage: ConformanceStage, id: String = PluginConformance.newID(), attempt: Int = 1
-    ) -> PluginRequest {
-        PluginRequest(
-            id: id, attempt: attempt, maxAttempts: 5, interrupted: attempt > 1,
+        let request = PluginRequest(
+            id: JobID(now: Self.now).description, attempt: 1, maxAttempts: 5, interrupted: false,
             deadline: Self.now.advanced(by: timeout).description,
             rule: RuleReference(
                 name: "conformance", file: stage.files.appending("rules.yaml").description, line: 1),
-            with: parameters(in: stage), scratch: stage.scratch.description,
-            previous: attempt > 1
-                ? PreviousAttempt(attempt: attempt - 1, outcome: "retry", message: "it was cut off") : nil,
-            events: [PluginEvent(event)])
+            with: parameters(in: stage), scratch: stage.scratch.description, events: [PluginEvent(event)])
+        return (try? request.encodedBytes()).flatMap { JSONValue(record: $0)?.object } ?? [:]
     }
 
-    static func newID() -> String { JobID(now: now).description }
-
-    static var now: Timestamp {
+    private static var now: Timestamp {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
@@ -145,12 +158,18 @@ package final class PluginConformance {
 
     /// The call of a verb.
     func command(
-        _ verb: String, in stage: ConformanceStage, input: [UInt8] = [],
-        environment: [(name: String, value: [UInt8])]
+        _ verb: String, in stage: ConformanceStage, input: [UInt8] = [], for request: [String: JSONValue]? = nil
     ) -> Command {
         Command(
-            executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)], environment: environment,
+            executable: plugin.executable, arguments: plugin.arguments + [Array(verb.utf8)],
+            environment: stage.environment(surroundings, request: request),
             directory: ProgramPath(stage.scratch), input: input, timeout: timeout, grace: options.grace)
+    }
+
+    func reply(to command: Command, title: String) -> ConformanceReply {
+        ConformanceReply(
+            title: title, ended: launcher.run(command, stop: StopSignal()), folder: command.directory.path,
+            limit: timeout)
     }
 
     // MARK: - The plugin's own case, and parameters
@@ -181,20 +200,13 @@ package final class PluginConformance {
         return name.lastIndex(of: ".").map { String(name[$0...]) } ?? ""
     }
 
-    private func checkParameters() throws(HandlerProblem) -> Bool {
-        let title = "there are parameters that fit"
-        guard let schema = plugin.description.parameters else {
-            tell("parameters", title, .passed("any are taken"))
-            return true
-        }
+    private func parametersThatFit() throws(HandlerProblem) -> ConformanceCheck.Verdict {
+        guard let schema = plugin.description.parameters else { return .passed("any are taken") }
         let parameters = parameters(in: try stage("parameters"))
-        guard let problem = ParameterCheck.problems(in: ParameterTemplate(parameters), schema: schema).first else {
-            let count = parameters.object?.count ?? 0
-            tell("parameters", title, .passed(count == 0 ? "none are needed" : nil))
-            return true
+        if let problem = ParameterCheck.problems(in: ParameterTemplate(parameters), schema: schema).first {
+            return .failed(problem.message, help: Self.help(for: problem, parameters, schema))
         }
-        tell("parameters", title, .failed(problem.message, help: Self.help(for: problem, parameters, schema)))
-        return false
+        return .passed(parameters.object?.isEmpty != false ? "none are needed" : nil)
     }
 
     private static func help(

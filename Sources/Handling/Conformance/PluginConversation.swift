@@ -98,9 +98,6 @@ final class PluginConversation {
         }
     }
 
-    /// What was printed and not read as lines.
-    var unread: [UInt8] { Array(output[taken...]) }
-
     /// Why it could not be started, else the last line of standard error, for messages.
     var said: String {
         take()

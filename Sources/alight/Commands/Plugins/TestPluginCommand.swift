@@ -99,30 +99,23 @@ struct TestPluginCommand: ParsableCommand {
     }
 
     private func say(_ check: ConformanceCheck) {
+        let verdict = check.verdict
         if json {
-            var object: [String: JSONValue] = ["check": .string(check.name), "title": .string(check.title)]
-            switch check.verdict {
-            case .passed(let seen):
-                object["verdict"] = "ok"
-                if let seen { object["message"] = .string(seen) }
-            case .failed(let why, let help):
-                object["verdict"] = "failed"
-                object["message"] = .string(why)
-                object["help"] = .string(help)
-            case .skipped(let why):
-                object["verdict"] = "skipped"
-                object["message"] = .string(why)
-            }
+            var object: [String: JSONValue] = [
+                "check": .string(check.name), "title": .string(check.title),
+                "verdict": .string(verdict.word.rawValue),
+            ]
+            if let message = verdict.message { object["message"] = .string(message) }
+            if let help = verdict.help { object["help"] = .string(help) }
             Output.standard.write(Reporter.json(object))
             return
         }
-        switch check.verdict {
-        case .passed(let seen):
-            Output.standard.write("ok       \(check.title)\(seen.map { ": \(Display.text($0))" } ?? "")")
-        case .failed(let why, let help):
-            Output.standard.write("FAILED   \(check.title): \(Display.text(why))\n    help: \(Display.text(help))")
-        case .skipped(let why): Output.standard.write("skipped  \(check.title): \(Display.text(why))")
-        }
+        let words: [ConformanceCheck.Verdict.Word: String] = [
+            .ok: "ok       ", .failed: "FAILED   ", .skipped: "skipped  ",
+        ]
+        let message = verdict.message.map { ": \(Display.text($0))" } ?? ""
+        let help = verdict.help.map { "\n    help: \(Display.text($0))" } ?? ""
+        Output.standard.write("\(words[verdict.word] ?? "")\(check.title)\(message)\(help)")
     }
 
     // MARK: - Options

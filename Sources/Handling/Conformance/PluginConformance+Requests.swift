@@ -1,0 +1,221 @@
+import FileEvents
+import Foundation
+import PluginProtocol
+import Rules
+
+/// A request for one file, and what is expected of the answer.
+private struct ConformanceRequest {
+    enum File {
+        case sample, empty, vanished
+    }
+
+    enum Answer {
+        /// The work is done.
+        case work
+        /// The outcome of the plain name.
+        case asForPlainName
+        /// Any answer.
+        case any
+    }
+
+    let name: String
+    let title: String
+    /// The name of the file without its suffix; nil for the name of the check.
+    var fileName: [UInt8]?
+    var file = File.sample
+    var answer = Answer.any
+    /// What to do when it fails; nil for what the failure suggests.
+    var help: String?
+    /// Why it is not sent; nil when it is.
+    var skipped: String?
+    /// Whether it has members that a later version could add.
+    var isExtended = false
+}
+
+// What the plugin does for requests of all kinds, and what its replies have in common.
+extension PluginConformance {
+    private var requests: [ConformanceRequest] {
+        let nameHelp =
+            "take exact bytes from path_base64 or $ALIGHT_PATH, quote \"$variables\", and give programs absolute paths"
+        return [
+            ConformanceRequest(name: "plain-name", title: "a plain name", answer: .work),
+            ConformanceRequest(
+                name: "hostile-name", title: "a name with a dash, a newline and quotes",
+                fileName: Array("-rf with\nnewline and 'quote\"".utf8), answer: .asForPlainName, help: nameHelp),
+            ConformanceRequest(
+                name: "raw-name", title: "a name that is not UTF-8", fileName: Array("caf".utf8) + [0xE9],
+                answer: .asForPlainName, help: nameHelp,
+                skipped: plugin.description.rawPaths == true
+                    ? nil : "it declines them: its description has no 'raw_paths: true'"),
+            ConformanceRequest(
+                name: "empty-file", title: takesFolders ? "an empty folder" : "an empty file", file: .empty,
+                help: "answer with an outcome, failed say"),
+            ConformanceRequest(
+                name: "vanished-file", title: "a file that has vanished", file: .vanished,
+                help: "answer with the outcome skipped when the file is gone"),
+        ]
+    }
+
+    /// Sends the requests, and records whether the plugin does its work for a plain name.
+    func checkRequests() throws(HandlerProblem) {
+        for request in requests {
+            if request.answer == .work {
+                let verdict = try verdict(on: request)
+                isSound = verdict.word == .ok
+                tell(request.name, request.title, verdict)
+            } else if let reason = request.skipped {
+                tell(request.name, request.title, .skipped(reason))
+            } else {
+                try checkSound(request.name, request.title) { _ throws(HandlerProblem) in try verdict(on: request) }
+            }
+        }
+        let title = "the same job twice ends in the same state"
+        try checkSound("same-id-twice", title) { name throws(HandlerProblem) in try twice(name, title) }
+        try checkRefusal("garbage", "garbage for a request is refused", Array("{\"protocol\":1,\"id\":\u{1}no".utf8))
+        try checkRefusal("empty-request", "an empty request is refused", [])
+        let extended = ConformanceRequest(
+            name: "unknown-members", title: "members that it can't know are ignored", answer: .asForPlainName,
+            help: "ignore what you don't know: version 1 of the protocol grows by optional members", isExtended: true)
+        try checkSound(extended.name, extended.title) { _ throws(HandlerProblem) in try verdict(on: extended) }
+    }
+
+    private func verdict(on asked: ConformanceRequest) throws(HandlerProblem) -> ConformanceCheck.Verdict {
+        let stage = try stage(asked.name)
+        var request = try request(
+            for: asked.fileName ?? Array(asked.name.utf8), in: stage, content: asked.file == .empty ? [] : nil)
+        let path = Self.path(in: request)
+        if asked.file == .vanished { stage.remove(path) }
+        if asked.file == .empty, takesFolders { stage.remove(path.appending("file")) }
+        if asked.isExtended { Self.extend(&request) }
+        let reply = self.reply(to: request, in: stage, title: asked.title)
+        if let objection = reply.objection(help: asked.help) { return objection }
+        switch asked.answer {
+        case .work where !reply.isDone:
+            return .failed(
+                reply.shown, help: "give a file that it can work with, --sample FILE, and parameters, --with NAME=VALUE"
+            )
+        case .asForPlainName where reply.outcome != replies[0].outcome:
+            let why =
+                asked.isExtended
+                ? "with some it answers \(reply.shown)"
+                : "\(reply.shown), and for a plain name \(replies[0].outcome.rawValue)"
+            return .failed(why, help: asked.help ?? "")
+        default: return .passed(asked.isExtended ? nil : reply.shown)
+        }
+    }
+
+    private static func extend(_ request: inout [String: JSONValue]) {
+        request["future"] = ["a": [1, nil]]
+        let events = (request["events"]?.array ?? []).compactMap(\.object)
+        request["events"] = .array(events.map { .object($0.merging(["future": [nil, ["b": true]]]) { $1 }) })
+    }
+
+    private func twice(_ name: String, _ title: String) throws(HandlerProblem) -> ConformanceCheck.Verdict {
+        guard plugin.description.idempotent != false else {
+            return .skipped("its description says 'idempotent: false'")
+        }
+        let stage = try stage(name)
+        var request = try request(for: name.utf8, in: stage)
+        _ = reply(to: request, in: stage, title: "\(title), first")
+        let first = TreeRecord([stage.files, stage.home], without: [])
+        request["attempt"] = 2
+        request["interrupted"] = true
+        request["previous"] = ["attempt": 1, "outcome": "retry", "message": "it was cut off"]
+        let reply = self.reply(to: request, in: stage, title: "\(title), second")
+        let help = "let the second run find what the first has done; 'idempotent: false' says that it can't"
+        if let fault = reply.fault { return .failed("the second time \(fault.why)", help: help) }
+        if let objection = reply.objection() { return objection }
+        guard reply.isDone else { return .failed("the second time it answers \(reply.shown)", help: help) }
+        if let difference = first.differences(to: TreeRecord([stage.files, stage.home], without: [])).first {
+            return .failed(
+                "the second time '\(stage.shown(difference.path))' was \(difference.verb.rawValue)", help: help)
+        }
+        return .passed(nil)
+    }
+
+    private func checkRefusal(_ name: String, _ title: String, _ input: [UInt8]) throws(HandlerProblem) {
+        let reply = reply(to: command("run", in: try stage(name), input: input), title: title)
+        let help = "end with status 65 when the request can't be read"
+        switch reply.ended.way {
+        case .exited(status: 0) where reply.misprint == nil && reply.outcome == .succeeded:
+            tell(name, title, .failed("it says that it succeeded", help: help))
+        case .exited(let status): tell(name, title, .passed(status == 0 ? reply.shown : "status \(status)"))
+        default: tell(name, title, .failed(reply.fault?.why ?? "it did not end by itself", help: help))
+        }
+    }
+
+    /// What must hold of every reply.
+    func checkReplies() {
+        let checks: [(name: String, title: String, complaint: (ConformanceReply) -> String?, help: String)] = [
+            (
+                "one-object", "standard output is empty or one response", { $0.misprint.map { "it \($0)" } },
+                "print one JSON object with an 'outcome' to standard output, and log to standard error"
+            ),
+            (
+                "exit-status", "the exit status and the response agree", \.contradiction,
+                "end with 0 when there is a response: another status decides, and the job fails"
+            ),
+            (
+                "writes", "it writes to scratch and to its outputs alone",
+                { reply in
+                    // Of what is no response, the outputs aren't known.
+                    guard reply.misprint == nil, let first = reply.strayWrites.first else { return nil }
+                    return reply.strayWrites.count == 1 ? first : "\(first) and \(reply.strayWrites.count - 1) more"
+                }, "list it in 'outputs', or write it below $ALIGHT_SCRATCH"
+            ),
+        ]
+        for check in checks {
+            let complaints = replies.lazy.compactMap { reply in
+                check.complaint(reply).map { "for \(reply.title) \($0)" }
+            }
+            tell(check.name, check.title, complaints.first.map { .failed($0, help: check.help) } ?? .passed(nil))
+        }
+    }
+
+    // MARK: - One call
+
+    private static func path(in request: [String: JSONValue]) -> PathBytes {
+        PathBytes(request["events"]?.array?.first?.object?.bytes(of: "path") ?? [])
+    }
+
+    /// Calls the plugin for a request, and watches what it writes to.
+    private func reply(
+        to request: [String: JSONValue], in stage: ConformanceStage, title: String
+    ) -> ConformanceReply {
+        stage.renewScratch()
+        let before = record(of: stage)
+        let watch = WriteWatch(before.folders)
+        var reply = reply(to: command("run", in: stage, input: request.line, for: request), title: title)
+        reply.strayWrites = strayWrites(
+            before, record(of: stage), watch.written(), reply.outputs, Self.path(in: request), stage)
+        replies.append(reply)
+        return reply
+    }
+
+    /// What was written outside of scratch and is no output.
+    ///
+    /// The event's own file may go, and files that are gone at the end may have been beside it or beside an output:
+    /// that is how a file is made complete before it gets its name.
+    private func strayWrites(
+        _ before: TreeRecord, _ after: TreeRecord, _ written: Set<PathBytes>, _ outputs: [PathBytes],
+        _ own: PathBytes, _ stage: ConformanceStage
+    ) -> [String] {
+        func isDeclared(_ path: PathBytes) -> Bool {
+            Self.isCache(path) || outputs.contains { $0 == path || $0.isInside(path) || path.isInside($0) }
+        }
+        let differences = before.differences(to: after)
+        var stray = differences.filter { path, verb in
+            !isDeclared(path) && !(verb == .removed && (path == own || path.isInside(own)))
+        }.map { "'\(stage.shown($0.path))' was \($0.verb.rawValue)" }
+        let told = Set(differences.map(\.path))
+        let neighbours = Set(outputs.map(\.parent) + [own.parent])
+        for path in written.sorted() where !told.contains(path) && !isDeclared(path) {
+            if after.entries[path] != nil {
+                stray.append("'\(stage.shown(path))' was written to")
+            } else if !neighbours.contains(path.parent) {
+                stray.append("'\(stage.shown(path))' was there for a while")
+            }
+        }
+        return stray
+    }
+}
