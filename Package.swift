@@ -121,7 +121,7 @@ let package = Package(
                 "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling", logging, metrics,
                 "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
-            swiftSettings: strict),
+            resources: [.embedInCode("Skeletons/Resources")], swiftSettings: strict),
 
         // A plugin that is written with PluginProtocol; `make build` puts it into its folder.
         .executableTarget(
