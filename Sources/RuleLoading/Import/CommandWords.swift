@@ -93,19 +93,18 @@ struct CommandWords {
     /// Whether a quote is open at the end.
     var isOpen = false
 
-    private static let wild: [Character] = ["*", "?", "[", "{"]
-    private static let operators: [Character] = ["|", "&", ";", "<", ">", "(", ")", "`"]
+    /// What is special outside of quotes.
+    private static let special: [Character] = ["|", "&", ";", "<", ">", "(", ")", "`", "*", "?", "[", "{", "$"]
 
     init(_ pieces: [CommandPiece]) {
         var word: [CommandPiece]?
         var quote: Character?
         var isEscaped = false
-        func note(_ text: String, _ syntax: inout [String]) {
-            if !syntax.contains(text) { syntax.append(text) }
-        }
+        func add(_ piece: CommandPiece) { word = (word ?? []) + [piece] }
         for piece in pieces {
             guard case .text(let text) = piece else {
-                word = (word ?? []) + (isEscaped && quote != nil ? [.text("\\")] : []) + [piece]
+                if isEscaped, quote != nil { add(.text("\\")) }
+                add(piece)
                 isEscaped = false
                 continue
             }
@@ -113,35 +112,31 @@ struct CommandWords {
                 if isEscaped {
                     // Between double quotes a backslash escapes only what would be special there.
                     let isPlain = quote == "\"" && !["$", "`", "\"", "\\"].contains(character)
-                    word = (word ?? []) + [.text((isPlain ? "\\" : "") + String(character))]
+                    add(.text((isPlain ? "\\" : "") + String(character)))
                     isEscaped = false
                 } else if character == "\\", quote != "'" {
                     isEscaped = true
-                } else if let open = quote {
-                    if character == open {
-                        quote = nil
-                    } else {
-                        if open == "\"", character == "$" || character == "`" { note(String(character), &syntax) }
-                        word = (word ?? []) + [.text(String(character))]
-                    }
-                } else if character == "'" || character == "\"" {
+                } else if character == quote {
+                    quote = nil
+                } else if quote == nil, character == "'" || character == "\"" {
                     quote = character
                     word = word ?? []
-                } else if character == " " || character == "\t" || character == "\n" {
+                } else if quote == nil, character == " " || character == "\t" || character == "\n" {
                     if let whole = word { words.append(whole) }
                     word = nil
                 } else {
-                    let isFirst = word == nil
-                    if Self.operators.contains(character) || Self.wild.contains(character) || character == "$"
-                        || (isFirst && character == "#")
-                    {
-                        note(String(character), &syntax)
-                    }
-                    word = (word ?? []) + [.text(String(character))]
+                    let isSpecial =
+                        switch quote {
+                        case nil: Self.special.contains(character) || (word == nil && character == "#")
+                        case "\"": character == "$" || character == "`"
+                        default: false
+                        }
+                    if isSpecial, !syntax.contains(String(character)) { syntax.append(String(character)) }
+                    add(.text(String(character)))
                 }
             }
         }
-        if isEscaped { word = (word ?? []) + [.text("\\")] }
+        if isEscaped { add(.text("\\")) }
         if let whole = word { words.append(whole) }
         isOpen = quote != nil
     }

@@ -37,7 +37,7 @@ struct DireventEvents {
     }
 
     /// A text with its macros: in a line for a shell all of them, else those outside of single quotes.
-    func pieces(of text: String, isShell: Bool = false, changes: inout [String]) -> [CommandPiece] {
+    func pieces(of text: String, isShell: Bool = false, for rule: inout ImportedRule) -> [CommandPiece] {
         var pieces: [CommandPiece] = []
         var rest = text[...]
         var isQuoted = false
@@ -53,7 +53,7 @@ struct DireventEvents {
                 pieces.append(.text(String(character)))
                 continue
             }
-            pieces += value(of: name, changes: &changes)
+            pieces += value(of: name, for: &rule)
         }
         return CommandPiece.joined(pieces)
     }
@@ -75,24 +75,20 @@ struct DireventEvents {
         return String(name)
     }
 
-    private func value(of name: String, changes: inout [String]) -> [CommandPiece] {
-        func note(_ text: String) { if !changes.contains(text) { changes.append(text) } }
-        switch name {
-        case "file": return [.name]
-        case "genev_name":
-            if let only { return [.text(only.name)] }
-            note("'$genev_name' is Alight's word, such as 'created'")
-            return [.event]
-        case "genev_code":
-            if let only { return [.text(String(only.number))] }
-            note("'$genev_code' is Alight's word, such as 'created', for there are no numbers")
-            return [.event]
-        case "sysev_name", "sysev_code":
-            note("'$\(name)' is Alight's word, such as 'created', for the kernel's event is not known")
-            return [.event]
+    private func value(of name: String, for rule: inout ImportedRule) -> [CommandPiece] {
+        let reason: String
+        switch (name, only) {
+        case ("file", _): return [.name]
+        case ("genev_name", let only?): return [.text(only.name)]
+        case ("genev_code", let only?): return [.text(String(only.number))]
+        case ("genev_name", nil): reason = ""
+        case ("genev_code", nil): reason = ", for there are no numbers"
+        case ("sysev_name", _), ("sysev_code", _): reason = ", for the kernel's event is not known"
         default:
-            note("'$\(name)' is no macro, and left out, as direvent does")
+            rule.addChange("'$\(name)' is no macro, and left out, as direvent does")
             return []
         }
+        rule.addChange("'$\(name)' is Alight's word, such as 'created'\(reason)")
+        return [.event]
     }
 }

@@ -44,12 +44,8 @@ package struct DireventImport {
                 "env(1) makes the folder of the file the one that the command runs in, and gives it direvent's variables;",
                 "besides these it gets HOME, LANG, PATH, TZ and ALIGHT_…, and runs as the user who runs Alight.",
             ],
+            program: "direvent",
             defaults: [
-                ("hidden", "true", "direvent tells of names with a leading dot"),
-                ("ignore_defaults", "false", "and of temporary files"),
-                ("settle", "0", "at once, when no process has the file open for writing"),
-                ("catch_up", "false", "not of what happened while it did not run; remove this to be told"),
-                ("while_busy", "queue", "the command is run for every event"),
                 ("concurrency", "16", "and, without 'option wait', no other one waited for"),
                 ("timeout", "5s", "so long a command may take"),
                 ("retry", "false", "and is not run again; 'alight jobs --state dead' lists what failed"),
@@ -188,21 +184,19 @@ package struct DireventImport {
     private func addCommand(
         _ command: String, _ block: [DireventStatement], events: DireventEvents, to rule: inout ImportedRule
     ) {
-        var changes: [String] = []
         let isShell = block.contains { $0.keyword == "option" && $0.texts.contains("shell") }
-        let pieces = events.pieces(of: command, isShell: isShell, changes: &changes)
-        var environment = ["DIREVENT_FILE=${name}"]
+        let pieces = events.pieces(of: command, isShell: isShell, for: &rule)
         let name = events.only.map { YAMLText.literal($0.name) } ?? "${event}"
-        environment.append("DIREVENT_GENEV_NAME=\(name)")
+        var environment = ["DIREVENT_FILE=${name}", "DIREVENT_GENEV_NAME=\(name)"]
         for statement in block where statement.keyword == "environ" {
             for text in statement.texts {
                 guard let equals = text.firstIndex(of: "="), let first = text.first, first != "-",
                     !text[..<equals].hasSuffix("+"), !text[text.index(after: equals)...].hasPrefix("+")
                 else {
-                    changes.append("'environ \(text)': the environment is the one described above")
+                    rule.addChange("'environ \(text)': the environment is the one described above")
                     continue
                 }
-                let value = events.pieces(of: String(text[text.index(after: equals)...]), changes: &changes)
+                let value = events.pieces(of: String(text[text.index(after: equals)...]), for: &rule)
                 environment.append(YAMLText.literal(String(text[...equals])) + CommandPiece.template(value))
             }
         }
@@ -212,10 +206,9 @@ package struct DireventImport {
             rule.kept.append("the line of the shell, to which the name goes as a variable")
         } else {
             let words = CommandWords(pieces)
-            if words.isOpen { changes.append("a quote is not closed") }
+            if words.isOpen { rule.addChange("a quote is not closed") }
             rule.arguments += words.arguments
             rule.kept.append("the arguments")
         }
-        for change in changes where !rule.changes.contains(change) { rule.changes.append(change) }
     }
 }

@@ -1,26 +1,13 @@
 /// A statement of direvent.conf(5), with the line that it begins in.
 struct DireventStatement {
-    enum Value: Equatable {
-        case text(String)
-        case list([String])
-
-        var texts: [String] {
-            switch self {
-            case .text(let text): [text]
-            case .list(let texts): texts
-            }
-        }
-    }
-
     var keyword: String
-    var values: [Value]
+    /// Its values, with the elements of lists.
+    var texts: [String] = []
     /// The statements between braces; nil for a simple one.
     var block: [DireventStatement]?
     var line: Int
     /// The last line that belongs to it.
     var lastLine: Int
-
-    var texts: [String] { values.flatMap(\.texts) }
 }
 
 /// Reads the tokens and statements of direvent.conf(5), as far as they make sense.
@@ -32,14 +19,18 @@ struct DireventReader {
     }
 
     private let text: [Character]
+    /// The line of each character, and of the end.
+    private let lines: [Int]
     private var index = 0
-    private var line = 1
-    /// The line that the last token ends in.
-    private var lastLine = 1
+    /// The line in which the last token ends, after ``next()``.
+    private var line: Int { lines[index] }
     /// What can't be read or is not followed, with its line.
     private(set) var remarks: [(line: Int, text: String)] = []
 
-    init(_ text: String) { self.text = Array(text) }
+    init(_ text: String) {
+        self.text = Array(text)
+        lines = text.reduce(into: [1]) { $0.append($0[$0.count - 1] + ($1.isNewline ? 1 : 0)) }
+    }
 
     /// Reads all statements.
     mutating func read() -> [DireventStatement] { statements(isNested: false) }
@@ -47,44 +38,39 @@ struct DireventReader {
     private mutating func statements(isNested: Bool) -> [DireventStatement] {
         var statements: [DireventStatement] = []
         while true {
-            let token = next()
-            let start = lastLine
-            switch token {
+            switch next() {
             case .end:
-                if isNested { remarks.append((start, "a '}' is missing at the end")) }
+                if isNested { remarks.append((line, "a '}' is missing at the end")) }
                 return statements
             case .mark("}") where isNested: return statements
             case .mark(";"): continue
-            case .mark(let mark): remarks.append((start, "'\(mark)' makes no sense here"))
-            case .text(let keyword):
-                statements.append(statement(keyword, line: start))
+            case .mark(let mark): remarks.append((line, "'\(mark)' makes no sense here"))
+            case .text(let keyword): statements.append(statement(keyword))
             }
         }
     }
 
-    private mutating func statement(_ keyword: String, line: Int) -> DireventStatement {
-        var statement = DireventStatement(keyword: keyword, values: [], line: line, lastLine: line)
-        while true {
-            let before = (index, self.line, lastLine)
+    private mutating func statement(_ keyword: String) -> DireventStatement {
+        var statement = DireventStatement(keyword: keyword, line: line, lastLine: line)
+        reading: while true {
+            let before = index
             switch next() {
-            case .text(let text): statement.values.append(.text(text))
-            case .mark("("): statement.values.append(.list(list()))
+            case .text(let text): statement.texts.append(text)
+            case .mark("("): statement.texts += list()
             case .mark("{"):
                 statement.block = statements(isNested: true)
-                statement.lastLine = lastLine
-                return statement
-            case .mark(";"):
-                statement.lastLine = lastLine
-                return statement
+                break reading
+            case .mark(";"): break reading
             case .mark("}"), .end:
                 // A missing ';' ends with its block.
-                (index, self.line, lastLine) = before
-                remarks.append((line, "'\(keyword)' has no ';' at its end"))
-                statement.lastLine = lastLine
-                return statement
+                index = before
+                remarks.append((statement.line, "'\(keyword)' has no ';' at its end"))
+                break reading
             case .mark: continue
             }
         }
+        statement.lastLine = line
+        return statement
     }
 
     private mutating func list() -> [String] {
@@ -94,7 +80,7 @@ struct DireventReader {
             case .text(let text): texts.append(text)
             case .mark(")"), .end: return texts
             case .mark(";"), .mark("{"), .mark("}"):
-                remarks.append((lastLine, "a ')' is missing"))
+                remarks.append((line, "a ')' is missing"))
                 return texts
             case .mark: continue
             }
@@ -107,7 +93,6 @@ struct DireventReader {
 
     private mutating func next() -> Token {
         skipBlanks()
-        lastLine = line
         guard index < text.count else { return .end }
         let character = text[index]
         if Self.marks.contains(character) {
@@ -116,19 +101,13 @@ struct DireventReader {
         }
         if character == "\"" { return .text(quoted()) }
         if starts("<<") { return .text(hereDocument()) }
-        var word = ""
-        while index < text.count, !text[index].isWhitespace, !Self.marks.contains(text[index]), text[index] != "\"" {
-            word.append(text[index])
-            index += 1
-        }
-        return .text(word)
+        return .text(take { !$0.isWhitespace && !Self.marks.contains($0) && $0 != "\"" })
     }
 
     private func starts(_ word: String) -> Bool { text[index...].starts(with: Array(word)) }
 
     private mutating func skipBlanks() {
         while index < text.count {
-            if text[index].isNewline { line += 1 }
             if text[index].isWhitespace {
                 index += 1
             } else if text[index] == "#" || starts("//") {
@@ -138,10 +117,7 @@ struct DireventReader {
                 }
             } else if starts("/*") {
                 index += 2
-                while index < text.count, !starts("*/") {
-                    if text[index].isNewline { line += 1 }
-                    index += 1
-                }
+                while index < text.count, !starts("*/") { index += 1 }
                 index = min(index + 2, text.count)
             } else {
                 return
@@ -149,37 +125,32 @@ struct DireventReader {
         }
     }
 
-    private mutating func restOfLine() -> String {
-        var rest = ""
-        while index < text.count, !text[index].isNewline {
-            rest.append(text[index])
-            index += 1
-        }
-        return rest
+    private mutating func take(while belongs: (Character) -> Bool) -> String {
+        let taken = text[index...].prefix(while: belongs)
+        index = taken.endIndex
+        return String(taken)
     }
+
+    private mutating func restOfLine() -> String { take { !$0.isNewline } }
 
     /// A text in quotes, and those that follow it.
     private mutating func quoted() -> String {
         var result = ""
         index += 1
         while index < text.count, text[index] != "\"" {
-            if text[index].isNewline { line += 1 }
             if text[index] == "\\", index + 1 < text.count {
                 index += 1
                 result += Self.escape(text[index])
-                if text[index].isNewline { line += 1 }
             } else {
                 result.append(text[index])
             }
             index += 1
         }
         index = min(index + 1, text.count)
-        lastLine = line
-        let end = (index, line)
+        let end = index
         skipBlanks()
         if index < text.count, text[index] == "\"" { return result + quoted() }
-        (index, line) = end
-        lastLine = line
+        index = end
         return result
     }
 
@@ -199,18 +170,13 @@ struct DireventReader {
 
     private mutating func hereDocument() -> String {
         index += 2
-        var word = ""
-        while index < text.count, !text[index].isNewline, text[index] != ";" {
-            word.append(text[index])
-            index += 1
-        }
+        let word = take { !$0.isNewline && $0 != ";" }
         _ = restOfLine()
         let isStripped = word.hasPrefix("-")
         let mark = word.filter { !" -\\\"".contains($0) }
         var lines: [String] = []
         while index < text.count {
             index += 1
-            line += 1
             let read = restOfLine()
             let trimmed = String(read.drop { $0.isWhitespace })
             if trimmed == mark || trimmed.hasPrefix(mark + ";") {
@@ -219,7 +185,6 @@ struct DireventReader {
             }
             lines.append(isStripped ? trimmed : read)
         }
-        lastLine = line
         return lines.map { $0 + "\n" }.joined()
     }
 }

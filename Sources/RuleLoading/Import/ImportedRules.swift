@@ -35,6 +35,11 @@ struct ImportedRule {
     var changes: [String] = []
     /// What somebody may want instead, as lines of YAML.
     var suggestion: [String] = []
+
+    /// Adds what does something else, once.
+    mutating func addChange(_ change: String) {
+        if !changes.contains(change) { changes.append(change) }
+    }
 }
 
 /// What stands in an imported file, in order.
@@ -50,7 +55,9 @@ enum ImportedEntry {
 struct ImportedFile {
     /// Where the table came from, and what holds for all of it.
     var head: [String]
-    /// The keys of `defaults:`, each with its reason.
+    /// The program that the table is for.
+    var program: String
+    /// The keys of `defaults:` besides those that all programs need, each with its reason.
     var defaults: [(key: String, value: String, reason: String)]
     var entries: [ImportedEntry]
 
@@ -58,7 +65,14 @@ struct ImportedFile {
         var lines = head.map { $0.isEmpty ? "#" : "# \(YAMLText.comment($0))" }
         lines.append("")
         lines.append("defaults:")
-        for (key, value, reason) in defaults {
+        let common = [
+            ("hidden", "true", "\(program) tells of names with a leading dot"),
+            ("ignore_defaults", "false", "and of temporary files"),
+            ("settle", "0", "at once, when no process has the file open for writing"),
+            ("catch_up", "false", "not of what happened while it did not run; remove this to be told"),
+            ("while_busy", "queue", "the command is run for every event"),
+        ]
+        for (key, value, reason) in common + defaults {
             let pair = "  \(key): \(value)"
             lines.append(pair + String(repeating: " ", count: max(1, 28 - pair.count)) + "# \(reason)")
         }

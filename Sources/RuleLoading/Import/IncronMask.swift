@@ -64,20 +64,15 @@ struct IncronMask {
 
     /// The words of a rule that watches a folder, or a file.
     func events(ofFile isFile: Bool) -> [String] {
-        var words: [String] = []
-        let content = isFile ? Self.writing : Self.writing | Self.movedTo | Self.create
-        if has(content) { words.append("created") }
-        if has(Self.writing) || (!isFile && has(Self.movedTo)) { words.append("modified") }
-        let gone = isFile ? Self.deleteSelf | Self.moveSelf : Self.delete | Self.movedFrom
-        if has(gone) { words.append("deleted") }
-        if has(Self.attrib) { words.append("attributes") }
-        if has(Self.open) { words.append("opened") }
-        if has(Self.access) { words.append("accessed") }
-        if has(Self.closeNoWrite) { words.append("closed") }
-        if !isFile, has(Self.deleteSelf | Self.moveSelf) { words.append("root_gone") }
-        if has(Self.unmount) { words.append("unmounted") }
-        if has(Self.overflow) { words.append("overflow") }
-        return words
+        let changing = isFile ? Self.writing : Self.writing | Self.movedTo
+        let words: [(bits: UInt32, word: String)] = [
+            (isFile ? Self.writing : changing | Self.create, "created"), (changing, "modified"),
+            (isFile ? Self.deleteSelf | Self.moveSelf : Self.delete | Self.movedFrom, "deleted"),
+            (Self.attrib, "attributes"), (Self.open, "opened"), (Self.access, "accessed"),
+            (Self.closeNoWrite, "closed"), (isFile ? 0 : Self.deleteSelf | Self.moveSelf, "root_gone"),
+            (Self.unmount, "unmounted"), (Self.overflow, "overflow"),
+        ]
+        return words.filter { has($0.bits) }.map(\.word)
     }
 
     /// What a rule with these events does otherwise than incron does.

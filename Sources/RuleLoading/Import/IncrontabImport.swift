@@ -37,12 +37,8 @@ package struct IncrontabImport {
                 "as environment and the job in JSON on standard input, and run as the user who runs Alight, each in an",
                 "empty folder of its own.",
             ],
+            program: "incron",
             defaults: [
-                ("hidden", "true", "incron tells of names with a leading dot"),
-                ("ignore_defaults", "false", "and of temporary files"),
-                ("settle", "0", "at once, when no process has the file open for writing"),
-                ("catch_up", "false", "not of what happened while it did not run; remove this to be told"),
-                ("while_busy", "queue", "the command is run for every event"),
                 ("concurrency", "16", "and no other one waited for"),
                 ("timeout", "1d", "incron never ends a command"),
                 ("retry", "false", "nor runs it again; 'alight jobs --state dead' lists what failed"),
@@ -156,8 +152,6 @@ package struct IncrontabImport {
         _ command: String, to rule: inout ImportedRule, mask: IncronMask, isFile: Bool, hasSlash: Bool
     ) {
         var pieces: [CommandPiece] = []
-        var changes: [String] = []
-        func note(_ text: String) { if !changes.contains(text) { changes.append(text) } }
         func add(_ text: String) { pieces.append(.text(text)) }
         let sometimes = mask.tellsOfFolders && !isFile
         // What happens to the watched folder has the folder itself as its path.
@@ -175,35 +169,30 @@ package struct IncrontabImport {
                 pieces.append(isSelf ? .path : .folder)
                 if hasSlash { add("/") }
             case "#": if !isSelf { pieces.append(.name) }
-            case "%":
+            case "%", "&":
+                let isName = mark == "%"
                 if let only = mask.only {
-                    add(only.name)
-                    if sometimes { note("for a folder '$%' also had ',IN_ISDIR'") }
+                    add(isName ? only.name : String(only.number))
+                    let extra = isName ? "',IN_ISDIR'" : "the bit of IN_ISDIR"
+                    if sometimes { rule.addChange("for a folder '$\(mark)' also had \(extra)") }
                 } else {
                     pieces.append(.event)
-                    note("'$%' is Alight's word, such as 'created', not inotify's")
-                }
-            case "&":
-                if let only = mask.only {
-                    add(String(only.number))
-                    if sometimes { note("for a folder '$&' also had the bit of IN_ISDIR") }
-                } else {
-                    pieces.append(.event)
-                    note("'$&' is Alight's word, such as 'created', for there are no numbers")
+                    let reason = isName ? "not inotify's" : "for there are no numbers"
+                    rule.addChange("'$\(mark)' is Alight's word, such as 'created', \(reason)")
                 }
             default:
                 add(String(mark))
-                note("'$\(mark)' means nothing; incron passes on '\(mark)' alone, too")
+                rule.addChange("'$\(mark)' means nothing; incron passes on '\(mark)' alone, too")
             }
         }
         pieces = CommandPiece.joined(pieces)
         let words = CommandWords(pieces)
         rule.arguments = words.arguments
         if words.isShell { rule.kept.append("the line of the shell, to which the name goes as a variable") }
-        if words.isOpen { note("a quote is not closed") }
+        if words.isOpen { rule.addChange("a quote is not closed") }
         if !words.syntax.isEmpty {
             let list = words.syntax.map { "'\($0)'" }.joined(separator: " ")
-            note(
+            rule.addChange(
                 "no shell reads \(list): it is passed on as it stands, as by older versions of incron; 0.5.12 gives the line to a shell"
             )
             rule.suggestion = [
@@ -213,9 +202,8 @@ package struct IncrontabImport {
             rule.kept.append("the arguments")
         }
         if rule.arguments.first?.contains("/") == true, rule.arguments.first?.hasPrefix("/") == false {
-            note("the program's path is meant from the folder of this file")
+            rule.addChange("the program's path is meant from the folder of this file")
         }
-        rule.changes += changes
     }
 }
 
