@@ -9,3 +9,11 @@ extension HandlerProblem {
     /// Says it on standard error.
     func say(_ title: String = "") { Output.error.write(line(title)) }
 }
+
+extension Exit {
+    /// Prints an error with its help, and ends the program with a status.
+    init(_ status: ExitStatus, error message: String, help: String?) {
+        HandlerProblem(message: message, help: help).say()
+        self.init(status)
+    }
+}

@@ -59,18 +59,15 @@ struct ImportedTable: ParsableArguments {
             handle = FileHandle(forReadingAtPath: table)
         }
         guard let handle else {
-            Output.error.write(
-                "error: cannot read '\(Display.text(table))': \(String(cString: strerror(errno)))\n    help: name a table, or '-' for standard input"
-            )
-            throw Exit(.usage)
+            throw Exit(
+                .usage, error: "cannot read '\(table)': \(String(cString: strerror(errno)))",
+                help: "name a table, or '-' for standard input")
         }
         guard let data = try? handle.read(upToCount: Self.largest + 1) else {
-            Output.error.write("error: cannot read '\(Display.text(table))'\n    help: name a table, not a folder")
-            throw Exit(.usage)
+            throw Exit(.usage, error: "cannot read '\(table)'", help: "name a table, not a folder")
         }
         guard data.count <= Self.largest else {
-            Output.error.write("error: '\(Display.text(table))' is too large\n    help: at most 4 MiB are read")
-            throw Exit(.usage)
+            throw Exit(.usage, error: "'\(table)' is too large", help: "at most 4 MiB are read")
         }
         return Array(data)
     }
@@ -119,19 +116,17 @@ struct NewFile: ParsableArguments {
             let help =
                 error == EEXIST
                 ? "name another file, or remove this one" : "name a file in a folder that you may write to"
-            Output.error.write(
-                "error: cannot make '\(Display.text(output))': \(String(cString: strerror(error)))\n    help: \(help)")
-            throw Exit(.runtimeError)
+            throw Exit(
+                .runtimeError, error: "cannot make '\(output)': \(String(cString: strerror(error)))", help: help)
         }
         do {
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
             try handle.write(contentsOf: Data(text.utf8))
             try handle.close()
         } catch {
-            Output.error.write(
-                "error: cannot write '\(Display.text(output))'\n    help: see whether there is room, and remove the rest of the file"
-            )
-            throw Exit(.runtimeError)
+            throw Exit(
+                .runtimeError, error: "cannot write '\(output)'",
+                help: "see whether there is room, and remove the rest of the file")
         }
         Output.error.write(
             "wrote '\(Display.text(output))'; see what it says with 'alight check \(Display.text(output))'")

@@ -50,24 +50,26 @@ struct NewCommand: ParsableCommand {
     func run() throws {
         let program = try ProgramSurroundings()
         guard use == nil || command.isEmpty else {
-            throw usage("'--use' cannot be combined with '--exec'", help: "choose one of them")
+            throw Exit(.usage, error: "'--use' cannot be combined with '--exec'", help: "choose one of them")
         }
         for word in events where EventMask(word: word) == nil {
-            throw usage("unknown event '\(Display.text(word))'", help: EventSpelling.help(for: word))
+            throw Exit(.usage, error: "unknown event '\(Display.text(word))'", help: EventSpelling.help(for: word))
         }
-        guard !folder.isEmpty else { throw usage("an empty path is no folder", help: "name a folder") }
+        guard !folder.isEmpty else { throw Exit(.usage, error: "an empty path is no folder", help: "name a folder") }
         let folder =
             (folder.hasPrefix("/") ? PathBytes(folder) : program.loading.currentFolder.appending(Array(folder.utf8)))
             .normalized
         guard String(validating: folder.bytes, as: UTF8.self) != nil else {
-            throw usage("the folder's path is not UTF-8, as YAML has to be", help: "write a rule with '?' in its place")
+            throw Exit(
+                .usage, error: "the folder's path is not UTF-8, as YAML has to be",
+                help: "write a rule with '?' in its place")
         }
         let work = try work(program)
         if case .use(let name, let handler) = work, let covered = handler.covered {
             for word in events {
                 guard let event = EventMask(word: word), !covered.isSuperset(of: event) else { continue }
-                throw usage(
-                    "'\(Display.text(name))' doesn't take the event '\(word)'",
+                throw Exit(
+                    .usage, error: "'\(Display.text(name))' doesn't take the event '\(word)'",
                     help: "it takes \(EventSpelling.words(of: handler.events ?? covered).joined(separator: ", "))")
             }
         }
@@ -91,12 +93,7 @@ struct NewCommand: ParsableCommand {
             let help =
                 problem.help
                 ?? Spelling.help(for: name, candidates: program.registry.names(from: here), noun: "handlers")
-            throw usage(problem.message, help: help)
+            throw Exit(.usage, error: problem.message, help: help)
         }
-    }
-
-    private func usage(_ message: String, help: String?) -> Exit {
-        Output.error.write("error: \(message)\(help.map { "\n    help: \($0)" } ?? "")")
-        return Exit(.usage)
     }
 }

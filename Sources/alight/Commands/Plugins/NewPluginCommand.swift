@@ -52,14 +52,14 @@ struct NewPluginCommand: ParsableCommand {
                 }
             }
         guard isWord, !name.hasPrefix("-"), name.first?.isLetter == true else {
-            throw said(
-                .usage, "'\(name)' can't be the name of a plugin",
+            throw Exit(
+                .usage, error: "'\(name)' can't be the name of a plugin",
                 help: "begin with a letter, and use small letters, digits, '-' and '_'")
         }
         let builtIn = try ProgramSurroundings(startsPlugins: false).registry.builtInHandlers
         guard !builtIn.contains(where: { $0.reference.name == name }) else {
-            throw said(
-                .usage, "'\(name)' is the name of a built-in handler, which 'use: \(name)' would take instead",
+            throw Exit(
+                .usage, error: "'\(name)' is the name of a built-in handler, which 'use: \(name)' would take instead",
                 help: "choose another name, such as 'my-\(name)'")
         }
         let here = ProgramSurroundings.currentFolder
@@ -77,8 +77,8 @@ struct NewPluginCommand: ParsableCommand {
     private func make(_ skeleton: PluginSkeleton, in folder: PathBytes) throws {
         let path = folder.description
         guard !FileManager.default.fileExists(atPath: path) else {
-            throw said(
-                .runtimeError, "'\(path)' is there already", help: "choose another name, or remove it")
+            throw Exit(
+                .runtimeError, error: "'\(path)' is there already", help: "choose another name, or remove it")
         }
         do {
             for file in skeleton.files {
@@ -89,8 +89,8 @@ struct NewPluginCommand: ParsableCommand {
                 if file.isExecutable { _ = chmod(target.path, 0o755) }
             }
         } catch {
-            throw said(
-                .runtimeError, "cannot write '\(path)': \(error.localizedDescription)",
+            throw Exit(
+                .runtimeError, error: "cannot write '\(path)': \(error.localizedDescription)",
                 help: "name a folder that you may write to with --into")
         }
     }
@@ -101,26 +101,22 @@ struct NewPluginCommand: ParsableCommand {
         if let source {
             let folder = here.resolving(source.utf8).normalized
             if Self.isCheckout(folder) { return .folder(folder.description) }
-            throw said(
-                .usage, "'\(folder)' is not a checkout of Alight", help: "name the folder with its Package.swift")
+            throw Exit(
+                .usage, error: "'\(folder)' is not a checkout of Alight", help: "name the folder with its Package.swift"
+            )
         }
         var folder = here
         while folder.parent != folder {
             if Self.isCheckout(folder) { return .folder(folder.description) }
             folder = folder.parent
         }
-        throw said(
+        throw Exit(
             .usage,
-            "a plugin in Swift is built with Alight's library PluginProtocol, and it is not known where that is",
+            error: "a plugin in Swift is built with Alight's library PluginProtocol, and it is not known where that is",
             help: "name a checkout, or the address of one, with --source")
     }
 
     private static func isCheckout(_ folder: PathBytes) -> Bool {
         FileManager.default.fileExists(atPath: "\(folder)/Sources/PluginProtocol/Plugin.swift")
-    }
-
-    private func said(_ status: ExitStatus, _ message: String, help: String) -> Exit {
-        Output.error.write("error: \(Display.text(message))\n    help: \(Display.text(help))")
-        return Exit(status)
     }
 }

@@ -143,8 +143,7 @@ struct PluginPlace: ParsableArguments {
             return isFolder.boolValue ? path : path.parent
         }
         if let rules {
-            Output.error.write("error: there is no '\(Display.text(rules))'\n    help: name a rules file, or a folder")
-            throw Exit(.usage)
+            throw Exit(.usage, error: "there is no '\(rules)'", help: "name a rules file, or a folder")
         }
         return program.loading.currentFolder
     }
@@ -175,8 +174,7 @@ struct PluginPlace: ParsableArguments {
             if FileManager.default.fileExists(atPath: path.description) {
                 return program.discovery.listing(of: path, called: nil)
             }
-            Output.error.write("error: there is no '\(Display.path(path))'\n    help: name the folder of a plugin")
-            throw Exit(.usage)
+            throw Exit(.usage, error: "there is no '\(Display.path(path))'", help: "name the folder of a plugin")
         }
         let folder = try folder(program)
         let listings = listings(program, from: folder)
@@ -184,8 +182,7 @@ struct PluginPlace: ParsableArguments {
         let nearest = Spelling.nearest(to: name, in: listings.map(\.name)).map { "write '\($0)'; " } ?? ""
         let places = places(program, from: folder).map { "'\($0)'" }.joined(separator: ", ")
         let help = "\(nearest)plugins are looked for in \(places); or name a path, as ./\(name)"
-        Output.error.write("error: no plugin '\(Display.text(name))'\n    help: \(Display.text(help))")
-        throw Exit(.usage)
+        throw Exit(.usage, error: "no plugin '\(name)'", help: help)
     }
 
     static func say(_ problems: [HandlerProblem]) {

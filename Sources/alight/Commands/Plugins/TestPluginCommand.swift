@@ -66,9 +66,9 @@ struct TestPluginCommand: ParsableCommand {
             throw Exit(.runtimeError)
         }
         guard let base = Self.makeFolder() else {
-            Output.error.write(
-                "error: no temporary folder: \(String(cString: strerror(errno)))\n    help: set TMPDIR to a folder")
-            throw Exit(.runtimeError)
+            throw Exit(
+                .runtimeError, error: "no temporary folder: \(String(cString: strerror(errno)))",
+                help: "set TMPDIR to a folder")
         }
         defer {
             if let problem = ScratchFolders(base: base.parent).discard(folder: base) {
@@ -124,7 +124,7 @@ struct TestPluginCommand: ParsableCommand {
         var options = ConformanceOptions()
         for text in parameters {
             guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
-                throw usage("'--with \(text)' gives no value", help: "write '--with NAME=VALUE'")
+                throw Exit(.usage, error: "'--with \(text)' gives no value", help: "write '--with NAME=VALUE'")
             }
             let value = String(text[text.index(after: equals)...])
             let json = JSONValue(json: value.utf8)
@@ -134,7 +134,8 @@ struct TestPluginCommand: ParsableCommand {
         if let timeout {
             options.timeout = try duration(timeout, of: "--timeout")
             if options.timeout == .zero {
-                throw usage("'--timeout \(timeout)' leaves no time for an answer", help: "write '--timeout 10s'")
+                throw Exit(
+                    .usage, error: "'--timeout \(timeout)' leaves no time for an answer", help: "write '--timeout 10s'")
             }
         }
         options.grace = try duration(grace, of: "--grace")
@@ -145,14 +146,8 @@ struct TestPluginCommand: ParsableCommand {
         do throws(DurationProblem) {
             return try DurationText.parse(text)
         } catch {
-            throw usage("'\(option)': \(error.message)", help: error.help)
+            throw Exit(.usage, error: "'\(option)': \(error.message)", help: error.help)
         }
-    }
-
-    private func usage(_ message: String, help: String?) -> Exit {
-        let help = help.map { "\n    help: \(Display.text($0))" } ?? ""
-        Output.error.write("error: \(Display.text(message))\(help)")
-        return Exit(.usage)
     }
 
     /// A folder that nobody else has.
