@@ -185,7 +185,7 @@ extension PluginConversation {
                     throw .failed("it gives a second result for the id '\(id)'", help: help)
                 }
             case .end: throw .failed("it closed its output\(said)", help: help)
-            case .nothing: break
+            case nil: break
             }
         }
         let what = type == "result" ? "a result" : "'\(type)'"

@@ -10,7 +10,6 @@ final class PluginConversation {
         case line([UInt8])
         /// It has closed standard output.
         case end
-        case nothing
     }
 
     private let process: LaunchedProgram
@@ -39,28 +38,23 @@ final class PluginConversation {
 
     /// Writes the bytes; false when the program doesn't take them in time.
     func send(_ bytes: [UInt8], within limit: Duration) -> Bool {
-        let deadline = ContinuousClock.now + limit
         var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { write(process.input.raw, $0.baseAddress, $0.count) }
-            if count > 0 {
+        return poll(within: limit, every: .milliseconds(20), for: Int16(POLLOUT)) {
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes { write(process.input.raw, $0.baseAddress, $0.count) }
+                guard count > 0 else { return errno == EAGAIN || errno == EINTR ? nil : false }
                 rest = rest.dropFirst(count)
-                continue
             }
-            guard errno == EAGAIN || errno == EINTR, ContinuousClock.now < deadline else { return false }
-            wait(.milliseconds(20), for: Int16(POLLOUT))
-        }
-        return true
+            return true
+        } ?? false
     }
 
     /// Waits until the program has read all that was sent, or has ended; not for longer than that.
     func waitUntilRead(within limit: Duration) {
-        let deadline = ContinuousClock.now + limit
-        while ContinuousClock.now < deadline, !process.lookForEnd() {
+        _ = poll(within: limit, every: .milliseconds(10)) {
             var unread: Int32 = 0
-            if ioctl(process.input.raw, UInt(FIONREAD), &unread) == 0, unread == 0 { return }
-            wait(.milliseconds(10))
-            take()
+            let isRead = ioctl(process.input.raw, UInt(FIONREAD), &unread) == 0 && unread == 0
+            return isRead || process.lookForEnd() ? true : nil
         }
     }
 
@@ -68,32 +62,36 @@ final class PluginConversation {
 
     func terminate(grace: Duration) { process.terminate(grace: grace) }
 
-    /// The next line of standard output.
-    func next(within limit: Duration) -> Heard {
-        let deadline = ContinuousClock.now + limit
-        while true {
-            if let newline = output[taken...].firstIndex(of: UInt8(ascii: "\n")) {
-                defer { taken = newline + 1 }
-                return .line(Array(output[taken..<newline]))
+    /// The next line of standard output; nil when none comes in time.
+    func next(within limit: Duration) -> Heard? {
+        poll(within: limit, every: .milliseconds(200)) {
+            guard let newline = output[taken...].firstIndex(of: UInt8(ascii: "\n")) else {
+                return hasEnded ? .end : nil
             }
-            if hasEnded { return .end }
-            let now = ContinuousClock.now
-            guard now < deadline else { return .nothing }
-            wait(min(deadline - now, .milliseconds(200)))
-            take()
+            defer { taken = newline + 1 }
+            return .line(Array(output[taken..<newline]))
         }
     }
 
     /// Waits for the end of the program and all that it started; nil when it doesn't come in time.
     func end(within limit: Duration) -> Ended.Way? {
+        poll(within: limit, every: .milliseconds(10)) {
+            guard process.lookForEnd() else { return nil }
+            take()
+            return process.end
+        }
+    }
+
+    /// Waits for a value, and reads what the program writes meanwhile; nil when there is none in time.
+    private func poll<Value>(
+        within limit: Duration, every pause: Duration, for events: Int16 = 0, _ value: () -> Value?
+    ) -> Value? {
         let deadline = ContinuousClock.now + limit
         while true {
-            if process.lookForEnd() {
-                take()
-                return process.end
-            }
-            guard ContinuousClock.now < deadline else { return nil }
-            wait(.milliseconds(10))
+            if let value = value() { return value }
+            let now = ContinuousClock.now
+            guard now < deadline else { return nil }
+            wait(min(deadline - now, pause), for: events)
             take()
         }
     }
@@ -123,7 +121,7 @@ final class PluginConversation {
         }
     }
 
-    private func wait(_ limit: Duration, for events: Int16 = 0) {
+    private func wait(_ limit: Duration, for events: Int16) {
         var descriptors = [
             pollfd(fd: process.input.raw, events: events, revents: 0),
             // At its end it would be ready for ever.
