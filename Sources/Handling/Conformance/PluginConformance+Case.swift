@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import PluginProtocol
 import Rules
 
