@@ -167,9 +167,7 @@ struct Stage {
         let base = folder.path.appending("scratch").description
         let all = (try? FileManager.default.subpathsOfDirectory(atPath: base)) ?? ["unreadable"]
         let own = String(decoding: scratch().parent.lastComponent, as: UTF8.self)
-        return all.filter { path in
-            path != own && !(path.hasPrefix("\(own)/") && Int(path.dropFirst(own.count + 1)) != nil)
-        }.sorted()
+        return all.filter { $0 != own }.sorted()
     }
 
     /// Runs a script as a plugin.
