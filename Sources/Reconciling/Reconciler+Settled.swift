@@ -35,7 +35,7 @@ extension Reconciler {
             }
             if verdict != .gone, isBehindLinks(key.path) { verdict = .gone }
             if case .unreadable = verdict {} else if !unreadable.isEmpty { unreadable.remove(key.path.parent) }
-            if !held.isEmpty { held[key.path] = nil }
+            if !heldKeys.isEmpty { heldKeys[key] = nil }
             switch verdict {
             case .finished(let snapshot, let isForced):
                 let accepted = turn.entries.count
@@ -52,7 +52,7 @@ extension Reconciler {
             case .unreadable(let errno): putBackUnreadable(key, entry, errno, at: now)
             case .wait(let pause, let sample, let isHeld):
                 entry.note.sample = sample
-                if isHeld, waited >= Self.heldPatience { held[key.path] = entry.since }
+                if isHeld, waited >= Self.heldPatience { heldKeys[key] = entry.since }
                 if waited > Self.patience, !entry.note.hasWarned {
                     entry.note.hasWarned = true
                     remark(.stillWritten(key.path, for: waited))

@@ -136,8 +136,8 @@ package struct Reconciler: ~Copyable {
     var isStarting = true
     /// Whether there were too few watches at any time, so that any folder may be looked at now and then only.
     var isShort = false
-    /// Paths that a process has had open for writing or locked for ``heldPatience``, and since when they wait.
-    package internal(set) var held: [PathBytes: ContinuousClock.Instant] = [:]
+    /// What a process had open for writing or locked for ``heldPatience`` when it was looked at last.
+    var heldKeys: [Key: ContinuousClock.Instant] = [:]
     /// Folders in which something could not be looked at, which has been said.
     var unreadable: Set<PathBytes> = []
 
@@ -149,7 +149,7 @@ package struct Reconciler: ~Copyable {
 
     /// How long a file rests that was complete when it came.
     static let moment = Duration.milliseconds(50)
-    /// After so long a file that a process has open is among ``held``.
+    /// After so long a file that a process has open is among ``heldKeys``.
     static let heldPatience = Duration.seconds(60)
     /// After so long a file that is still being written to is worth a warning.
     static let patience = Duration.seconds(600)
@@ -200,7 +200,7 @@ package struct Reconciler: ~Copyable {
         otherNames = []
         overlay = [:]
         scans = ScanTable()
-        held = [:]
+        heldKeys = [:]
         unreadable = []
         isStarting = true
         self.views = views
@@ -228,6 +228,13 @@ package struct Reconciler: ~Copyable {
 
     /// How many paths wait until they have settled, counted once for each way to settle.
     package var settling: Int { settler.count }
+
+    /// The paths that a process has had open for writing or locked for a minute, and since when they wait.
+    package var held: [PathBytes: ContinuousClock.Instant] {
+        var held: [PathBytes: ContinuousClock.Instant] = [:]
+        for (key, since) in heldKeys where settler.contains(key) { held[key.path] = since }
+        return held
+    }
 
     /// When `takeSettled` has to be called next, at the latest; nil when nothing waits.
     package var nextDeadline: ContinuousClock.Instant? { settler.nextDeadline }

@@ -162,7 +162,7 @@ struct Stage {
     /// The folder that the attempts of a job work in, once one has begun.
     func scratch() -> PathBytes { host.scratchFolders.example }
 
-    /// What is left in the folders that attempts work in; those that are kept for others are not, if they are empty.
+    /// What is left beside the folder of this Alight, and in it.
     var leftovers: [String] {
         let base = folder.path.appending("scratch").description
         let all = (try? FileManager.default.subpathsOfDirectory(atPath: base)) ?? ["unreadable"]
