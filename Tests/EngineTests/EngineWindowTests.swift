@@ -33,8 +33,9 @@ struct EngineWindowTests {
             #expect(run.told.sorted() == ["late created a", "late created b"])
             #expect(run.calls.first { $0.path.lastComponent.elementsEqual("a".utf8) }?.size == 3)
             #expect(run.attempts.allSatisfy { $0.attempt == 1 })
-            #expect(run.signs.count == 1 && run.signs.first?.hasPrefix("late opens at ") == true)
-            #expect(run.signs.first?.hasSuffix("22:00") == true)
+            // The write may also come in the moment in which the hours begin.
+            let closed = run.signs.filter { $0.hasPrefix("late opens at ") }
+            #expect(closed.count == 1 && closed.first?.hasSuffix("22:00") == true, "\(run.signs)")
         }
     }
 
