@@ -40,6 +40,11 @@ struct FolderReader {
         self.device = device
     }
 
+    /// Begins at the first entry again, with those that have been added since the folder was opened.
+    ///
+    /// btrfs lists none of them otherwise, and of those that came before the folder had its watch there is no event.
+    func rewind() { _ = lseek(descriptor, 0, SEEK_SET) }
+
     /// Reads the next piece and calls the closure for each entry.
     ///
     /// - Parameters:

@@ -192,6 +192,7 @@ extension WatchLoop {
         if watch >= 0 {
             if let freed = tree.setWatch(watch, of: folder) { release(freed) }
             tree.remove(.short, of: folder)
+            reader.rewind()
             return 0
         }
         // A watch that it has already is another folder's by now, or of no more use than none.
