@@ -130,6 +130,13 @@ package enum DiskProbe {
         return Timestamp(seconds: Int64(time.tv_sec), nanoseconds: UInt32(time.tv_nsec))
     }
 
+    /// The time since the machine was booted, also while it was suspended.
+    package static func sinceBoot() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+
     /// The time that a file would get which changes now.
     ///
     /// The kernel stamps files with the system clock of its last tick, some milliseconds before ``now()``; what changes

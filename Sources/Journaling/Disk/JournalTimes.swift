@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import Settling
 
 extension Timestamp {
     /// Nanoseconds since 1970, as far as a column holds them: the years 1677 to 2262.
@@ -84,11 +85,7 @@ struct ClockOffset {
     }
 
     private static let origin = ContinuousClock.now
-    private static let boottime: Duration = {
-        var time = timespec()
-        clock_gettime(CLOCK_BOOTTIME, &time)
-        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
-    }()
+    private static let boottime = DiskProbe.sinceBoot()
 
     /// The first 64 bits of the kernel's number for this boot; 0 if it can't be read.
     private static let currentBoot: Int64 = {
