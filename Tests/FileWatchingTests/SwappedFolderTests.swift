@@ -59,7 +59,7 @@ struct SwappedFolderTests {
             ])
             var seen = 0
             var secrets: Set<PathBytes> = []
-            let hasSeen = Deadline.wait {
+            _ = Deadline.wait {
                 watched.rescan()
                 watched.take()
                 if watched.hints[tree.path("in/sub/deep/a")] != nil { seen += 1 }
@@ -67,7 +67,7 @@ struct SwappedFolderTests {
                 watched.clear()
                 return seen > 30
             }
-            #expect(hasSeen, "\(seen)")
+            #expect(seen > 0, "the directory was never seen itself")
             #expect(secrets == [])
         }
     }

@@ -113,8 +113,21 @@ struct JSONReaderTests {
                 continue
             }
             read += 1
-            #expect(value == Self.foundation(bytes), "\(text)")
+            #expect(Self.isAlike(value, Self.foundation(bytes)), "\(text)")
         }
         #expect(read > 100)
+    }
+
+    /// Whether two values are the same, apart from the last digits of a large number with a fraction, of which Foundation
+    /// makes an integer now and then.
+    private static func isAlike(_ value: JSONValue, _ other: JSONValue?) -> Bool {
+        if let left = value.double, let right = other?.double { return abs(left - right) <= abs(left) * 0x1p-52 }
+        if let left = value.array, let right = other?.array {
+            return left.count == right.count && zip(left, right).allSatisfy { isAlike($0, $1) }
+        }
+        if let left = value.object, let right = other?.object {
+            return left.count == right.count && left.allSatisfy { isAlike($1, right[$0]) }
+        }
+        return value == other
     }
 }
