@@ -37,20 +37,9 @@ struct SwappedFolderTests {
         try withTempTree { tree in
             TestFile.write(tree.path("in/sub/deep/a"), "")
             TestFile.write(tree.path("outside/deep/secret"), "")
-            let script = """
-                import os, sys, time
-                folder, outside = sys.argv[1:]
-                while True:
-                    os.rename(folder, folder + ".real")
-                    os.symlink(outside, folder)
-                    with open(outside + "/deep/secret", "w") as file: file.write("x")
-                    os.unlink(folder)
-                    os.rename(folder + ".real", folder)
-                    time.sleep(0.002)
-                """
-            let child = RunningProgram(
-                "/usr/bin/python3", ["-c", script, "\(tree.path("in/sub"))", "\(tree.path("outside"))"], in: tree.root,
-                output: tree.path("swapper"))
+            let child = RunningProgram.swapping(
+                [tree.path("in/sub")], for: tree.path("outside"), in: tree.root,
+                meanwhile: "with open(outside + '/deep/secret', 'w') as file: file.write('x')", pause: 0.002)
             defer {
                 child.signal(SIGKILL)
                 _ = child.wait()

@@ -164,22 +164,6 @@ struct JailTests {
 
     // MARK: - Somebody who means it
 
-    /// Swaps folders for links to another one and back, as fast as it can.
-    static let swapper = """
-        import os, sys
-        outside, folders = sys.argv[1], sys.argv[2:]
-        while True:
-            for folder in folders:
-                try:
-                    os.rename(folder, folder + ".real")
-                    os.symlink(outside, folder)
-                except OSError: pass
-                try:
-                    os.unlink(folder)
-                    os.rename(folder + ".real", folder)
-                except OSError: pass
-        """
-
     @Test(.timeLimit(.minutes(10)), arguments: BuiltInPlaceTests.kinds)
     func `folders that are swapped for links during the work lead nowhere`(_ kind: BuiltInPlaceTests.Kind) {
         withTempTree { tree in
@@ -191,10 +175,8 @@ struct JailTests {
             }
             TestFile.makeFolder(tree.path("out/x"))
             let before = listing(tree.path("outside"))
-            let child = RunningProgram(
-                "/usr/bin/python3",
-                ["-c", Self.swapper, "\(tree.path("outside"))", "\(tree.path("in/sub"))", "\(tree.path("out/x"))"],
-                in: tree.root, output: tree.path("swapper"))
+            let child = RunningProgram.swapping(
+                [tree.path("in/sub"), tree.path("out/x")], for: tree.path("outside"), in: tree.root)
             var run = BuiltInRun(kind.handler)
             run.root = tree.path("in")
             run.further = Self.allow(tree.path("out"))

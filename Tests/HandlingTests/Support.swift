@@ -32,7 +32,7 @@ final class TemporaryFolder: Sendable {
         try Data(text.utf8).write(to: URL(fileURLWithPath: file.description))
         try #require(file.withCString { chmod($0, mode) } == 0)
         // A process that another test is about to start may hold the descriptor until its execve.
-        #expect(eventually { file.withCString { cal_probe_writers($0) } != EAGAIN })
+        #expect(eventually { file.withCString { cal_probe_entry_writers(AT_FDCWD, $0) } != EAGAIN })
         return file
     }
 

@@ -22,17 +22,6 @@ struct SwappedDirectoryTests {
         var isSandbox: Bool { self != .workingDirectory && self != .workingDirectoryOfUser }
     }
 
-    /// Renames the directory, puts a link in its place, and renames it back.
-    static let swapper = """
-        import os, sys
-        outside, folder = sys.argv[1:]
-        while True:
-            os.rename(folder, folder + ".aside")
-            os.symlink(outside, folder)
-            os.unlink(folder)
-            os.rename(folder + ".aside", folder)
-        """
-
     static let daemon = ProgramUser(text: "daemon", name: "daemon", uid: 1, gid: 1, groups: [1], home: "/nonexistent")
 
     @Test(.timeLimit(.minutes(5)), arguments: Kind.allCases)
@@ -50,12 +39,7 @@ struct SwappedDirectoryTests {
         try stage.folder.folder("private/sub")
         try stage.folder.write("private/sub/file", "private\n", mode: 0o644)
         if kind == .workingDirectoryOfUser { #expect(chown(outside.description, 1, 1) == 0) }
-        let child = RunningProgram(
-            "/usr/bin/setpriv",
-            [
-                "--reuid", "65534", "--regid", "65534", "--clear-groups", "/usr/bin/python3", "-Sc", Self.swapper,
-                outside.description, "\(tree)/drop/out",
-            ], in: tree, output: tree.appending("swapper"))
+        let child = RunningProgram.swapping([tree.appending("drop/out")], for: outside, in: tree, isOrdinary: true)
         defer {
             child.signal(SIGKILL)
             _ = child.wait()

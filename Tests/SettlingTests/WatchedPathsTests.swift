@@ -84,18 +84,7 @@ struct WatchedPathsTests {
             TestFile.write(tree.path("outside/deep/secret"), "")
             let writer = tree.path("outside/deep/a").withCString { open($0, O_WRONLY) }
             defer { close(writer) }
-            let script = """
-                import os, sys
-                folder, outside = sys.argv[1:]
-                while True:
-                    os.rename(folder, folder + ".real")
-                    os.symlink(outside, folder)
-                    os.unlink(folder)
-                    os.rename(folder + ".real", folder)
-                """
-            let child = RunningProgram(
-                "/usr/bin/python3", ["-c", script, "\(tree.path("in/sub"))", "\(tree.path("outside"))"], in: tree.root,
-                output: tree.path("swapper"))
+            let child = RunningProgram.swapping([tree.path("in/sub")], for: tree.path("outside"), in: tree.root)
             defer {
                 child.signal(SIGKILL)
                 _ = child.wait()
