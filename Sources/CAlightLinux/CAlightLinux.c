@@ -91,8 +91,6 @@ static int open_to_probe(int directory, const char *path) {
     return openat(directory, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
 }
 
-int cal_probe_writers(const char *path) { return cal_probe_entry_writers(AT_FDCWD, path); }
-
 // The kernel tells of a close a few microseconds before it takes effect: asked
 // so often, a file that is being closed by another processor is closed by then.
 enum { tries = 16 };
@@ -252,10 +250,6 @@ int cal_signal_child(int pid, int signal) {
 int cal_eventfd(void) {
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return fd >= 0 ? fd : -errno;
-}
-
-int cal_rename_noreplace(const char *from, const char *to) {
-    return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
 
 int cal_rename_exchange(const char *one, const char *other) {

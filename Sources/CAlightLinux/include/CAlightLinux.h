@@ -41,14 +41,11 @@ int cal_file_system(int fd, uint64_t *type);
 /// their own. To be called before anything else asks for memory.
 void cal_keep_heap_small(void);
 
-/// Whether a process can still write to the regular file at `path`: 0 when a
+/// Whether a process can still write to the regular file at a path from an open folder: 0 when a
 /// read lease could be taken (and was dropped at once), so nobody has it open
 /// for writing or mapped writable; EAGAIN when somebody has; another errno when
 /// the question has no answer here (EACCES: not the owner; EINVAL: a file system
 /// without leases).
-int cal_probe_writers(const char *path);
-
-/// The same for an entry of an open folder.
 int cal_probe_entry_writers(int directory, const char *name);
 
 /// Whether the kernel grants leases on files of other users: this thread has CAP_LEASE, see capabilities(7).
@@ -105,9 +102,6 @@ int cal_become_subreaper(void);
 
 /// A counter descriptor (CLOEXEC, non-blocking) to wake a poll; negative errno on failure.
 int cal_eventfd(void);
-
-/// renameat2 with RENAME_NOREPLACE on absolute paths; 0, or the errno (EEXIST when `to` exists).
-int cal_rename_noreplace(const char *from, const char *to);
 
 /// renameat2 with RENAME_EXCHANGE on absolute paths; 0, or the errno.
 int cal_rename_exchange(const char *one, const char *other);
