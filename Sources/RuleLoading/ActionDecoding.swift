@@ -45,7 +45,7 @@ extension RuleDecoder {
             }
             return nil
         }
-        checkKeys(entries, known: Self.actionKeys, noun: "keys of an action", misplaced: Self.ruleKeys) {
+        checkKeys(entries, known: Self.actionKeys, noun: "keys of an action", misplaced: Self.keys.names) {
             "'\($0)' is a key of the rule, beside 'action'"
         }
         let kinds = entries.filter { ["use", "exec", "shell"].contains($0.name) }

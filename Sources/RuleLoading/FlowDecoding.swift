@@ -6,84 +6,9 @@ struct RequiredKind {
     var mark: Range<Int>
 }
 
-/// The keys that say when actions run, in which order, and together with what; nil for those that are not given.
-struct FlowSettings {
-    var tags: [String]?
-    var priority: Int?
-    var stop: Bool?
-    var window: Switched<RunWindow>?
-
-    var ready: Switched<Readiness>?
-    var group: Template?
-    var required: [RequiredKind]?
-    var environment: [EnvironmentVariable]?
-    var directory: Template?
-    var isCaseSensitive: Bool?
-    /// Where `group:` and `require:` have their values.
-    var groupMark: Range<Int>?
-    var requireMark: Range<Int>?
-    /// Where the program of `ready: { command: … }` is.
-    var readyCommandMark: Range<Int>?
-
-    static let keys = ["tags", "priority", "stop", "window", "ready", "group", "require", "env", "directory", "case"]
-
-    /// These settings, and those of the other where these say nothing.
-    func over(_ other: FlowSettings) -> FlowSettings {
-        var settings = self
-        settings.tags = tags ?? other.tags
-        settings.priority = priority ?? other.priority
-        settings.stop = stop ?? other.stop
-        settings.window = window ?? other.window
-        settings.ready = ready ?? other.ready
-        settings.group = group ?? other.group
-        settings.required = required ?? other.required
-        settings.environment = environment ?? other.environment
-        settings.directory = directory ?? other.directory
-        settings.isCaseSensitive = isCaseSensitive ?? other.isCaseSensitive
-        settings.groupMark = groupMark ?? other.groupMark
-        settings.requireMark = requireMark ?? other.requireMark
-        settings.readyCommandMark = ready == nil ? other.readyCommandMark : readyCommandMark
-        return settings
-    }
-
-    func apply(to rule: inout Rule) {
-        rule.tags = tags ?? []
-        rule.priority = priority ?? 0
-        rule.isLast = stop ?? false
-        rule.window = window?.value
-        rule.ready = ready?.value
-        if let group, let required { rule.group = Grouping(key: group, required: required.map(\.kind)) }
-        rule.environment = environment ?? []
-        rule.directory = directory
-    }
-}
-
 extension RuleDecoder {
-    func flow(from node: YAMLNode) -> FlowSettings {
-        var settings = FlowSettings()
-        settings.tags = node.entry("tags").flatMap { tags($0) }
-        settings.priority = node.entry("priority").flatMap { integer($0, in: -1_000...1_000) }
-        settings.stop = node.entry("stop").flatMap { bool($0) }
-        settings.window = node.entry("window").flatMap { window($0) }
-        settings.ready = node.entry("ready").flatMap { ready($0) }
-        settings.readyCommandMark = node.entry("ready")?.value.entry("command").map { programMark($0) }
-        settings.environment = node.entry("env").flatMap { environment($0) }
-        settings.directory = node.entry("directory").flatMap { directory($0) }
-        settings.isCaseSensitive = node.entry("case")
-            .flatMap { word($0, of: ["sensitive", "insensitive"], noun: "choices") }.map { $0 == "sensitive" }
-        if let entry = node.entry("group") {
-            settings.group = group(entry)
-            settings.groupMark = mark(entry)
-        }
-        if let entry = node.entry("require") {
-            settings.required = required(entry)
-            settings.requireMark = mark(entry)
-        }
-        return settings
-    }
-
     /// Words of letters, digits, `-`, `_` and `.`, so that a shell needs no quotes for them.
-    private func tags(_ entry: YAMLNode.Entry) -> [String]? {
+    func tags(_ entry: YAMLNode.Entry) -> [String]? {
         let nodes = entry.value.text == nil ? elements(entry, noun: "nightly", allowsEmpty: true) : [entry.value]
         return nodes?.compactMap { node in
             let range = entry.value.text == nil ? mark(node) : mark(entry)
@@ -102,9 +27,8 @@ extension RuleDecoder {
         }
     }
 
-    /// One text with hours, or several; `false` for always.
-    private func window(_ entry: YAMLNode.Entry) -> Switched<RunWindow>? {
-        if entry.value.isPlain, entry.value.text == "false" { return .off }
+    /// One text with hours, or several.
+    func window(_ entry: YAMLNode.Entry) -> RunWindow? {
         let nodes: [YAMLNode]
         if let elements = entry.value.elements {
             guard !elements.isEmpty else {
@@ -128,6 +52,6 @@ extension RuleDecoder {
                 return nil
             }
         }
-        return spans.count == nodes.count ? .on(RunWindow(spans)) : nil
+        return spans.count == nodes.count ? RunWindow(spans) : nil
     }
 }

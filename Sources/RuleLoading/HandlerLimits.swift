@@ -6,9 +6,8 @@ extension RuleDecoder {
     /// Tells of events and types that the rule asks for and the handler does not take, and of events that it lacks.
     ///
     /// What is done on failure may leave some of the events alone, but not all.
-    func checkLimits(
-        of step: DecodedStep, events: EventMask, types: Set<FileType>, settings: RuleSettings, onFailure: Bool = false
-    ) {
+    func checkLimits(of step: DecodedStep, _ draft: RuleDraft, onFailure: Bool = false) {
+        let events = draft.rule.events
         guard let handler = step.handler, let mark = step.handlerMark else { return }
         let name = quoted(handler.reference.name)
         if let taken = handler.events, let covered = handler.covered {
@@ -21,7 +20,7 @@ extension RuleDecoder {
                         help: "it accepts \(list); use another action")
                 }
             } else if !excess.isEmpty {
-                let word = settings.eventWords.first { !$0.mask.isDisjoint(with: excess) }
+                let word = draft.eventWords.first { !$0.mask.isDisjoint(with: excess) }
                 let list = EventSpelling.words(of: taken).joined(separator: ", ")
                 let words = EventSpelling.words(of: excess)
                 let nouns = words.map { "'\($0)'" }.joined(separator: ", ")
@@ -37,12 +36,12 @@ extension RuleDecoder {
             let list = EventSpelling.words(of: events.union(handler.neededEvents)).joined(separator: ", ")
             problems.error(
                 "\(name) needs \(nouns.contains(",") ? "the events" : "the event") \(nouns) too",
-                at: settings.eventWords.first.map { self.mark($0.node) } ?? mark, help: "write 'events: [\(list)]'")
+                at: draft.eventWords.first.map { self.mark($0.node) } ?? mark, help: "write 'events: [\(list)]'")
         }
         if let taken = handler.types {
-            let excess = FileType.allCases.filter { types.contains($0) && !taken.contains($0) }
+            let excess = FileType.allCases.filter { draft.rule.types.contains($0) && !taken.contains($0) }
             if !excess.isEmpty {
-                let word = settings.typeWords.first { !$0.types.isDisjoint(with: excess) }
+                let word = draft.typeWords.first { !$0.types.isDisjoint(with: excess) }
                 let list = FileType.allCases.filter(taken.contains).map(\.rawValue).joined(separator: ", ")
                 let nouns = excess.map { "'\($0.rawValue)'" }.joined(separator: ", ")
                 problems.error(
@@ -50,16 +49,17 @@ extension RuleDecoder {
                     at: word.map { self.mark($0.node) } ?? mark,
                     help: word == nil ? "write 'types: [\(list)]'" : "it accepts \(list)")
             }
-            checkLifecycle(events, name, taken, settings, otherwise: mark)
+            checkLifecycle(name, taken, draft, otherwise: mark)
         }
     }
 
     /// Tells of events of a root where a handler takes no folders.
     private func checkLifecycle(
-        _ events: EventMask, _ name: String, _ taken: Set<FileType>, _ settings: RuleSettings, otherwise: Range<Int>
+        _ name: String, _ taken: Set<FileType>, _ draft: RuleDraft, otherwise: Range<Int>
     ) {
+        let events = draft.rule.events
         guard !taken.contains(.directory), !events.isDisjoint(with: .lifecycle) else { return }
-        let word = settings.eventWords.first { !$0.mask.isDisjoint(with: .lifecycle) }
+        let word = draft.eventWords.first { !$0.mask.isDisjoint(with: .lifecycle) }
         let event = EventSpelling.words(of: events.intersection(.lifecycle)).first ?? ""
         problems.error(
             "\(name) does not accept the type 'directory', and '\(event)' reports a directory",

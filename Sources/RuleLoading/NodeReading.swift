@@ -4,7 +4,7 @@ import Rules
 ///
 /// Rules and the configuration are read by it. Nothing is thrown: each reader
 /// returns nil after it has told what is wrong.
-protocol NodeReading {
+protocol NodeReading: SendableMetatype {
     var source: SourceText { get }
     var surroundings: RuleLoader.Surroundings { get }
     var problems: DiagnosticCollector { get }

@@ -5,10 +5,10 @@ import Rules
 // Warnings of paths that can't match, as far as that is seen at once, and of patterns of the wrong kind.
 extension RuleDecoder {
     /// Warns of a glob that can't take anything.
-    func checkReach(of pattern: PathPattern, filter: PathFilter, types: Set<FileType>, settings: RuleSettings) {
+    func checkReach(of pattern: PathPattern, _ draft: RuleDraft) {
         let warning =
-            refusal(of: pattern, filter: filter) ?? hiding(of: pattern, settings: settings)
-            ?? absence(of: pattern, types: types, settings: settings)
+            refusal(of: pattern, filter: draft.rule.filter) ?? hiding(of: pattern, draft)
+            ?? absence(of: pattern, draft.rule)
         if let warning { problems.warning(warning.message, at: mark(pattern.node), help: warning.help) }
     }
 
@@ -45,8 +45,8 @@ extension RuleDecoder {
     }
 
     /// What asks for hidden names where wildcards leave them out.
-    private func hiding(of pattern: PathPattern, settings: RuleSettings) -> (message: String, help: String)? {
-        guard settings.hidden != true else { return nil }
+    private func hiding(of pattern: PathPattern, _ draft: RuleDraft) -> (message: String, help: String)? {
+        guard !draft.matchesHidden else { return nil }
         let bytes = pattern.glob.pattern
         let names = bytes.split(separator: .slash)
         if names.contains(where: { $0.starts(with: "[.]".utf8) }) {
@@ -55,7 +55,7 @@ extension RuleDecoder {
             )
         }
         guard !bytes.contains(where: { "[{\\".utf8.contains($0) }), let last = names.last?.first,
-            "*?".utf8.contains(last), let wanted = settings.condition?.certainNames,
+            "*?".utf8.contains(last), let wanted = draft.rule.condition?.certainNames,
             wanted.contains(where: { $0.allSatisfy { $0.pattern.first == .dot } })
         else { return nil }
         return (
@@ -64,17 +64,15 @@ extension RuleDecoder {
     }
 
     /// What is not on the disk, or is something else there.
-    private func absence(of pattern: PathPattern, types: Set<FileType>, settings: RuleSettings) -> (
-        message: String, help: String
-    )? {
-        if settings.missing == .fail, case .missing = FileReading.kind(of: PathBytes(pattern.glob.root)) {
+    private func absence(of pattern: PathPattern, _ rule: Rule) -> (message: String, help: String)? {
+        if rule.missing == .fail, case .missing = FileReading.kind(of: PathBytes(pattern.glob.root)) {
             let root = escaped(String(decoding: pattern.glob.root, as: UTF8.self), limit: 80)
             return (
                 "the directory '\(root)' does not exist, and with 'missing: fail' a run fails",
                 "make it, or write 'missing: wait' or 'missing: create'"
             )
         }
-        guard !types.contains(.directory), let samples = PathSample.samples(of: pattern.glob),
+        guard !rule.types.contains(.directory), let samples = PathSample.samples(of: pattern.glob),
             Set(samples).count == 1, case .folder = FileReading.kind(of: PathBytes(samples[0]))
         else { return nil }
         return (
@@ -85,11 +83,12 @@ extension RuleDecoder {
     // MARK: - Groups
 
     /// Warns of a kind that a group needs and the rule never takes, so that no group is ever complete.
-    func checkKinds(_ flow: FlowSettings, patterns: [PathPattern], filter: PathFilter) {
-        guard flow.group != nil, !patterns.isEmpty else { return }
+    func checkKinds(_ draft: RuleDraft, patterns: [PathPattern]) {
+        let filter = draft.rule.filter
+        guard draft.group != nil, !patterns.isEmpty else { return }
         let paths = patterns.map { quoted($0.node.text ?? $0.glob.description) }
         let shown = paths.prefix(3).joined(separator: " or ") + (paths.count > 3 ? " …" : "")
-        for required in flow.required ?? [] {
+        for required in draft.required {
             let kind = required.kind
             let files = PathSet([.anything, .literal([.slash]), .name(of: [kind.glob])])
             if files.isMissed(by: filter) {

@@ -4,21 +4,7 @@ import Rules
 
 // What a file has to wait for besides, and the files that belong to it.
 extension RuleDecoder {
-    /// The conditions; `false` for none.
-    func ready(_ entry: YAMLNode.Entry) -> Switched<Readiness>? {
-        if entry.value.isPlain, entry.value.text == "false" { return .off }
-        return mapping(entry, keys: ["done_file", "min_age", "min_size", "command"]) { node in
-            var ready = Readiness()
-            ready.doneFile = node.entry("done_file").flatMap { doneFile($0) }
-            ready.minimumAge = node.entry("min_age").flatMap { duration($0) }
-            ready.minimumSize = node.entry("min_size")
-                .flatMap { size($0, in: 1...Int.max, shown: "more than 0") }.map(UInt64.init)
-            ready.command = node.entry("command").flatMap { exec($0, number: 0) }
-            return .on(ready)
-        }
-    }
-
-    private func doneFile(_ entry: YAMLNode.Entry) -> Template? {
+    func doneFile(_ entry: YAMLNode.Entry) -> Template? {
         guard let text = text(entry) else { return nil }
         let form = "write it relative to the directory of the file, such as '${name}.done'"
         guard !text.hasPrefix("/"), !text.hasPrefix("~") else {
@@ -88,27 +74,29 @@ extension RuleDecoder {
     }
 
     /// Tells of what does not go with a set.
-    func checkGroup(_ settings: RuleSettings, events: EventMask) {
-        let flow = settings.flow
-        if flow.required != nil, flow.groupMark == nil, let mark = flow.requireMark {
+    func checkGroup(_ draft: RuleDraft) {
+        let rule = draft.rule
+        guard let group = draft["group"] else {
+            guard !draft.required.isEmpty, let require = draft["require"] else { return }
             problems.error(
-                "'require' has no 'group' beside it", at: mark, help: "add 'group: ${stem}', or remove 'require'")
+                "'require' has no 'group' beside it", at: mark(require),
+                help: "add 'group: ${stem}', or remove 'require'")
+            return
         }
-        guard let mark = flow.groupMark else { return }
-        if flow.requireMark == nil {
+        let mark = mark(group)
+        if draft["require"] == nil {
             problems.error(
                 "'group' has no 'require' beside it", at: mark, help: "add the kinds of files, such as [mkv, nfo]")
         }
         let others: [(Bool, String)] = [
-            (settings.batch?.value != nil, "'batch'"), (settings.tail?.value != nil, "'tail'"),
-            (settings.sameContent == .ignore, "'same_content: ignore'"),
-            ((settings.whileBusy ?? .coalesce) != .coalesce, "'while_busy'"),
+            (rule.batch != nil, "'batch'"), (rule.tail != nil, "'tail'"),
+            (rule.sameContent == .ignore, "'same_content: ignore'"), (rule.whileBusy != .coalesce, "'while_busy'"),
         ]
         for (isThere, key) in others where isThere {
             problems.error("'group' cannot be combined with \(key)", at: mark, help: "remove one of them")
         }
         let taken: EventMask = [.created, .modified, .moved, .attributes]
-        let excess = events.subtracting(taken.union(.content).union(.anyAttribute))
+        let excess = rule.events.subtracting(taken.union(.content).union(.anyAttribute))
         if let word = EventSpelling.words(of: excess).first {
             problems.error(
                 "'group' takes files that are there, and '\(word)' tells of something else", at: mark,

@@ -2,42 +2,15 @@ import Rules
 
 // What becomes of jobs that fail, and of files that change while their action runs.
 extension RuleDecoder {
-    /// How often a job is tried; `false` is once.
-    func retry(_ entry: YAMLNode.Entry) -> RetryPolicy? {
-        let keys = ["attempts", "delay", "max_delay", "on"]
-        if entry.value.isPlain, let text = entry.value.text, let number = Int(text), number > 1 {
-            reportType(entry, "true, false or a mapping", help: "write { attempts: \(number) }")
-            return nil
-        }
-        let read: Switched<RetryPolicy>? = switched(entry, plain: RetryPolicy(), keys: keys) { node in
-            var policy = RetryPolicy()
-            if let count = node.entry("attempts").flatMap({ integer($0, in: 1...1_000) }) { policy.attempts = count }
-            if let failures: RetryPolicy.Failures = node.entry("on").flatMap({ choice($0) }) { policy.on = failures }
-            let delay = node.entry("delay").flatMap { duration($0) }
-            let longest = node.entry("max_delay").flatMap { duration($0) }
-            if let delay, let longest, longest < delay, let entry = node.entry("max_delay") {
-                problems.error(
-                    "'max_delay' is shorter than 'delay'", at: mark(entry), help: "write a longer one, or remove it")
-            }
-            policy.delay = delay ?? min(policy.delay, longest ?? policy.delay)
-            policy.maximumDelay = longest ?? max(policy.maximumDelay, policy.delay)
-            return policy
-        }
-        switch read {
-        case .on(let policy): return policy
-        case .off: return RetryPolicy(attempts: 1)
-        case nil: return nil
-        }
-    }
-
     /// Tells of a way with busy paths that does not go with the rule's other keys.
-    func checkWhileBusy(_ settings: RuleSettings) {
-        guard let choice = settings.whileBusy, choice != .coalesce, let mark = settings.busyMark else { return }
-        if settings.tail?.value != nil {
+    func checkWhileBusy(_ draft: RuleDraft) {
+        let choice = draft.rule.whileBusy
+        guard choice != .coalesce, let mark = draft["while_busy"].map({ self.mark($0) }) else { return }
+        if draft.rule.tail != nil {
             problems.error(
                 "'while_busy' can't be '\(choice.rawValue)' beside 'tail'", at: mark,
                 help: "remove it: text that is added while the action runs follows with the next event")
-        } else if choice == .restart, settings.batch?.value != nil {
+        } else if choice == .restart, draft.rule.batch != nil {
             problems.error(
                 "'while_busy' can't be 'restart' beside 'batch'", at: mark,
                 help: "write 'coalesce': stopping a run for one file would stop it for all others")

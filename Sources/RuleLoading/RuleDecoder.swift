@@ -37,14 +37,6 @@ struct RuleDecoder: NodeReading {
     let captures = CaptureLog()
 
     static let topKeys = ["rules", "defaults"]
-    static let ruleKeys =
-        [
-            "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree",
-            "hidden", "depth", "events", "settle", "stable", "writers", "locks", "when_held", "ignore_partial",
-            "max_wait", "existing", "missing", "same_content", "own_writes", "tail", "batch", "backend", "poll",
-            "catch_up", "formerly", "action", "timeout", "concurrency", "retry", "while_busy", "cooldown",
-            "on_failure", "where", "by", "allow_loop",
-        ] + FlowSettings.keys + ConfinementSettings.keys
     /// The keys of an action, which some put into the rule itself.
     static let actionKeys = ["use", "with", "exec", "shell"]
 
@@ -68,11 +60,11 @@ struct RuleDecoder: NodeReading {
                 help: isList ? "put 'rules:' above the list" : "start the file with 'rules:'")
             return []
         }
-        checkKeys(entries, known: Self.topKeys, noun: "keys at the top of a file", misplaced: Self.ruleKeys) {
+        checkKeys(entries, known: Self.topKeys, noun: "keys at the top of a file", misplaced: Self.keys.names) {
             _ in "it belongs to a rule, in the list under 'rules:'"
         }
         let errorsBefore = problems.errorCount
-        let defaults = root.entry("defaults").map { self.defaults($0) } ?? RuleSettings()
+        let defaults = root.entry("defaults").map { self.defaults($0) } ?? []
         let isRefused = surroundings.allowsUnsetVariables && problems.errorCount > errorsBefore
         guard let rules = root.entry("rules") else {
             problems.error(
@@ -83,7 +75,7 @@ struct RuleDecoder: NodeReading {
         return isRefused ? [] : decoded
     }
 
-    private func list(_ entry: YAMLNode.Entry, defaults: RuleSettings) -> [DecodedRule] {
+    private func list(_ entry: YAMLNode.Entry, defaults: [YAMLNode.Entry]) -> [DecodedRule] {
         if entry.value.isNull || entry.value.elements?.isEmpty == true {
             problems.warning("'rules' is empty", at: entry.key.range, help: "add a rule that starts with '- name:'")
             return []
@@ -100,75 +92,50 @@ struct RuleDecoder: NodeReading {
 
     // MARK: - One rule
 
-    private func rule(from node: YAMLNode, number: Int, defaults: RuleSettings) -> DecodedRule? {
+    private func rule(from node: YAMLNode, number: Int, defaults: [YAMLNode.Entry]) -> DecodedRule? {
         let errorsBefore = problems.errorCount
         guard let entries = node.entries else {
             problems.error(
                 "a rule must be a mapping, not \(node.noun)", at: mark(node), help: "write 'path:' and 'action:' in it")
             return nil
         }
-        checkKeys(entries, known: Self.ruleKeys, noun: "keys of a rule", misplaced: Self.actionKeys) {
+        checkKeys(entries, known: Self.keys.names, noun: "keys of a rule", misplaced: Self.actionKeys) {
             "put it under 'action:', as in 'action: { \($0): … }'"
         }
-        let place = source.place(at: node.range.lowerBound)
-        let name = name(of: node, number: number)
-        let summary = node.entry("description").flatMap { text($0) }
-        let settings = settings(from: node).over(defaults)
-        let isHidden = settings.hidden ?? false
-        let types = settings.types ?? [.file]
-        let events = settings.events ?? [.created, .modified]
-        let patterns = required("path", in: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf").map {
-            self.patterns(
-                from: $0, matchesHidden: isHidden, isCaseSensitive: settings.flow.isCaseSensitive ?? false)
+        var draft = RuleDraft(
+            Rule(name: "", place: source.place(at: node.range.lowerBound), folder: folder), node, over: defaults)
+        let (_, settingUses) = captures.noted { Self.keys.read(draft.entries, by: self, into: &draft) }
+        draft.rule.name = name(draft.name, at: mark(node), number: number)
+        let patterns = required("path", draft.path, at: node, help: "add 'path:' with a glob, such as ~/inbox/*.pdf")
+            .map {
+                self.patterns(from: $0, matchesHidden: draft.matchesHidden, isCaseSensitive: draft.isCaseSensitive)
+            }
+        let (steps, actionUses) = captures.noted {
+            required("action", draft.action, at: node, help: "add 'action:', such as 'action: log'")
+                .map { self.steps(from: $0) }
         }
-        let (steps, captureUses) = captures.noted {
-            required("action", in: node, help: "add 'action:', such as 'action: log'").map { self.steps(from: $0) }
+        draft.steps = steps ?? []
+        let formerly = draft.formerly.map { self.formerly($0, name: draft.rule.name) } ?? []
+        draft.rule.formerly = formerly.map(\.name)
+        draft.rule.filter = draft.filter(patterns ?? [])
+        for step in draft.steps { checkLimits(of: step, draft) }
+        for step in draft.onFailure { checkLimits(of: step, draft, onFailure: true) }
+        checkCommands(draft)
+        checkTypes(draft)
+        if draft.rule.condition != nil || draft["where"] == nil {
+            checkCaptures(settingUses + actionUses, condition: draft.rule.condition)
         }
-        for step in steps ?? [] { checkLimits(of: step, events: events, types: types, settings: settings) }
-        for step in settings.onFailure ?? [] {
-            checkLimits(of: step, events: events, types: types, settings: settings, onFailure: true)
-        }
-        checkCommands((steps ?? []) + (settings.onFailure ?? []), settings: settings)
-        checkTypes(types, settings: settings)
-        if !settings.hasFaultyCondition {
-            let uses = captureUses + settings.failureCaptures + settings.confinement.captures
-            checkCaptures(uses, condition: settings.condition)
-        }
-        checkWhileBusy(settings)
-        checkConfinement(settings.confinement)
-        checkGroup(settings, events: events)
-        let formerly = node.entry("formerly").map { self.formerly($0, name: name) } ?? []
-        let filter = PathFilter(
-            globs: (patterns ?? []).map(\.glob),
-            exclude: GlobSet((settings.exclude ?? []) + [settings.flow.ready?.value?.markers].compactMap(\.self)),
-            ignores: settings.ignoreDefaults ?? true ? DefaultIgnores.globs : GlobSet([]),
-            outputs: GlobSet(settings.outputs ?? []), depth: settings.depth, isTree: settings.tree ?? false)
-        for pattern in patterns ?? [] { checkReach(of: pattern, filter: filter, types: types, settings: settings) }
-        checkKinds(settings.flow, patterns: patterns ?? [], filter: filter)
-        guard problems.errorCount == errorsBefore, !hasFault(node), patterns != nil, let steps else { return nil }
-        var rule = Rule(
-            name: name, place: place, folder: folder, summary: summary,
-            filter: filter, types: types, events: events, settle: settings.policy,
-            existing: settings.existing ?? .ignore, missing: settings.missing ?? .wait,
-            sameContent: settings.sameContent ?? .report, ownWrites: settings.ownWrites ?? .ignore,
-            tail: settings.tail?.value, batch: settings.batch?.value, backend: settings.backend ?? .auto,
-            pollInterval: settings.poll ?? .seconds(10),
-            actions: steps.map(\.action), timeout: settings.timeout ?? .seconds(600),
-            concurrency: settings.concurrency ?? 1, retry: settings.retry ?? RetryPolicy())
-        rule.whileBusy = settings.whileBusy ?? .coalesce
-        rule.cooldown = settings.cooldown ?? .zero
-        rule.onFailure = settings.onFailure?.map(\.action) ?? []
-        rule.catchUp = settings.catchUp ?? true
-        rule.condition = settings.condition
-        rule.tellsAuthor = settings.tellsAuthor ?? false
-        rule.formerly = formerly.map(\.name)
-        settings.flow.apply(to: &rule)
-        rule.confinement = settings.confinement.confinement
-        var decoded = DecodedRule(rule: rule, isEnabled: settings.enabled ?? true, formerly: formerly)
-        decoded.destinations = steps.flatMap(\.destinations)
-        decoded.destinations += (settings.onFailure ?? []).flatMap(\.destinations).map { $0.afterFailure }
-        decoded.allowsLoop = settings.allowLoop ?? false
-        decoded.removal = steps.lazy.compactMap(\.removal).first
+        checkWhileBusy(draft)
+        checkConfinement(draft)
+        checkGroup(draft)
+        for pattern in patterns ?? [] { checkReach(of: pattern, draft) }
+        checkKinds(draft, patterns: patterns ?? [])
+        guard problems.errorCount == errorsBefore, !hasFault(node), patterns != nil, steps != nil else { return nil }
+        var decoded = DecodedRule(rule: draft.finished, isEnabled: draft.isEnabled, formerly: formerly)
+        decoded.destinations = draft.steps.flatMap(\.destinations)
+        decoded.destinations += draft.onFailure.flatMap(\.destinations).map { $0.afterFailure }
+        decoded.allowsLoop = draft.allowsLoop
+        decoded.removal = draft.steps.lazy.compactMap(\.removal).first
         return decoded
     }
 
@@ -182,16 +149,16 @@ struct RuleDecoder: NodeReading {
         return low < faults.count && faults[low] < node.range.upperBound
     }
 
-    private func required(_ key: String, in node: YAMLNode, help: String) -> YAMLNode.Entry? {
-        if let entry = node.entry(key) { return entry }
-        problems.error("the rule has no '\(key)'", at: mark(node), help: help)
-        return nil
+    private func required(
+        _ key: String, _ entry: YAMLNode.Entry?, at node: YAMLNode, help: String
+    ) -> YAMLNode.Entry? {
+        if entry == nil { problems.error("the rule has no '\(key)'", at: mark(node), help: help) }
+        return entry
     }
 
-    private func name(of node: YAMLNode, number: Int) -> String {
-        let given = node.entry("name")
+    private func name(_ given: YAMLNode.Entry?, at place: Range<Int>, number: Int) -> String {
         let name = given.flatMap { text($0) } ?? "\(stem)-\(number)"
-        let range = given?.value.range ?? mark(node)
+        let range = given?.value.range ?? place
         let isPrintable = name.unicodeScalars.allSatisfy {
             // The table of all characters is asked only for those beyond ASCII.
             $0.isASCII ? $0.value >= 0x20 && $0.value != 0x7F : $0.properties.generalCategory != .control

@@ -3,30 +3,18 @@ import Rules
 
 // What programs can reach, and whether this machine can keep them to it.
 extension RuleDecoder {
-    func sandbox(_ entry: YAMLNode.Entry) -> Switched<Sandbox>? {
-        if isOff(entry) { return .off }
-        let keys = ["read", "write", "network", "required"]
-        let example = "write a mapping, such as { write: [/srv/out], network: no }"
-        return mapping(entry, "a mapping or false", keys: keys, help: example) { node in
-            var sandbox = Sandbox()
-            sandbox.read = node.entry("read").flatMap { paths($0) }
-            sandbox.write = node.entry("write").flatMap { paths($0) }
-            sandbox.allowsNetwork = node.entry("network").flatMap { yesOrNo($0) } ?? true
-            sandbox.isRequired = node.entry("required").flatMap { yesOrNo($0) } ?? true
-            let confines = node.entry("read") != nil || node.entry("write") != nil
-            let isKnown = node.entries?.allSatisfy { keys.contains($0.name) } == true
-            if !confines, isKnown, sandbox.allowsNetwork {
-                problems.warning(
-                    "'sandbox' restricts nothing", at: mark(entry),
-                    help: "add 'read' or 'write' with paths, or 'network: no'")
-            }
-            checkMachine(sandbox, confines: confines, entry)
-            return sandbox
-        }.map { .on($0) }
+    /// Tells of a sandbox that is none, and of one that this machine can't keep programs to.
+    func checkSandbox(_ sandbox: Sandbox, _ entry: YAMLNode.Entry) {
+        if !sandbox.confinesFiles, sandbox.allowsNetwork {
+            problems.warning(
+                "'sandbox' restricts nothing", at: mark(entry),
+                help: "add 'read' or 'write' with paths, or 'network: no'")
+        }
+        checkMachine(sandbox, confines: sandbox.confinesFiles, entry)
     }
 
     /// Absolute paths, or relative ones from the folder of the rules file; placeholders are for each start.
-    private func paths(_ entry: YAMLNode.Entry) -> [Template]? {
+    func paths(_ entry: YAMLNode.Entry) -> [Template]? {
         elements(entry, noun: "/srv/out", allowsEmpty: true)?.compactMap { node in
             guard let text = text(node, name: "a path in \(quoted(entry.name))", at: mark(node)) else { return nil }
             guard !text.isEmpty else {
@@ -45,7 +33,7 @@ extension RuleDecoder {
     }
 
     /// `yes` and `no`, as well as `true` and `false`.
-    private func yesOrNo(_ entry: YAMLNode.Entry) -> Bool? {
+    func yesOrNo(_ entry: YAMLNode.Entry) -> Bool? {
         switch entry.value.text {
         case "yes", "true": if entry.value.isPlain { return true }
         case "no", "false": if entry.value.isPlain { return false }

@@ -30,7 +30,7 @@ extension NodeReading {
     }
 
     /// What to write for something that means true or false elsewhere.
-    private func boolHelp(_ entry: YAMLNode.Entry) -> String? {
+    func boolHelp(_ entry: YAMLNode.Entry) -> String? {
         let help: String
         switch entry.value.text?.lowercased() {
         case "true", "yes", "y", "on", "1": help = "write 'true'"
@@ -38,19 +38,6 @@ extension NodeReading {
         default: return nil
         }
         return entry.value.isPlain ? help : help + " without quotes"
-    }
-
-    /// True for what it is without further words, false for nothing, or a mapping that says how.
-    func switched<Value>(
-        _ entry: YAMLNode.Entry, plain: Value, keys: [String], _ read: (YAMLNode) -> Value?
-    ) -> Switched<Value>? {
-        switch entry.value.text {
-        case "true" where entry.value.isPlain: return .on(plain)
-        case "false" where entry.value.isPlain: return .off
-        default:
-            let help = boolHelp(entry) ?? "write 'true', or a mapping with \(keys.joined(separator: ", "))"
-            return mapping(entry, "true, false or a mapping", keys: keys, help: help, read).map { .on($0) }
-        }
     }
 
     /// A mapping of few keys.

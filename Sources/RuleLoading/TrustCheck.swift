@@ -5,10 +5,9 @@ import Rules
 // Files that decide what root does.
 extension RuleDecoder {
     /// Refuses commands that another user could change, unless they run as a user other than root.
-    func checkCommands(_ steps: [DecodedStep], settings: RuleSettings) {
-        let confinement = settings.confinement
-        guard !confinement.hasFaultyUser, confinement.user?.value.map({ $0.uid == 0 }) ?? true else { return }
-        for step in steps {
+    func checkCommands(_ draft: RuleDraft) {
+        guard !draft.hasFaultyUser, draft.rule.confinement.user.map({ $0.uid == 0 }) ?? true else { return }
+        for step in draft.steps + draft.onFailure {
             guard let mark = step.commandMark else { continue }
             switch step.action.work {
             case .exec(let templates): checkCommand(templates, at: mark)
@@ -16,8 +15,8 @@ extension RuleDecoder {
             case .use: break
             }
         }
-        if let command = settings.flow.ready?.value?.command, let mark = settings.flow.readyCommandMark {
-            checkCommand(command, at: mark)
+        if let command = draft.rule.ready?.command, let entry = draft["ready"]?.value.entry("command") {
+            checkCommand(command, at: programMark(entry))
         }
     }
 

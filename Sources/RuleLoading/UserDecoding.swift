@@ -3,8 +3,7 @@ import Rules
 
 // The user that programs run as.
 extension RuleDecoder {
-    func user(_ entry: YAMLNode.Entry) -> Switched<ProgramUser>? {
-        if isOff(entry) { return .off }
+    func user(_ entry: YAMLNode.Entry) -> ProgramUser? {
         guard let text = text(entry, help: "write a user, such as 'www-data', or USER:GROUP") else { return nil }
         guard machine.isRoot else {
             problems.error(
@@ -28,10 +27,9 @@ extension RuleDecoder {
             return nil
         }
         guard let gid = group(of: account, parts.count == 2 ? parts[1] : nil, number: name, entry) else { return nil }
-        return .on(
-            ProgramUser(
-                text: text, name: account?.name, uid: uid, gid: gid,
-                groups: account.map { machine.accounts.groups($0.name, gid) } ?? [gid], home: account?.home ?? "/"))
+        return ProgramUser(
+            text: text, name: account?.name, uid: uid, gid: gid,
+            groups: account.map { machine.accounts.groups($0.name, gid) } ?? [gid], home: account?.home ?? "/")
     }
 
     private func group(

@@ -1,11 +1,85 @@
 import FileEvents
+import PluginProtocol
 import Rules
 
 // What has to hold of a file besides its path.
 extension RuleDecoder {
-    static let conditionKeys = [
-        "size", "age", "mime", "name", "regex", "owner", "depth", "path", "by", "any", "all", "not",
-    ]
+    /// The keys of `where`; each makes one condition.
+    static let conditions = KeyTable<RuleDecoder, Condition?>([
+        Key(
+            "size", "How large it is.", comparisons(.size, "> 1 KB", RuleDecoder.sizeValue),
+            examples: ["> 1 KB", "1 KB..5 MB"]
+        ) { $0 = .size($1) },
+        Key(
+            "age", "How long ago it was changed.", comparisons(.age, "> 7d", RuleDecoder.ageValue),
+            examples: ["> 7d"]
+        ) { $0 = .age($1) },
+        Key(
+            "depth", "How many folders are between the root and it.",
+            comparisons(.depth, "<= 2", RuleDecoder.depthValue)
+        ) { $0 = .depth($1) },
+        Key(
+            "mime", "What it holds, by its content.",
+            oneOrMore(
+                [
+                    "type": "string",
+                    "pattern": #"^(\*|[A-Za-z0-9!#$&^_.+-]+)/(\*|[A-Za-z0-9!#$&^_.+-]+)$"#,
+                ], "application/pdf", RuleDecoder.mediaPattern), examples: ["application/pdf", "image/*"]
+        ) { $0 = .mime($1) },
+        Key(
+            "name", "Globs for its last component.",
+            oneOrMore(SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), "IMG_*.jpg", RuleDecoder.nameGlob),
+            examples: ["IMG_*.jpg"]
+        ) { $0 = .name($1) },
+        Key(
+            "path", "Globs for the path below the root, or for the whole one.",
+            oneOrMore(glob, "2026/**/*.jpg", RuleDecoder.conditionGlob), examples: ["2026/**"]
+        ) { $0 = .path($1) },
+        Key(
+            "regex", "A regular expression (PCRE2) that is found in its last component; its groups are ${1} and so on.",
+            Form("text", SchemaForm.text(minimum: 1)) { $0.regex($1) }, examples: [#"^IMG_(\d+)"#]
+        ) { $0 = $1 },
+        Key(
+            "owner", "USER, USER:GROUP or :GROUP.",
+            oneOrMore(SchemaForm.text(minimum: 1, pattern: "^(?!:$)"), "www-data", RuleDecoder.owner),
+            examples: ["www-data"]
+        ) { $0 = .owner($1) },
+        Key(
+            "by", "The program that wrote: globs for its name, or for the path of its file. Alight has to run as root.",
+            oneOrMore(SchemaForm.text(minimum: 1), "rsync", RuleDecoder.program),
+            examples: ["rsync", ["cp", "/usr/sbin/*ftpd"]]
+        ) { $0 = .by($1) },
+        Key("any", "At least one of the list holds.", conditionList) { $0 = .any($1) },
+        Key("all", "All of the list hold.", conditionList) { $0 = .all($1) },
+        Key(
+            "not", "What must not hold; of a list none may.",
+            Form("mapping or list", SchemaForm.oneOrMore(["$ref": "#/$defs/conditions"])) { $0.negation($1) }
+        ) { $0 = $1 },
+    ])
+
+    private static let conditionList = Form<RuleDecoder, [Condition]>(
+        "list", SchemaForm.list(of: ["$ref": "#/$defs/conditions"], isNonEmpty: true)
+    ) { $0.group($1) }
+
+    /// One value or a list of them, of which one is enough.
+    private static func oneOrMore<Value>(
+        _ element: @autoclosure @escaping @Sendable () -> JSONValue, _ example: String,
+        _ read: @escaping @Sendable (RuleDecoder) -> (String, YAMLNode) -> Value?
+    ) -> Form<RuleDecoder, [Value]> {
+        Form("text or list of texts", SchemaForm.oneOrMore(element())) { decoder, entry in
+            let values = decoder.texts(entry, example: example)?.compactMap(read(decoder))
+            return values?.isEmpty == true ? nil : values
+        }
+    }
+
+    private static func comparisons<Value>(
+        _ quantity: SchemaForm.Quantity, _ example: String,
+        _ parse: @escaping @Sendable (RuleDecoder) -> (String) throws(ComparisonText.Problem) -> Value
+    ) -> Form<RuleDecoder, Comparisons<Value>> {
+        Form("comparison or list of comparisons", SchemaForm.comparisons(of: quantity)) { decoder, entry in
+            decoder.comparisons(entry, example: example, allowsBare: quantity == .depth, parse(decoder))
+        }
+    }
 
     /// The conditions of `where:`: a mapping of which all must hold.
     func condition(_ entry: YAMLNode.Entry) -> Condition? {
@@ -30,24 +104,16 @@ extension RuleDecoder {
     }
 
     private func single(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) -> Condition? {
-        switch entry.name {
-        case "size": comparisons(entry, example: "> 1 KB", sizeValue).map { .size($0) }
-        case "age": comparisons(entry, example: "> 7d", ageValue).map { .age($0) }
-        case "depth": comparisons(entry, example: "<= 2", allowsBare: true, depthValue).map { .depth($0) }
-        case "mime": list(entry, example: "application/pdf", mediaPattern).map { .mime($0) }
-        case "name": list(entry, example: "IMG_*.jpg", nameGlob).map { .name($0) }
-        case "path": list(entry, example: "2026/**/*.jpg", conditionGlob).map { .path($0) }
-        case "owner": list(entry, example: "www-data", owner).map { .owner($0) }
-        case "by": list(entry, example: "rsync", program).map { .by($0) }
-        case "regex": regex(entry)
-        case "any": group(entry).map { .any($0) }
-        case "all": group(entry).map { .all($0) }
-        case "not": negation(entry)
-        default: unknown(entry, beside: entries)
+        guard let key = Self.conditions[entry.name] else {
+            reportUnknown(entry, beside: entries)
+            return nil
         }
+        var condition: Condition?
+        key.read(self, entry, &condition)
+        return condition
     }
 
-    private func unknown(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) -> Condition? {
+    private func reportUnknown(_ entry: YAMLNode.Entry, beside entries: [YAMLNode.Entry]) {
         switch entry.name {
         case "where":
             problems.error(
@@ -70,16 +136,15 @@ extension RuleDecoder {
             let help: String? =
                 if let meant = synonyms[entry.name] {
                     meant
-                } else if Self.ruleKeys.contains(entry.name) {
+                } else if Self.keys[entry.name] != nil {
                     "'\(entry.name)' is a key of the rule, beside 'where'"
                 } else {
                     Spelling.help(
-                        for: entry.name, candidates: Self.conditionKeys, noun: "conditions",
+                        for: entry.name, candidates: Self.conditions.names, noun: "conditions",
                         except: entries.map(\.name))
                 }
             problems.error("unknown condition \(quoted(entry.name))", at: entry.key.range, help: help)
         }
-        return nil
     }
 
     // MARK: - Several conditions
@@ -117,13 +182,6 @@ extension RuleDecoder {
     }
 
     // MARK: - Lists and comparisons
-
-    /// One value or a list of them, of which one is enough.
-    private func list<Value>(
-        _ entry: YAMLNode.Entry, example: String, _ read: (String, YAMLNode) -> Value?
-    ) -> [Value]? {
-        texts(entry, example: example)?.compactMap { text, node in read(text, node) }.nonEmpty
-    }
 
     /// The texts of an entry; nil for none, when that has been told.
     private func texts(_ entry: YAMLNode.Entry, example: String) -> [(String, YAMLNode)]? {
@@ -167,9 +225,4 @@ extension RuleDecoder {
         }
         return comparisons
     }
-}
-
-extension Array {
-    /// The array; nil when nothing is in it.
-    fileprivate var nonEmpty: [Element]? { isEmpty ? nil : self }
 }

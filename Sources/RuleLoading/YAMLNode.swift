@@ -77,6 +77,9 @@ package struct YAMLNode: Sendable {
         return !isTaggedAsText
     }
 
+    /// Whether it is `false`, by which a rule does without what `defaults` have.
+    var isOff: Bool { isPlain && text == "false" }
+
     /// Whether nothing at all stands where the value would be.
     package var isEmpty: Bool { isPlain && text?.isEmpty == true }
 

@@ -120,11 +120,12 @@ package struct Rule: Sendable {
     package var confinement = Confinement()
 
     package init(
-        name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil, filter: PathFilter,
+        name: String, place: SourcePlace, folder: PathBytes = "/", summary: String? = nil,
+        filter: PathFilter = PathFilter(globs: []),
         types: Set<FileType> = [.file], events: EventMask = [.created, .modified],
         settle: SettlePolicy = SettlePolicy(), existing: Existing = .ignore, missing: Missing = .wait,
         sameContent: Telling = .report, ownWrites: Telling = .ignore, tail: Tail? = nil, batch: Batch? = nil,
-        backend: Backend = .auto, pollInterval: Duration = .seconds(10), actions: [Action],
+        backend: Backend = .auto, pollInterval: Duration = .seconds(10), actions: [Action] = [],
         timeout: Duration = .seconds(600), concurrency: Int = 1, retry: RetryPolicy = RetryPolicy()
     ) {
         self.name = name

@@ -29,7 +29,7 @@ enum OfferedWords {
     static func jobs(_ states: Set<JobState> = []) -> CompletionKind {
         .custom { words, _, _ in
             guard let options = try? JournalOptions.parse(options(["--journal", "--config"], in: words)),
-                let (settings, diagnostics) = try? options.configuration.read(options.flags()),
+                let (settings, diagnostics) = try? options.configuration.read(options.apply),
                 !diagnostics.contains(where: { $0.severity == .error }),
                 case .file(let file)? = settings.settings.journal?.value,
                 let reader = try? JournalReader(file, isTraceless: true),

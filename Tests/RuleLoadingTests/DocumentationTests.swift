@@ -1,8 +1,10 @@
 import FileEvents
-import RuleLoading
+import PluginProtocol
 import Rules
 import Testing
 import TestKit
+
+@testable import RuleLoading
 
 struct DocumentationTests {
     static let reference = String(
@@ -37,19 +39,41 @@ struct DocumentationTests {
     @Test func `the reference has an example of every key`() {
         let examples = Self.blocks("yaml").joined()
         #expect(Self.blocks("yaml").count >= 12)
-        for key in [
-            "name", "description", "enabled", "path", "exclude", "outputs", "ignore_defaults", "types", "tree",
-            "hidden", "depth", "events", "settle", "stable", "writers", "locks", "when_held", "ignore_partial",
-            "max_wait", "existing", "missing", "same_content", "own_writes", "tail", "batch", "backend", "poll",
-            "catch_up",
-            "formerly", "action",
-            "timeout", "concurrency", "retry", "while_busy", "cooldown", "on_failure", "where", "allow_loop",
-            "defaults",
-            "window", "priority", "stop", "tags", "ready", "group", "require", "env", "directory", "case", "by",
-            "umask", "nice", "ionice", "limits", "run_as", "sandbox",
-        ] {
+        for key in RuleDecoder.keys.names + ["defaults"] {
             #expect(Self.reference.contains("`\(key)`"), "\(key) is not described")
             #expect(examples.contains("\(key):"), "\(key) has no example")
+        }
+    }
+
+    /// The table of keys as the loader has them; `RECORD=1` writes it into the page.
+    @Test func `the table of keys is the loader's`() throws {
+        let page = Self.reference
+        let header = "| key | value | default | |\n| --- | --- | --- | --- |\n"
+        let head = try #require(page.firstRange(of: header))
+        let end = try #require(page[head.upperBound...].firstRange(of: "\n\n")).lowerBound
+        let rows = RuleDecoder.keys.keys.map(Self.row).joined(separator: "\n")
+        if Golden.isRecording {
+            TestFile.write(
+                Places.checkout.appending("docs/rules.md"), page[..<head.upperBound] + rows + page[end...])
+        } else {
+            #expect(page[head.upperBound..<end] == rows)
+        }
+    }
+
+    private static func row(_ key: RuleKey) -> String {
+        let heading = reference.split(separator: "\n").first { $0.hasPrefix("#") && $0.contains("`\(key.name)`") } ?? ""
+        let anchor = heading.drop { "# ".contains($0) }.filter { !"`,".contains($0) }.replacing(" ", with: "-")
+        let standard = key.standard.map { "`\(text($0))`" } ?? ""
+        return "| [`\(key.name)`](#\(anchor)) | \(key.noun) | \(standard) | \(key.description) |"
+    }
+
+    private static func text(_ value: JSONValue) -> String {
+        switch value {
+        case .string(let text): Int(text) == nil ? text : "\"\(text)\""
+        case .array(let elements): "[\(elements.map(text).joined(separator: ", "))]"
+        case .bool(let isTrue): "\(isTrue)"
+        case .integer(let number): "\(number)"
+        default: "\(value)"
         }
     }
 

@@ -37,7 +37,7 @@ struct ValueFuzzTests {
                 "22:00", "06:00", "0:0", "24:00", "-", "-", ",", " ", "Mon", "fri", "SUNDAY", "22:00-06:00", "x",
                 "9:30",
             ],
-            form: RuleSchema.keys.first { $0.name == "window" }?.form ?? nil
+            form: RuleDecoder.keys["window"]?.form() ?? nil
         ) { (try? WindowText.parse($0)) != nil },
         Grammar(
             name: "comparison", pieces: [">", "<", "=", "!", "..", "1", " ", "KB", "64 MB", "\t", "."],
@@ -116,7 +116,7 @@ struct ValueFuzzTests {
         }
         func mapping(_ depth: Int) -> String {
             let entries = (0..<random.below(4)).map { _ in
-                "\(random.pick(RuleDecoder.conditionKeys + ["nmae", "settle"])): \(value(depth))"
+                "\(random.pick(RuleDecoder.conditions.names + ["nmae", "settle"])): \(value(depth))"
             }
             return "{ " + entries.joined(separator: ", ") + " }"
         }

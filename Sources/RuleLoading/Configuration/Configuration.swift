@@ -2,8 +2,8 @@ package import FileEvents
 
 /// What is set that is no rule: nil for what nobody says.
 ///
-/// The options of a command, the environment, the file and what holds without
-/// them are one of these each, and ``over(_:)`` makes one of them.
+/// What holds without anything else is put into it first, then what the file says, the environment, and the options of
+/// a command; what comes later replaces what was there.
 package struct Configuration: Sendable {
     package var journal: Setting<JournalPlace>?
     /// How long finished jobs are kept.
@@ -38,23 +38,4 @@ package struct Configuration: Sendable {
     package static let longestRetentionDays: Int64 = 36_500
 
     package init() {}
-
-    /// What this one says, and where it says nothing what the other says.
-    package func over(_ other: Configuration) -> Configuration {
-        var both = self
-        both.journal = journal ?? other.journal
-        both.retentionPeriod = retentionPeriod ?? other.retentionPeriod
-        both.retentionJobs = retentionJobs ?? other.retentionJobs
-        both.retentionSize = retentionSize ?? other.retentionSize
-        both.listen = listen ?? other.listen
-        both.externalURLs = externalURLs ?? other.externalURLs
-        both.control = control ?? other.control
-        both.jobs = jobs ?? other.jobs
-        both.extraJobs = extraJobs ?? other.extraJobs
-        both.logFormat = logFormat ?? other.logFormat
-        both.logLevel = logLevel ?? other.logLevel
-        both.plugins = plugins ?? other.plugins
-        both.rules = rules ?? other.rules
-        return both
-    }
 }

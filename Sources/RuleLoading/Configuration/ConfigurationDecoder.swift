@@ -6,66 +6,41 @@ struct ConfigurationDecoder: NodeReading {
     let source: SourceText
     let surroundings: RuleLoader.Surroundings
     let problems: DiagnosticCollector
-    /// The absolute folder of the file, from which relative paths are meant.
-    let folder: PathBytes
-
-    static let keys = ["journal", "retention", "listen", "external_url", "control", "jobs", "log", "plugins", "rules"]
-    static let retentionKeys = ["period", "jobs", "size"]
-    static let jobsKeys = ["limit", "extra"]
-    static let logKeys = ["format", "level"]
+    /// The absolute folder of the file, from which relative paths are meant; a variable of the environment has none.
+    let folder: PathBytes?
+    /// The variable that is read; nil for the file.
+    var variable: String?
 
     /// Reads the whole file; one without a value in it says nothing.
-    func configuration(from root: YAMLNode?) -> Configuration {
-        var configuration = Configuration()
-        guard let root, !root.isNull else { return configuration }
+    func read(_ root: YAMLNode?, into configuration: inout Configuration) {
+        guard let root, !root.isNull else { return }
         guard let entries = root.entries else {
             problems.error(
                 "a configuration must be a mapping, not \(root.noun)", at: mark(root),
                 help: "write keys such as 'jobs: 4'; rules have files of their own")
-            return configuration
+            return
         }
         checkKeys(
-            entries, known: Self.keys, noun: "keys of the configuration",
-            misplaced: (RuleDecoder.ruleKeys + RuleDecoder.topKeys).filter { !Self.keys.contains($0) }
+            entries, known: Self.keys.names, noun: "keys of the configuration",
+            misplaced: (RuleDecoder.keys.names + RuleDecoder.topKeys).filter { Self.keys[$0] == nil }
         ) { _ in "it belongs into a rules file, see docs/rules.md" }
-        configuration.journal = root.entry("journal").flatMap { entry in
-            setting(entry, entry.value.text == ":memory:" ? .memory : file(entry).map { .file($0) })
-        }
-        if let entry = root.entry("retention") { retention(entry, &configuration) }
-        configuration.listen = root.entry("listen").flatMap { entry in
-            orFalse(entry) { checked(entry, ConfigurationValues.address) }
-        }
-        configuration.externalURLs = root.entry("external_url").flatMap { setting($0, urls($0)) }
-        configuration.control = root.entry("control").flatMap { entry in orFalse(entry) { file(entry) } }
-        if let entry = root.entry("jobs") { jobs(entry, &configuration) }
-        if let entry = root.entry("log") {
-            _ = mapping(entry, keys: Self.logKeys) { node in
-                configuration.logFormat = node.entry("format").flatMap { setting($0, choice($0)) }
-                configuration.logLevel = node.entry("level").flatMap { setting($0, choice($0)) }
-                return true
-            }
-        }
-        configuration.plugins = root.entry("plugins").flatMap { setting($0, paths($0, noun: "~/plugins")) }
-        configuration.rules = root.entry("rules").flatMap { rules($0) }
-        return configuration
+        Self.keys.read(entries, by: self, into: &configuration)
     }
 
-    private func setting<Value>(_ entry: YAMLNode.Entry, _ value: Value?) -> Setting<Value>? {
-        value.map { Setting($0, from: .file(source.place(at: entry.key.range.lowerBound))) }
+    /// Who says what the entry says.
+    func origin(of entry: YAMLNode.Entry) -> SettingOrigin {
+        variable.map { .variable($0) } ?? .file(source.place(at: entry.key.range.lowerBound))
     }
 
-    /// False for nothing, or a value.
-    private func orFalse<Value>(_ entry: YAMLNode.Entry, _ read: () -> Value?) -> Setting<Value?>? {
-        guard entry.value.isPlain, let text = entry.value.text, case .bool(let isTrue) = PlainScalar(text) else {
-            return read().flatMap { setting(entry, .some(.some($0))) }
-        }
-        if !isTrue { return setting(entry, .some(nil)) }
+    /// Whether it is `true`, where only false or a value has a meaning; that has been told.
+    func isTrue(_ entry: YAMLNode.Entry) -> Bool {
+        guard entry.value.isPlain, entry.value.text == "true" else { return false }
         reportType(entry, "false or a value")
-        return nil
+        return true
     }
 
     /// A text that is something more.
-    private func checked<Value>(
+    func checked<Value>(
         _ entry: YAMLNode.Entry, _ read: (String) throws(HandlerProblem) -> Value
     ) -> Value? {
         guard let text = text(entry) else { return nil }
@@ -77,43 +52,8 @@ struct ConfigurationDecoder: NodeReading {
         }
     }
 
-    /// A mapping, or how long alone.
-    private func retention(_ entry: YAMLNode.Entry, _ configuration: inout Configuration) {
-        if entry.value.text != nil, !entry.value.isNull {
-            configuration.retentionPeriod = setting(entry, checked(entry, ConfigurationValues.period))
-            return
-        }
-        _ = mapping(entry, "a duration or a mapping", keys: Self.retentionKeys) { node in
-            configuration.retentionPeriod = node.entry("period").flatMap {
-                setting($0, checked($0, ConfigurationValues.period))
-            }
-            configuration.retentionJobs = node.entry("jobs").flatMap {
-                setting($0, integer($0, in: Configuration.retentionJobsRange))
-            }
-            configuration.retentionSize = node.entry("size").flatMap {
-                setting($0, checked($0, ConfigurationValues.retentionSize))
-            }
-            return true
-        }
-    }
-
-    /// A mapping, or the limit alone.
-    private func jobs(_ entry: YAMLNode.Entry, _ configuration: inout Configuration) {
-        guard entry.value.entries != nil else {
-            configuration.jobs = setting(entry, integer(entry, in: Configuration.jobsRange))
-            return
-        }
-        _ = mapping(entry, keys: Self.jobsKeys) { node in
-            configuration.jobs = node.entry("limit").flatMap { setting($0, integer($0, in: Configuration.jobsRange)) }
-            configuration.extraJobs = node.entry("extra").flatMap {
-                setting($0, integer($0, in: Configuration.extraJobsRange))
-            }
-            return true
-        }
-    }
-
     /// One address of a page or a list of them.
-    private func urls(_ entry: YAMLNode.Entry) -> [String]? {
+    func urls(_ entry: YAMLNode.Entry) -> [String]? {
         guard let nodes = oneOrMore(entry, noun: "https://alight.example.org") else { return nil }
         var urls: [String] = []
         for node in nodes {
@@ -138,18 +78,18 @@ struct ConfigurationDecoder: NodeReading {
     // MARK: - Paths
 
     /// Where rules are; not the rules themselves, which some put here.
-    private func rules(_ entry: YAMLNode.Entry) -> Setting<[PathBytes]>? {
+    func rules(_ entry: YAMLNode.Entry) -> [PathBytes]? {
         if entry.value.elements?.contains(where: { $0.entries != nil }) == true {
             problems.error(
                 "'rules' of the configuration names files and folders, and holds no rules", at: mark(entry),
                 help: "put the rules into a file of their own, and write its path here")
             return nil
         }
-        return setting(entry, paths(entry, noun: "~/rules"))
+        return paths(entry, noun: "~/rules")
     }
 
     /// One path or a list of them.
-    private func paths(_ entry: YAMLNode.Entry, noun: String) -> [PathBytes]? {
+    func paths(_ entry: YAMLNode.Entry, noun: String) -> [PathBytes]? {
         guard let nodes = oneOrMore(entry, noun: noun) else { return nil }
         let paths = nodes.map { path($0, name: quoted(entry.name), at: mark($0)) }
         let known = paths.compactMap { $0 }
@@ -157,7 +97,7 @@ struct ConfigurationDecoder: NodeReading {
     }
 
     /// The path of a file.
-    private func file(_ entry: YAMLNode.Entry) -> PathBytes? {
+    func file(_ entry: YAMLNode.Entry) -> PathBytes? {
         guard let path = path(entry.value, name: quoted(entry.name), at: mark(entry)) else { return nil }
         guard entry.value.text?.hasSuffix("/") != true else {
             problems.error(
@@ -204,6 +144,12 @@ struct ConfigurationDecoder: NodeReading {
             return nil
         }
         bytes += written.replacing(Array("$${".utf8), with: Array("${".utf8))
-        return folder.resolving(bytes).normalized
+        if let folder { return folder.resolving(bytes).normalized }
+        guard bytes.first == .slash else {
+            problems.error(
+                "\(name) must be an absolute path, not \(quoted(text))", at: range, help: "write the folder out")
+            return nil
+        }
+        return PathBytes(bytes).normalized
     }
 }

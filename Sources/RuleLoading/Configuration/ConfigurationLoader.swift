@@ -12,21 +12,21 @@ package struct ConfigurationLoader: Sendable {
     /// - Parameters:
     ///   - path: The absolute path.
     ///   - shown: The file as the user named it.
-    /// - Returns: What it says, and what is wrong with it; with an error in it nothing of it is for use.
-    package func load(_ path: PathBytes, shown: String) -> (configuration: Configuration, diagnostics: [Diagnostic]) {
+    ///   - configuration: What it says is put there; with an error in the file it is not for use.
+    /// - Returns: What is wrong with it.
+    package func load(_ path: PathBytes, shown: String, into configuration: inout Configuration) -> [Diagnostic] {
         if let problem = surroundings.distrust(path) {
-            let diagnostic = Diagnostic(.error, file: shown, message: problem.message, help: problem.help)
-            return (Configuration(), [diagnostic])
+            return [Diagnostic(.error, file: shown, message: problem.message, help: problem.help)]
         }
         let source: SourceText
         do throws(FileReading.Problem) {
             let bytes = try FileReading.read(path, limit: surroundings.maximumFileSize)
             switch TextCheck.source(file: shown, bytes: bytes) {
             case .success(let text): source = text
-            case .failure(let diagnostic): return (Configuration(), [diagnostic])
+            case .failure(let diagnostic): return [diagnostic]
             }
         } catch {
-            return (Configuration(), [Diagnostic(.error, file: shown, message: error.message, help: error.help)])
+            return [Diagnostic(.error, file: shown, message: error.message, help: error.help)]
         }
         let problems = DiagnosticCollector(source)
         do throws(YAMLProblem) {
@@ -34,10 +34,10 @@ package struct ConfigurationLoader: Sendable {
             for problem in document.problems { problems.error(problem.message, at: problem.range, help: problem.help) }
             let decoder = ConfigurationDecoder(
                 source: source, surroundings: surroundings, problems: problems, folder: path.parent)
-            return (decoder.configuration(from: document.root), problems.sorted())
+            decoder.read(document.root, into: &configuration)
         } catch {
             problems.error(error.message, at: error.range, help: error.help)
-            return (Configuration(), problems.sorted())
         }
+        return problems.sorted()
     }
 }

@@ -5,8 +5,8 @@ package import Rules
 ///
 /// The loader is the judge. The schema says as much of the same as a schema can:
 /// it never refuses a file that loads, and what it can't see is said in
-/// `Tests/PluginTests/test_schema.py`. Kept true by tests that compare its keys
-/// with the loader's, and both over many files.
+/// `Tests/PluginTests/test_schema.py`. Its keys are the loader's, and tests compare
+/// both over many files.
 package enum RuleSchema {
     /// The schema as one value.
     ///
@@ -14,9 +14,10 @@ package enum RuleSchema {
     /// - Returns: The schema, of draft 2020-12.
     package static func document(handlers: [HandlerDescription]) -> JSONValue {
         let rule = SchemaForm.object(
-            members(keys), required: ["path", "action"], description: "Which files, and what to do with them.")
+            RuleDecoder.keys.schemas, required: ["path", "action"],
+            description: "Which files, and what to do with them.")
         let defaults = SchemaForm.object(
-            members(keys.filter(\.isShared)), description: "What the rules of this file share.")
+            RuleDecoder.sharedKeys.schemas, description: "What the rules of this file share.")
         return [
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$id": "urn:alight:rules",
@@ -46,19 +47,10 @@ package enum RuleSchema {
                         ["type": "array", "minItems": 1, "items": ["$ref": "#/$defs/action"]],
                     ]
                 ],
-                "conditions": SchemaForm.object(members(conditions), isNonEmpty: true),
+                "conditions": SchemaForm.object(RuleDecoder.conditions.schemas, isNonEmpty: true),
                 "value": value,
             ],
         ]
-    }
-
-    /// The names of a rule's keys, of those that `defaults` takes too, and of conditions.
-    static var ruleKeys: [String] { keys.map(\.name) }
-    static var sharedKeys: [String] { keys.filter(\.isShared).map(\.name) }
-    static var conditionKeys: [String] { conditions.map(\.name) }
-
-    private static func members(_ keys: [SchemaKey]) -> [String: JSONValue] {
-        Dictionary(keys.map { ($0.name, $0.schema) }) { first, _ in first }
     }
 
     // MARK: - Actions
@@ -112,36 +104,4 @@ package enum RuleSchema {
             ["type": "object", "additionalProperties": ["$ref": "#/$defs/value"]],
         ]
     ]
-}
-
-/// A key, with what its value may be.
-struct SchemaKey: Sendable {
-    var name: String
-    var description: String
-    var form: JSONValue
-    /// What holds without the key.
-    var standard: JSONValue?
-    var examples: [JSONValue] = []
-    /// Whether `defaults` takes it too.
-    var isShared = true
-
-    init(
-        _ name: String, _ description: String, _ form: JSONValue, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], isShared: Bool = true
-    ) {
-        self.name = name
-        self.description = description
-        self.form = form
-        self.standard = standard
-        self.examples = examples
-        self.isShared = isShared
-    }
-
-    var schema: JSONValue {
-        var members = form.object ?? [:]
-        members["description"] = .string(description)
-        if let standard { members["default"] = standard }
-        if !examples.isEmpty { members["examples"] = .array(examples) }
-        return .object(members)
-    }
 }

@@ -23,7 +23,11 @@ struct ConfigCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        let found = try journal.configuration.load(try journal.flags().over(running.flags).over(try control.flags))
+        let found = try journal.configuration.load { settings in
+            try journal.apply(to: &settings)
+            running.apply(to: &settings)
+            try control.apply(to: &settings)
+        }
         let text = ConfigurationText(found)
         Output.standard.write(json ? Reporter.json(text.object) : text.lines.joined(separator: "\n"))
     }

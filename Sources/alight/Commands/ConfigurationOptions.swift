@@ -23,15 +23,15 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// What holds, from the options, the environment and the file.
     ///
-    /// - Parameter flags: What the options of the command say.
+    /// - Parameter flags: Puts in what the options of the command say.
     /// - Returns: What holds, and the file that was read.
-    /// - Throws: `Exit` when the file or a variable can't be used; it has been said.
-    func load(_ flags: Configuration = Configuration()) throws -> LoadedConfiguration {
+    /// - Throws: `Exit` when the file or a variable can't be used; it has been said. What `flags` throws.
+    func load(_ flags: (inout Configuration) throws -> Void = { _ in }) throws -> LoadedConfiguration {
         let (loaded, diagnostics): (LoadedConfiguration, [Diagnostic])
-        do throws(HandlerProblem) {
+        do {
             (loaded, diagnostics) = try read(flags)
-        } catch {
-            error.say()
+        } catch let problem as HandlerProblem {
+            problem.say()
             throw Exit(.usage)
         }
         for diagnostic in diagnostics { diagnostic.tell(as: .text) }
@@ -41,20 +41,23 @@ struct ConfigurationOptions: ParsableArguments {
 
     /// As ``load(_:)``, with the problems of the file instead of messages.
     ///
-    /// - Throws: The problem of a variable that can't be used.
-    func read(_ flags: Configuration) throws(HandlerProblem) -> (LoadedConfiguration, [Diagnostic]) {
+    /// - Throws: The problem of a variable that can't be used. What `flags` throws.
+    func read(
+        _ flags: (inout Configuration) throws -> Void
+    ) throws -> (LoadedConfiguration, [Diagnostic]) {
         let variables = ProcessInfo.processInfo.environment
-        var effective = flags.over(try ConfigurationEnvironment(variables).configuration())
+        let surroundings = ProgramSurroundings.loading(variables)
+        var settings = Configuration.standard(variables)
         var diagnostics: [Diagnostic] = []
         let path = path(variables)
         if let path {
-            let loader = ConfigurationLoader(surroundings: ProgramSurroundings.loading(variables))
-            let inFile: Configuration
-            (inFile, diagnostics) = loader.load(
-                ProgramSurroundings.currentFolder.resolving(path.bytes).normalized, shown: path.description)
-            effective = effective.over(inFile)
+            diagnostics = ConfigurationLoader(surroundings: surroundings).load(
+                ProgramSurroundings.currentFolder.resolving(path.bytes).normalized, shown: path.description,
+                into: &settings)
         }
-        return (LoadedConfiguration(settings: effective.over(.standard(variables)), file: path), diagnostics)
+        try ConfigurationEnvironment(variables, surroundings: surroundings).read(into: &settings)
+        try flags(&settings)
+        return (LoadedConfiguration(settings: settings, file: path), diagnostics)
     }
 
     /// The file that is read; nil when there is none.

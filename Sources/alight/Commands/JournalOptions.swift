@@ -20,19 +20,17 @@ struct JournalOptions: ParsableArguments {
 
     @OptionGroup var configuration: ConfigurationOptions
 
-    /// What the options say.
+    /// Puts in what the options say.
     ///
     /// - Throws: `ValidationError` when the name is no path.
-    func flags() throws -> Configuration {
-        var flags = Configuration()
-        flags.journal = try named().map { Setting($0, from: .flag("--journal")) }
-        return flags
+    func apply(to settings: inout Configuration) throws {
+        if let journal = try named() { settings.journal = Setting(journal, from: .flag("--journal")) }
     }
 
     /// What holds, with these options.
     ///
-    /// - Throws: As ``flags()``, and `Exit` when the configuration can't be used.
-    func settings() throws -> Configuration { try configuration.load(try flags()).settings }
+    /// - Throws: As ``apply(to:)``, and `Exit` when the configuration can't be used.
+    func settings() throws -> Configuration { try configuration.load(apply).settings }
 
     private func named() throws -> JournalPlace? {
         guard let journal else { return nil }

@@ -54,7 +54,11 @@ struct RunCommand: ParsableCommand {
     func validate() throws { try control.check(isOnce: once, isDry: dryRun) }
 
     func run() throws {
-        let found = try journal.configuration.load(try journal.flags().over(running.flags).over(try control.flags))
+        let found = try journal.configuration.load { settings in
+            try journal.apply(to: &settings)
+            running.apply(to: &settings)
+            try control.apply(to: &settings)
+        }
         let settings = found.settings
         let program = try ProgramSurroundings(settings, startsPlugins: !dryRun)
         let places = once ? [] : try rules.places(program)

@@ -33,12 +33,10 @@ struct RunningOptions: ParsableArguments {
         throw ValidationError("'--jobs \(jobs)' is not between 1 and 256")
     }
 
-    /// What the options say.
-    var flags: Configuration {
-        var flags = Configuration()
-        flags.logFormat = logFormat.map { Setting($0, from: .flag("--log-format")) }
-        flags.logLevel = logLevel.map { Setting($0, from: .flag("--log-level")) }
-        flags.jobs = jobs.map { Setting($0, from: .flag("--jobs")) }
-        return flags
+    /// Puts in what the options say.
+    func apply(to settings: inout Configuration) {
+        if let logFormat { settings.logFormat = Setting(logFormat, from: .flag("--log-format")) }
+        if let logLevel { settings.logLevel = Setting(logLevel, from: .flag("--log-level")) }
+        if let jobs { settings.jobs = Setting(jobs, from: .flag("--jobs")) }
     }
 }

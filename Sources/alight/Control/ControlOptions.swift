@@ -63,21 +63,17 @@ struct ControlOptions: ParsableArguments {
         if let control { _ = try Self.path(control, option: "--control") }
     }
 
-    /// What the options say.
+    /// Puts in what the options say.
     ///
     /// - Throws: `ValidationError` for a path that is none.
-    var flags: Configuration {
-        get throws {
-            var flags = Configuration()
-            if noControl { flags.control = Setting(nil, from: .flag("--no-control")) }
-            if let control {
-                flags.control = Setting(try Self.path(control, option: "--control"), from: .flag("--control"))
-            }
-            if !listen.isEmpty { flags.listen = Setting(listen.joined(separator: ", "), from: .flag("--listen")) }
-            let urls = try urls()
-            if !urls.isEmpty { flags.externalURLs = Setting(urls, from: .flag("--external-url")) }
-            return flags
+    func apply(to settings: inout Configuration) throws {
+        if noControl { settings.control = Setting(nil, from: .flag("--no-control")) }
+        if let control {
+            settings.control = Setting(try Self.path(control, option: "--control"), from: .flag("--control"))
         }
+        if !listen.isEmpty { settings.listen = Setting(listen.joined(separator: ", "), from: .flag("--listen")) }
+        let urls = try urls()
+        if !urls.isEmpty { settings.externalURLs = Setting(urls, from: .flag("--external-url")) }
     }
 
     private func urls() throws -> [String] {

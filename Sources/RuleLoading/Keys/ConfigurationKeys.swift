@@ -1,0 +1,136 @@
+import FileEvents
+import PluginProtocol
+import Rules
+
+typealias ConfigurationKey = Key<ConfigurationDecoder, Configuration>
+
+// The keys of the configuration's file, and the variables that stand for them.
+extension ConfigurationDecoder {
+    static let keys = KeyTable([
+        key("journal", "The journal's file, or ':memory:'.", journal, examples: ["/var/lib/alight/journal.db"]) {
+            $0.journal = $1
+        },
+        group(
+            "retention", "How long jobs that have succeeded or were skipped are kept, or how much of them.",
+            [
+                key("period", "How long they are kept.", period, standard: "30d") { $0.retentionPeriod = $1 },
+                key(
+                    "jobs", "How many are kept at most.", .integer(Configuration.retentionJobsRange),
+                    standard: 100_000
+                ) { $0.retentionJobs = $1 },
+                key(
+                    "size", "How much room what they were told and said may take.",
+                    Form("size", SchemaForm.size(atLeast: Configuration.leastRetentionSize)) {
+                        $0.checked($1, ConfigurationValues.retentionSize)
+                    }, standard: "256 MiB"
+                ) { $0.retentionSize = $1 },
+            ], expected: "a duration or a mapping", standard: "30d"),
+        key(
+            "listen", "The address and port where the control interface listens besides its socket; false for none.",
+            .orFalse(
+                Form("address", ["type": "string", "pattern": #"^(\[[^\]]+\]|[^:\[\]/ ]*):[0-9]{1,5}$"#]) {
+                    decoder, entry in
+                    decoder.isTrue(entry) ? nil : decoder.checked(entry, ConfigurationValues.address)
+                }), standard: false, examples: ["127.0.0.1:8080"]
+        ) { $0.listen = $1 },
+        key(
+            "external_url", "Where a proxy in front of the control interface is reached, as a browser shows it.",
+            Form(
+                "URL or list of URLs",
+                SchemaForm.oneOrMore([
+                    "type": "string",
+                    "pattern": #"^[Hh][Tt][Tt][Pp][Ss]?://(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?/?$"#,
+                ])
+            ) { $0.urls($1) }, examples: ["https://alight.example.org"]
+        ) { $0.externalURLs = $1 },
+        key(
+            "control", "The control socket; false for none.",
+            .orFalse(Form("path", path) { decoder, entry in decoder.isTrue(entry) ? nil : decoder.file(entry) }),
+            examples: ["/run/alight/control.sock"]
+        ) { $0.control = $1 },
+        group(
+            "jobs", "The number of slots: actions that may run programs at once, over all rules.",
+            [
+                key(
+                    "limit", "The number of slots: actions that may run programs at once, over all rules.",
+                    .integer(Configuration.jobsRange)
+                ) { $0.jobs = $1 },
+                key(
+                    "extra",
+                    "The number of slots beyond that, for rules that have waited for one; by default 'limit'.",
+                    .integer(Configuration.extraJobsRange)
+                ) { $0.extraJobs = $1 },
+            ], examples: [4, ["limit": 4, "extra": 0]]),
+        group(
+            "log", "How Alight tells what happens.", log, isAlone: false,
+            examples: [["format": "journal", "level": "warning"]]),
+        key(
+            "plugins", "Folders of plugins that are searched before the usual ones.",
+            Form("path or list of paths", SchemaForm.oneOrMore(path)) { $0.paths($1, noun: "~/plugins") },
+            examples: [["~/plugins"]]
+        ) { $0.plugins = $1 },
+        key(
+            "rules", "Rules files, and folders of them, for commands that name none.",
+            Form("path or list of paths", SchemaForm.oneOrMore(path)) { $0.rules($1) }, examples: [["rules"]]
+        ) { $0.rules = $1 },
+    ])
+
+    private static let log: [ConfigurationKey] = [
+        key(
+            "format", "Lines for people, JSON objects, or lines with their priority for the journal of systemd.",
+            .choice(LogFormat.self), standard: "text"
+        ) { $0.logFormat = $1 },
+        key("level", "From which weight on something is told.", .choice(LogLevel.self), standard: "info") {
+            $0.logLevel = $1
+        },
+    ]
+
+    /// The keys by the variables of the environment that stand for them: `ALIGHT_` and the key in capitals.
+    static let variables: [(name: String, key: ConfigurationKey)] =
+        keys.keys.filter { $0.name != "log" }.map { ("ALIGHT_\($0.name.uppercased())", $0) }
+        + log.map { ("ALIGHT_LOG_\($0.name.uppercased())", $0) }
+
+    /// What separates the elements of a list in a variable; `PATH` has colons, too.
+    static let separators: [String: Character] = ["external_url": ",", "plugins": ":", "rules": ":"]
+
+    private static let path = SchemaForm.text(minimum: 1, pattern: SchemaForm.pathPattern)
+    private static let journal = Form<ConfigurationDecoder, JournalPlace>("path", path) { decoder, entry in
+        entry.value.text == ":memory:" ? .memory : decoder.file(entry).map { .file($0) }
+    }
+    private static let period = Form<ConfigurationDecoder, Duration>(
+        "duration", SchemaForm.duration(allowsZero: true)
+    ) { $0.checked($1, ConfigurationValues.period) }
+
+    /// A key whose value is kept with where it comes from.
+    private static func key<Value>(
+        _ name: String, _ description: String, _ form: Form<ConfigurationDecoder, Value>, standard: JSONValue? = nil,
+        examples: [JSONValue] = [], _ store: @escaping @Sendable (inout Configuration, Setting<Value>) -> Void
+    ) -> ConfigurationKey {
+        let setting = Form<ConfigurationDecoder, Setting<Value>>(form.noun, form.schema()) { decoder, entry in
+            form.read(decoder, entry).map { Setting($0, from: decoder.origin(of: entry)) }
+        }
+        return Key(name, description, setting, standard: standard, examples: examples, store)
+    }
+
+    /// A key with a mapping of keys, or with the value of the first of them alone.
+    private static func group(
+        _ name: String, _ description: String, _ keys: [ConfigurationKey], isAlone: Bool = true,
+        expected: String = "a mapping", standard: JSONValue? = nil, examples: [JSONValue] = []
+    ) -> ConfigurationKey {
+        let table = KeyTable(keys)
+        let read = { @Sendable (decoder: ConfigurationDecoder, entry: YAMLNode.Entry, target: inout Configuration) in
+            if isAlone, entry.value.entries == nil { return keys[0].read(decoder, entry, &target) }
+            _ = decoder.mapping(entry, expected, keys: table.names) { node in
+                table.read(node.entries ?? [], by: decoder, into: &target)
+                return true
+            }
+        }
+        let schema = { @Sendable () -> JSONValue in
+            let mapping = SchemaForm.object(table.schemas, isNonEmpty: true)
+            return isAlone ? ["anyOf": [keys[0].form(), mapping]] : mapping
+        }
+        return Key(
+            name, description, noun: isAlone ? "\(keys[0].noun) or mapping" : "mapping", schema, standard: standard,
+            examples: examples, read: read)
+    }
+}

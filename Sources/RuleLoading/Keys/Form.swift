@@ -1,0 +1,125 @@
+import PluginProtocol
+
+/// The form of a value: how it is read, what a JSON Schema says of it, and what the reference calls it.
+struct Form<Reader: NodeReading, Value>: Sendable {
+    typealias Read = @Sendable (Reader, YAMLNode.Entry) -> Value?
+
+    /// What the reference calls it: `duration`, `list of globs`.
+    let noun: String
+    let schema: @Sendable () -> JSONValue
+    /// Returns nil after it has told what is wrong.
+    let read: Read
+
+    init(_ noun: String, _ schema: @autoclosure @escaping @Sendable () -> JSONValue, read: @escaping Read) {
+        self.noun = noun
+        self.schema = schema
+        self.read = read
+    }
+
+    /// The same form, of which something else is made.
+    func map<Other>(_ transform: @escaping @Sendable (Value) -> Other) -> Form<Reader, Other> {
+        Form<Reader, Other>(noun, schema()) { reader, entry in read(reader, entry).map(transform) }
+    }
+}
+
+// MARK: - Single values
+
+extension Form where Value == Bool {
+    static var boolean: Form { Form("boolean", SchemaForm.boolean) { $0.bool($1) } }
+}
+
+extension Form where Value == Int {
+    static func integer(_ range: ClosedRange<Int>) -> Form {
+        Form("number", SchemaForm.integer(range)) { $0.integer($1, in: range) }
+    }
+
+    /// A number of bytes in a range, which is given as it is to be shown.
+    static func size(_ range: ClosedRange<Int>, shown: String) -> Form {
+        let most = range.upperBound == .max ? nil : range.upperBound
+        return Form("size", SchemaForm.size(atLeast: range.lowerBound, atMost: most)) {
+            $0.size($1, in: range, shown: shown)
+        }
+    }
+}
+
+extension Form where Value == Duration {
+    static func duration(allowsZero: Bool = false, atLeast least: (Duration, String)? = nil) -> Form {
+        Form("duration", SchemaForm.duration(allowsZero: allowsZero)) {
+            $0.duration($1, allowsZero: allowsZero, atLeast: least)
+        }
+    }
+}
+
+extension Form where Value: RawRepresentable<String> & CaseIterable & SendableMetatype {
+    /// One of a type's words.
+    static func choice(_: Value.Type) -> Form {
+        let words = Value.allCases.map { "`\($0.rawValue)`" }
+        return Form(
+            words.dropLast().joined(separator: ", ") + " or " + words[words.count - 1], SchemaForm.choice(Value.self)
+        ) {
+            $0.choice($1)
+        }
+    }
+}
+
+extension Form where Value == YAMLNode.Entry {
+    /// A value that is read later, since that takes other keys.
+    static func unread(_ noun: String, _ schema: @autoclosure @escaping @Sendable () -> JSONValue) -> Form {
+        Form(noun, schema()) { $1 }
+    }
+}
+
+// MARK: - Mappings and switches
+
+extension Form where Value: Sendable {
+    /// A mapping of keys.
+    ///
+    /// - Parameters:
+    ///   - keys: The keys that there are.
+    ///   - initial: What holds without any.
+    ///   - expected: What messages say that the value must be.
+    ///   - help: What to write instead of something else; nil for the names of the keys.
+    ///   - finish: Looks at keys together, when all of them could be read.
+    /// - Returns: The form.
+    static func mapping(
+        _ keys: [Key<Reader, Value>], over initial: Value, expected: String = "a mapping", help: String? = nil,
+        finish: @escaping @Sendable (Reader, YAMLNode.Entry, inout Value) -> Void = { _, _, _ in }
+    ) -> Form {
+        let table = KeyTable(keys)
+        return Form("mapping", SchemaForm.object(table.schemas, isNonEmpty: true)) { reader, entry in
+            let errors = reader.problems.errorCount
+            return reader.mapping(entry, expected, keys: table.names, help: help) { node in
+                var value = initial
+                table.read(node.entries ?? [], by: reader, into: &value)
+                if reader.problems.errorCount == errors { finish(reader, entry, &value) }
+                return value
+            }
+        }
+    }
+
+    /// False for nothing, or a value.
+    static func orFalse<Wrapped>(_ form: Form<Reader, Wrapped>) -> Form where Value == Wrapped? {
+        Form("\(form.noun), or `false`", SchemaForm.orFalse(form.schema())) { reader, entry in
+            entry.value.isOff ? .some(nil) : form.read(reader, entry).map { .some($0) }
+        }
+    }
+
+    /// True for what holds without further words, false for nothing, or a mapping that says how.
+    static func switched<Wrapped: Sendable>(
+        _ keys: [Key<Reader, Wrapped>], over plain: Wrapped,
+        finish: @escaping @Sendable (Reader, YAMLNode.Entry, inout Wrapped) -> Void = { _, _, _ in }
+    ) -> Form where Value == Wrapped? {
+        let names = keys.map(\.name).joined(separator: ", ")
+        let mapping = { @Sendable (help: String) in
+            Form<Reader, Wrapped>.mapping(
+                keys, over: plain, expected: "true, false or a mapping", help: help, finish: finish)
+        }
+        let standard = mapping("write 'true', or a mapping with \(names)")
+        return Form("mapping, or `false`", SchemaForm.switched(KeyTable(keys).schemas)) { reader, entry in
+            if entry.value.isOff { return .some(nil) }
+            if entry.value.isPlain, entry.value.text == "true" { return .some(plain) }
+            let form = reader.boolHelp(entry).map(mapping) ?? standard
+            return form.read(reader, entry).map { .some($0) }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import PluginProtocol
+
+/// A key of a mapping: all that there is to say of it.
+///
+/// The loader, the JSON Schema, the reference in `docs/` and messages about unknown keys have what they know from here.
+struct Key<Reader: NodeReading, Target>: Sendable {
+    let name: String
+    /// One sentence, for editors and for the reference.
+    let description: String
+    /// What the reference calls its value.
+    let noun: String
+    /// What holds without the key; nil for nothing that could be written.
+    let standard: JSONValue?
+    let examples: [JSONValue]
+    /// Whether `defaults` takes it too.
+    let isShared: Bool
+    /// The schema of the value alone.
+    let form: @Sendable () -> JSONValue
+    /// Reads a value into the target; leaves the target as it is after it has told what is wrong.
+    let read: @Sendable (Reader, YAMLNode.Entry, inout Target) -> Void
+
+    init(
+        _ name: String, _ description: String, noun: String, _ form: @escaping @Sendable () -> JSONValue,
+        standard: JSONValue? = nil, examples: [JSONValue] = [], isShared: Bool = true,
+        read: @escaping @Sendable (Reader, YAMLNode.Entry, inout Target) -> Void
+    ) {
+        self.name = name
+        self.description = description
+        self.noun = noun
+        self.form = form
+        self.standard = standard
+        self.examples = examples
+        self.isShared = isShared
+        self.read = read
+    }
+
+    init<Value>(
+        _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
+        examples: [JSONValue] = [], isShared: Bool = true,
+        _ store: @escaping @Sendable (inout Target, Value) -> Void
+    ) {
+        self.init(
+            name, description, noun: form.noun, form.schema, standard: standard, examples: examples, isShared: isShared
+        ) { reader, entry, target in
+            if let value = form.read(reader, entry) { store(&target, value) }
+        }
+    }
+
+    var schema: JSONValue {
+        var members = form().object ?? [:]
+        members["description"] = .string(description)
+        if let standard { members["default"] = standard }
+        if !examples.isEmpty { members["examples"] = .array(examples) }
+        return .object(members)
+    }
+}
+
+/// The keys of a mapping.
+struct KeyTable<Reader: NodeReading, Target>: Sendable {
+    let keys: [Key<Reader, Target>]
+    let names: [String]
+    private let indices: [String: Int]
+
+    init(_ keys: [Key<Reader, Target>]) {
+        self.keys = keys
+        names = keys.map(\.name)
+        indices = Dictionary(uniqueKeysWithValues: zip(names, keys.indices))
+    }
+
+    /// The key of that name.
+    subscript(name: String) -> Key<Reader, Target>? { indices[name].map { keys[$0] } }
+
+    /// Reads the entries in their order, without those that are unknown.
+    func read(_ entries: [YAMLNode.Entry], by reader: Reader, into target: inout Target) {
+        for entry in entries { self[entry.name]?.read(reader, entry, &target) }
+    }
+
+    /// The schemas of the values, by the names of the keys.
+    var schemas: [String: JSONValue] { schemas { _ in true } }
+
+    func schemas(where isTaken: (Key<Reader, Target>) -> Bool) -> [String: JSONValue] {
+        Dictionary(uniqueKeysWithValues: keys.filter(isTaken).map { ($0.name, $0.schema) })
+    }
+}

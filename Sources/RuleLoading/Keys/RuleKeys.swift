@@ -1,0 +1,401 @@
+import FileEvents
+import FileWatching
+import Globbing
+import PluginProtocol
+import Rules
+import Settling
+
+typealias RuleKey = Key<RuleDecoder, RuleDraft>
+
+// The keys of a rule, by subject.
+extension RuleDecoder {
+    static let keys = KeyTable(aboutFiles + aboutSettling + aboutEvents + aboutActions + aboutPrograms + aboutOrder)
+
+    /// The keys that `defaults` takes too.
+    static let sharedKeys = KeyTable(keys.keys.filter(\.isShared))
+
+    static let glob = SchemaForm.text(minimum: 1, pattern: SchemaForm.pathPattern)
+    /// Relative to the root.
+    private static let relativeGlobs = Form<RuleDecoder, [Glob]>(
+        "list of globs",
+        SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: "(?=^[^/~])\(SchemaForm.pathPattern)"))
+    ) { $0.relativeGlobs($1) }
+
+    private static let aboutFiles: [RuleKey] = [
+        Key(
+            "name", "Unique over all files; without one the file's name and the rule's number.",
+            .unread("text", SchemaForm.text(minimum: 1, maximum: 200)), examples: ["thumbnails"], isShared: false
+        ) { $0.name = $1 },
+        Key("description", "A sentence for people.", Form("text", SchemaForm.text()) { $0.text($1) }, isShared: false) {
+            $0.rule.summary = $1
+        },
+        Key(
+            "enabled", "Whether the rule runs; false keeps it in the file, checked but not run.", .boolean,
+            standard: true
+        ) { $0.isEnabled = $1 },
+        Key(
+            "path", "Which files: a glob, or a list of globs. The folder in front of the first wildcard is watched.",
+            .unread("glob or list of globs", SchemaForm.oneOrMore(glob)),
+            examples: ["~/Pictures/inbox/**/*.{jpg,png}"], isShared: false
+        ) { $0.path = $1 },
+        Key(
+            "exclude", "Which of them not: globs relative to the root.", relativeGlobs, examples: [["**/drafts"]]
+        ) { $0.exclude = $1 },
+        Key(
+            "outputs", "What the rule's own action writes: globs relative to the root, which are left out.",
+            relativeGlobs, examples: [["thumbs/**"]]
+        ) { $0.outputs = $1 },
+        Key(
+            "ignore_defaults", "Whether what programs leave while they work is left out: swap files, downloads, .git.",
+            .boolean, standard: true
+        ) { $0.ignoresDefaults = $1 },
+        Key(
+            "types", "Which types of file: `file`, `directory`, `symlink`, `any`.",
+            Form(
+                "list",
+                SchemaForm.list(of: SchemaForm.words(["file", "directory", "symlink", "any"]), isNonEmpty: true)
+            ) { $0.typeWords($1) }, standard: ["file"]
+        ) {
+            $0.typeWords = $1
+            $0.rule.types = $1.reduce(into: []) { $0.formUnion($1.types) }
+        },
+        Key(
+            "tree", "Whether a folder is one unit with everything in it; with `types: [directory]`.", .boolean,
+            standard: false
+        ) { $0.rule.settle.isTree = $1 },
+        Key("hidden", "Whether wildcards match a leading dot.", .boolean, standard: false) { $0.matchesHidden = $1 },
+        Key("depth", "How many levels of folders below the root are entered.", .integer(0...1_000)) { $0.depth = $1 },
+        Key(
+            "case", "Whether `path` tells JPG from jpg: `sensitive` or `insensitive`.",
+            Form("word", SchemaForm.words(["sensitive", "insensitive"])) {
+                $0.word($1, of: ["sensitive", "insensitive"], noun: "choices")
+            }, standard: "insensitive"
+        ) { $0.isCaseSensitive = $1 == "sensitive" },
+        Key(
+            "where", "What has to hold of a file besides its path; all of it must.",
+            Form("mapping", ["$ref": "#/$defs/conditions"]) { $0.condition($1) },
+            examples: [["size": "> 1 KB", "mime": "application/pdf"]]
+        ) { $0.rule.condition = $1 },
+        Key(
+            "by", "Whether actions are told which process wrote. Alight has to run as root.", .boolean, standard: false
+        ) { $0.rule.tellsAuthor = $1 },
+        Key(
+            "formerly", "Names that the rule had before: what is known under them is the rule's.",
+            .unread("text or list of texts", SchemaForm.oneOrMore(SchemaForm.text())), isShared: false
+        ) { $0.formerly = $1 },
+    ]
+
+    private static let aboutSettling: [RuleKey] = [
+        Key(
+            "settle", "How long a file must be quiet; 5s where it is polled.", .duration(allowsZero: true),
+            standard: "2s", examples: ["500ms", "10s"]
+        ) { $0.rule.settle.quiet = $1 },
+        Key(
+            "stable", "Equal looks that are needed besides.",
+            .mapping(
+                [
+                    Key("every", "How far apart two looks are.", .duration(), standard: "1s") { $0.every = $1 },
+                    Key("rounds", "How many looks have to agree with the one before.", .integer(1...1_000), standard: 2)
+                    {
+                        $0.rounds = $1
+                    },
+                ], over: SettlePolicy.Rounds()), examples: [["every": "1s", "rounds": 3]]
+        ) { $0.rule.settle.stable = $1 },
+        Key(
+            "writers", "Whether to wait while a process has the file open for writing.",
+            .choice(SettlePolicy.Gate.self), standard: "wait"
+        ) { $0.rule.settle.writers = $1 },
+        Key(
+            "locks", "Whether to wait while a process has the file locked.", .choice(SettlePolicy.Gate.self),
+            standard: "ignore"
+        ) { $0.rule.settle.locks = $1 },
+        Key(
+            "when_held", "The time without a change after which a file that a process has open or locked is finished.",
+            .duration(), examples: ["5m"]
+        ) { $0.rule.settle.whenHeld = $1 },
+        Key(
+            "ignore_partial", "Whether to wait while a file next to it shows that it is still being transferred.",
+            .boolean, standard: true
+        ) { $0.rule.settle.partial = $1 ? .wait : .ignore },
+        Key("max_wait", "After so long a file that never rests is told as it is.", .duration(), examples: ["10m"]) {
+            $0.rule.settle.maximumWait = $1
+        },
+    ]
+
+    private static let aboutEvents: [RuleKey] = [
+        Key(
+            "events", "What has to happen. Names of inotify(7) are understood.",
+            Form(
+                "list",
+                SchemaForm.list(of: SchemaForm.words(EventMask.words + EventMask.inotifyWords), isNonEmpty: true)
+            ) { $0.eventWords($1) }, standard: ["created", "modified"]
+        ) {
+            $0.eventWords = $1
+            $0.rule.events = $1.reduce(into: []) { $0.formUnion($1.mask) }
+        },
+        Key(
+            "existing", "What becomes of files that are there when the rule first runs.",
+            .choice(Rule.Existing.self), standard: "ignore"
+        ) { $0.rule.existing = $1 },
+        Key(
+            "missing", "What becomes of the rule when its root does not exist.", .choice(Rule.Missing.self),
+            standard: "wait"
+        ) { $0.rule.missing = $1 },
+        Key(
+            "same_content", "Whether a rewrite with the same bytes is told.", .choice(Rule.Telling.self),
+            standard: "report"
+        ) { $0.rule.sameContent = $1 },
+        Key(
+            "own_writes", "Whether what the rule's own action does to its file is told.", .choice(Rule.Telling.self),
+            standard: "ignore"
+        ) { $0.rule.ownWrites = $1 },
+        Key(
+            "tail", "Deliver the text that is added to a file.",
+            .switched(
+                [
+                    Key(
+                        "max_bytes", "Most bytes in one event; the rest follows.",
+                        .size(1_000...16_000_000, shown: "from 1 KB to 16 MB"), standard: 65_536
+                    ) { $0.maximumBytes = $1 }
+                ], over: Rule.Tail()), standard: false
+        ) { $0.rule.tail = $1 },
+        Key(
+            "batch", "One run of the action for many files.",
+            .switched(
+                [
+                    Key("files", "Most files in one run.", .integer(1...100_000), standard: 1_000) { $0.files = $1 },
+                    Key(
+                        "wait", "How long no further file may come before what has gathered is run.",
+                        .duration(allowsZero: true), standard: "500ms"
+                    ) { $0.wait = $1 },
+                    Key("max_wait", "The longest that the first file waits for others.", .duration(), standard: "1m") {
+                        $0.maximumWait = $1
+                    },
+                ], over: Rule.Batch()
+            ) { decoder, entry, batch in
+                decoder.fit(&batch.wait, "wait", &batch.maximumWait, "max_wait", in: entry.value)
+            }, standard: false, examples: [["files": 100, "wait": "5s"]]
+        ) { $0.rule.batch = $1 },
+        Key(
+            "backend", "How the root is watched.",
+            Form("`auto`, `inotify` or `poll`", SchemaForm.choice(Backend.self)) { $0.backend($1) }, standard: "auto"
+        ) { $0.rule.backend = $1 },
+        Key(
+            "poll", "How often a polled root is looked at.", .duration(atLeast: (.milliseconds(100), "100ms")),
+            standard: "10s"
+        ) { $0.rule.pollInterval = $1 },
+        Key(
+            "catch_up", "Whether what happened while Alight did not run is told.", .boolean, standard: true
+        ) { $0.rule.catchUp = $1 },
+    ]
+
+    private static let aboutActions: [RuleKey] = [
+        Key(
+            "action", "What to do: a handler, a program, a line for a shell, or a list of them.",
+            .unread("action or list of actions", ["$ref": "#/$defs/actions"]),
+            examples: [["use": "move", "with": ["to": "/srv/archive/"]]], isShared: false
+        ) { $0.action = $1 },
+        Key("timeout", "How long an action may take.", .duration(), standard: "10m") { $0.rule.timeout = $1 },
+        Key(
+            "concurrency", "How many files of this rule are worked on at once.", .integer(1...1_024), standard: 1
+        ) { $0.rule.concurrency = $1 },
+        Key(
+            "retry", "How often a failed job is tried, and how long it rests in between; false is one attempt.",
+            retryForm, examples: [["attempts": 5, "delay": "10s", "max_delay": "15m"]]
+        ) { $0.rule.retry = $1 ?? RetryPolicy(attempts: 1) },
+        Key(
+            "on_failure", "What to do when a job has failed for good.",
+            Form("action or list of actions", ["$ref": "#/$defs/actions"]) { $0.steps(from: $1) },
+            examples: [["use": "move", "with": ["to": "/srv/quarantine/"]]]
+        ) { $0.onFailure = $1 },
+        Key(
+            "while_busy", "What a change means to an action that runs for the file.", .choice(Rule.WhileBusy.self),
+            standard: "coalesce"
+        ) { $0.rule.whileBusy = $1 },
+        Key(
+            "cooldown", "The least time between two runs for one file.", .duration(allowsZero: true), standard: 0
+        ) { $0.rule.cooldown = $1 },
+    ]
+
+    private static let retryForm = {
+        let policy = Form<RuleDecoder, RetryPolicy?>.switched(
+            [
+                Key("attempts", "Attempts in all.", .integer(1...1_000), standard: 5) { $0.attempts = $1 },
+                Key("delay", "The pause after the first attempt; it doubles each time.", .duration(), standard: "10s") {
+                    $0.delay = $1
+                },
+                Key("max_delay", "The longest pause.", .duration(), standard: "15m") { $0.maximumDelay = $1 },
+                Key(
+                    "on", "Which failures are worth another attempt.", .choice(RetryPolicy.Failures.self),
+                    standard: "any"
+                ) { $0.on = $1 },
+            ], over: RetryPolicy()
+        ) { decoder, entry, policy in
+            decoder.fit(&policy.delay, "delay", &policy.maximumDelay, "max_delay", in: entry.value)
+        }
+        return Form<RuleDecoder, RetryPolicy?>(policy.noun, policy.schema()) { decoder, entry in
+            if entry.value.isPlain, let text = entry.value.text, let number = Int(text), number > 1 {
+                decoder.reportType(entry, "true, false or a mapping", help: "write { attempts: \(number) }")
+                return nil
+            }
+            return policy.read(decoder, entry)
+        }
+    }()
+
+    private static let aboutPrograms: [RuleKey] = [
+        Key(
+            "env", "Further environment variables of programs.",
+            Form(
+                "mapping",
+                [
+                    "type": "object",
+                    "propertyNames": ["pattern": "^(?!ALIGHT_|TMPDIR$)[A-Za-z_][A-Za-z0-9_]*$"],
+                    "additionalProperties": SchemaForm.template,
+                ]
+            ) { $0.environment($1) }, examples: [["SITE": "https://example.org"]]
+        ) { $0.rule.environment = $1 },
+        Key(
+            "directory", "Where programs work, instead of a scratch folder.",
+            Form("folder", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) { $0.directory($1) }
+        ) { $0.rule.directory = $1 },
+        Key(
+            "umask", "The mode bits that files of programs don't have: octal digits in quotes.",
+            Form("text", ["type": "string", "pattern": "^0?[0-7]{3}$"]) { $0.umask($1) }, standard: "027",
+            examples: ["022"]
+        ) { $0.rule.confinement.umask = $1 },
+        Key(
+            "nice", "How programs stand back for others, from -20 to 19; less than 0 needs root.",
+            Form("number", SchemaForm.integer(-20...19)) { $0.nice($1) }, examples: [10]
+        ) { $0.rule.confinement.nice = $1 },
+        Key(
+            "ionice", "How programs stand back at disks.",
+            Form("word", ["type": "string", "pattern": "^(idle|best-effort(:[0-7])?|realtime:[0-7])$"]) {
+                $0.ioPriority($1)
+            }, examples: ["idle", "best-effort:7"]
+        ) { $0.rule.confinement.ioPriority = $1 },
+        Key(
+            "limits", "The most that programs may use.",
+            .orFalse(
+                .mapping(
+                    limits, over: ResourceLimits(), expected: "a mapping or false",
+                    help: "write a mapping, such as { cpu: 30s, memory: 512 MiB }")),
+            examples: [["cpu": "30s", "memory": "512 MiB", "files": 256, "file_size": "1 GiB"]]
+        ) { $0.rule.confinement.limits = $1 },
+        Key(
+            "run_as", "The user that programs run as, USER or USER:GROUP; needs root.",
+            .orFalse(Form("user", SchemaForm.text(minimum: 1, pattern: "^[^:]+(:.+)?$")) { $0.user($1) }),
+            examples: ["www-data", "media:users"]
+        ) { $0.rule.confinement.user = $1 },
+        Key(
+            "sandbox", "What programs can reach; with `read` or `write` no other files.",
+            .orFalse(
+                .mapping(
+                    sandbox, over: Sandbox(), expected: "a mapping or false",
+                    help: "write a mapping, such as { write: [/srv/out], network: no }"
+                ) { $0.checkSandbox($2, $1) }), examples: [["write": ["/srv/out"], "network": "no"]]
+        ) { $0.rule.confinement.sandbox = $1 },
+    ]
+
+    private static let limits: [Key<RuleDecoder, ResourceLimits>] = [
+        Key("cpu", "Time of a processor, in whole seconds.", .duration(atLeast: (.seconds(1), "1s"))) { $0.cpu = $1 },
+        Key(
+            "memory", "Bytes that are private and writable.",
+            .size((4 << 20)...64_000_000_000_000, shown: "4 MiB or more")
+        ) { $0.memory = $1 },
+        Key("files", "Open descriptors.", .integer(16...1_048_576)) { $0.files = $1 },
+        Key("processes", "Processes and threads of the user, all together.", .integer(1...4_194_304)) {
+            $0.processes = $1
+        },
+        Key(
+            "file_size", "Bytes of a file that is written.", .size(1...512_000_000_000_000, shown: "more than 0")
+        ) { $0.fileSize = $1 },
+    ]
+
+    private static let sandbox: [Key<RuleDecoder, Sandbox>] = {
+        let paths = Form<RuleDecoder, [Template]>(
+            "list of paths",
+            SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern))
+        ) { $0.paths($1) }
+        let yesOrNo = Form<RuleDecoder, Bool>("`yes` or `no`", ["enum": [true, false, "yes", "no"]]) { $0.yesOrNo($1) }
+        return [
+            Key("read", "Paths that may be read, with all that is below them.", paths) { $0.read = $1 },
+            Key("write", "Paths that may be written, too.", paths) { $0.write = $1 },
+            Key("network", "Whether the network can be reached.", yesOrNo, standard: "yes") { $0.allowsNetwork = $1 },
+            Key("required", "Whether a program that can't be confined must not run.", yesOrNo, standard: "yes") {
+                $0.isRequired = $1
+            },
+        ]
+    }()
+
+    private static let aboutOrder: [RuleKey] = [
+        Key(
+            "window", "The hours in which actions begin, in local time.",
+            .orFalse(
+                Form(
+                    "hours or list of hours",
+                    SchemaForm.oneOrMore(["type": "string", "pattern": .string(windowPattern)])
+                ) { $0.window($1) }), examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"]
+        ) { $0.rule.window = $1 },
+        Key(
+            "ready", "What has to hold of a file besides, before its action begins.",
+            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]]
+        ) { $0.rule.ready = $1 },
+        Key(
+            "group", "Which files of a folder are handled together: those for which this text is the same.",
+            Form("text", SchemaForm.text(minimum: 1, pattern: "(?=.*\\$\\{)\(SchemaForm.namePattern)")) {
+                $0.group($1)
+            }, examples: ["${stem}"]
+        ) { $0.group = $1 },
+        Key(
+            "require", "The kinds of files that a group needs: extensions, or globs for names.",
+            Form("list", SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), isNonEmpty: true)) {
+                $0.required($1)
+            }, examples: [["mkv", "nfo"]]
+        ) { $0.required = $1 },
+        Key(
+            "priority", "Of several rules with something to do, higher ones go first.", .integer(-1_000...1_000),
+            standard: 0
+        ) { $0.rule.priority = $1 },
+        Key(
+            "stop", "Whether later rules see nothing of what this one takes.", .boolean, standard: false
+        ) { $0.rule.isLast = $1 },
+        Key(
+            "allow_loop", "Whether the rule may write what starts it again.", .boolean, standard: false
+        ) { $0.allowsLoop = $1 },
+        Key(
+            "tags", "Words by which `alight run --tag` chooses rules.",
+            Form(
+                "word or list of words",
+                SchemaForm.oneOrMore(
+                    SchemaForm.text(minimum: 1, maximum: 64, pattern: "^(?!-)[A-Za-z0-9_.-]*$"), allowsNone: true)
+            ) { $0.tags($1) }, examples: [["nightly"]]
+        ) { $0.rule.tags = $1 },
+    ]
+
+    private static let ready: [Key<RuleDecoder, Readiness>] = [
+        Key(
+            "done_file", "A file that says that this one is done, from its folder.",
+            Form("text", SchemaForm.text(minimum: 1, pattern: "(?=^[^/~])\(SchemaForm.namePattern)")) {
+                $0.doneFile($1)
+            }
+        ) { $0.doneFile = $1 },
+        Key("min_age", "How long ago its content was changed last.", .duration()) { $0.minimumAge = $1 },
+        Key("min_size", "The least number of bytes.", .size(1...Int.max, shown: "more than 0")) {
+            $0.minimumSize = UInt64($1)
+        },
+        Key(
+            "command", "A program that ends with 0 when the file is ready, and with 75 when it is not yet.",
+            Form("list", SchemaForm.command) { $0.exec($1, number: 0) }
+        ) { $0.command = $1 },
+    ]
+
+    /// `22:00-06:00`, `Mon-Fri 22:00-06:00`; days in any case.
+    private static let windowPattern: String = {
+        let names = ["sun(day)?", "mon(day)?", "tue(sday)?", "wed(nesday)?", "thu(rsday)?", "fri(day)?", "sat(urday)?"]
+        let day = "(" + names.joined(separator: "|") + ")"
+        let anyCase = day.map { $0.isLetter ? "[\($0)\($0.uppercased())]" : String($0) }.joined()
+        let span = "\(anyCase)(-\(anyCase))?"
+        let start = "([01]?[0-9]|2[0-3]):[0-5][0-9]"
+        return "^ *(\(span)(,\(span))* +)?\(start)-(\(start)|24:00) *$"
+    }()
+}
