@@ -7,23 +7,21 @@ typealias ConfigurationKey = Key<ConfigurationDecoder, Configuration>
 // The keys of the configuration's file, and the variables that stand for them.
 extension ConfigurationDecoder {
     static let keys = KeyTable([
-        key("journal", "The journal's file, or ':memory:'.", journal, examples: ["/var/lib/alight/journal.db"]) {
-            $0.journal = $1
-        },
+        key(
+            "journal", "The journal's file, or ':memory:'.", journal, examples: ["/var/lib/alight/journal.db"],
+            into: \.journal),
         group(
             "retention", "How long jobs that have succeeded or were skipped are kept, or how much of them.",
             [
-                key("period", "How long they are kept.", period, standard: "30d") { $0.retentionPeriod = $1 },
+                key("period", "How long they are kept.", period, standard: "30d", into: \.retentionPeriod),
                 key(
-                    "jobs", "How many are kept at most.", .integer(Configuration.retentionJobsRange),
-                    standard: 100_000
-                ) { $0.retentionJobs = $1 },
+                    "jobs", "How many are kept at most.", .integer(Configuration.retentionJobsRange), standard: 100_000,
+                    into: \.retentionJobs),
                 key(
                     "size", "How much room what they were told and said may take.",
                     Form("size", SchemaForm.size(atLeast: Configuration.leastRetentionSize)) {
                         $0.checked($1, ConfigurationValues.retentionSize)
-                    }, standard: "256 MiB"
-                ) { $0.retentionSize = $1 },
+                    }, standard: "256 MiB", into: \.retentionSize),
             ], expected: "a duration or a mapping", standard: "30d"),
         key(
             "listen", "The address and port where the control interface listens besides its socket; false for none.",
@@ -31,8 +29,7 @@ extension ConfigurationDecoder {
                 Form("address", ["type": "string", "pattern": #"^(\[[^\]]+\]|[^:\[\]/ ]*):[0-9]{1,5}$"#]) {
                     decoder, entry in
                     decoder.isTrue(entry) ? nil : decoder.checked(entry, ConfigurationValues.address)
-                }), standard: false, examples: ["127.0.0.1:8080"]
-        ) { $0.listen = $1 },
+                }), standard: false, examples: ["127.0.0.1:8080"], into: \.listen),
         key(
             "external_url", "Where a proxy in front of the control interface is reached, as a browser shows it.",
             Form(
@@ -41,25 +38,20 @@ extension ConfigurationDecoder {
                     "type": "string",
                     "pattern": #"^[Hh][Tt][Tt][Pp][Ss]?://(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(:[0-9]{1,5})?/?$"#,
                 ])
-            ) { $0.urls($1) }, examples: ["https://alight.example.org"]
-        ) { $0.externalURLs = $1 },
+            ) { $0.urls($1) }, examples: ["https://alight.example.org"], into: \.externalURLs),
         key(
             "control", "The control socket; false for none.",
             .orFalse(Form("path", path) { decoder, entry in decoder.isTrue(entry) ? nil : decoder.file(entry) }),
-            examples: ["/run/alight/control.sock"]
-        ) { $0.control = $1 },
+            examples: ["/run/alight/control.sock"], into: \.control),
         group(
             "jobs", "The number of slots: actions that may run programs at once, over all rules.",
             [
                 key(
                     "limit", "The number of slots: actions that may run programs at once, over all rules.",
-                    .integer(Configuration.jobsRange)
-                ) { $0.jobs = $1 },
+                    .integer(Configuration.jobsRange), into: \.jobs),
                 key(
-                    "extra",
-                    "The number of slots beyond that, for rules that have waited for one; by default 'limit'.",
-                    .integer(Configuration.extraJobsRange)
-                ) { $0.extraJobs = $1 },
+                    "extra", "The number of slots beyond that, for rules that have waited for one; by default 'limit'.",
+                    .integer(Configuration.extraJobsRange), into: \.extraJobs),
             ], examples: [4, ["limit": 4, "extra": 0]]),
         group(
             "log", "How Alight tells what happens.", log, isAlone: false,
@@ -67,22 +59,20 @@ extension ConfigurationDecoder {
         key(
             "plugins", "Folders of plugins that are searched before the usual ones.",
             Form("path or list of paths", SchemaForm.oneOrMore(path)) { $0.paths($1, noun: "~/plugins") },
-            examples: [["~/plugins"]]
-        ) { $0.plugins = $1 },
+            examples: [["~/plugins"]], into: \.plugins),
         key(
             "rules", "Rules files, and folders of them, for commands that name none.",
-            Form("path or list of paths", SchemaForm.oneOrMore(path)) { $0.rules($1) }, examples: [["rules"]]
-        ) { $0.rules = $1 },
+            Form("path or list of paths", SchemaForm.oneOrMore(path)) { $0.rules($1) }, examples: [["rules"]],
+            into: \.rules),
     ])
 
     private static let log: [ConfigurationKey] = [
         key(
             "format", "Lines for people, JSON objects, or lines with their priority for the journal of systemd.",
-            .choice(LogFormat.self), standard: "text"
-        ) { $0.logFormat = $1 },
-        key("level", "From which weight on something is told.", .choice(LogLevel.self), standard: "info") {
-            $0.logLevel = $1
-        },
+            .choice(LogFormat.self), standard: "text", into: \.logFormat),
+        key(
+            "level", "From which weight on something is told.", .choice(LogLevel.self), standard: "info",
+            into: \.logLevel),
     ]
 
     /// The keys by the variables of the environment that stand for them: `ALIGHT_` and the key in capitals.
@@ -104,12 +94,12 @@ extension ConfigurationDecoder {
     /// A key whose value is kept with where it comes from.
     private static func key<Value>(
         _ name: String, _ description: String, _ form: Form<ConfigurationDecoder, Value>, standard: JSONValue? = nil,
-        examples: [JSONValue] = [], _ store: @escaping @Sendable (inout Configuration, Setting<Value>) -> Void
+        examples: [JSONValue] = [], into place: any WritableKeyPath<Configuration, Setting<Value>?> & Sendable
     ) -> ConfigurationKey {
         let setting = Form<ConfigurationDecoder, Setting<Value>>(form.noun, form.schema()) { decoder, entry in
             form.read(decoder, entry).map { Setting($0, from: decoder.origin(of: entry)) }
         }
-        return Key(name, description, setting, standard: standard, examples: examples, store)
+        return Key(name, description, setting, standard: standard, examples: examples, into: place)
     }
 
     /// A key with a mapping of keys, or with the value of the first of them alone.

@@ -46,6 +46,26 @@ struct Key<Reader: NodeReading, Target>: Sendable {
         }
     }
 
+    init<Value>(
+        _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
+        examples: [JSONValue] = [], isShared: Bool = true,
+        into place: any WritableKeyPath<Target, Value> & Sendable
+    ) {
+        self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
+            $0[keyPath: place] = $1
+        }
+    }
+
+    init<Value>(
+        _ name: String, _ description: String, _ form: Form<Reader, Value>, standard: JSONValue? = nil,
+        examples: [JSONValue] = [], isShared: Bool = true,
+        into place: any WritableKeyPath<Target, Value?> & Sendable
+    ) {
+        self.init(name, description, form, standard: standard, examples: examples, isShared: isShared) {
+            $0[keyPath: place] = $1
+        }
+    }
+
     var schema: JSONValue {
         var members = form().object ?? [:]
         members["description"] = .string(description)

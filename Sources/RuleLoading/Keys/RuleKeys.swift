@@ -24,31 +24,27 @@ extension RuleDecoder {
     private static let aboutFiles: [RuleKey] = [
         Key(
             "name", "Unique over all files; without one the file's name and the rule's number.",
-            .unread("text", SchemaForm.text(minimum: 1, maximum: 200)), examples: ["thumbnails"], isShared: false
-        ) { $0.name = $1 },
-        Key("description", "A sentence for people.", Form("text", SchemaForm.text()) { $0.text($1) }, isShared: false) {
-            $0.rule.summary = $1
-        },
+            .unread("text", SchemaForm.text(minimum: 1, maximum: 200)), examples: ["thumbnails"], isShared: false,
+            into: \.name),
+        Key(
+            "description", "A sentence for people.", Form("text", SchemaForm.text()) { $0.text($1) }, isShared: false,
+            into: \.rule.summary),
         Key(
             "enabled", "Whether the rule runs; false keeps it in the file, checked but not run.", .boolean,
-            standard: true
-        ) { $0.isEnabled = $1 },
+            standard: true, into: \.isEnabled),
         Key(
             "path", "Which files: a glob, or a list of globs. The folder in front of the first wildcard is watched.",
-            .unread("glob or list of globs", SchemaForm.oneOrMore(glob)),
-            examples: ["~/Pictures/inbox/**/*.{jpg,png}"], isShared: false
-        ) { $0.path = $1 },
+            .unread("glob or list of globs", SchemaForm.oneOrMore(glob)), examples: ["~/Pictures/inbox/**/*.{jpg,png}"],
+            isShared: false, into: \.path),
         Key(
-            "exclude", "Which of them not: globs relative to the root.", relativeGlobs, examples: [["**/drafts"]]
-        ) { $0.exclude = $1 },
+            "exclude", "Which of them not: globs relative to the root.", relativeGlobs, examples: [["**/drafts"]],
+            into: \.exclude),
         Key(
             "outputs", "What the rule's own action writes: globs relative to the root, which are left out.",
-            relativeGlobs, examples: [["thumbs/**"]]
-        ) { $0.outputs = $1 },
+            relativeGlobs, examples: [["thumbs/**"]], into: \.outputs),
         Key(
             "ignore_defaults", "Whether what programs leave while they work is left out: swap files, downloads, .git.",
-            .boolean, standard: true
-        ) { $0.ignoresDefaults = $1 },
+            .boolean, standard: true, into: \.ignoresDefaults),
         Key(
             "types", "Which types of file: `file`, `directory`, `symlink`, `any`.",
             Form(
@@ -61,10 +57,9 @@ extension RuleDecoder {
         },
         Key(
             "tree", "Whether a folder is one unit with everything in it; with `types: [directory]`.", .boolean,
-            standard: false
-        ) { $0.rule.settle.isTree = $1 },
-        Key("hidden", "Whether wildcards match a leading dot.", .boolean, standard: false) { $0.matchesHidden = $1 },
-        Key("depth", "How many levels of folders below the root are entered.", .integer(0...1_000)) { $0.depth = $1 },
+            standard: false, into: \.rule.settle.isTree),
+        Key("hidden", "Whether wildcards match a leading dot.", .boolean, standard: false, into: \.matchesHidden),
+        Key("depth", "How many levels of folders below the root are entered.", .integer(0...1_000), into: \.depth),
         Key(
             "case", "Whether `path` tells JPG from jpg: `sensitive` or `insensitive`.",
             Form("word", SchemaForm.words(["sensitive", "insensitive"])) {
@@ -74,52 +69,45 @@ extension RuleDecoder {
         Key(
             "where", "What has to hold of a file besides its path; all of it must.",
             Form("mapping", ["$ref": "#/$defs/conditions"]) { $0.condition($1) },
-            examples: [["size": "> 1 KB", "mime": "application/pdf"]]
-        ) { $0.rule.condition = $1 },
+            examples: [["size": "> 1 KB", "mime": "application/pdf"]], into: \.rule.condition),
         Key(
-            "by", "Whether actions are told which process wrote. Alight has to run as root.", .boolean, standard: false
-        ) { $0.rule.tellsAuthor = $1 },
+            "by", "Whether actions are told which process wrote. Alight has to run as root.", .boolean, standard: false,
+            into: \.rule.tellsAuthor),
         Key(
             "formerly", "Names that the rule had before: what is known under them is the rule's.",
-            .unread("text or list of texts", SchemaForm.oneOrMore(SchemaForm.text())), isShared: false
-        ) { $0.formerly = $1 },
+            .unread("text or list of texts", SchemaForm.oneOrMore(SchemaForm.text())), isShared: false, into: \.formerly
+        ),
     ]
 
     private static let aboutSettling: [RuleKey] = [
         Key(
             "settle", "How long a file must be quiet; 5s where it is polled.", .duration(allowsZero: true),
-            standard: "2s", examples: ["500ms", "10s"]
-        ) { $0.rule.settle.quiet = $1 },
+            standard: "2s", examples: ["500ms", "10s"], into: \.rule.settle.quiet),
         Key(
             "stable", "Equal looks that are needed besides.",
             .mapping(
                 [
-                    Key("every", "How far apart two looks are.", .duration(), standard: "1s") { $0.every = $1 },
-                    Key("rounds", "How many looks have to agree with the one before.", .integer(1...1_000), standard: 2)
-                    {
-                        $0.rounds = $1
-                    },
-                ], over: SettlePolicy.Rounds()), examples: [["every": "1s", "rounds": 3]]
-        ) { $0.rule.settle.stable = $1 },
+                    Key("every", "How far apart two looks are.", .duration(), standard: "1s", into: \.every),
+                    Key(
+                        "rounds", "How many looks have to agree with the one before.", .integer(1...1_000), standard: 2,
+                        into: \.rounds),
+                ], over: SettlePolicy.Rounds()), examples: [["every": "1s", "rounds": 3]], into: \.rule.settle.stable),
         Key(
             "writers", "Whether to wait while a process has the file open for writing.",
-            .choice(SettlePolicy.Gate.self), standard: "wait"
-        ) { $0.rule.settle.writers = $1 },
+            .choice(SettlePolicy.Gate.self), standard: "wait", into: \.rule.settle.writers),
         Key(
             "locks", "Whether to wait while a process has the file locked.", .choice(SettlePolicy.Gate.self),
-            standard: "ignore"
-        ) { $0.rule.settle.locks = $1 },
+            standard: "ignore", into: \.rule.settle.locks),
         Key(
             "when_held", "The time without a change after which a file that a process has open or locked is finished.",
-            .duration(), examples: ["5m"]
-        ) { $0.rule.settle.whenHeld = $1 },
+            .duration(), examples: ["5m"], into: \.rule.settle.whenHeld),
         Key(
             "ignore_partial", "Whether to wait while a file next to it shows that it is still being transferred.",
             .boolean, standard: true
         ) { $0.rule.settle.partial = $1 ? .wait : .ignore },
-        Key("max_wait", "After so long a file that never rests is told as it is.", .duration(), examples: ["10m"]) {
-            $0.rule.settle.maximumWait = $1
-        },
+        Key(
+            "max_wait", "After so long a file that never rests is told as it is.", .duration(), examples: ["10m"],
+            into: \.rule.settle.maximumWait),
     ]
 
     private static let aboutEvents: [RuleKey] = [
@@ -134,71 +122,61 @@ extension RuleDecoder {
             $0.rule.events = $1.reduce(into: []) { $0.formUnion($1.mask) }
         },
         Key(
-            "existing", "What becomes of files that are there when the rule first runs.",
-            .choice(Rule.Existing.self), standard: "ignore"
-        ) { $0.rule.existing = $1 },
+            "existing", "What becomes of files that are there when the rule first runs.", .choice(Rule.Existing.self),
+            standard: "ignore", into: \.rule.existing),
         Key(
             "missing", "What becomes of the rule when its root does not exist.", .choice(Rule.Missing.self),
-            standard: "wait"
-        ) { $0.rule.missing = $1 },
+            standard: "wait", into: \.rule.missing),
         Key(
             "same_content", "Whether a rewrite with the same bytes is told.", .choice(Rule.Telling.self),
-            standard: "report"
-        ) { $0.rule.sameContent = $1 },
+            standard: "report", into: \.rule.sameContent),
         Key(
             "own_writes", "Whether what the rule's own action does to its file is told.", .choice(Rule.Telling.self),
-            standard: "ignore"
-        ) { $0.rule.ownWrites = $1 },
+            standard: "ignore", into: \.rule.ownWrites),
         Key(
             "tail", "Deliver the text that is added to a file.",
             .switched(
                 [
                     Key(
                         "max_bytes", "Most bytes in one event; the rest follows.",
-                        .size(1_000...16_000_000, shown: "from 1 KB to 16 MB"), standard: 65_536
-                    ) { $0.maximumBytes = $1 }
-                ], over: Rule.Tail()), standard: false
-        ) { $0.rule.tail = $1 },
+                        .size(1_000...16_000_000, shown: "from 1 KB to 16 MB"), standard: 65_536, into: \.maximumBytes)
+                ], over: Rule.Tail()), standard: false, into: \.rule.tail),
         Key(
             "batch", "One run of the action for many files.",
             .switched(
                 [
-                    Key("files", "Most files in one run.", .integer(1...100_000), standard: 1_000) { $0.files = $1 },
+                    Key("files", "Most files in one run.", .integer(1...100_000), standard: 1_000, into: \.files),
                     Key(
                         "wait", "How long no further file may come before what has gathered is run.",
-                        .duration(allowsZero: true), standard: "500ms"
-                    ) { $0.wait = $1 },
-                    Key("max_wait", "The longest that the first file waits for others.", .duration(), standard: "1m") {
-                        $0.maximumWait = $1
-                    },
+                        .duration(allowsZero: true), standard: "500ms", into: \.wait),
+                    Key(
+                        "max_wait", "The longest that the first file waits for others.", .duration(), standard: "1m",
+                        into: \.maximumWait),
                 ], over: Rule.Batch()
             ) { decoder, entry, batch in
                 decoder.fit(&batch.wait, "wait", &batch.maximumWait, "max_wait", in: entry.value)
-            }, standard: false, examples: [["files": 100, "wait": "5s"]]
-        ) { $0.rule.batch = $1 },
+            }, standard: false, examples: [["files": 100, "wait": "5s"]], into: \.rule.batch),
         Key(
             "backend", "How the root is watched.",
-            Form("`auto`, `inotify` or `poll`", SchemaForm.choice(Backend.self)) { $0.backend($1) }, standard: "auto"
-        ) { $0.rule.backend = $1 },
+            Form("`auto`, `inotify` or `poll`", SchemaForm.choice(Backend.self)) { $0.backend($1) }, standard: "auto",
+            into: \.rule.backend),
         Key(
             "poll", "How often a polled root is looked at.", .duration(atLeast: (.milliseconds(100), "100ms")),
-            standard: "10s"
-        ) { $0.rule.pollInterval = $1 },
+            standard: "10s", into: \.rule.pollInterval),
         Key(
-            "catch_up", "Whether what happened while Alight did not run is told.", .boolean, standard: true
-        ) { $0.rule.catchUp = $1 },
+            "catch_up", "Whether what happened while Alight did not run is told.", .boolean, standard: true,
+            into: \.rule.catchUp),
     ]
 
     private static let aboutActions: [RuleKey] = [
         Key(
             "action", "What to do: a handler, a program, a line for a shell, or a list of them.",
             .unread("action or list of actions", ["$ref": "#/$defs/actions"]),
-            examples: [["use": "move", "with": ["to": "/srv/archive/"]]], isShared: false
-        ) { $0.action = $1 },
-        Key("timeout", "How long an action may take.", .duration(), standard: "10m") { $0.rule.timeout = $1 },
+            examples: [["use": "move", "with": ["to": "/srv/archive/"]]], isShared: false, into: \.action),
+        Key("timeout", "How long an action may take.", .duration(), standard: "10m", into: \.rule.timeout),
         Key(
-            "concurrency", "How many files of this rule are worked on at once.", .integer(1...1_024), standard: 1
-        ) { $0.rule.concurrency = $1 },
+            "concurrency", "How many files of this rule are worked on at once.", .integer(1...1_024), standard: 1,
+            into: \.rule.concurrency),
         Key(
             "retry", "How often a failed job is tried, and how long it rests in between; false is one attempt.",
             retryForm, examples: [["attempts": 5, "delay": "10s", "max_delay": "15m"]]
@@ -206,29 +184,26 @@ extension RuleDecoder {
         Key(
             "on_failure", "What to do when a job has failed for good.",
             Form("action or list of actions", ["$ref": "#/$defs/actions"]) { $0.steps(from: $1) },
-            examples: [["use": "move", "with": ["to": "/srv/quarantine/"]]]
-        ) { $0.onFailure = $1 },
+            examples: [["use": "move", "with": ["to": "/srv/quarantine/"]]], into: \.onFailure),
         Key(
             "while_busy", "What a change means to an action that runs for the file.", .choice(Rule.WhileBusy.self),
-            standard: "coalesce"
-        ) { $0.rule.whileBusy = $1 },
+            standard: "coalesce", into: \.rule.whileBusy),
         Key(
-            "cooldown", "The least time between two runs for one file.", .duration(allowsZero: true), standard: 0
-        ) { $0.rule.cooldown = $1 },
+            "cooldown", "The least time between two runs for one file.", .duration(allowsZero: true), standard: 0,
+            into: \.rule.cooldown),
     ]
 
     private static let retryForm = {
         let policy = Form<RuleDecoder, RetryPolicy?>.switched(
             [
-                Key("attempts", "Attempts in all.", .integer(1...1_000), standard: 5) { $0.attempts = $1 },
-                Key("delay", "The pause after the first attempt; it doubles each time.", .duration(), standard: "10s") {
-                    $0.delay = $1
-                },
-                Key("max_delay", "The longest pause.", .duration(), standard: "15m") { $0.maximumDelay = $1 },
+                Key("attempts", "Attempts in all.", .integer(1...1_000), standard: 5, into: \.attempts),
+                Key(
+                    "delay", "The pause after the first attempt; it doubles each time.", .duration(), standard: "10s",
+                    into: \.delay),
+                Key("max_delay", "The longest pause.", .duration(), standard: "15m", into: \.maximumDelay),
                 Key(
                     "on", "Which failures are worth another attempt.", .choice(RetryPolicy.Failures.self),
-                    standard: "any"
-                ) { $0.on = $1 },
+                    standard: "any", into: \.on),
             ], over: RetryPolicy()
         ) { decoder, entry, policy in
             decoder.fit(&policy.delay, "delay", &policy.maximumDelay, "max_delay", in: entry.value)
@@ -248,67 +223,59 @@ extension RuleDecoder {
             Form(
                 "mapping",
                 [
-                    "type": "object",
-                    "propertyNames": ["pattern": "^(?!ALIGHT_|TMPDIR$)[A-Za-z_][A-Za-z0-9_]*$"],
+                    "type": "object", "propertyNames": ["pattern": "^(?!ALIGHT_|TMPDIR$)[A-Za-z_][A-Za-z0-9_]*$"],
                     "additionalProperties": SchemaForm.template,
                 ]
-            ) { $0.environment($1) }, examples: [["SITE": "https://example.org"]]
-        ) { $0.rule.environment = $1 },
+            ) { $0.environment($1) }, examples: [["SITE": "https://example.org"]], into: \.rule.environment),
         Key(
             "directory", "Where programs work, instead of a scratch folder.",
-            Form("folder", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) { $0.directory($1) }
-        ) { $0.rule.directory = $1 },
+            Form("folder", SchemaForm.text(minimum: 1, pattern: SchemaForm.templatePattern)) { $0.directory($1) },
+            into: \.rule.directory),
         Key(
             "umask", "The mode bits that files of programs don't have: octal digits in quotes.",
             Form("text", ["type": "string", "pattern": "^0?[0-7]{3}$"]) { $0.umask($1) }, standard: "027",
-            examples: ["022"]
-        ) { $0.rule.confinement.umask = $1 },
+            examples: ["022"], into: \.rule.confinement.umask),
         Key(
             "nice", "How programs stand back for others, from -20 to 19; less than 0 needs root.",
-            Form("number", SchemaForm.integer(-20...19)) { $0.nice($1) }, examples: [10]
-        ) { $0.rule.confinement.nice = $1 },
+            Form("number", SchemaForm.integer(-20...19)) { $0.nice($1) }, examples: [10], into: \.rule.confinement.nice),
         Key(
             "ionice", "How programs stand back at disks.",
             Form("word", ["type": "string", "pattern": "^(idle|best-effort(:[0-7])?|realtime:[0-7])$"]) {
                 $0.ioPriority($1)
-            }, examples: ["idle", "best-effort:7"]
-        ) { $0.rule.confinement.ioPriority = $1 },
+            }, examples: ["idle", "best-effort:7"], into: \.rule.confinement.ioPriority),
         Key(
             "limits", "The most that programs may use.",
             .orFalse(
                 .mapping(
                     limits, over: ResourceLimits(), expected: "a mapping or false",
                     help: "write a mapping, such as { cpu: 30s, memory: 512 MiB }")),
-            examples: [["cpu": "30s", "memory": "512 MiB", "files": 256, "file_size": "1 GiB"]]
-        ) { $0.rule.confinement.limits = $1 },
+            examples: [["cpu": "30s", "memory": "512 MiB", "files": 256, "file_size": "1 GiB"]],
+            into: \.rule.confinement.limits),
         Key(
             "run_as", "The user that programs run as, USER or USER:GROUP; needs root.",
             .orFalse(Form("user", SchemaForm.text(minimum: 1, pattern: "^[^:]+(:.+)?$")) { $0.user($1) }),
-            examples: ["www-data", "media:users"]
-        ) { $0.rule.confinement.user = $1 },
+            examples: ["www-data", "media:users"], into: \.rule.confinement.user),
         Key(
             "sandbox", "What programs can reach; with `read` or `write` no other files.",
             .orFalse(
                 .mapping(
                     sandbox, over: Sandbox(), expected: "a mapping or false",
                     help: "write a mapping, such as { write: [/srv/out], network: no }"
-                ) { $0.checkSandbox($2, $1) }), examples: [["write": ["/srv/out"], "network": "no"]]
-        ) { $0.rule.confinement.sandbox = $1 },
+                ) { $0.checkSandbox($2, $1) }), examples: [["write": ["/srv/out"], "network": "no"]],
+            into: \.rule.confinement.sandbox),
     ]
 
     private static let limits: [Key<RuleDecoder, ResourceLimits>] = [
-        Key("cpu", "Time of a processor, in whole seconds.", .duration(atLeast: (.seconds(1), "1s"))) { $0.cpu = $1 },
+        Key("cpu", "Time of a processor, in whole seconds.", .duration(atLeast: (.seconds(1), "1s")), into: \.cpu),
         Key(
             "memory", "Bytes that are private and writable.",
-            .size((4 << 20)...64_000_000_000_000, shown: "4 MiB or more")
-        ) { $0.memory = $1 },
-        Key("files", "Open descriptors.", .integer(16...1_048_576)) { $0.files = $1 },
-        Key("processes", "Processes and threads of the user, all together.", .integer(1...4_194_304)) {
-            $0.processes = $1
-        },
+            .size((4 << 20)...64_000_000_000_000, shown: "4 MiB or more"), into: \.memory),
+        Key("files", "Open descriptors.", .integer(16...1_048_576), into: \.files),
         Key(
-            "file_size", "Bytes of a file that is written.", .size(1...512_000_000_000_000, shown: "more than 0")
-        ) { $0.fileSize = $1 },
+            "processes", "Processes and threads of the user, all together.", .integer(1...4_194_304), into: \.processes),
+        Key(
+            "file_size", "Bytes of a file that is written.", .size(1...512_000_000_000_000, shown: "more than 0"),
+            into: \.fileSize),
     ]
 
     private static let sandbox: [Key<RuleDecoder, Sandbox>] = {
@@ -318,12 +285,12 @@ extension RuleDecoder {
         ) { $0.paths($1) }
         let yesOrNo = Form<RuleDecoder, Bool>("`yes` or `no`", ["enum": [true, false, "yes", "no"]]) { $0.yesOrNo($1) }
         return [
-            Key("read", "Paths that may be read, with all that is below them.", paths) { $0.read = $1 },
-            Key("write", "Paths that may be written, too.", paths) { $0.write = $1 },
-            Key("network", "Whether the network can be reached.", yesOrNo, standard: "yes") { $0.allowsNetwork = $1 },
-            Key("required", "Whether a program that can't be confined must not run.", yesOrNo, standard: "yes") {
-                $0.isRequired = $1
-            },
+            Key("read", "Paths that may be read, with all that is below them.", paths, into: \.read),
+            Key("write", "Paths that may be written, too.", paths, into: \.write),
+            Key("network", "Whether the network can be reached.", yesOrNo, standard: "yes", into: \.allowsNetwork),
+            Key(
+                "required", "Whether a program that can't be confined must not run.", yesOrNo, standard: "yes",
+                into: \.isRequired),
         ]
     }()
 
@@ -334,42 +301,36 @@ extension RuleDecoder {
                 Form(
                     "hours or list of hours",
                     SchemaForm.oneOrMore(["type": "string", "pattern": .string(windowPattern)])
-                ) { $0.window($1) }), examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"]
-        ) { $0.rule.window = $1 },
+                ) { $0.window($1) }), examples: ["22:00-06:00", "Mon-Fri 22:00-06:00"], into: \.rule.window),
         Key(
             "ready", "What has to hold of a file besides, before its action begins.",
-            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]]
-        ) { $0.rule.ready = $1 },
+            .orFalse(.mapping(ready, over: Readiness())), examples: [["done_file": "${name}.done"]], into: \.rule.ready),
         Key(
             "group", "Which files of a folder are handled together: those for which this text is the same.",
             Form("text", SchemaForm.text(minimum: 1, pattern: "(?=.*\\$\\{)\(SchemaForm.namePattern)")) {
                 $0.group($1)
-            }, examples: ["${stem}"]
-        ) { $0.group = $1 },
+            }, examples: ["${stem}"], into: \.group),
         Key(
             "require", "The kinds of files that a group needs: extensions, or globs for names.",
             Form("list", SchemaForm.list(of: SchemaForm.text(minimum: 1, pattern: "^[^/]*$"), isNonEmpty: true)) {
                 $0.required($1)
-            }, examples: [["mkv", "nfo"]]
-        ) { $0.required = $1 },
+            }, examples: [["mkv", "nfo"]], into: \.required),
         Key(
             "priority", "Of several rules with something to do, higher ones go first.", .integer(-1_000...1_000),
-            standard: 0
-        ) { $0.rule.priority = $1 },
+            standard: 0, into: \.rule.priority),
         Key(
-            "stop", "Whether later rules see nothing of what this one takes.", .boolean, standard: false
-        ) { $0.rule.isLast = $1 },
+            "stop", "Whether later rules see nothing of what this one takes.", .boolean, standard: false,
+            into: \.rule.isLast),
         Key(
-            "allow_loop", "Whether the rule may write what starts it again.", .boolean, standard: false
-        ) { $0.allowsLoop = $1 },
+            "allow_loop", "Whether the rule may write what starts it again.", .boolean, standard: false,
+            into: \.allowsLoop),
         Key(
             "tags", "Words by which `alight run --tag` chooses rules.",
             Form(
                 "word or list of words",
                 SchemaForm.oneOrMore(
                     SchemaForm.text(minimum: 1, maximum: 64, pattern: "^(?!-)[A-Za-z0-9_.-]*$"), allowsNone: true)
-            ) { $0.tags($1) }, examples: [["nightly"]]
-        ) { $0.rule.tags = $1 },
+            ) { $0.tags($1) }, examples: [["nightly"]], into: \.rule.tags),
     ]
 
     private static let ready: [Key<RuleDecoder, Readiness>] = [
@@ -377,16 +338,14 @@ extension RuleDecoder {
             "done_file", "A file that says that this one is done, from its folder.",
             Form("text", SchemaForm.text(minimum: 1, pattern: "(?=^[^/~])\(SchemaForm.namePattern)")) {
                 $0.doneFile($1)
-            }
-        ) { $0.doneFile = $1 },
-        Key("min_age", "How long ago its content was changed last.", .duration()) { $0.minimumAge = $1 },
+            }, into: \.doneFile),
+        Key("min_age", "How long ago its content was changed last.", .duration(), into: \.minimumAge),
         Key("min_size", "The least number of bytes.", .size(1...Int.max, shown: "more than 0")) {
             $0.minimumSize = UInt64($1)
         },
         Key(
             "command", "A program that ends with 0 when the file is ready, and with 75 when it is not yet.",
-            Form("list", SchemaForm.command) { $0.exec($1, number: 0) }
-        ) { $0.command = $1 },
+            Form("list", SchemaForm.command) { $0.exec($1, number: 0) }, into: \.command),
     ]
 
     /// `22:00-06:00`, `Mon-Fri 22:00-06:00`; days in any case.
