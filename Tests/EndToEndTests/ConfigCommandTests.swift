@@ -86,7 +86,7 @@ struct ConfigCommandTests {
             #expect(named.status == 3)
             let variable = Self.run(tree, ["config"], ["ALIGHT_JOBS": "0"])
             #expect(variable.status == 2)
-            #expect(variable.error.contains("error: ALIGHT_JOBS must be a whole number from 1 to 256, not '0'"))
+            #expect(variable.error.contains("error: ALIGHT_JOBS: 'jobs' must be a whole number from 1 to 256, not '0'"))
         }
     }
 
