@@ -1,4 +1,4 @@
-import Handling
+@testable import Handling
 import Testing
 
 /// The conversation alone: no process, no clock.
@@ -16,8 +16,11 @@ struct ServeSessionTests {
         return session
     }
 
-    private func send(_ session: inout ServeSession, _ number: Int, _ id: String, timeout: Double = 60, at: Double) {
-        session.send(number, id: id, attempt: 1, timeout: .milliseconds(Int64(timeout * 1000)), at: self.at(at))
+    @discardableResult
+    private func send(_ session: inout ServeSession, _ id: String, timeout: Double = 60, at: Double) -> ServeRequest {
+        let request = ServeRequest(id, timeout: .milliseconds(Int64(timeout * 1000)))
+        session.send(request, at: self.at(at))
+        return request
     }
 
     private func result(_ id: String, _ attempt: Int? = 1) -> ServeMessage {
@@ -79,19 +82,19 @@ struct ServeSessionTests {
 
     @Test func `it takes as many as its window, and answers in any order`() {
         var session = ready(2)
-        send(&session, 1, "a", at: 1)
-        send(&session, 2, "b", at: 1)
-        #expect(session.takeCommands() == [.run(1), .run(2)])
+        let a = send(&session, "a", at: 1)
+        let b = send(&session, "b", at: 1)
+        #expect(session.takeCommands() == [.run(a), .run(b)])
         #expect(!session.canTake("c"))
-        #expect(session.receive(result("b"), at: at(2)) == .answered(number: 2, line: [1], after: nil))
+        #expect(session.receive(result("b"), at: at(2)) == .answered(b, line: [1], after: nil))
         #expect(session.canTake("c"))
         #expect(!session.canTake("a"), "a job is not asked for twice at once")
-        #expect(session.receive(result("a", nil), at: at(2)) == .answered(number: 1, line: [1], after: nil))
+        #expect(session.receive(result("a", nil), at: at(2)) == .answered(a, line: [1], after: nil))
     }
 
     @Test func `a second answer, one for an unknown id and one for another attempt are remarks`() {
         var session = ready(2)
-        send(&session, 1, "a", at: 1)
+        send(&session, "a", at: 1)
         #expect(
             session.receive(result("a", 7), at: at(2))
                 == .remark("answered attempt 7 of 'a', which isn't open; that is ignored"))
@@ -106,21 +109,21 @@ struct ServeSessionTests {
 
     @Test func `progress goes to the request that is open`() {
         var session = ready(2)
-        send(&session, 7, "a", at: 1)
+        let request = send(&session, "a", at: 1)
         #expect(
             session.receive(.progress(id: "a", fraction: 0.5, message: "half"), at: at(2))
-                == .progress(number: 7, 0.5, "half"))
+                == .progress(request, 0.5, "half"))
         #expect(session.receive(.progress(id: "b", fraction: 0.5, message: nil), at: at(2)) == nil)
     }
 
     @Test func `a request that takes too long is cancelled, and its process killed after the grace`() {
         var session = ready(2)
-        send(&session, 1, "a", timeout: 5, at: 1)
-        send(&session, 2, "b", timeout: 60, at: 1)
+        let a = send(&session, "a", timeout: 5, at: 1)
+        let b = send(&session, "b", timeout: 60, at: 1)
         _ = session.takeCommands()
         #expect(session.nextDeadline == at(6))
         session.advance(to: at(6))
-        #expect(session.takeCommands() == [.cancel(id: "a")])
+        #expect(session.takeCommands() == [.cancel(a, .timeOut)])
         session.advance(to: at(15.9))
         #expect(session.takeCommands() == [])
         #expect(session.canTake("c") == false)
@@ -128,19 +131,19 @@ struct ServeSessionTests {
         #expect(session.takeCommands() == [.kill])
         #expect(session.fault == .ignoredCancel)
         // What it said before it died is not lost.
-        #expect(session.receive(result("b"), at: at(16)) == .answered(number: 2, line: [1], after: nil))
+        #expect(session.receive(result("b"), at: at(16)) == .answered(b, line: [1], after: nil))
     }
 
     @Test func `an answer within the grace says what it came after`() {
         var session = ready(2)
-        send(&session, 1, "a", timeout: 5, at: 1)
-        send(&session, 2, "b", timeout: 5, at: 1)
+        let a = send(&session, "a", timeout: 5, at: 1)
+        let b = send(&session, "b", timeout: 5, at: 1)
         session.cancel("b", .stop, at: at(2))
         session.cancel("b", .timeOut, at: at(3))
         session.advance(to: at(6))
-        #expect(session.takeCommands() == [.run(1), .run(2), .cancel(id: "b"), .cancel(id: "a")])
-        #expect(session.receive(result("a"), at: at(7)) == .answered(number: 1, line: [1], after: .timeOut))
-        #expect(session.receive(result("b"), at: at(7)) == .answered(number: 2, line: [1], after: .stop))
+        #expect(session.takeCommands() == [.run(a), .run(b), .cancel(b, .stop), .cancel(a, .timeOut)])
+        #expect(session.receive(result("a"), at: at(7)) == .answered(a, line: [1], after: .timeOut))
+        #expect(session.receive(result("b"), at: at(7)) == .answered(b, line: [1], after: .stop))
         session.advance(to: at(30))
         #expect(session.fault == nil)
     }
@@ -149,8 +152,8 @@ struct ServeSessionTests {
 
     @Test func `a flood of lines that mean nothing ends it, unless answers come between`() {
         var session = ready()
-        for number in 1...3 {
-            session.send(number, id: "a", attempt: 1, timeout: .seconds(60), at: at(1))
+        for _ in 1...3 {
+            send(&session, "a", at: 1)
             for _ in 1...1_000 { #expect(session.receive(.other("noise"), at: at(2)) == nil) }
             #expect(session.fault == nil)
             _ = session.receive(.result(id: "a", attempt: 1, line: []), at: at(2))
@@ -181,17 +184,17 @@ struct ServeSessionTests {
             (["a"], "{}", ["a"]), (["a", "b"], #"{"type":"result","id":"b""#, ["b"]), (["a", "b"], "xxxx", []),
         ] {
             var session = ready(4)
-            for (number, id) in open.enumerated() { send(&session, number, id, at: 1) }
+            for id in open { send(&session, id, at: 1) }
             session.receiveTooLong(Array(start.utf8))
             #expect(session.fault == .lineTooLong)
-            #expect(session.tooLargeRequests == culprits)
+            #expect(session.open.filter(\.value.isTooLarge).map(\.key) == culprits)
         }
     }
 
     @Test(arguments: [ServeSession.Fault.closedOutput, .closedInput])
     func `one that closes a stream gets nothing more, and a second to end by itself`(fault: ServeSession.Fault) {
         var session = ready(2)
-        send(&session, 1, "a", at: 1)
+        send(&session, "a", at: 1)
         _ = session.takeCommands()
         session.lose(fault, at: at(2))
         #expect(session.room == 0)
@@ -224,7 +227,7 @@ struct ServeSessionTests {
 
     @Test func `one that works is not pinged`() {
         var session = ready(2)
-        send(&session, 1, "a", timeout: 1000, at: 30)
+        send(&session, "a", timeout: 1000, at: 30)
         _ = session.takeCommands()
         session.advance(to: at(500))
         #expect(session.takeCommands() == [])
@@ -257,9 +260,9 @@ struct ServeSessionTests {
         var limits = ServeLimits()
         limits.requests = 3
         var session = ready(2, limits)
-        for (number, id) in ["a", "b"].enumerated() { send(&session, number, id, at: 1) }
+        for id in ["a", "b"] { send(&session, id, at: 1) }
         _ = session.receive(result("a"), at: at(2))
-        send(&session, 3, "c", at: 2)
+        send(&session, "c", at: 2)
         #expect(session.room == 0)
         _ = session.receive(result("c"), at: at(3))
         #expect(!session.canTake("d"))
@@ -271,7 +274,7 @@ struct ServeSessionTests {
 
     @Test func `after a day it is recycled`() {
         var session = ready(2)
-        send(&session, 1, "a", timeout: 1_000_000, at: 86_000)
+        send(&session, "a", timeout: 1_000_000, at: 86_000)
         _ = session.takeCommands()
         #expect(session.nextDeadline == at(86_400))
         session.advance(to: at(86_400))
@@ -283,9 +286,10 @@ struct ServeSessionTests {
 
     @Test func `a time-out of a million years is none`() {
         var session = ready(2)
-        session.send(1, id: "a", attempt: 1, timeout: .seconds(1 << 50), at: at(1))
+        let request = ServeRequest("a", timeout: .seconds(1 << 50))
+        session.send(request, at: at(1))
         session.advance(to: at(80_000))
-        #expect(session.takeCommands() == [.run(1)])
+        #expect(session.takeCommands() == [.run(request)])
     }
 
     @Test func `one that is retired before it is ready gets the end of its input`() {

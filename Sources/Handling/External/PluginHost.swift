@@ -15,7 +15,7 @@ package struct PluginHost: Sendable {
     /// How long a program may take to end after SIGTERM.
     let grace: Duration
     /// The processes of plugins that serve.
-    let serving: ServingPlugins
+    let serving: ServedPlugins
     /// What root has found to be safe.
     let ownership = OwnershipRecord()
 
@@ -29,7 +29,7 @@ package struct PluginHost: Sendable {
         self.grace = grace
         var limits = serveLimits
         limits.grace = grace
-        serving = ServingPlugins(launcher: launcher, scratchFolders: scratchFolders, limits: limits)
+        serving = ServedPlugins(launcher: launcher, scratchFolders: scratchFolders, limits: limits)
     }
 
     /// Ends the processes of plugins that serve, and waits for that; nothing is run afterwards.

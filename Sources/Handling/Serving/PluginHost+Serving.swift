@@ -27,25 +27,24 @@ extension PluginHost {
                 ("ALIGHT_PROTOCOL", Array("\(ProtocolVersion.current)".utf8))
             ], directory: invocation.directory ?? "", timeout: .zero, grace: grace)
         command.confinement = confinement
+        guard let plan = LaunchPlan(command, descriptorLimit: 0) else {
+            let message = "\(call.program): \(LaunchFailure.holdsNUL.reason)"
+            return request.events.map { _ in Outcome(.failed, message, code: Outcome.cannotStartCode) }
+        }
+        guard let plugin = self.serving.plugin(serving) else {
+            return request.events.map { _ in .interrupted("Alight stops") }
+        }
         let program = ServedProgram(
-            title: call.program, command: command, parallel: serving.parallel, concurrent: serving.concurrent)
+            title: call.program, command: command, environment: plan.bytes, concurrent: serving.concurrent)
         var request = request
         var input = input
         var isAgain = false
         while true {
-            let pool: ServingPool?
-            do throws(LaunchFailure) {
-                pool = try self.serving.pool(program, place: serving.place, files: serving.files)
-            } catch {
-                let outcome = Outcome(.failed, "\(call.program): \(error.reason)", code: Outcome.cannotStartCode)
-                return request.events.map { _ in outcome }
-            }
-            guard let pool else { return request.events.map { _ in .interrupted("Alight stops") } }
-            let ticket = ServeTicket(
-                id: request.id, attempt: request.attempt, timeout: invocation.timeout, request: input,
+            let sent = ServeRequest(
+                to: program, id: request.id, attempt: request.attempt, timeout: invocation.timeout, input: input,
                 deadline: request.deadline, logger: invocation.log, progress: invocation.progress)
-            guard let reply = pool.perform(ticket, stop: invocation.stop, isAgain: isAgain) else { continue }
-            let log = ticket.finish()
+            let reply = plugin.perform(sent, stop: invocation.stop, isAgain: isAgain)
+            let log = sent.finish()
             // Once to another process, which is told of it: most likely the request has nothing to do with the death.
             if case .lost(let reason, _) = reply, call.isIdempotent, !isAgain, !invocation.stop.isRaised {
                 invocation.log.notice("\(call.program) \(reason); the request is sent to another process")
@@ -73,7 +72,7 @@ extension PluginHost {
 extension OutcomeTable {
     /// The outcomes of the events of a request that was served, in order, and remarks for the log.
     func outcomes(
-        of reply: ServePool.Reply, log: HeadAndTail, count: Int
+        of reply: ServeRequest.Reply, log: HeadAndTail, count: Int
     ) -> (outcomes: [Outcome], remarks: [String]) {
         func ended(_ way: Ended.Way, _ output: [UInt8] = []) -> (outcomes: [Outcome], remarks: [String]) {
             var ended = Ended(way: way)

@@ -18,7 +18,7 @@ package struct ServeLimits: Sendable, Hashable {
     package var unreadable = 10
     /// Lines between two answers that mean nothing to Alight.
     package var unknown = 1_000
-    /// How long a process that has work stays when others wait for its place.
+    /// How long a process that has work stays when another environment needs its slot.
     package var slice = Duration.seconds(1)
     /// Requests at once.
     package var window = 256

@@ -14,15 +14,15 @@ struct ServeLog {
         return text
     }
 
-    mutating func take(_ bytes: ArraySlice<UInt8>, _ open: [ServeTicket], _ logger: Logger?) {
-        for ticket in open { ticket.keep(bytes) }
+    mutating func take(_ bytes: ArraySlice<UInt8>, _ open: [ServeRequest], _ logger: Logger) {
+        for request in open { request.keep(bytes) }
         renew(logger)
         var complete: [ArraySlice<UInt8>] = []
         lines.add(bytes) { complete.append($0) }
         for line in complete { give(line, open) }
     }
 
-    mutating func finish(_ open: [ServeTicket], _ logger: Logger?) {
+    mutating func finish(_ open: [ServeRequest], _ logger: Logger) {
         renew(logger)
         var complete: [ArraySlice<UInt8>] = []
         lines.finish { complete.append($0) }
@@ -30,7 +30,7 @@ struct ServeLog {
         log?.finish()
     }
 
-    private mutating func give(_ line: ArraySlice<UInt8>, _ open: [ServeTicket]) {
+    private mutating func give(_ line: ArraySlice<UInt8>, _ open: [ServeRequest]) {
         guard line.contains(where: { $0 > 0x20 }) else { return }
         last = Array(line)
         if open.count == 1 {
@@ -40,9 +40,9 @@ struct ServeLog {
         }
     }
 
-    private mutating func renew(_ logger: Logger?) {
+    private mutating func renew(_ logger: Logger) {
         let now = ContinuousClock.now
-        guard let logger, renewal.map({ $0 <= now }) ?? true else { return }
+        guard renewal.map({ $0 <= now }) ?? true else { return }
         log?.finish()
         log = ProgramLog(logger: logger)
         renewal = now + .seconds(60)

@@ -1,5 +1,7 @@
+import FileEvents
 import Foundation
 import PluginProtocol
+import Settling
 
 /// A line that a serving plugin writes.
 package enum ServeMessage: Sendable, Hashable {
@@ -46,11 +48,10 @@ extension JSONValue {
 }
 
 /// A line that Alight writes to a serving plugin, or what it does to it.
-package enum ServeCommand: Sendable, Hashable {
+enum ServeCommand: Sendable, Hashable {
     case hello
-    /// The request of that number.
-    case run(Int)
-    case cancel(id: String)
+    case run(ServeRequest)
+    case cancel(ServeRequest, ServeSession.Cause)
     case ping(Int)
     /// Nothing more comes: it shall finish, and end.
     case endOfFile
@@ -59,17 +60,19 @@ package enum ServeCommand: Sendable, Hashable {
     /// It is killed.
     case kill
 
-    /// The line; nil for a request, which has its own, and for what is no line.
-    package var line: [UInt8]? {
+    /// The line, as it is to be written now; empty for what has none.
+    var line: [UInt8] {
         switch self {
         case .hello:
             let version = ProtocolVersion.current
             return Array(#"{"type":"hello","protocol":\#(version),"capabilities":["cancel","progress"]}"#.utf8 + [0x0A])
-        case .cancel(let id):
-            let quoted = (try? JSONEncoder().encode(id)).map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
+        case .run(let request):
+            return request.line(deadline: DiskProbe.now().advanced(by: request.timeout).description)
+        case .cancel(let request, _):
+            let quoted = (try? JSONEncoder().encode(request.id)).map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
             return Array(#"{"type":"cancel","id":\#(quoted)}"#.utf8 + [0x0A])
         case .ping(let number): return Array(#"{"type":"ping","n":\#(number)}"#.utf8 + [0x0A])
-        case .run, .endOfFile, .terminate, .kill: return nil
+        case .endOfFile, .terminate, .kill: return []
         }
     }
 }

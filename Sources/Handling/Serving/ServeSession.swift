@@ -2,12 +2,12 @@
 ///
 /// Pure: what the process writes and the present are passed in, and what is to be
 /// done is taken from ``takeCommands()``.
-package struct ServeSession: Sendable {
+struct ServeSession: Sendable {
     /// Why Alight ends a request before it is answered.
-    package enum Cause: Sendable, Hashable { case timeOut, stop }
+    enum Cause: Sendable, Hashable { case timeOut, stop }
 
     /// What a process did that is the end of it.
-    package enum Fault: Sendable, Hashable {
+    enum Fault: Sendable, Hashable {
         case neverReady
         /// It speaks another version of the protocol; nil when it does not say which.
         case wrongProtocol(Int?)
@@ -35,8 +35,7 @@ package struct ServeSession: Sendable {
     }
 
     struct Open: Sendable {
-        var number: Int
-        var attempt: Int
+        let request: ServeRequest
         /// When it is cancelled, or, when it has been, when the process is killed.
         var deadline: ContinuousClock.Instant
         var cause: Cause?
@@ -45,9 +44,9 @@ package struct ServeSession: Sendable {
     }
 
     /// What a line of the process means to a request, or to those who read the log.
-    package enum News: Sendable, Hashable {
-        case answered(number: Int, line: [UInt8], after: Cause?)
-        case progress(number: Int, Double, String?)
+    enum News: Sendable, Hashable {
+        case answered(ServeRequest, line: [UInt8], after: Cause?)
+        case progress(ServeRequest, Double, String?)
         case remark(String)
     }
 
@@ -57,17 +56,13 @@ package struct ServeSession: Sendable {
     private var commands: [ServeCommand] = [.hello]
     private(set) var open: [String: Open] = [:]
     /// How many requests it takes at once; before it has said so what its description says.
-    package private(set) var window: Int
+    private(set) var window: Int
     /// Whether it gets no further requests.
-    package private(set) var isRetired = false
-    package private(set) var hasBeenReady = false
-    package private(set) var fault: Fault?
+    private(set) var isRetired = false
+    private(set) var hasBeenReady = false
+    private(set) var fault: Fault?
     /// Whether it did not end by itself.
-    package private(set) var isTerminated = false
-    /// Whether it is retired to make room for a process of other surroundings.
-    private(set) var isGivingWay = false
-    /// When it gives way, at the earliest.
-    private var givesWayAt: ContinuousClock.Instant?
+    private(set) var isTerminated = false
     private var readyAt: ContinuousClock.Instant?
     private var requests = 0
     private var unreadable = 0
@@ -75,8 +70,6 @@ package struct ServeSession: Sendable {
     private var strays = 0
     /// Lines since the last answer that mean nothing here.
     private var unknown = 0
-    /// The requests whose time-out has been reached since somebody looked.
-    private var overdue: [Int] = []
     private var pings = 0
     /// When the state of the phase is over: for the answer to `hello`, for the end.
     private var deadline: ContinuousClock.Instant
@@ -84,7 +77,7 @@ package struct ServeSession: Sendable {
     private var pingAt: ContinuousClock.Instant
     private var pongBy: ContinuousClock.Instant?
 
-    package init(window: Int, limits: ServeLimits, at now: ContinuousClock.Instant) {
+    init(window: Int, limits: ServeLimits, at now: ContinuousClock.Instant) {
         self.window = window
         self.limits = limits
         born = now
@@ -93,62 +86,50 @@ package struct ServeSession: Sendable {
         pingAt = now
     }
 
-    package var isStarting: Bool { phase == .starting && !isRetired }
+    var isStarting: Bool { phase == .starting && !isRetired }
     /// Whether it counts as one of the plugin's processes.
-    package var isLive: Bool { (phase == .starting || phase == .serving) && !isRetired }
+    var isLive: Bool { (phase == .starting || phase == .serving) && !isRetired }
     /// Whether it is about to end without ever having been ready.
-    package var hasFailedToStart: Bool { fault != nil && !hasBeenReady }
+    var hasFailedToStart: Bool { fault != nil && !hasBeenReady }
     /// Whether its end has been asked for, and is no fault.
-    package var mayEnd: Bool { fault == nil && (phase == .closing || phase == .ending) }
+    var mayEnd: Bool { fault == nil && (phase == .closing || phase == .ending) }
     /// How many requests it can take now.
-    package var room: Int { phase == .serving && !isRetired ? max(0, window - open.count) : 0 }
+    var room: Int { phase == .serving && !isRetired ? max(0, window - open.count) : 0 }
 
     /// What is to be done, in order; each only once.
-    package mutating func takeCommands() -> [ServeCommand] {
+    mutating func takeCommands() -> [ServeCommand] {
         defer { commands = [] }
         return commands
     }
 
-    /// The requests whose time-out has been reached; each only once.
-    mutating func takeOverdue() -> [Int] {
-        defer { overdue = [] }
-        return overdue
-    }
-
-    /// The requests whose answers were too long.
-    package var tooLargeRequests: [String] { open.filter(\.value.isTooLarge).map(\.key) }
-
-    package var hasCommands: Bool { !commands.isEmpty }
+    var hasCommands: Bool { !commands.isEmpty }
 
     // MARK: - Requests
 
-    package func canTake(_ id: String) -> Bool { room > 0 && open[id] == nil }
+    func canTake(_ id: String) -> Bool { room > 0 && open[id] == nil }
 
     /// Sends a request; only if ``canTake(_:)`` says so.
-    package mutating func send(
-        _ number: Int, id: String, attempt: Int, timeout: Duration, at now: ContinuousClock.Instant
-    ) {
-        precondition(canTake(id), "a request for a process that can't take it")
+    mutating func send(_ request: ServeRequest, at now: ContinuousClock.Instant) {
+        precondition(canTake(request.id), "a request for a process that can't take it")
         // A time-out beyond a century is none, and would overflow the clock.
-        open[id] = Open(number: number, attempt: attempt, deadline: now + min(timeout, .seconds(3_155_760_000)))
+        open[request.id] = Open(request: request, deadline: now + min(request.timeout, .seconds(3_155_760_000)))
         requests += 1
-        commands.append(.run(number))
+        commands.append(.run(request))
         if requests >= limits.requests { isRetired = true }
     }
 
     /// Asks for the end of a request.
-    package mutating func cancel(_ id: String, _ cause: Cause, at now: ContinuousClock.Instant) {
-        guard var request = open[id], request.cause == nil else { return }
-        request.cause = cause
-        request.deadline = now + limits.grace
-        open[id] = request
-        if cause == .timeOut { overdue.append(request.number) }
-        commands.append(.cancel(id: id))
+    mutating func cancel(_ id: String, _ cause: Cause, at now: ContinuousClock.Instant) {
+        guard var cancelled = open[id], cancelled.cause == nil else { return }
+        cancelled.cause = cause
+        cancelled.deadline = now + limits.grace
+        open[id] = cancelled
+        commands.append(.cancel(cancelled.request, cause))
     }
 
     // MARK: - What the process does
 
-    package mutating func receive(_ message: ServeMessage, at now: ContinuousClock.Instant) -> News? {
+    mutating func receive(_ message: ServeMessage, at now: ContinuousClock.Instant) -> News? {
         switch message {
         case .ready(let version, let concurrent):
             guard phase == .starting else { return nil }
@@ -161,14 +142,13 @@ package struct ServeSession: Sendable {
             hasBeenReady = true
             phase = .serving
             readyAt = now
-            if givesWayAt != nil { givesWayAt = now + limits.slice }
             rest(at: now)
             return nil
         case .progress(let id, let fraction, let message):
-            if let request = open[id] { return .progress(number: request.number, fraction, message) }
+            if let request = open[id]?.request { return .progress(request, fraction, message) }
             return takeUnknown("progress of a request that isn't open")
         case .result(let id, let attempt, let line):
-            guard let request = open[id], attempt == nil || attempt == request.attempt else {
+            guard let answered = open[id], attempt == nil || attempt == answered.request.attempt else {
                 strays += 1
                 guard strays <= limits.unreadable else { return nil }
                 let which = ProgramReport.cleaned(Array(id.utf8.prefix(64))[...])
@@ -179,9 +159,9 @@ package struct ServeSession: Sendable {
             unknown = 0
             if open.isEmpty {
                 rest(at: now)
-                if isRetired && phase == .serving { close(at: now) }
+                if isRetired && phase == .serving { closeInput(at: now) }
             }
-            return .answered(number: request.number, line: line, after: request.cause)
+            return .answered(answered.request, line: line, after: answered.cause)
         case .pong(let number):
             if number == pings { pongBy = nil }
             return nil
@@ -205,7 +185,7 @@ package struct ServeSession: Sendable {
     }
 
     /// Notes that a line is longer than any response; its first bytes may tell whose it is.
-    package mutating func receiveTooLong(_ start: [UInt8]) {
+    mutating func receiveTooLong(_ start: [UInt8]) {
         let text = String(decoding: start, as: UTF8.self)
         let named = open.keys.filter { text.contains("\"\($0)\"") }
         let culprits = open.count == 1 ? Array(open.keys) : named
@@ -214,7 +194,7 @@ package struct ServeSession: Sendable {
     }
 
     /// Notes that it closed a stream; if it does not end by itself soon it is ended.
-    package mutating func lose(_ fault: Fault, at now: ContinuousClock.Instant) {
+    mutating func lose(_ fault: Fault, at now: ContinuousClock.Instant) {
         // At its end it may close them in any order.
         guard phase == .starting || phase == .serving else { return }
         self.fault = fault
@@ -226,14 +206,13 @@ package struct ServeSession: Sendable {
     // MARK: - Time
 
     /// When ``advance(to:)`` is due.
-    package var nextDeadline: ContinuousClock.Instant? {
+    var nextDeadline: ContinuousClock.Instant? {
         switch phase {
         case .starting, .dying, .closing: return deadline
         case .ending: return nil
         case .serving:
             var moments = open.values.map(\.deadline)
             if let pongBy { moments.append(pongBy) }
-            if !isRetired, let givesWayAt { moments.append(givesWayAt) }
             if !isRetired { moments.append(born + limits.age) }
             if open.isEmpty {
                 moments.append(idleSince + limits.idle)
@@ -244,15 +223,15 @@ package struct ServeSession: Sendable {
     }
 
     /// Does what is due.
-    package mutating func advance(to now: ContinuousClock.Instant) {
+    mutating func advance(to now: ContinuousClock.Instant) {
         switch phase {
         case .starting: if now >= deadline { fail(.neverReady) }
         case .dying, .closing: if now >= deadline { end(by: .terminate) }
         case .ending: break
         case .serving:
-            for (id, request) in open.sorted(by: { $0.value.number < $1.value.number })
-            where now >= request.deadline {
-                guard request.cause != nil else {
+            for (id, one) in open.sorted(by: { ($0.value.deadline, $0.key) < ($1.value.deadline, $1.key) })
+            where now >= one.deadline {
+                guard one.cause != nil else {
                     cancel(id, .timeOut, at: now)
                     continue
                 }
@@ -265,14 +244,10 @@ package struct ServeSession: Sendable {
                 return
             }
             if now >= born + limits.age { isRetired = true }
-            if let givesWayAt, now >= givesWayAt {
-                isRetired = true
-                isGivingWay = true
-            }
             guard open.isEmpty else { return }
             if isRetired || now >= idleSince + limits.idle {
                 isRetired = true
-                close(at: now)
+                closeInput(at: now)
             } else if pongBy == nil, now >= pingAt {
                 pings += 1
                 commands.append(.ping(pings))
@@ -283,30 +258,27 @@ package struct ServeSession: Sendable {
     }
 
     /// Gives it no further requests, and ends it when it has answered those that are open.
-    package mutating func retire(at now: ContinuousClock.Instant) {
+    mutating func retire(at now: ContinuousClock.Instant) {
         isRetired = true
         guard open.isEmpty else { return }
-        if phase == .starting || phase == .serving { close(at: now) }
+        if phase == .starting || phase == .serving { closeInput(at: now) }
     }
 
-    /// Retires it for one of other surroundings: at once if it has nothing to do, else when it has had its time.
-    package mutating func giveWay(at now: ContinuousClock.Instant) {
-        guard isLive, givesWayAt == nil else { return }
-        let isIdle = phase == .serving && open.isEmpty && requests > 0
-        givesWayAt = isIdle ? now : max(now, (readyAt ?? now) + limits.slice)
-        advance(to: now)
+    /// When it may be retired for one of another environment; nil if it is not ready, or retired anyway.
+    var givesWayAt: ContinuousClock.Instant? {
+        guard phase == .serving, !isRetired, let readyAt else { return nil }
+        return open.isEmpty && requests > 0 ? readyAt : readyAt + limits.slice
     }
 
-    /// Whether it gives way, or will when it has had its time.
-    package var isToGiveWay: Bool { isGivingWay || givesWayAt != nil }
-
-    /// Lets it stay, since nobody waits any more.
-    package mutating func stay() { if !isRetired { givesWayAt = nil } }
-
-    /// Asks it to end now, whatever it does.
-    package mutating func terminate() {
-        isRetired = true
-        end(by: .terminate)
+    /// Cancels all requests, and ends it.
+    ///
+    /// - Parameters:
+    ///   - isAtOnce: Whether it is sent SIGTERM now, whatever it does, and not the end of its input when it has answered.
+    ///   - now: The current time.
+    mutating func close(isAtOnce: Bool, at now: ContinuousClock.Instant) {
+        for id in Array(open.keys) { cancel(id, .stop, at: now) }
+        retire(at: now)
+        if isAtOnce { end(by: .terminate) }
     }
 
     private mutating func rest(at now: ContinuousClock.Instant) {
@@ -314,7 +286,7 @@ package struct ServeSession: Sendable {
         pingAt = now + limits.ping
     }
 
-    private mutating func close(at now: ContinuousClock.Instant) {
+    private mutating func closeInput(at now: ContinuousClock.Instant) {
         phase = .closing
         deadline = now + limits.grace
         pongBy = nil
@@ -332,5 +304,45 @@ package struct ServeSession: Sendable {
         phase = .ending
         isTerminated = true
         commands.append(command)
+    }
+}
+
+// MARK: - Words
+
+extension ServeSession {
+    /// Why it takes no requests, when it has ended before it was ready.
+    func refusal(for way: Ended.Way, _ reason: String) -> ServeRequest.Refusal {
+        switch (way, fault) {
+        case (.notLaunched(let reason), _): .notLaunched(reason)
+        case (.couldNotStart(let reason), _): .couldNotStart(reason)
+        case (_, .wrongProtocol): .unusable(reason)
+        default: .failing(reason)
+        }
+    }
+
+    /// Why it ended, as a clause that goes on from its name.
+    func reason(for way: Ended.Way, lastLine: String?) -> String {
+        let said = lastLine.map { ": \(ResponseReader.line($0))" } ?? ""
+        switch fault {
+        case .neverReady: return "did not say 'ready' within \(Int(limits.ready / .seconds(1))) s\(said)"
+        case .wrongProtocol(let version?): return "speaks version \(version) of the protocol, and this Alight speaks 1"
+        case .wrongProtocol(nil): return "said 'ready' without 'protocol'"
+        case .notJSON(let line): return "printed too many lines that are no JSON objects, as \"\(line)\", and was ended"
+        case .unknownFlood(let what):
+            return "printed too many lines that mean nothing here, with \(what), and was ended"
+        case .lineTooLong: return "printed a line of more than 1 MiB and was ended"
+        case .noPong: return "did not answer a ping and was ended\(said)"
+        case .closedOutput where !isTerminated, .closedInput where !isTerminated, nil: break
+        case .closedOutput: return "closed its standard output and was ended\(said)"
+        case .closedInput: return "closed its standard input and was ended\(said)"
+        case .ignoredCancel: return "was killed, since it ignored a 'cancel'"
+        }
+        let stage = hasBeenReady ? "" : " before it was ready"
+        switch way {
+        case .exited(let status): return "ended with status \(status)\(stage)\(said)"
+        case .signalled(let number): return "was killed by signal \(number)\(stage)\(said)"
+        case .couldNotStart(let reason), .notLaunched(let reason): return "was not started: \(reason)"
+        case .timedOut, .stopped, .outputTooLarge: return "was ended\(said)"
+        }
     }
 }

@@ -7,10 +7,10 @@ import Logging
 /// A serving process from its start to its end, on a thread of its own.
 final class ServingProcess {
     private let number: Int
-    private let pool: ServingPool
+    private let plugin: ServedPlugin
+    private let program: ServedProgram
     private let waker: Waker
     private let process: LaunchedProgram
-    private let grace: Duration
 
     /// What has to be written.
     private var outbox: [UInt8] = []
@@ -19,48 +19,61 @@ final class ServingProcess {
     private var isClosing = false
     private var lines = ServeLines()
     private var log = ServeLog()
+    /// The requests that it has been sent, and not answered.
+    private var open: [ServeRequest] = []
+    /// That of the request that came last, without what belongs to its job.
+    private var logger: Logger
 
-    /// Starts a process, stays with it to its end, and tells the pool of that.
-    static func run(_ number: Int, of pool: ServingPool, waker: Waker) {
-        var command = pool.program.command
+    /// Starts a process, stays with it to its end, and reports that to the plugin.
+    ///
+    /// - Parameters:
+    ///   - number: The process.
+    ///   - plugin: What it belongs to.
+    ///   - request: What it is started for, which another process may get.
+    ///   - waker: Wakes the thread when there is something to do.
+    static func run(_ number: Int, of plugin: ServedPlugin, for request: ServeRequest, waker: Waker) {
+        var command = request.program.command
         var scratch: PathBytes?
+        var logger = request.ownLogger
+        var lastLine: String?
+        let way: Ended.Way
         do throws(ScratchFailure) {
-            let folder = try pool.scratchFolders.make()
+            let folder = try plugin.scratchFolders.make()
             scratch = folder
             command.environment.append(("TMPDIR", folder.bytes))
             if command.directory.path.bytes.isEmpty { command.directory = ProgramPath(folder) }
+            do throws(LaunchFailure) {
+                let process = try plugin.launcher.start(command)
+                let serving = ServingProcess(number, plugin, request, waker, process)
+                way = serving.stay()
+                (logger, lastLine) = (serving.logger, serving.log.lastLine)
+            } catch {
+                way = error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason)
+            }
         } catch {
-            pool.end(number, .notLaunched(error.message), lastLine: nil)
-            return
+            way = .notLaunched(error.message)
         }
-        let way: Ended.Way
-        var lastLine: String?
-        do throws(LaunchFailure) {
-            let process = try pool.launcher.start(command)
-            let serving = ServingProcess(number, pool, waker, process, grace: command.grace)
-            way = serving.stay()
-            lastLine = serving.log.lastLine
-        } catch {
-            way = error.isForGood ? .couldNotStart(error.reason) : .notLaunched(error.reason)
+        if let scratch { try? plugin.scratchFolders.remove(scratch) }
+        if let reason = plugin.end(number, way, lastLine: lastLine) {
+            logger.warning("\(request.program.title) \(reason)")
         }
-        if let scratch { try? pool.scratchFolders.remove(scratch) }
-        pool.end(number, way, lastLine: lastLine)
     }
 
     private init(
-        _ number: Int, _ pool: ServingPool, _ waker: Waker, _ process: LaunchedProgram, grace: Duration
+        _ number: Int, _ plugin: ServedPlugin, _ request: ServeRequest, _ waker: Waker, _ process: LaunchedProgram
     ) {
         self.number = number
-        self.pool = pool
+        self.plugin = plugin
         self.waker = waker
         self.process = process
-        self.grace = grace
+        program = request.program
+        logger = request.ownLogger
     }
 
     private func stay() -> Ended.Way {
         while true {
-            let (orders, deadline) = pool.orders(for: number)
-            for order in orders { obey(order) }
+            let (commands, deadline) = plugin.change(by: number) { [number] in $0.turn(of: number, at: $1) }
+            for command in commands { obey(command) }
             write()
             var descriptors = [
                 pollfd(fd: process.descriptor, events: Int16(POLLIN), revents: 0),
@@ -89,19 +102,41 @@ final class ServingProcess {
         while most > 0, readError() { most -= 1 }
         most = 16
         while most > 0, readOutput() { most -= 1 }
-        log.finish(pool.openTickets(of: number), pool.logger)
+        log.finish(open, logger)
         return process.end ?? .signalled(SIGKILL)
     }
 
     // MARK: - Orders
 
-    private func obey(_ order: ServingPool.Order) {
-        switch order {
-        case .write(let line): if process.input.raw >= 0 { outbox += line }
+    private func obey(_ command: ServeCommand) {
+        switch command {
+        case .run(let request):
+            open.append(request)
+            logger = request.ownLogger
+        case .cancel(let request, .timeOut):
+            let text = OutcomeTable.overdue(program.title, after: request.timeout, grace: program.command.grace)
+            request.logger.warning("\(text)")
         case .endOfFile: isClosing = true
-        case .terminate: process.terminate(grace: grace)
+        case .terminate: process.terminate(grace: program.command.grace)
         case .kill: process.kill()
+        case .hello, .cancel, .ping: break
         }
+        if process.input.raw >= 0 { outbox += command.line }
+    }
+
+    private func receive(_ message: ServeMessage) {
+        switch plugin.change(by: number, { [number] in $0.receive(message, from: number, at: $1) }) {
+        case .answered(let request, let line, let cause):
+            open.removeAll { $0 == request }
+            request.deliver(.answered(line, after: cause))
+        case .progress(let request, let fraction, let message): request.progress(fraction, message)
+        case .remark(let text): logger.warning("\(program.title) \(text)")
+        case nil: break
+        }
+    }
+
+    private func lose(_ fault: ServeSession.Fault) {
+        plugin.change(by: number) { [number] in $0.processes[number]?.session.lose(fault, at: $1) }
     }
 
     // MARK: - The streams
@@ -115,7 +150,7 @@ final class ServingProcess {
             if count < 0, errno == EAGAIN { return }
             guard count >= 0 else {
                 closeInput()
-                pool.lose(.closedInput, of: number)
+                lose(.closedInput)
                 return
             }
             written += count
@@ -136,15 +171,17 @@ final class ServingProcess {
         guard let bytes = process.output.readAvailable() else { return false }
         guard !bytes.isEmpty else {
             process.output.close()
-            pool.lose(.closedOutput, of: number)
+            lose(.closedOutput)
             return false
         }
         for piece in lines.add(bytes) {
             switch piece {
             case .line(let line):
-                if let message = ServeMessage(line: line[...]) { pool.receive(message, from: number) }
+                if let message = ServeMessage(line: line[...]) { receive(message) }
             case .tooLong(let start):
-                pool.receiveTooLong(start, from: number)
+                plugin.change(by: number) { [number] slots, _ in
+                    slots.processes[number]?.session.receiveTooLong(start)
+                }
                 // With the pipe gone, even a program that ignores SIGTERM can't go on printing.
                 process.output.close()
                 return false
@@ -159,7 +196,17 @@ final class ServingProcess {
             process.error.close()
             return false
         }
-        log.take(bytes, pool.openTickets(of: number), pool.logger)
+        log.take(bytes, open, logger)
         return true
+    }
+}
+
+extension ServeRequest {
+    /// The logger without what belongs to the job.
+    fileprivate var ownLogger: Logger {
+        var logger = logger
+        logger[metadataKey: "job"] = nil
+        logger[metadataKey: "rule"] = nil
+        return logger
     }
 }

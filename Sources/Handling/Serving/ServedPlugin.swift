@@ -1,0 +1,191 @@
+@preconcurrency import Dispatch
+import FileEvents
+import FileWatching
+import Synchronization
+
+/// A plugin that serves: its processes, each with a thread, and the attempts that wait for answers.
+final class ServedPlugin: Sendable {
+    private struct State: Sendable {
+        var slots: ServeSlots
+        var wakers: [Int: Waker] = [:]
+        /// What the plugin is made of, and what that was when it was checked last.
+        var files: [PathBytes] = []
+        var stamps: [FileStamp?]?
+        /// When the slots are looked at without any news.
+        var timer: ContinuousClock.Instant?
+    }
+
+    let launcher: ProcessLauncher
+    let scratchFolders: ScratchFolders
+    private let state: Mutex<State>
+    /// Entered by each thread of a process.
+    private let threads = DispatchGroup()
+
+    init(parallel: Int, limits: ServeLimits, launcher: ProcessLauncher, scratchFolders: ScratchFolders) {
+        self.launcher = launcher
+        self.scratchFolders = scratchFolders
+        state = Mutex(State(slots: ServeSlots(parallel: parallel, limits: limits)))
+    }
+
+    /// Hands a request to a process, and waits for the reply.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - stop: Cancels it when raised.
+    ///   - isAgain: Whether a process has died with it.
+    /// - Returns: The reply.
+    func perform(_ request: ServeRequest, stop: StopSignal, isAgain: Bool) -> ServeRequest.Reply {
+        change { $0.submit(request, isAgain: isAgain, at: $1) }
+        let observation = stop.observe { [self] in change { $0.cancel(request, at: $1) } }
+        defer { stop.forget(observation) }
+        return request.wait() ?? .ended(.stop)
+    }
+
+    /// Replaces all processes if a file has changed or gone.
+    ///
+    /// - Parameters:
+    ///   - files: What the plugin is made of; nil for what it was.
+    ///   - parallel: Most processes at once; nil for as many as before.
+    func check(files: [PathBytes]? = nil, parallel: Int? = nil) {
+        let files = files ?? state.withLock { $0.files }
+        let stamps = files.map { FileStamp($0) }
+        let isOutdated = state.withLock { state in
+            defer { (state.files, state.stamps) = (files, stamps) }
+            if let parallel { state.slots.parallel = max(parallel, 1) }
+            return state.stamps != nil && state.stamps != stamps
+        }
+        if isOutdated { change { $0.replace(at: $1) } }
+    }
+
+    /// Begins to end all processes.
+    func close(isAtOnce: Bool) { change { $0.close(isAtOnce: isAtOnce, at: $1) } }
+
+    /// Waits for the end of all processes.
+    func wait() { threads.wait() }
+
+    /// How many processes there are.
+    var count: Int { state.withLock { $0.slots.processes.count } }
+
+    /// Changes the slots, and does what follows from that.
+    ///
+    /// - Parameters:
+    ///   - process: One whose thread calls this, and takes its ``ServeSlots/turn(of:at:)`` by itself.
+    ///   - body: The change, with the current time.
+    /// - Returns: What the change returns.
+    func change<Result: Sendable>(
+        by process: Int? = nil, _ body: (inout ServeSlots, ContinuousClock.Instant) -> Result
+    ) -> Result {
+        let (result, wakers) = state.withLock { state in
+            let now = ContinuousClock.now
+            let result = body(&state.slots, now)
+            while case let starts = state.slots.takeStarts(), !starts.isEmpty {
+                for (number, request) in starts { start(number, for: request, &state, at: now) }
+            }
+            setTimer(&state)
+            let busy = state.slots.processes.filter { $0.key != process && $0.value.session.hasCommands }
+            return (result, busy.keys.compactMap { state.wakers[$0] })
+        }
+        // Not while others wait for the lock, which those who are woken want.
+        for waker in wakers { waker.wake() }
+        return result
+    }
+
+    /// Takes the end of a process, whose thread calls this; returns why it died, unless it was to end.
+    func end(_ process: Int, _ way: Ended.Way, lastLine: String?) -> String? {
+        state.withLock { $0.wakers[process] = nil }
+        return change(by: process) { $0.end(process, way, lastLine: lastLine, at: $1) }
+    }
+
+    private func setTimer(_ state: inout State) {
+        guard let moment = state.slots.nextLook, state.timer.map({ moment < $0 }) ?? true else { return }
+        state.timer = moment
+        StarterThread.call(at: moment) { [weak self] in
+            self?.state.withLock { $0.timer = nil }
+            self?.change { $0.assign(at: $1) }
+        }
+    }
+
+    private func start(
+        _ number: Int, for request: ServeRequest, _ state: inout State, at now: ContinuousClock.Instant
+    ) {
+        guard let waker = Waker() else {
+            _ = state.slots.end(number, .notLaunched("too few descriptors are left"), lastLine: nil, at: now)
+            return
+        }
+        state.wakers[number] = waker
+        threads.enter()
+        let thread = WorkerThread(name: "alight-serve") { [self] in
+            ServingProcess.run(number, of: self, for: request, waker: waker)
+            threads.leave()
+        }
+        guard let thread else {
+            threads.leave()
+            state.wakers[number] = nil
+            _ = state.slots.end(number, .notLaunched("there is no room for a thread"), lastLine: nil, at: now)
+            return
+        }
+        thread.detach()
+    }
+}
+
+/// All plugins that serve.
+final class ServedPlugins: Sendable {
+    private struct State: Sendable {
+        /// By their places.
+        var plugins: [PathBytes: ServedPlugin] = [:]
+        var isClosed = false
+        /// When all plugins were checked last.
+        var checked: ContinuousClock.Instant?
+    }
+
+    /// How often plugins that get no request are checked while others get some.
+    private static let pause = Duration.seconds(1)
+
+    private let launcher: ProcessLauncher
+    private let scratchFolders: ScratchFolders
+    private let limits: ServeLimits
+    private let state = Mutex(State())
+
+    init(launcher: ProcessLauncher, scratchFolders: ScratchFolders, limits: ServeLimits) {
+        self.launcher = launcher
+        self.scratchFolders = scratchFolders
+        self.limits = limits
+    }
+
+    /// The plugin of a place, whose processes are replaced if a file of it has changed; nil when all is closed.
+    func plugin(_ serving: PluginHost.Serving) -> ServedPlugin? {
+        let (plugin, others) = state.withLock { state -> (ServedPlugin?, [ServedPlugin]) in
+            guard !state.isClosed else { return (nil, []) }
+            if state.plugins.isEmpty { scratchFolders.removeAbandoned() }
+            let plugin =
+                state.plugins[serving.place]
+                ?? ServedPlugin(
+                    parallel: serving.parallel, limits: limits, launcher: launcher, scratchFolders: scratchFolders)
+            state.plugins[serving.place] = plugin
+            guard state.checked.map({ ContinuousClock.now - $0 >= Self.pause }) ?? true else { return (plugin, []) }
+            state.checked = .now
+            return (plugin, state.plugins.values.filter { $0 !== plugin })
+        }
+        for other in others { other.check() }
+        plugin?.check(files: serving.files, parallel: serving.parallel)
+        return plugin
+    }
+
+    /// Replaces the processes of all plugins whose files have changed or gone.
+    func retireOutdated() { for plugin in state.withLock({ $0.plugins.values }) { plugin.check() } }
+
+    /// How many processes there are.
+    var count: Int { state.withLock { $0.plugins.values.reduce(0) { $0 + $1.count } } }
+
+    /// Ends all processes, and waits until they have ended; nothing is served any more.
+    ///
+    /// - Parameter isAtOnce: Whether they are sent SIGTERM, and not the end of their input first.
+    func close(isAtOnce: Bool) {
+        let plugins = state.withLock { state in
+            state.isClosed = true
+            return Array(state.plugins.values)
+        }
+        for plugin in plugins { plugin.close(isAtOnce: isAtOnce) }
+        for plugin in plugins { plugin.wait() }
+    }
+}
