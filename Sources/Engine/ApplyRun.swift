@@ -90,8 +90,7 @@ package final class ApplyRun: Sendable {
         var isStopping = false
         var retry: ContinuousClock.Instant?
         var now = ContinuousClock.now
-        journal.accept(requests.compactMap(ruleset.job), [], now: now)
-        for request in requests { journal.wake(rule: request.rule, path: request.path, now: now) }
+        JobCommand.apply(requests).carryOut(ruleset, in: journal, at: now)
         while true {
             // By their paths, since a job that was pending may take in the one that is asked for.
             summary.open.subtract(ended.withLock { $0 })
@@ -129,7 +128,7 @@ package final class ApplyRun: Sendable {
                     isStopping = true
                     stopSignal.raise()
                 case .advanced(let job, let steps): journal.note(steps, of: job)
-                case .rescan, .requests, .reload, .pause, .resume: break
+                case .rescan, .command, .reload, .pause, .resume: break
                 }
             }
         }

@@ -5,7 +5,7 @@ import Reconciling
 import Rules
 import Settling
 
-// How what was seen, or asked for, becomes jobs.
+// How what was seen becomes jobs.
 extension Engine {
     /// Takes what has settled, and has looked at again what is in doubt.
     func settle(
@@ -47,23 +47,6 @@ extension Engine {
     func noteMounts(of ruleset: Ruleset, keeping away: [MountRecord]) {
         let points = Set(away.map(\.point))
         journal.noteMounts(away + MountRecord.present(for: ruleset.roots).filter { !points.contains($0.point) })
-    }
-
-    /// Takes up what was asked for through the journal.
-    func takeRequests(for ruleset: Ruleset, at now: ContinuousClock.Instant) {
-        var jobs: [Job] = []
-        for request in journal.takeRequests(at: now) {
-            if let job = ruleset.job(for: request) {
-                jobs.append(job)
-            } else {
-                report(.refused(rule: request.rule, path: request.path))
-            }
-        }
-        let undos = journal.takeUndos()
-        if !options.isDry { ruleset.takeBack(undos, journal) }
-        if !jobs.isEmpty { journal.accept(jobs, [], now: now) }
-        // A job that takes one in may wait for something that a person need not wait for.
-        for job in jobs { journal.wake(rule: job.rule, path: job.event.path, now: now) }
     }
 
     func take(_ watching: WatchReport, _ ruleset: Ruleset, _ state: inout RunState) {

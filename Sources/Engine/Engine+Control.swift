@@ -14,6 +14,15 @@ extension Engine {
     /// Lets a rule go on that was paused by its name; with nil all rules, whatever paused them.
     package func resume(_ rule: String?) { mailbox.post(.resume(rule)) }
 
+    /// Carries out what a person asks for jobs, in the next turn.
+    ///
+    /// - Parameters:
+    ///   - command: What is asked for.
+    ///   - whenKept: Called on the engine's thread when the journal has it, or can't be written.
+    package func carryOut(_ command: JobCommand, whenKept: @escaping @Sendable () -> Void) {
+        mailbox.post(.command(command, whenKept))
+    }
+
     /// How it stands.
     package func status(at now: ContinuousClock.Instant) -> EngineStatus { monitor.status(at: now) }
 

@@ -52,8 +52,6 @@ extension Engine {
         var commitDue: ContinuousClock.Instant?
         /// When the next sign of life is due; nil before the first.
         var nextSign: ContinuousClock.Instant?
-        /// How often requests were taken from the journal.
-        var requests = 0
     }
 
     /// How long nothing may have run or happened before the journal's file follows what is secured; at the latest it does

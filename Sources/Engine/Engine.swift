@@ -98,9 +98,6 @@ package final class Engine: Sendable {
     /// Compares everything with the ledger again.
     package func rescan() { mailbox.post(.rescan) }
 
-    /// Looks for what other processes have asked for through the journal.
-    package func takeRequests() { mailbox.post(.requests) }
-
     /// Lets others see in the journal's file what was noted until now, unless that can't be written at present.
     package func catchUp() { journal.catchUp(at: DiskProbe.now()) }
 
@@ -158,7 +155,6 @@ package final class Engine: Sendable {
         var state = RunState(ignored: options.ignored, reselected: reselected, authors: authors)
         var now = ContinuousClock.now
         var late: [Hint] = []
-        takeRequests(for: ruleset, at: now)
         // That the rules have begun is kept before they are said to be ready: what comes from then on is news to the
         // next run as well.
         keep(&dispatcher, &state, at: now)
@@ -169,6 +165,7 @@ package final class Engine: Sendable {
             dispatcher.wakeRest()
             var batch = queue.take()
             now = ContinuousClock.now
+            var waiting: [@Sendable () -> Void] = []
             for message in messages {
                 switch message {
                 case .ended(let result):
@@ -182,9 +179,9 @@ package final class Engine: Sendable {
                     watcher.rescan()
                 case .pause(let rule): change(rule, isPause: true, &dispatcher)
                 case .resume(let rule): change(rule, isPause: false, &dispatcher)
-                case .requests:
-                    takeRequests(for: dispatcher.ruleset, at: now)
-                    state.requests += 1
+                case .command(let command, let whenKept):
+                    command.carryOut(dispatcher.ruleset, in: journal, at: now)
+                    waiting.append(whenKept)
                 case .reload(let ruleset, let ignored): prepare(ruleset, ignored: ignored, watcher, &state)
                 case .stop: begin(.draining, &state, now)
                 case .stopAtOnce:
@@ -222,11 +219,11 @@ package final class Engine: Sendable {
                 dispatcher.fill(at: now, isGathering: state.phase == .running && !isLast)
             }
             keep(&dispatcher, &state, at: now)
+            for whenKept in waiting { whenKept() }
             monitor.noteTurn(
                 state.phase.status, isReady: state.isReady, hints: batch.hints.count, settling: reconciler.settling,
                 held: reconciler.held,
-                queue: journal.counts, pauses: dispatcher.pauses, slots: dispatcher.lanes.status,
-                requests: state.requests, at: now)
+                queue: journal.counts, pauses: dispatcher.pauses, slots: dispatcher.lanes.status, at: now)
             if let interval = options.signOfLife, state.isReady, state.nextSign.map({ $0 <= now }) ?? true {
                 state.nextSign = now + interval
                 report(.alive)

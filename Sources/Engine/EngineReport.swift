@@ -42,8 +42,6 @@ package enum EngineReport: Sendable {
     case closed(rule: String, opens: String)
     /// Jobs of a rule that does not run wait until it does.
     case waiting(rule: String, jobs: Int)
-    /// A file that a person wants a rule to be run for, and there is no such rule.
-    case refused(rule: String, path: PathBytes)
     /// The journal can't be read or written; nil when it can be again.
     case journal(JournalFault?)
     /// A turn has ended; reported as often as ``Engine/Options/signOfLife`` asks for.

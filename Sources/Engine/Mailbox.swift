@@ -12,7 +12,8 @@ final class Mailbox: Sendable {
         case stop
         case stopAtOnce
         case rescan
-        case requests
+        /// What a person asks for jobs; the closure is called when it is kept.
+        case command(JobCommand, @Sendable () -> Void)
         case reload(Ruleset, ignored: [PathBytes])
         /// A rule is to rest or to go on; all of them with nil.
         case pause(String?)
@@ -36,7 +37,7 @@ final class Mailbox: Sendable {
                 ended += 1
                 return ended >= wanted
             case .advanced: return wanted == 1
-            case .stop, .stopAtOnce, .rescan, .requests, .reload, .pause, .resume: return true
+            case .stop, .stopAtOnce, .rescan, .command, .reload, .pause, .resume: return true
             }
         }
     }

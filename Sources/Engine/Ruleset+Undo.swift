@@ -1,8 +1,8 @@
 import FileEvents
 import Handling
-package import Journaling
+import Journaling
 import Reconciling
-package import Rules
+import Rules
 import Settling
 
 extension Ruleset {
@@ -13,7 +13,7 @@ extension Ruleset {
     /// - Parameters:
     ///   - attempts: In the order in which they are taken back.
     ///   - journal: Keeps what became of it.
-    package func takeBack(_ attempts: [KeptChanges], _ journal: any Journal) {
+    func takeBack(_ attempts: [KeptChanges], _ journal: any Journal) {
         var undoing = Undoing()
         let files = WatchedPaths(roots: rules.flatMap(\.roots))
         for attempt in attempts where !attempt.isUndone {

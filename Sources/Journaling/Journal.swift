@@ -65,18 +65,16 @@ package protocol Journal: Ledger, Sendable {
     /// When what is secured has to be committed, so that others see it; nil when everything is.
     var commitDue: ContinuousClock.Instant? { get }
 
-    /// What other processes have asked for since the last call: done for the jobs, and returned for files.
-    ///
-    /// Jobs that are to be tried again are pending afterwards, as if they were
-    /// new; those that are to be discarded are gone.
-    ///
-    /// - Returns: The files that a rule is to be run for by hand, with the ids that their jobs are to have.
-    func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest]
+    // MARK: By hand
 
-    /// The attempts whose changes other processes have asked to be taken back, of the jobs in the order in which they did.
-    ///
-    /// Each only once, after a call of ``takeRequests(at:)``.
-    func takeUndos() -> [KeptChanges]
+    /// Makes a pending job due at once, and a dead letter pending again as if it were new; leaves any other job alone.
+    func retry(_ job: JobID, now: ContinuousClock.Instant)
+
+    /// Ends a pending job as skipped, and forgets a dead letter; leaves any other job alone.
+    func discard(_ job: JobID)
+
+    /// The changes of a job's attempts, the last one first, but for those whose undoing is noted and not committed yet.
+    func changes(of job: JobID) -> [KeptChanges]
 
     /// Commits what became of an attempt's changes that were to be taken back, together with the snapshots that this left.
     ///

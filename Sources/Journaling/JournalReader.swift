@@ -4,8 +4,8 @@ import Glibc
 
 /// Looks at a journal's file, whether Alight is running or not.
 ///
-/// It takes no lock that an Alight would wait for, and changes nothing but the
-/// table of requests. What one call returns was all there at one moment.
+/// It takes no lock that an Alight would wait for, and changes nothing. What one
+/// call returns was all there at one moment.
 package final class JournalReader: Sendable {
     package let path: PathBytes
     private let database: DatabaseQueue
@@ -54,17 +54,6 @@ package final class JournalReader: Sendable {
     func read<Answer>(_ body: (Database) throws -> Answer) throws(JournalFault) -> Answer {
         do {
             return try database.read(body)
-        } catch {
-            throw Self.fault(error, path)
-        }
-    }
-
-    /// Runs the statements in one transaction, on a connection of its own that may write.
-    func write<Answer>(_ body: (Database) throws -> Answer) throws(JournalFault) -> Answer {
-        do {
-            let database = try DatabaseQueue(path: JournalFile.name(of: path), configuration: Self.configuration())
-            defer { try? database.close() }
-            return try database.write(body)
         } catch {
             throw Self.fault(error, path)
         }

@@ -100,14 +100,6 @@ package enum JournalSchema {
                 AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
         END;
 
-        CREATE TABLE requests (
-            id INTEGER PRIMARY KEY AUTOINCREMENT,
-            verb TEXT NOT NULL,
-            job TEXT NOT NULL,
-            rule TEXT,
-            path BLOB
-        ) STRICT;
-
         CREATE TABLE mounts (
             point BLOB PRIMARY KEY,
             device INTEGER NOT NULL,

@@ -91,9 +91,13 @@ package final class MemoryJournal: Journal {
 
     package var commitDue: ContinuousClock.Instant? { nil }
 
-    package func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest] { [] }
+    // MARK: By hand
 
-    package func takeUndos() -> [KeptChanges] { [] }
+    package func retry(_ job: JobID, now: ContinuousClock.Instant) { queue.withLock { _ = $0.hasten(job, due: now) } }
+
+    package func discard(_ job: JobID) { queue.withLock { _ = $0.discard(job) } }
+
+    package func changes(of job: JobID) -> [KeptChanges] { [] }
 
     package func note(_ undo: UndoRecord, of changes: KeptChanges, _ ownWrites: [LedgerEntry]) {
         queue.withLock { $0.noteOwn(ownWrites) }

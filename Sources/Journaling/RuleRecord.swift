@@ -1,5 +1,4 @@
 package import FileEvents
-package import Rules
 
 /// What the journal has to know of a rule.
 package struct RuleRecord: Sendable, Hashable {
@@ -37,19 +36,5 @@ package struct MountRecord: Sendable, Hashable {
     package init(point: PathBytes, identity: FileIdentity) {
         self.point = point
         self.identity = identity
-    }
-}
-
-/// A file that a person wants a rule to be run for.
-package struct JobRequest: Sendable, Hashable {
-    /// The id that the job is to have.
-    package var id: JobID
-    package var rule: String
-    package var path: PathBytes
-
-    package init(id: JobID, rule: String, path: PathBytes) {
-        self.id = id
-        self.rule = rule
-        self.path = path
     }
 }

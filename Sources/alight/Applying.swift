@@ -40,7 +40,7 @@ struct Applying {
             })
         let stops = StopCount()
         let isSteerable = Signals.forEach { number in
-            guard number != SIGUSR1, number != SIGUSR2 else { return }
+            guard number != SIGUSR1 else { return }
             if stops.next() == 1 {
                 progress.end()
                 Output.error.write("stopping when the running actions finish; repeat the signal to stop at once")

@@ -84,6 +84,9 @@ struct OpenJournal {
         return names
     }
 
+    /// Names the control socket to commands that look for the instance that has the journal; nil for none.
+    func note(control socket: PathBytes?) { disk?.note(control: socket) }
+
     /// Keeps what is left, and lets others have the file; a fault if it can't be kept.
     func close() -> JournalFault? { disk?.close(at: DiskProbe.now()) }
 }

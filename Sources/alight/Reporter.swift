@@ -77,10 +77,6 @@ struct Reporter: Sendable {
                 .warning, "the rule is not loaded; keeping \(Self.count(jobs, "job")) until it is loaded again",
                 help: "if the rule has a new name, add 'formerly: \(Display.text(rule))' to it",
                 facts: ["rule": rule])
-        case .refused(let rule, let path):
-            say(
-                .warning, "cannot run for '\(Display.path(path))': no rule has this name",
-                help: "name one of the rules that 'alight check' lists", facts: ["rule": rule])
         case .journal(let fault?):
             say(.error, Display.text(fault.description), help: fault.help)
         case .journal(nil): say(.notice, "the journal can be written again")

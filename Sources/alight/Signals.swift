@@ -34,7 +34,7 @@ enum Signals {
 
     /// Lets a signal end the program as usual, for commands that have nothing to finish.
     ///
-    /// SIGUSR1 and SIGUSR2 stay blocked: they are for an Alight that runs, and do no harm to others.
+    /// SIGUSR1 stays blocked: it is for an Alight that runs, and does no harm to others.
     static func endUsually() {
         var set = sigset_t()
         sigemptyset(&set)
@@ -45,7 +45,7 @@ enum Signals {
     private static var answered: sigset_t {
         var set = sigset_t()
         sigemptyset(&set)
-        for number in [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2] { sigaddset(&set, number) }
+        for number in [SIGTERM, SIGINT, SIGHUP, SIGUSR1] { sigaddset(&set, number) }
         return set
     }
 

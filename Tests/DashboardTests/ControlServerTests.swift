@@ -18,6 +18,9 @@ struct ControlServerTests {
             #expect(RawHTTP.ask(path, "GET", "/v1/jobs?state=dead,pending&rule=a&limit=5")?.status == 200)
             #expect(RawHTTP.ask(path, "POST", "/v1/jobs/X/retry")?.status == 200)
             #expect(RawHTTP.ask(path, "POST", "/v1/jobs/X/discard", "{}")?.status == 200)
+            for verb in ["retry", "discard", "undo", "apply"] {
+                #expect(RawHTTP.ask(path, "POST", "/v1/\(verb)", "{\"x\":1}")?.status == 200)
+            }
             #expect(RawHTTP.ask(path, "POST", "/v1/reload")?.status == 202)
             #expect(RawHTTP.ask(path, "POST", "/v1/rescan")?.status == 202)
             #expect(RawHTTP.ask(path, "POST", "/v1/pause", "{\"rule\":\"a\"}")?.status == 200)
@@ -25,8 +28,9 @@ struct ControlServerTests {
         }
         #expect(
             operations.told.withLock { $0 } == [
-                "rules", "roots", "history", "jobs [\"dead\", \"pending\"] a 5", "retry X", "discard X", "reload",
-                "rescan", "pause a", "resume -",
+                "rules", "roots", "history", "jobs [\"dead\", \"pending\"] a 5", "retry X", "discard X",
+                "retry {\"x\":1}", "discard {\"x\":1}", "undo {\"x\":1}", "apply {\"x\":1}", "reload", "rescan",
+                "pause a", "resume -",
             ])
     }
 

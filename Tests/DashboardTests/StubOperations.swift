@@ -34,6 +34,9 @@ final class StubOperations: Operations {
         while isFileStuck.withLock({ $0 }) { Deadline.pause(.milliseconds(1)) }
         return (Array(repeating: 7, count: 2_000_000), "image/png")
     }
+    func carryOut(_ verb: String, _ body: [String: JSONValue]) throws(APIError) -> JSONValue {
+        note("\(verb) \(JSONText.of(.object(body)))")
+    }
     func retry(_ id: String) throws(APIError) -> JSONValue { note("retry \(id)") }
     func discard(_ id: String) throws(APIError) -> JSONValue { note("discard \(id)") }
     func reload() throws(APIError) { _ = note("reload") }

@@ -385,6 +385,41 @@ struct ControlTests {
         }
     }
 
+    @Test func `commands ask the instance that has the journal, whatever its socket`() throws {
+        try Self.withProgram(["--control", "elsewhere/other.sock"]) { (root, program) throws in
+            TestFile.write(root.appending("refuse"), "")
+            TestFile.write(root.appending("in/a.txt"), "a")
+            #expect(Deadline.wait { program.output.contains("no paper") })
+            _ = root.appending("refuse").withCString { unlink($0) }
+            let (status, output, error) = Self.command(root, ["retry", "--rule", "letters"])
+            #expect(status == 0 && output.hasSuffix(" will be tried again: letters: \(root)/in/a.txt\n"), "\(error)")
+            #expect(Deadline.wait { Self.out(root) == "a" })
+
+            TestFile.write(root.appending("refuse"), "")
+            TestFile.write(root.appending("in/b.txt"), "b")
+            let isDead = Deadline.wait { Self.command(root, ["jobs", "--state", "dead"]).output.contains("b.txt") }
+            #expect(isDead)
+            #expect(Self.command(root, ["discard", "--all"]).status == 0)
+            #expect(Self.command(root, ["jobs", "--state", "dead"]).output.isEmpty)
+        }
+    }
+
+    private static let mistakes: [(verb: String, body: String, status: Int)] = [
+        ("apply", #"{"rule":"none","paths":["/a"]}"#, 404), ("apply", #"{"rule":"letters","paths":["a"]}"#, 400),
+        ("apply", #"{"rule":"letters","paths":["/a/../b"]}"#, 400), ("apply", #"{"rule":"letters","paths":7}"#, 400),
+        ("apply", #"{"paths":["/a"]}"#, 400), ("undo", "{}", 400), ("undo", #"{"jobs":["1"]}"#, 400),
+        ("retry", #"{"jobs":[],"rule":"a"}"#, 400), ("discard", #"{"jobs":7}"#, 400),
+    ]
+
+    @Test func `a command for jobs that makes no sense is refused`() throws {
+        try Self.withProgram { (root, _) throws in
+            let answers = Self.mistakes.map {
+                RawHTTP.ask(Self.socket(root), "POST", "/v1/\($0.verb)", $0.body)?.status
+            }
+            #expect(answers == Self.mistakes.map(\.status))
+        }
+    }
+
     @Test func `a rule fails all the time until its dead letters are discarded`() throws {
         try Self.withProgram { (root, _) throws in
             TestFile.write(root.appending("refuse"), "")

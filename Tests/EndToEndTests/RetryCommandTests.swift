@@ -33,11 +33,11 @@ struct RetryCommandTests {
         return jobs.map { states[$0.id] }
     }
 
-    /// Holds the journal's lock as a running Alight does, and takes no requests.
+    /// Holds the journal's lock as an Alight does that has no control socket.
     private static func holder(_ tree: borrowing TemporaryTree) -> RunningProgram {
         let script = """
             exec 9>>journal.db-lock; flock 9; echo $$ >journal.db-lock
-            trap 'touch nudged' USR2; touch ready
+            touch ready
             while [ ! -e end ]; do sleep 0.02; done
             """
         let program = RunningProgram("/bin/sh", ["-c", script], in: tree.root, output: tree.path("holder"))
@@ -47,7 +47,7 @@ struct RetryCommandTests {
     }
 
     @Test func `dead letters are pending again, also when Alight is not running`() throws {
-        try with { (tree, file) throws in
+        try with { (tree, _) throws in
             let (status, output, error) = JournalCommand.run(tree, ["retry", Self.jobs[0].id, Self.jobs[1].id])
             #expect(status == 0)
             #expect(error.isEmpty)
@@ -57,7 +57,6 @@ struct RetryCommandTests {
                     \(Self.jobs[1].id) will be tried again: letters: /in/b
 
                     """)
-            #expect(try file.requests().isEmpty)
             // The one that was running was cut off, as nobody runs it.
             #expect(
                 try Self.states(tree) == ["pending", "pending", "pending", "pending", "succeeded", "skipped", "dead"])
@@ -123,29 +122,22 @@ struct RetryCommandTests {
         }
     }
 
-    @Test func `a running Alight is told, and one that does not answer is not waited for in vain`() throws {
-        try with { (tree, file) throws in
+    @Test func `an instance without a control socket can't be asked, and what to do is said`() throws {
+        try with { (tree, _) throws in
             let holder = Self.holder(tree)
             let (status, output, error) = JournalCommand.run(tree, ["retry", Self.jobs[0].id])
-            #expect(status == 0)
-            #expect(output.hasPrefix("\(Self.jobs[0].id) will be tried again"))
+            #expect(status == 1)
+            #expect(output.isEmpty)
             #expect(
-                error == "the running Alight has not taken this up yet; it is in the journal, and will be\n")
-            let nudged = tree.path("nudged")
-            #expect(Deadline.wait { TestFile.exists(nudged) })
-            #expect(try file.requests() == [["retry", Self.jobs[0].id, nil, nil]])
+                error == """
+                    error: the journal '\(tree.path("journal.db"))' is in use by another instance (process \(holder.pid))
+                        help: it has no control socket: wait until it exits or stop it, and start 'alight run' without \
+                    'control: false' and '--no-control'
+
+                    """)
             TestFile.write(tree.path("end"), "")
             #expect(holder.wait() == 0)
-        }
-    }
-
-    @Test func `a request for a file is left for an Alight that runs`() throws {
-        try with { (tree, file) throws in
-            try file.execute(
-                "INSERT INTO requests (verb, job, rule, path) VALUES ('apply', 'J', 'scans', CAST('/in/x' AS BLOB))")
-            let (status, _, error) = JournalCommand.run(tree, ["discard", "--all"])
-            #expect(status == 0, "\(error)")
-            #expect(try file.requests() == [["apply", "J", "scans", "/in/x"]])
+            #expect(try Self.states(tree)[0] == "dead")
         }
     }
 
@@ -159,12 +151,12 @@ struct RetryCommandTests {
 
     @Test(arguments: mistakes)
     func `wrong usage is said, and nothing done`(_ arguments: [String], _ message: String) throws {
-        try with { (tree, file) throws in
+        try with { (tree, _) throws in
             let (status, output, error) = JournalCommand.run(tree, arguments)
             #expect(status == 2)
             #expect(output.isEmpty)
             #expect(error.contains(message), "\(error)")
-            #expect(try file.requests().isEmpty)
+            #expect(try Self.states(tree) == Self.jobs.map(\.state.rawValue))
         }
     }
 }

@@ -72,15 +72,6 @@ package final class JournalFile {
     /// Runs statements as the engine might, for example ones that hold the file.
     package func execute(_ sql: String) throws { try database.writeWithoutTransaction { try $0.execute(sql: sql) } }
 
-    /// The requests: verb, job, rule and path.
-    package func requests() throws -> [[String?]] {
-        try database.read { database in
-            try Row.fetchAll(database, sql: "SELECT verb, job, rule, path FROM requests ORDER BY id").map { row in
-                [row[0], row[1], row[2], (row[3] as Data?).map { String(decoding: $0, as: UTF8.self) }]
-            }
-        }
-    }
-
     private static func time(_ seconds: Int) -> Int64 { Int64(seconds) * 1_000_000_000 }
 }
 

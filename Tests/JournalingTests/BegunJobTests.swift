@@ -276,8 +276,7 @@ struct BegunJobTests {
             }
         }
         #expect(try bench.commit() == nil)
-        try bench.request("retry", "1")
-        #expect(try bench.journal.takeRequests(at: bench.now).isEmpty)
+        try bench.retry("1")
         try bench.accept("2", .deleted, "/in/a", .sample(file: 1), before: .sample(file: 1))
         #expect(try told() == (areUnbegun.contains(false) ? ["deleted /in/a"] : []))
     }

@@ -95,6 +95,9 @@ final class DiskBench: Sendable {
         _ = try journal.record(job, attempt(job, outcome), .again(at: now + pause, outcome, counts: true), [])
     }
 
+    func retry(_ id: String) throws { try journal.retry(JobID(id), now: now) }
+    func discard(_ id: String) throws { try journal.discard(JobID(id)) }
+
     // MARK: The file
 
     /// Looks at the file by a connection of its own, as sqlite3(1) does.
@@ -118,14 +121,6 @@ final class DiskBench: Sendable {
                     }
                 }.joined(separator: "|")
             }
-        }
-    }
-
-    func request(_ verb: String, _ job: String, rule: String? = nil, path: [UInt8]? = nil) throws {
-        try look {
-            try $0.execute(
-                sql: "INSERT INTO requests (verb, job, rule, path) VALUES (?, ?, ?, CAST(? AS BLOB))",
-                arguments: [verb, job, rule, path.map { String(decoding: $0, as: UTF8.self) }])
         }
     }
 }

@@ -233,13 +233,9 @@ struct DiskHistoryTests {
     @Test func `a dead job that is retried begins anew with its steps, in this run and the next`() throws {
         let job = try dead("1")
         for round in 1...2 {
-            try bench.request("retry", "1")
-            #expect(try bench.journal.takeRequests(at: bench.now).isEmpty)
+            try bench.retry("1")
             #expect(try bench.journal.counts.pending == 1)
-            // Taken once.
-            #expect(try bench.journal.takeRequests(at: bench.now).isEmpty)
             #expect(try jobs() == ["1|pending|0||"])
-            #expect(try bench.rows("SELECT * FROM requests").isEmpty)
             #expect(try bench.rows("SELECT ended FROM jobs") == [""])
             if round == 2 { bench.kill() }
             let again = try #require(try bench.lease().first)
@@ -252,26 +248,14 @@ struct DiskHistoryTests {
         #expect(try bench.rows("SELECT count(*) FROM attempts") == ["3"])
     }
 
-    @Test func `requests that were not committed are taken again`() throws {
-        _ = try dead("1")
-        try bench.request("retry", "1")
-        _ = try bench.journal.takeRequests(at: bench.now)
-        bench.kill()
-        #expect(try bench.journal.counts.pending == 0)
-        _ = try bench.journal.takeRequests(at: bench.now)
-        #expect(try bench.journal.counts.pending == 1)
-    }
-
     @Test func `a job that rests is due at once when it is retried, and one that runs is left alone`() throws {
         try bench.accept("1")
         try bench.again(try #require(try bench.lease().first), after: .seconds(900))
         try bench.accept("2", .created, "/in/b")
         let running = try #require(try bench.lease().first)
         #expect(try bench.commit() == nil)
-        for id in ["1", "2", "3"] { try bench.request("retry", id) }
-        for id in ["2", "3"] { try bench.request("discard", id) }
-        try bench.request("levitate", "1")
-        #expect(try bench.journal.takeRequests(at: bench.now).isEmpty)
+        for id in ["1", "2", "3"] { try bench.retry(id) }
+        for id in ["2", "3"] { try bench.discard(id) }
         let job = try #require(try bench.lease().first)
         #expect(job.id.description == "1" && job.attempt == 1)
         try bench.end(running)
@@ -286,8 +270,7 @@ struct DiskHistoryTests {
         }
         try bench.again(try #require(try bench.lease(9).first), after: .seconds(900))
         #expect(try bench.commit() == nil)
-        try bench.request("retry", "1")
-        #expect(try bench.journal.takeRequests(at: bench.now).isEmpty)
+        try bench.retry("1")
         let jobs = try bench.lease(9)
         #expect(jobs.map(\.id.description) == ["1"] && jobs.first?.attempt == 1)
         try bench.end(try #require(jobs.first))
@@ -298,9 +281,8 @@ struct DiskHistoryTests {
         _ = try dead("1")
         try bench.accept("2", .created, "/in/b")
         #expect(try bench.commit() == nil)
-        try bench.request("discard", "1")
-        try bench.request("discard", "2")
-        _ = try bench.journal.takeRequests(at: bench.now)
+        try bench.discard("1")
+        try bench.discard("2")
         #expect(try bench.journal.counts.open == 0)
         #expect(try bench.lease(9).isEmpty)
         #expect(try jobs() == ["2|skipped|0|discarded|discarded"])
@@ -312,8 +294,7 @@ struct DiskHistoryTests {
         _ = try dead("1")
         try bench.accept("2", .modified, "/in/a", .sample(size: 8), before: .sample())
         #expect(try bench.commit() == nil)
-        try bench.request("retry", "1")
-        _ = try bench.journal.takeRequests(at: bench.now)
+        try bench.retry("1")
         let jobs = try bench.lease(9)
         #expect(jobs.map(\.id.description) == ["2"])
         #expect(jobs.first?.event.kind == .created)
@@ -330,27 +311,12 @@ struct DiskHistoryTests {
         #expect(try bench.commit() == nil)
         bench.kill()
         _ = try bench.open().begin([RuleRecord(name: "s", selection: "*")], at: bench.wall)
-        try bench.request("discard", "1")
-        for id in ["2", "3"] { try bench.request("retry", id) }
-        _ = try bench.journal.takeRequests(at: bench.now)
+        try bench.discard("1")
+        for id in ["2", "3"] { try bench.retry(id) }
         #expect(try jobs() == ["1|skipped|1|discarded|discarded", "2|pending|0||", "3|pending|0||"])
         // Nobody waits for them.
         #expect(try bench.journal.counts.open == 0 && bench.journal.pendingRules.isEmpty)
         bench.kill()
         #expect(try bench.lease(9).map(\.id.description) == ["2", "3"])
-    }
-
-    @Test func `files that a rule is to be run for are handed on, in order`() throws {
-        _ = try bench.journal
-        try bench.request("apply", "A", rule: "r", path: Array("/in/ä".utf8))
-        try bench.request("apply", "B", rule: "r")
-        try bench.request("apply", "C", rule: "s", path: Array("/in/c".utf8))
-        #expect(
-            try bench.journal.takeRequests(at: bench.now) == [
-                JobRequest(id: JobID("A"), rule: "r", path: "/in/ä"),
-                JobRequest(id: JobID("C"), rule: "s", path: "/in/c"),
-            ])
-        #expect(try bench.commit() == nil)
-        #expect(try bench.rows("SELECT * FROM requests").isEmpty)
     }
 }

@@ -65,7 +65,7 @@ struct DiskLedgerTests {
         defer { try? other.close() }
         func isEmptied() throws -> Bool {
             try other.writeWithoutTransaction { database in
-                try database.execute(sql: "INSERT INTO requests (verb, job) VALUES ('retry', '1')")
+                try database.execute(sql: "REPLACE INTO facts (name, value) VALUES ('other', random())")
                 let row = try Row.fetchOne(database, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
                 return try #require(row)[0] == 0
             }
@@ -76,20 +76,6 @@ struct DiskLedgerTests {
         #expect(try bench.commit() == nil)
         #expect(try isEmptied())
         #expect(try bench.known("/in/a") == .sample())
-    }
-
-    @Test func `what is asked for after a look at the ledger is taken in the same turn`() throws {
-        try bench.set("/in/a", .sample())
-        try bench.accept("1", .created, "/in/b")
-        #expect(try bench.commit() == nil)
-        #expect(try bench.known("/in/a") == .sample())
-        let other = try DatabaseQueue(path: "\(bench.path)")
-        defer { try? other.close() }
-        try other.writeWithoutTransaction {
-            try $0.execute(sql: "INSERT INTO requests (verb, job) VALUES ('discard', '1')")
-        }
-        _ = try bench.journal.takeRequests(at: bench.now)
-        #expect(try bench.journal.counts.pending == 0)
     }
 
     @Test func `a path is known from when it is set until it is forgotten, before and after a commit`() throws {

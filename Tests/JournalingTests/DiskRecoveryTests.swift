@@ -256,9 +256,8 @@ struct DiskRecoveryTests {
         #expect(try bench.commit() == nil)
         bench.kill()
         #expect(try isRefused("/in/a") && isRefused("/in/b") && isRefused("/in/c"))
-        try bench.request("retry", "1")
-        try bench.request("discard", "2")
-        _ = try bench.journal.takeRequests(at: bench.now)
+        try bench.retry("1")
+        try bench.discard("2")
         // Before that is kept, and after.
         for _ in 0..<2 {
             #expect(try !isRefused("/in/a") && !isRefused("/in/b") && isRefused("/in/c"))

@@ -164,10 +164,16 @@ struct JournalCopyTests {
     @Test func `who has a journal is known without its lock`() throws {
         let bench = DiskBench()
         #expect(DiskJournal.holder(of: bench.path) == nil)
-        try bench.open()
+        let journal = try bench.open()
         #expect(DiskJournal.holder(of: bench.path) == getpid())
-        bench.kill()
-        #expect(DiskJournal.holder(of: bench.path) == nil)
+        #expect(DiskJournal.control(of: bench.path) == nil)
+        journal.note(control: "/run/a \n'b/control.sock")
+        #expect(DiskJournal.control(of: bench.path) == "/run/a \n'b/control.sock")
+        journal.note(control: nil)
+        #expect(DiskJournal.control(of: bench.path) == nil && DiskJournal.holder(of: bench.path) == getpid())
+        journal.note(control: "/run/control.sock")
+        _ = journal.close(at: bench.wall)
+        #expect(DiskJournal.holder(of: bench.path) == nil && DiskJournal.control(of: bench.path) == nil)
     }
 
     @Test func `a reader without a trace makes no files beside a journal at rest`() throws {

@@ -211,7 +211,6 @@ package final class ScenarioRunner {
     private func signal(_ name: String) throws {
         let numbers = [
             "TERM": SIGTERM, "INT": SIGINT, "KILL": SIGKILL, "USR1": SIGUSR1, "STOP": SIGSTOP, "CONT": SIGCONT,
-            "USR2": SIGUSR2,
         ]
         guard let number = numbers[name] else { throw Failure(description: "unknown signal '\(name)'") }
         program?.signal(number)

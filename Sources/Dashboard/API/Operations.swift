@@ -12,6 +12,8 @@ package protocol Operations: Sendable {
     func job(_ id: String) throws(APIError) -> JSONValue
     /// The bytes of a job's picture, and their type.
     func input(of id: String) throws(APIError) -> (bytes: [UInt8], type: String)
+    /// Does for jobs what a command asks for: `retry`, `discard`, `undo` or `apply`, with the members of its body.
+    func carryOut(_ verb: String, _ body: [String: JSONValue]) throws(APIError) -> JSONValue
     func retry(_ id: String) throws(APIError) -> JSONValue
     func discard(_ id: String) throws(APIError) -> JSONValue
     func reload() throws(APIError)

@@ -17,7 +17,8 @@ package struct Routes: Sendable {
         var method: String
         /// Names between slashes; `*` takes any.
         var path: [String]
-        var isNetworkOnly = false
+        /// The only way by which it is served; nil for each.
+        var way: APIRequest.Way?
         var service: Service
     }
 
@@ -66,6 +67,11 @@ package struct Routes: Sendable {
         add("POST", "/v1/resume") { request, _ throws(APIError) in
             APIResponse(json: try operations.resume(try Self.rule(request)))
         }
+        for verb in ["retry", "discard", "undo", "apply"] {
+            add("POST", "/v1/\(verb)", way: .local) { request, _ throws(APIError) in
+                APIResponse(json: try operations.carryOut(verb, try Self.members(request)))
+            }
+        }
         routes.append(Route(method: "GET", path: ["v1", "events"], service: .events))
         if let metrics {
             add("GET", "/metrics") { _, _ throws(APIError) in
@@ -75,11 +81,11 @@ package struct Routes: Sendable {
     }
 
     private mutating func add(
-        _ method: String, _ path: String,
+        _ method: String, _ path: String, way: APIRequest.Way? = nil,
         _ answer: @escaping @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
     ) {
-        routes.append(
-            Route(method: method, path: path.split(separator: "/").map(String.init), service: .answer(answer)))
+        let names = path.split(separator: "/").map(String.init)
+        routes.append(Route(method: method, path: names, way: way, service: .answer(answer)))
     }
 
     /// Adds what is served by TCP alone: the Unix socket has no browser.
@@ -87,8 +93,7 @@ package struct Routes: Sendable {
         _ method: String, _ path: String,
         _ answer: @escaping @Sendable (APIRequest, [String]) throws(APIError) -> APIResponse
     ) {
-        add(method, path, answer)
-        routes[routes.count - 1].isNetworkOnly = true
+        add(method, path, way: .network, answer)
     }
 
     /// Finds what is to be done.
@@ -98,7 +103,7 @@ package struct Routes: Sendable {
     func find(_ request: APIRequest) throws(APIError) -> (service: Service, names: [String]) {
         let method = request.method == "HEAD" ? "GET" : request.method
         var allowed: [String] = []
-        for route in routes where request.way == .network || !route.isNetworkOnly {
+        for route in routes where route.way == nil || route.way == request.way {
             guard let names = route.names(request.path) else { continue }
             if route.method == method { return (route.service, names) }
             allowed += route.method == "GET" ? ["GET", "HEAD"] : [route.method]

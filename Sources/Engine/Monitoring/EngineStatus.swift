@@ -106,8 +106,6 @@ package struct EngineStatus: Sendable {
     package var failures: [EndedJob] = []
     /// Why the journal keeps nothing at present.
     package var journalFault: JournalFault?
-    /// How often requests were taken from the journal; what they asked for is kept by then, if it can be.
-    package var requests = 0
     /// How often the kernel's queue was full.
     package var overflows = 0
     package var rescan: Rescan?

@@ -82,7 +82,7 @@ package final class Monitor: Sendable {
     func noteTurn(
         _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int,
         held: [PathBytes: ContinuousClock.Instant], queue: JobCounts, pauses: Pauses,
-        slots: EngineStatus.Slots, requests: Int, at now: ContinuousClock.Instant
+        slots: EngineStatus.Slots, at now: ContinuousClock.Instant
     ) {
         metrics?.noteHints(hints)
         state.withLock { state in
@@ -93,7 +93,6 @@ package final class Monitor: Sendable {
             state.status.held = held
             state.status.pauses = pauses
             state.status.slots = slots
-            state.status.requests = requests
             if state.status.queue != queue {
                 state.status.queue = queue
                 state.history.note(events: 0, queue: queue.open, at: now)

@@ -11,8 +11,7 @@ import Synchronization
 /// writes it in one transaction; ``secure(at:)`` appends it to a log beside the file, by which the next start knows it as well. The jobs that are not finished are held in memory
 /// as well as in the file; of the ledger only what has changed since the last commit.
 ///
-/// One process at a time has it for its own. Others may read the file, and write
-/// requests into it.
+/// One process at a time has it for its own. Others may read the file.
 package final class DiskJournal: Journal {
     /// Nothing of it is used but under the lock: not the statements either, which are not for several threads.
     private struct Guarded: @unchecked Sendable {
@@ -91,6 +90,14 @@ package final class DiskJournal: Journal {
         JournalLock.holder(of: JournalFile.resolve(path))
     }
 
+    /// The control socket of the process that has the journal of that name; nil while it has named none.
+    package static func control(of path: PathBytes) -> PathBytes? {
+        JournalLock.control(of: JournalFile.resolve(path))
+    }
+
+    /// Names the control socket of this process to those who look for the instance that has the journal; nil for none.
+    package func note(control socket: PathBytes?) { guarded.withLock { $0.state?.lock?.note(control: socket) } }
+
     /// Commits what is left, notes the clean stop, and lets others have the file.
     ///
     /// - Returns: Nil when it is kept; else the file is left as the last commit made it.
@@ -159,11 +166,15 @@ package final class DiskJournal: Journal {
 
     package var commitDue: ContinuousClock.Instant? { guarded.withLock { $0.state?.commitDue } }
 
-    package func takeRequests(at now: ContinuousClock.Instant) -> [JobRequest] {
-        guarded.withLock { $0.state?.takeRequests(at: now) ?? [] }
+    // MARK: By hand
+
+    package func retry(_ job: JobID, now: ContinuousClock.Instant) {
+        guarded.withLock { $0.state?.retry(job, due: now) }
     }
 
-    package func takeUndos() -> [KeptChanges] { guarded.withLock { $0.state?.takeUndos() ?? [] } }
+    package func discard(_ job: JobID) { guarded.withLock { $0.state?.discard(job) } }
+
+    package func changes(of job: JobID) -> [KeptChanges] { guarded.withLock { $0.state?.changes(of: job) ?? [] } }
 
     package func note(_ undo: UndoRecord, of changes: KeptChanges, _ ownWrites: [LedgerEntry]) {
         guarded.withLock { $0.state?.note(undo, of: changes, ownWrites) }

@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 import GRDB
 import PluginProtocol
 import Reconciling
@@ -322,7 +322,7 @@ struct UnreadableRow: Error {
 
 extension PathBytes {
     /// Whether it is a path as rows have them: absolute, and with no `..` that leads out of a directory.
-    var isAbsoluteName: Bool {
+    package var isAbsoluteName: Bool {
         bytes.first == .slash && !bytes.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
     }
 }

@@ -11,7 +11,6 @@ struct DiskState {
     var queue: JobQueue<DiskLedger>
     let jobs: JobTable
     let history: HistoryPruning
-    let requests: RequestTable
     var rules: RuleBook
     var mounts: MountBook
     var pauses: Pauses
@@ -33,8 +32,6 @@ struct DiskState {
     private(set) var unreadable: [JobID] = []
     /// Why nothing of the journal can be relied on any more.
     private var fault: JournalFault?
-    /// The jobs whose changes are to be taken back.
-    var undos: [JobID] = []
     /// Whether a clean stop is to be noted.
     private var isStopping = false
     private let fact: SQLStatement
@@ -56,7 +53,7 @@ struct DiskState {
     /// Last, so that the journal is free when the connection is closed.
     ///
     /// Nil for a copy in memory, which nobody else has.
-    private let lock: JournalLock?
+    let lock: JournalLock?
 
     /// Opens the file, and takes in what an earlier run has left.
     init(
@@ -75,7 +72,7 @@ struct DiskState {
             return try Parts(
                 ledger: DiskLedger(database, run: run, youngest: facts["youngest"] ?? .max), jobs: JobTable(database),
                 history: HistoryPruning(database, retention),
-                requests: RequestTable(database), rules: RuleBook(database), mounts: MountBook(database),
+                rules: RuleBook(database), mounts: MountBook(database),
                 fact: JournalStatement.fact.prepare(in: database),
                 transaction: WriteTransaction(database), pauses: Pauses(database), run: run,
                 kept: kept, clockOffset: ClockOffset(facts, kept: kept, clocks), isFit: isFit)
@@ -85,7 +82,6 @@ struct DiskState {
         queue.changes = JobChanges()
         jobs = parts.jobs
         history = parts.history
-        requests = parts.requests
         rules = parts.rules
         mounts = parts.mounts
         pauses = parts.pauses
@@ -128,7 +124,6 @@ struct DiskState {
         var ledger: DiskLedger
         var jobs: JobTable
         var history: HistoryPruning
-        var requests: RequestTable
         var rules: RuleBook
         var mounts: MountBook
         var fact: SQLStatement
@@ -196,7 +191,7 @@ struct DiskState {
     /// Whether there is something to be written.
     private var isChanged: Bool {
         queue.changes?.isEmpty == false || !queue.files.changes.isEmpty || rules.isChanged || mounts.hasChanges
-            || requests.hasTaken || isStopping || pauses != keptPauses
+            || isStopping || pauses != keptPauses
     }
 
     /// Sees to it that everything until now outlives the program, be it only in the log ahead of the database.
@@ -214,7 +209,7 @@ struct DiskState {
     /// Notes everything until now in the log ahead of the database; false if it can't all stand there.
     mutating func note(_ clocks: ClockPair) -> Bool {
         guard let ahead, fault == nil, queue.files.fault == nil, !isStopping, queue.changes?.undos.isEmpty != false,
-            !(rules.isChanged || mounts.hasChanges || requests.hasTaken || pauses != keptPauses),
+            !(rules.isChanged || mounts.hasChanges || pauses != keptPauses),
             !clockOffset.isStale(at: clocks)
         else { return false }
         guard queue.changes?.isTold == false || !queue.files.isTold else { return true }
@@ -339,7 +334,6 @@ struct DiskState {
         queue.files.devices = [:]
         rules.noteCommitted()
         mounts.noteCommitted()
-        requests.noteCommitted()
         keptPauses = pauses
         history.noteCommitted()
         notedClean = isStopping
@@ -365,7 +359,6 @@ struct DiskState {
             try jobs.write(AttemptRow(attempt))
         }
         for (kept, record) in changes.undos { try jobs.write(record, of: kept) }
-        try requests.deleteTaken()
         if notedClean == nil { try note("run", run) }
         try note("youngest", queue.files.youngest)
         if isWatching { try note("kept", clocks.wall) }

@@ -183,7 +183,7 @@ enum JournalFile {
         guard version <= JournalSchema.version else {
             throw JournalError.newer(path, version: version, known: JournalSchema.version)
         }
-        for table in ["attempts", "facts", "jobs", "ledger", "mounts", "requests", "rules"] {
+        for table in ["attempts", "facts", "jobs", "ledger", "mounts", "rules"] {
             guard tables.contains(table) else { throw JournalError.damaged(path, "the table '\(table)' is missing") }
         }
         let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0

@@ -5,7 +5,7 @@ import Synchronization
 /// The right to be the one Alight that a journal has, for as long as the object lives.
 ///
 /// It is a lock by flock(2) on a file beside the journal, which holds the number
-/// of the process. The file stays when the lock goes: nobody has to clean up after
+/// of the process, and in the next line its control socket. The file stays when the lock goes: nobody has to clean up after
 /// a process that was killed. The journal's own file is locked as well, so that it is had
 /// once also under another name, or after the file beside it was removed.
 final class JournalLock: Sendable {
@@ -45,6 +45,14 @@ final class JournalLock: Sendable {
             throw reason == ENOSPC || reason == EDQUOT ? .full(journal) : .noAccess(path, errno: reason)
         }
         self.descriptor = descriptor
+    }
+
+    /// Names the control socket of this process behind its number, or none any more.
+    func note(control socket: PathBytes?) {
+        let text = Array("\(getpid())\n".utf8) + (socket.map { $0.bytes + [0x0a] } ?? [])
+        // On a full disk nobody finds it, and is told that there is none.
+        _ = pwrite(descriptor, text, text.count, 0)
+        ftruncate(descriptor, off_t(text.count))
     }
 
     /// Locks the journal's own file, which is there by now.
@@ -101,6 +109,21 @@ final class JournalLock: Sendable {
             return nil
         }
         return errno == EWOULDBLOCK ? pid(in: descriptor) ?? 0 : nil
+    }
+
+    /// The control socket that the holder has named; nil when it has none.
+    static func control(of journal: PathBytes) -> PathBytes? {
+        guard holder(of: journal) != nil else { return nil }
+        let descriptor = CompanionFile.lock.path(of: journal).withCString {
+            open($0, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        }
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var buffer = [UInt8](repeating: 0, count: 64 + Int(PATH_MAX))
+        let count = pread(descriptor, &buffer, buffer.count, 0)
+        let lines = buffer.prefix(max(0, count)).split(separator: 0x0a, maxSplits: 1)
+        guard lines.count == 2, lines[1].last == 0x0a else { return nil }
+        return PathBytes(lines[1].dropLast())
     }
 
     /// The number that the holder wrote.

@@ -75,52 +75,87 @@ struct ApplyCommand: ParsableCommand {
     }
 
     private func apply(_ rule: Rule, _ paths: [PathBytes], _ program: ProgramSurroundings) throws -> ExitStatus {
-        let file = try journal.file()
-        let kept: DiskJournal
-        do throws(JournalError) {
-            kept = try OpenJournal.file(at: file)
-        } catch {
-            if case .held = error { return try follow(rule, paths, try journal.open(isFollowed: true)) }
-            Output.error.write("error: \(Display.text(error.description))\n    help: \(error.help)")
-            throw Exit(.runtimeError)
+        switch try JournalOwner.find(try journal.file(), isBrief: false) {
+        case .instance(let client): return try ask(client, rule, paths)
+        case .command(let kept):
+            program.sayPassedOver()
+            return try Applying(rule: rule, paths: paths, jobs: jobs).run(kept, program)
         }
-        program.sayPassedOver()
-        return try Applying(rule: rule, paths: paths, jobs: jobs).run(kept, program)
     }
 
-    // MARK: With a running Alight
+    // MARK: With a running instance
 
-    private func follow(_ rule: Rule, _ paths: [PathBytes], _ reader: JournalReader) throws -> ExitStatus {
+    /// Between two looks at the journal.
+    private static let pause: useconds_t = 100_000
+
+    /// Has the instance run the rule, and shows its progress until the jobs have ended or the person has seen enough.
+    private func ask(_ client: ControlClient, _ rule: Rule, _ paths: [PathBytes]) throws -> ExitStatus {
         let progress = ApplyProgress(total: paths.count, width: TerminalText.errorWidth)
-        let follower = JobFollower(reader: reader, rule: rule.name, progress: progress, isLeft: StopCount())
-        let isSteerable = Signals.forEach { number in
-            if number != SIGUSR1, number != SIGUSR2 { _ = follower.isLeft.next() }
+        let interrupts = StopCount()
+        guard Signals.forEach({ if $0 != SIGUSR1 { _ = interrupts.next() } }) else { throw Applying.noThread() }
+        let command = JobCommand.apply(
+            paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: rule.name, path: $0) })
+        var open = Array(zip(try client.said { () throws(ControlClient.Problem) in try client.ask(command) }, paths))
+        let reader = try journal.open(isFollowed: true)
+        var (failed, gone) = (0, 0)
+        var isAlone = false
+        while !open.isEmpty, interrupts.count == 0, !isAlone {
+            // Asked before the jobs: what the instance did last is seen.
+            isAlone = DiskJournal.holder(of: reader.path) == nil
+            let (still, dead, vanished) = try Faults.said { () throws(JournalFault) in
+                try unfinished(open, rule.name, reader)
+            }
+            failed += dead.count
+            gone += vanished
+            for job in dead {
+                progress.say(
+                    "\(job.id) \(Display.text(job.rule)): \(Display.path(job.path)): failed: "
+                        + Display.text(job.message ?? ""))
+            }
+            open = still
+            progress.note(done: paths.count - open.count, failed: failed)
+            if !open.isEmpty { usleep(Self.pause) }
         }
-        guard isSteerable else { throw Applying.noThread() }
-        let result = try Faults.said { () throws(JournalFault) in try follower.run(paths) }
         progress.end()
         let files = Reporter.count(paths.count, "file")
-        let done = paths.count - result.open - result.unknown
-        if result.unknown == paths.count {
+        if gone > 0 {
             Output.error.write(
-                "error: the running Alight has made no job of it\n"
-                    + "    help: see what it said; has it a rule '\(Display.text(rule.name))'?")
-            return .runtimeError
+                "\(Reporter.count(gone, "file")) changed, or had a job already, and are handled with another one")
         }
-        if result.unknown > 0 {
-            Output.error.write(
-                "\(Reporter.count(result.unknown, "file")) changed, or had a job already, and are handled with another one"
-            )
-        }
-        if result.open > 0 {
+        guard open.isEmpty else {
             let why =
-                result.isAlone
+                isAlone
                 ? "error: the Alight that had them has ended; the others are in the journal, for its next start"
                 : "not followed any more; the jobs go on"
-            Output.error.write("\(done) of \(files) are done; \(why)")
-            return result.isAlone ? .runtimeError : .done
+            Output.error.write("\(paths.count - open.count - gone) of \(files) are done; \(why)")
+            return isAlone ? .runtimeError : .done
         }
-        Output.error.write("\(files): \(done - result.failed) done, \(result.failed) failed")
-        return result.failed > 0 ? .someFailed : .done
+        Output.error.write("\(files): \(paths.count - failed - gone) done, \(failed) failed")
+        return failed > 0 ? .someFailed : .done
+    }
+
+    /// The jobs that have not ended, those that have failed for good, and how many there are no more.
+    private func unfinished(
+        _ jobs: [(JobID, PathBytes)], _ rule: String, _ reader: JournalReader
+    ) throws(JournalFault) -> (still: [(JobID, PathBytes)], dead: [JobEntry], gone: Int) {
+        let states = try reader.states(of: jobs.map(\.0))
+        var still: [(JobID, PathBytes)] = []
+        var dead: [JobEntry] = []
+        var gone = 0
+        for (id, path) in jobs {
+            switch states[id] {
+            case .pending, .running: still.append((id, path))
+            case .succeeded, .skipped: break
+            case .dead: if let job = try reader.details(of: id)?.job { dead.append(job) }
+            case nil:
+                // A job that waited has taken it in, and is the one to be followed.
+                if let heir = try reader.newest(rule: rule, path: path), heir != id {
+                    still.append((heir, path))
+                } else {
+                    gone += 1
+                }
+            }
+        }
+        return (still, dead, gone)
     }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Engine
 import Glibc
 import Journaling
 import Rules
@@ -26,7 +27,7 @@ struct ChosenJobs: ParsableArguments {
         var done: String
         /// Whether it can be done for a job of which the journal has no more than the row.
         var takesUnreadable = false
-        var request: (JobID) -> JournalRequest
+        var command: ([JobID]) -> JobCommand
     }
 
     /// Looks at what was given.
@@ -58,12 +59,9 @@ struct ChosenJobs: ParsableArguments {
             }
             throw Exit(hasFailed ? .runtimeError : .done)
         }
-        let delivery = try Faults.said { () throws(JournalFault) in
-            try RequestDelivery.deliver(jobs.map { wish.request($0.id) }, reader)
-        }
+        try JournalOwner.find(reader.path, isBrief: true).carryOut(wish.command(jobs.map(\.id)))
         let lines = jobs.map { "\($0.id) \(wish.done): \(Display.text($0.rule)): \(Display.path($0.path))" }
         Output.standard.write(lines.joined(separator: "\n"))
-        if let note = delivery.note { Output.error.write(note) }
         throw Exit(hasFailed ? .runtimeError : .done)
     }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Engine
 import Journaling
 import Rules
 
@@ -31,7 +32,7 @@ struct RetryCommand: ParsableCommand {
             ChosenJobs.Wish(
                 states: [.dead, .pending], refusal: "only dead letters and pending jobs are tried again",
                 done: "will be tried again",
-                request: { .retry($0) }),
+                command: { .retry($0) }),
             journal)
     }
 }
@@ -60,7 +61,7 @@ struct DiscardCommand: ParsableCommand {
         try chosen.ask(
             ChosenJobs.Wish(
                 states: [.dead, .pending], refusal: "only dead letters and pending jobs are discarded",
-                done: "discarded", takesUnreadable: true, request: { .discard($0) }),
+                done: "discarded", takesUnreadable: true, command: { .discard($0) }),
             journal)
     }
 }

@@ -113,8 +113,6 @@ struct RunCommand: ParsableCommand {
         let isSteerable = Signals.forEach(reloads: true) { number in
             if number == SIGUSR1 {
                 engine.rescan()
-            } else if number == SIGUSR2 {
-                engine.takeRequests()
             } else if number == SIGHUP, !terminal.hasHungUp {
                 if once { return }
                 reloading?.request()
@@ -135,9 +133,14 @@ struct RunCommand: ParsableCommand {
             let operations = RunningOperations(engine, journal: kept.file, reloading)
             return try RunningControl(control.addresses(settings), settings, operations, metrics, feed, reporter)
         }
+        kept.note(control: controlling?.path)
         let summary: EngineSummary
         do {
-            defer { controlling?.end() }
+            defer {
+                // Another instance may have the socket from now on.
+                kept.note(control: nil)
+                controlling?.end()
+            }
             defer { program.host.close(isAtOnce: stops.count > 1) }
             summary = try engine.run()
         } catch {

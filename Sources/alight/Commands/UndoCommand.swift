@@ -73,13 +73,7 @@ struct UndoCommand: ParsableCommand {
         }
         var jobs: [JobID] = []
         for kept in chosen where !jobs.contains(kept.job) { jobs.append(kept.job) }
-        let delivery = try Faults.said { () throws(JournalFault) in
-            try RequestDelivery.deliver(jobs.map { .undo($0) }, reader, rules: ruleset)
-        }
-        if let note = delivery.note {
-            Output.error.write(note)
-            throw Exit(hasFailed ? .runtimeError : .done)
-        }
+        try JournalOwner.find(reader.path, isBrief: true).carryOut(.undo(jobs), rules: ruleset)
         let results = try Faults.said { () throws(JournalFault) in
             let reader = try JournalReader(reader.path)
             var results: [KeptChanges] = []

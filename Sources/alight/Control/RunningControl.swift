@@ -73,6 +73,9 @@ struct RunningControl {
         }
     }
 
+    /// The socket; nil where there is none.
+    var path: PathBytes? { server?.path }
+
     /// Ends the server, and removes the socket.
     func end() { server?.stop() }
 

@@ -87,14 +87,14 @@ extension RunningOperations {
                 409, "job \(job.job.id) can't be read: what it was to be told is not known",
                 help: "'alight apply' runs its rule for the file, and to discard it forgets the job")
         }
-        try ask(.retry(job.job.id))
+        carryOut(.retry([job.job.id]))
         let now = try details(id)
         return ["job": .object(now.object)]
     }
 
     func discard(_ id: String) throws(APIError) -> JSONValue {
         let job = try deadLetter(id, "discarded")
-        try ask(.discard(job.job.id))
+        carryOut(.discard([job.job.id]))
         return ["job": .object(job.object)]
     }
 
@@ -106,15 +106,6 @@ extension RunningOperations {
                 help: "/v1/jobs?state=dead lists those")
         }
         return details
-    }
-
-    /// Leaves a request in the journal, and has the engine take it.
-    private func ask(_ request: JournalRequest) throws(APIError) {
-        let reader = try reader()
-        let last = try Self.said { () throws(JournalFault) in try reader.request([request]) }
-        engine.takeRequests()
-        waitUntil { (try? reader.openRequests(upTo: last)) == 0 }
-        forgetDead()
     }
 
     // MARK: Pictures

@@ -22,19 +22,8 @@ final class RunningOperations: Operations {
     private struct Kept {
         var reader: JournalReader?
         var watching: WatchStatus?
-        /// The dead letters, of which state, and until when that is new enough.
-        var dead: (letters: DeadLetters, of: DeadState, until: ContinuousClock.Instant)?
-    }
-
-    /// What changes when dead letters come or go: how many there had been, and how often somebody asked for something.
-    private struct DeadState: Hashable {
-        var made: Int
-        var requests: Int
-
-        init(_ status: EngineStatus) {
-            made = status.counts.dead
-            requests = status.requests
-        }
+        /// The dead letters, how many there had been since the start, and until when that is new enough.
+        var dead: (letters: DeadLetters, made: Int, until: ContinuousClock.Instant)?
     }
 
     /// How long the watcher's thread may take for an answer.
@@ -131,7 +120,7 @@ final class RunningOperations: Operations {
 
     /// The dead letters of the journal; those since the start where it can't be read, or is in memory.
     private func dead(_ status: EngineStatus, at now: ContinuousClock.Instant) -> DeadLetters {
-        if let dead = kept.withLock({ $0.dead }), dead.until > now, dead.of == DeadState(status) {
+        if let dead = kept.withLock({ $0.dead }), dead.until > now, dead.made == status.counts.dead {
             return dead.letters
         }
         guard let reader = try? reader(), let counts = try? reader.deadCounts(),
@@ -140,11 +129,9 @@ final class RunningOperations: Operations {
             return DeadLetters(counts: status.rules.mapValues(\.dead), last: status.failures.map(\.failure))
         }
         let letters = DeadLetters(counts: counts, last: last.map(\.failure))
-        kept.withLock { $0.dead = (letters, DeadState(status), now + Self.deadAge) }
+        kept.withLock { $0.dead = (letters, status.counts.dead, now + Self.deadAge) }
         return letters
     }
-
-    func forgetDead() { kept.withLock { $0.dead = nil } }
 
     // MARK: The journal
 
@@ -224,8 +211,40 @@ final class RunningOperations: Operations {
     }
 
     /// Waits for what the engine does in its next turn.
-    func waitUntil(_ isDone: () -> Bool) {
-        let deadline = ContinuousClock.now + Self.patience
+    private func waitUntil(within limit: Duration = patience, _ isDone: () -> Bool) {
+        let deadline = ContinuousClock.now + limit
         while !isDone(), ContinuousClock.now < deadline { usleep(2_000) }
+    }
+
+    // MARK: What is asked for jobs
+
+    /// How long a command may take: less than it waits for its answer.
+    private static let commandPatience = Duration.seconds(8)
+
+    func carryOut(_ verb: String, _ body: [String: JSONValue]) throws(APIError) -> JSONValue {
+        let command = try JobCommand(verb, body)
+        if let rule = body["rule"]?.string, engine.status(at: .now).ruleset.rule(named: rule) == nil {
+            throw APIError(
+                404, "there is no rule '\(rule)'", help: "'alight check' and /v1/rules name those that there are")
+        }
+        guard carryOut(command, within: Self.commandPatience) else {
+            throw APIError(
+                503, "the running instance has not done this yet, and still may",
+                help: "see 'alight jobs', and whether its disk is busy")
+        }
+        return ["jobs": .array(command.jobs.map { .string($0.description) })]
+    }
+
+    /// Has the engine carry out a command; false when that is not done in time.
+    ///
+    /// Whoever reads the journal's file sees it then.
+    @discardableResult
+    func carryOut(_ command: JobCommand, within limit: Duration = patience) -> Bool {
+        let isDone = Mutex(false)
+        engine.carryOut(command) { isDone.withLock { $0 = true } }
+        waitUntil(within: limit) { isDone.withLock { $0 } }
+        engine.catchUp()
+        kept.withLock { $0.dead = nil }
+        return isDone.withLock { $0 }
     }
 }

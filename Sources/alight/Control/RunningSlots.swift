@@ -1,5 +1,6 @@
 import Engine
 import FileEvents
+import Journaling
 import PluginProtocol
 import RuleLoading
 import Rules
@@ -16,9 +17,8 @@ struct RunningSlots {
     ///
     /// - Returns: Nil when none answers, or a slot is free.
     init?(_ settings: Configuration) {
-        guard let socket = settings.control?.value, case .file(let journal)? = settings.journal?.value,
+        guard case .file(let journal)? = settings.journal?.value, let socket = DiskJournal.control(of: journal),
             let status = try? ControlClient(socket, patience: 2).ask("GET", "/v1/status").object,
-            let used = status["journal"]?.object.flatMap({ JSONLine.path($0) }), used == journal,
             let slots = status["slots"]?.object, let taken = slots["used"]?.double, let limit = slots["limit"]?.double,
             taken >= limit
         else { return nil }

@@ -86,13 +86,6 @@ CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL 
     DELETE FROM logs WHERE job = old.log_of AND started = old.started
         AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
 END;
-CREATE TABLE requests (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    verb TEXT NOT NULL,
-    job TEXT NOT NULL,
-    rule TEXT,
-    path BLOB
-) STRICT;
 CREATE TABLE mounts (
     point BLOB PRIMARY KEY,
     device INTEGER NOT NULL,
