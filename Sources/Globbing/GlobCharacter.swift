@@ -92,8 +92,8 @@ struct GlobClass: Sendable {
         return isNegated
     }
 
-    /// What is listed between the brackets, whether that is what it takes or what it leaves.
-    var listed: [ClosedRange<UInt32>] { ranges }
+    /// The characters at which it begins or ceases to match.
+    var bounds: [UInt32] { ranges.flatMap { [$0.lowerBound, $0.upperBound, $0.upperBound + 1] } }
 
     private static func otherCase(_ value: UInt32) -> UInt32? {
         switch value {

@@ -182,5 +182,5 @@ private struct GlobTables {
 
 extension UInt8 {
     /// The small letter of an ASCII capital; any other byte itself.
-    var lowercased: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
+    package var lowercased: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
 }

@@ -34,12 +34,15 @@ package struct PathFilter: Sendable, Hashable {
     }
 
     /// The root of the first glob that takes the absolute path; nil when it is not wanted.
-    package func root(taking path: [UInt8]) -> [UInt8]? {
+    package func root(taking path: [UInt8]) -> [UInt8]? { glob(taking: path)?.root }
+
+    /// The first glob that takes the absolute path; nil when it is not wanted.
+    package func glob(taking path: [UInt8]) -> Glob? {
         for glob in globs where glob.matches(path) {
             guard let relative = Self.relative(path, to: glob.root) else { continue }
             if let depth, relative.count(where: { $0 == Self.slash }) > depth { continue }
             if isLeftOut(relative) { continue }
-            return glob.root
+            return glob
         }
         return nil
     }

@@ -27,97 +27,89 @@ struct Destination {
         return copy
     }
 
-    /// The paths that it can stand for when a rule with these globs runs; empty when that can't be known.
-    func paths(for globs: [Glob]) -> [PathSet] {
-        guard let pieces = pieces(for: globs) else { return [] }
-        var isWrittenOut = false
-        if case .literal(let last)? = template.parts.last { isWrittenOut = last.last != .slash }
-        guard let first = extensions.first, !isWrittenOut else { return [PathSet(pieces)] }
-        // A name that has none of the extensions gets the first.
-        let kept = PathSet(pieces)
-        let options = Glob.Options(matchesHidden: true)
-        let ends = extensions.compactMap { end in
-            try? Glob(Array("/**/*".utf8) + Glob.escaped(Array(end.utf8)), options: options)
+    /// Samples of the paths that it can stand for when the rule runs, as the other rule could match them.
+    ///
+    /// Empty when nothing is known of them.
+    func paths(of rule: Rule, like other: Rule) -> [[UInt8]] {
+        let literals = template.parts.flatMap { part -> [ArraySlice<UInt8>] in
+            if case .literal(let bytes) = part { bytes.split(separator: .slash) } else { [] }
         }
-        let extended = PathSet(pieces + [.literal(Array(first.utf8))])
-        return kept.isMissed(by: PathFilter(globs: ends)) ? [extended] : [kept, extended]
+        let words = PathWords(of: other.patterns + rule.patterns, for: rule.globs, beside: literals.map(Array.init))
+        let inputs = rule.samples(words)
+        return inputs.flatMap { paths(for: $0, of: rule, words, limit: max(4_000 / inputs.count, 16)) }
     }
 
-    private func pieces(for globs: [Glob]) -> [PathSet.Piece]? {
-        var pieces: [PathSet.Piece] = []
+    /// Samples of the paths that it can stand for when the rule runs for this file.
+    ///
+    /// The words stand for what only the run shows.
+    func paths(for input: [UInt8], of rule: Rule, _ words: PathWords, limit: Int = 1_000) -> [[UInt8]] {
+        let input = PathBytes(input)
+        let none = Timestamp(seconds: 0, nanoseconds: 0)
+        let snapshot = Snapshot(
+            identity: FileIdentity(deviceMajor: 0, deviceMinor: 0, inode: 0, birth: 0), type: .file, size: 0,
+            modified: none, changed: none, born: nil, mode: 0, uid: 0, gid: 0, links: 1)
+        let event = FileEvent(
+            kind: .created, path: input, root: rule.root(taking: input) ?? input.parent, snapshot: snapshot, time: none)
+        let facts = PlaceholderFacts(event: event, rule: rule.name, job: "", attempt: 1, now: none)
+        // A hidden name, or nothing, is possible, too.
+        let texts = words.words + [Array(".x".utf8), []]
+        var lists: [[[UInt8]]] = []
         for part in template.parts {
             switch part {
-            case .literal(let bytes): pieces.append(.literal(bytes))
-            case .placeholder(let placeholder): pieces.append(Self.piece(for: placeholder, globs))
+            case .literal(let bytes): lists.append([bytes])
+            case .placeholder(let placeholder):
+                switch placeholder {
+                case .path, .name, .stem, .extension, .directory, .relative, .root, .rule:
+                    lists.append([facts.value(of: placeholder)])
+                case .from, .stepOutput:
+                    // A whole path, of which nothing is known.
+                    guard !lists.isEmpty else { return [] }
+                    lists.append(texts)
+                case .mtime(let format?) where format.contains("/"), .now(let format?) where format.contains("/"):
+                    lists.append(texts)
+                default: lists.append(texts.filter { !$0.contains(.slash) })
+                }
             }
         }
-        guard let first = pieces.first else { return nil }
-        if case .literal(let last) = pieces.last, last.last == .slash { pieces.append(.name(of: globs)) }
-        // The literal beginning, made absolute and without `..`; behind a placeholder that can't be done.
-        switch first {
+        let paths = PathWords.combinations(of: lists, limit: limit).map { text in
+            let path = folder.resolving(text.last == .slash ? text + input.lastComponent : text).normalized
+            // A name that has none of the extensions gets the first, unless it is written out.
+            guard let first = extensions.first, !isWrittenOut, !DestinationExtensions.has(path.bytes, extensions) else {
+                return path.bytes
+            }
+            return path.bytes + Array(first.utf8)
+        }
+        return isBuiltIn ? paths.filter { $0 != input.bytes } : paths
+    }
+
+    /// Whether the template itself has the end of the name.
+    private var isWrittenOut: Bool {
+        if case .literal(let last)? = template.parts.last { last.last != .slash } else { false }
+    }
+
+    /// Folders, one of which holds each path that it can stand for when the rule runs.
+    func folders(of rule: Rule) -> [PathBytes] {
+        let leavesFolder = template.parts.dropFirst().contains { part in
+            guard case .literal(let bytes) = part else { return false }
+            return bytes.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
+        }
+        if leavesFolder { return ["/"] }
+        switch template.parts.first {
         case .literal(let bytes):
-            let path = folder.resolving(bytes)
-            var head = path.normalized.bytes
-            if bytes.last == .slash, head != [.slash] { head.append(.slash) }
-            if bytes.last != .slash, pieces.count > 1, let slash = bytes.lastIndex(of: .slash) ?? bytes.indices.first {
-                // A name that goes on behind the literal is no name of its own yet: `a/..${name}` is no parent.
-                let cut = bytes[slash] == .slash ? slash + 1 : slash
-                let start = bytes[..<cut]
-                let base = start.isEmpty ? folder : folder.resolving(start)
-                head = base.normalized.bytes
-                if head != [.slash] { head.append(.slash) }
-                head += bytes[cut...]
-            }
-            pieces[0] = .literal(head)
-        case .path, .folder: break
-        default: pieces.insert(.literal(folder.bytes == [.slash] ? [.slash] : folder.bytes + [.slash]), at: 0)
-        }
-        for (index, piece) in pieces.enumerated().dropFirst() {
-            guard case .literal(let bytes) = piece else { continue }
-            // What stands between two slashes is a whole name, and so is what ends the path.
-            let names = bytes.split(separator: .slash, omittingEmptySubsequences: false)
-            let whole = index == pieces.count - 1 ? names.dropFirst() : names.dropFirst().dropLast()
-            let isOdd = whole.contains { $0.elementsEqual([.dot]) || $0.elementsEqual([.dot, .dot]) }
-            if isOdd { return nil }
-            pieces[index] = .literal(Self.withoutDoubledSlashes(bytes))
-        }
-        return pieces
-    }
-
-    private static func withoutDoubledSlashes(_ bytes: [UInt8]) -> [UInt8] {
-        bytes.indices.filter { $0 == 0 || bytes[$0] != .slash || bytes[$0 - 1] != .slash }.map { bytes[$0] }
-    }
-
-    private static func piece(for placeholder: Placeholder, _ globs: [Glob]) -> PathSet.Piece {
-        switch placeholder {
-        case .path: .path(of: globs)
-        case .name: .name(of: globs)
-        case .stem: .stem(of: globs)
-        case .extension: .extension(of: globs)
-        case .directory: .folder(of: globs)
-        case .relative: .relative(of: globs)
-        case .root, .from, .stepOutput: .anything
-        case .mtime(let format), .now(let format): format?.contains("/") == true ? .anything : .anyText
-        default: .anyText
+            let end = bytes.lastIndex(of: .slash).map { $0 + 1 } ?? 0
+            return [folder.resolving(bytes[..<end]).normalized]
+        case .placeholder(.path), .placeholder(.directory), .placeholder(.root): return rule.roots
+        default: return [folder]
         }
     }
 
-    /// Whether the file has its own name there.
-    var keepsName: Bool {
+    /// What the paths end with that it can stand for: each with one of these, in lower case.
+    func endings(of rule: Rule) -> [[UInt8]] {
         switch template.parts.last {
-        case .placeholder(.name): true
-        case .literal(let bytes): bytes.last == .slash
-        default: false
-        }
-    }
-
-    /// Whether it is the file's own path, where there is nothing to be done.
-    var isInput: Bool {
-        switch template.parts {
-        case [.placeholder(.path)], [.placeholder(.directory), .literal([.slash])],
-            [.placeholder(.directory), .literal([.slash]), .placeholder(.name)]:
-            true
-        default: false
+        case .literal(let bytes) where bytes.last != .slash: [bytes.map(\.lowercased)]
+        case .literal, .placeholder(.name), .placeholder(.path), .placeholder(.relative):
+            extensions.isEmpty ? rule.globs.flatMap(\.endings) : [[]]
+        default: [[]]
         }
     }
 }

@@ -17,14 +17,16 @@ struct LoopCheck {
     }
 
     private let rules: [DecodedRule]
-    /// Which rules are worth an exact look, which takes long: of a thousand rules each would be compared with each.
-    private let index: PathSetIndex
+    /// Which rules are worth a trial, which takes long: of a thousand rules each would be compared with each.
+    private let index: PathFilterIndex
+    private let endings: [[[UInt8]]]
 
     init(_ rules: [DecodedRule]) {
         // Without a rule that says where it writes nothing is asked.
         let isNeeded = rules.contains { !$0.destinations.isEmpty }
         self.rules = isNeeded ? rules.filter { $0.isEnabled && !$0.allowsLoop } : []
-        index = PathSetIndex(self.rules.map(\.rule.filter))
+        index = PathFilterIndex(self.rules.map(\.rule.filter))
+        endings = self.rules.map(\.rule.endings)
     }
 
     /// Adds a diagnostic for each loop, at a destination in it.
@@ -55,19 +57,23 @@ struct LoopCheck {
         var links: [Link] = []
         let rule = rules[source].rule
         for destination in rules[source].destinations {
-            let paths = destination.paths(for: rule.globs)
-            for target in Set(paths.flatMap(index.candidates)).sorted() {
-                let other = rules[target].rule
-                if source == target, rule.ownWrites == .ignore || (destination.isInput && destination.isBuiltIn) {
-                    continue
+            let endings = destination.endings(of: rule)
+            let targets = destination.folders(of: rule).flatMap { folder in
+                index.candidates(inside: folder.bytes).filter {
+                    endings.canMeet(self.endings[$0]) && rules[$0].rule.reaches(below: folder)
                 }
+            }
+            for target in Set(targets).sorted() {
+                let other = rules[target].rule
+                if source == target, rule.ownWrites == .ignore { continue }
                 guard mayTake(other, destination, of: rule) else { continue }
-                let meetings = paths.compactMap { $0.meeting(other.filter) }
-                guard let meeting = meetings.first else { continue }
-                let isWhole = meetings.count == paths.count && meetings.allSatisfy(\.isWhole)
-                let isCertain = isWhole && !destination.isOfFailure && takesAll(other, destination, of: rule)
-                links.append(
-                    Link(to: target, destination: destination, glob: meeting.glob, isCertain: isCertain))
+                let globs = destination.paths(of: rule, like: other).map { path in
+                    other.glob(matching: path) ?? (other.filter.isTree ? other.glob(matchingFolderOf: path) : nil)
+                }
+                guard let glob = globs.lazy.compactMap(\.self).first else { continue }
+                let isCertain =
+                    globs.allSatisfy { $0 != nil } && !destination.isOfFailure && takesAll(other, destination, of: rule)
+                links.append(Link(to: target, destination: destination, glob: glob, isCertain: isCertain))
             }
         }
         // Of several ways to one rule the surest.

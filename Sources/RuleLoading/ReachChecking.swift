@@ -14,17 +14,19 @@ extension RuleDecoder {
 
     /// What leaves out all that the glob takes.
     private func refusal(of pattern: PathPattern, filter: PathFilter) -> (message: String, help: String)? {
-        guard let samples = PathSample.samples(of: pattern.glob) else { return nil }
         let root = PathBytes(pattern.glob.root)
-        func covered(by set: GlobSet) -> Bool {
-            samples.allSatisfy { sample in PathBytes(sample).relative(to: root).map { set.covers($0) } ?? false }
+        func covered(by set: GlobSet, _ globs: [Glob] = []) -> Bool {
+            guard !set.isEmpty else { return false }
+            let samples = pattern.glob.samples(PathWords(of: [pattern.glob] + globs))
+            return !samples.isEmpty
+                && samples.allSatisfy { PathBytes($0).relative(to: root).map { set.covers($0) } ?? false }
         }
-        if covered(by: filter.exclude) {
+        if covered(by: filter.exclude, filter.exclude.globs) {
             return (
                 "this can't match: 'exclude' excludes all that it matches", "narrow 'exclude', or remove this path"
             )
         }
-        if covered(by: filter.outputs) {
+        if covered(by: filter.outputs, filter.outputs.globs) {
             return (
                 "this can't match: 'outputs' excludes all that it matches", "narrow 'outputs', or remove this path"
             )
@@ -72,8 +74,8 @@ extension RuleDecoder {
                 "make it, or write 'missing: wait' or 'missing: create'"
             )
         }
-        guard !rule.types.contains(.directory), let samples = PathSample.samples(of: pattern.glob),
-            Set(samples).count == 1, case .folder = FileReading.kind(of: PathBytes(samples[0]))
+        guard !rule.types.contains(.directory), case let samples = pattern.glob.samples(PathWords()), samples.count == 1,
+            case .folder = FileReading.kind(of: PathBytes(samples[0]))
         else { return nil }
         return (
             "this is a directory, and the rule matches none", "add '/*' for its files, or '/**' for all files below it"
@@ -90,18 +92,29 @@ extension RuleDecoder {
         let shown = paths.prefix(3).joined(separator: " or ") + (paths.count > 3 ? " …" : "")
         for required in draft.required {
             let kind = required.kind
-            let files = PathSet([.anything, .literal([.slash]), .name(of: [kind.glob])])
-            if files.isMissed(by: filter) {
+            if !mayHold(filter, kind.glob) {
                 problems.warning(
                     "no group can be complete: \(shown) matches no file of the kind \(quoted(kind.text))",
                     at: required.mark,
                     help: "add a glob for such files to 'path', or remove \(quoted(kind.text)) from 'require'")
-            } else if let samples = PathSample.samples(of: kind.glob), samples.allSatisfy({ filter.ignores.covers($0) })
-            {
+            } else if kind.glob.samples(PathWords()).allSatisfy({ filter.ignores.covers($0) }) {
                 problems.warning(
                     "no group can be complete: the built-in ignores exclude every file of the kind \(quoted(kind.text))",
                     at: required.mark,
                     help: "write 'ignore_defaults: false', or remove \(quoted(kind.text)) from 'require'")
+            }
+        }
+    }
+
+    /// Whether the filter could match a name of the kind, the built-in ignores not counted.
+    private func mayHold(_ filter: PathFilter, _ kind: Glob) -> Bool {
+        guard !filter.isTree else { return true }
+        var filter = filter
+        filter.ignores = GlobSet([])
+        let words = PathWords(of: [kind], for: filter.globs)
+        return filter.globs.contains { glob in
+            glob.samples(words).contains { path in
+                kind.matches(PathBytes(path).lastComponent) && filter.glob(taking: path) != nil
             }
         }
     }
@@ -138,17 +151,6 @@ extension RuleDecoder {
     }
 }
 
-extension Condition {
-    /// The globs for names of which one has to match, for each `name` that is not a choice.
-    var certainNames: [[Glob]] {
-        switch self {
-        case .name(let globs): [globs]
-        case .all(let conditions): conditions.flatMap(\.certainNames)
-        default: []
-        }
-    }
-}
-
 extension Glob {
     /// How many names every match has below the root; nil when that differs, or is not seen at once.
     fileprivate var leastNames: Int? {
@@ -158,61 +160,5 @@ extension Glob {
         // A last `**` stands for one name at least.
         let last = names.last?.elementsEqual("**".utf8) == true ? 1 : 0
         return names.count - root.split(separator: .slash).count - anywhere + last
-    }
-}
-
-/// Paths that a glob takes, to be tried on other globs.
-enum PathSample {
-    /// More alternatives than this are not tried.
-    private static let limit = 64
-
-    /// Two paths for each way through the braces, their wildcards replaced by different words.
-    ///
-    /// nil when the glob has classes, nested braces or very many ways.
-    static func samples(of glob: Glob) -> [[UInt8]]? {
-        guard let ways = ways(glob.pattern) else { return nil }
-        let samples = ways.flatMap { way in ["Qx7q", "m3Vw"].compactMap { sample(of: way, wildcard: $0) } }
-        guard samples.count == 2 * ways.count, samples.allSatisfy({ glob.matches($0) }) else { return nil }
-        return samples
-    }
-
-    /// The patterns that a pattern with braces stands for.
-    private static func ways(_ pattern: [UInt8]) -> [[UInt8]]? {
-        guard let open = pattern.firstIndex(of: UInt8(ascii: "{")) else { return [pattern] }
-        guard !pattern.contains(UInt8(ascii: "\\")), !pattern.contains(UInt8(ascii: "[")),
-            let close = pattern[open...].firstIndex(of: UInt8(ascii: "}")),
-            !pattern[(open + 1)..<close].contains(UInt8(ascii: "{"))
-        else { return nil }
-        let choices = pattern[(open + 1)..<close].split(
-            separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
-        guard (2...limit).contains(choices.count), let rest = ways(Array(pattern[(close + 1)...])),
-            choices.count * rest.count <= limit
-        else { return nil }
-        return choices.flatMap { choice in rest.map { pattern[..<open] + choice + $0 } }
-    }
-
-    /// A path that the pattern takes, its wildcards replaced by a word; nil for patterns with classes or braces.
-    private static func sample(of pattern: [UInt8], wildcard: String) -> [UInt8]? {
-        var sample: [UInt8] = []
-        var index = 0
-        while index < pattern.count {
-            switch pattern[index] {
-            case UInt8(ascii: "["), UInt8(ascii: "{"):
-                return nil
-            case UInt8(ascii: "\\"):
-                index += 1
-                guard index < pattern.count else { return nil }
-                sample.append(pattern[index])
-            case UInt8(ascii: "*"):
-                while index + 1 < pattern.count, pattern[index + 1] == UInt8(ascii: "*") { index += 1 }
-                sample += wildcard.utf8
-            case UInt8(ascii: "?"):
-                sample += wildcard.utf8.prefix(1)
-            default:
-                sample.append(pattern[index])
-            }
-            index += 1
-        }
-        return sample
     }
 }

@@ -24,7 +24,7 @@ extension RuleDecoder {
         case "delete": return removal("deletes")
         case "trash": return removal("moves to the trash")
         case "move":
-            guard let destination = step.destinations.first, !destination.isInput else { return nil }
+            guard let destination = step.destinations.first else { return nil }
             return removal("moves", to: destination)
         case "rename":
             guard case .object(let members) = parameters, case .text(let name) = members["name"] else { return nil }
@@ -51,15 +51,17 @@ struct RemovalCheck {
     private static let mostPairs = 100_000
 
     private let rules: [DecodedRule]
-    private let index: PathSetIndex
+    private let index: PathFilterIndex
     /// What each rule's globs begin with.
     private let starts: [[[UInt8]]]
+    private let endings: [[[UInt8]]]
 
     init(_ rules: [DecodedRule]) {
         let isNeeded = rules.contains { $0.isEnabled && $0.removal != nil }
         self.rules = isNeeded ? rules.filter(\.isEnabled) : []
-        index = PathSetIndex(self.rules.map(\.rule.filter))
+        index = PathFilterIndex(self.rules.map(\.rule.filter))
         starts = self.rules.map { $0.rule.globs.map(\.literalStart) }
+        endings = self.rules.map(\.rule.endings)
     }
 
     /// Adds a warning for each pair, at the action that removes the file.
@@ -70,7 +72,8 @@ struct RemovalCheck {
             guard globs < Self.mostGlobs.inAll, pairs < Self.mostPairs else { return }
             guard let removal = rule.removal, !(rule.rule.condition?.isOfAge ?? false) else { continue }
             var reports = 0
-            for other in index.candidates(for: PathSet([.path(of: rule.rule.globs)]))
+            let others = rule.rule.roots.flatMap { index.candidates(inside: $0.bytes) }
+            for other in Set(others).sorted()
             where other != number && reports < Self.mostReports && globs < Self.mostGlobs.inAll {
                 pairs += 1
                 // Of two rules that remove the same file one warning is enough.
@@ -79,13 +82,14 @@ struct RemovalCheck {
                 if let own = rules[other].removal, own.destination == nil, rules[other].rule.actions.count == 1 {
                     continue
                 }
-                guard haveLikeStarts(number, other), bothRun(number, other) else { continue }
+                guard haveLikeEnds(number, other), bothRun(number, other) else { continue }
                 let count = rule.rule.globs.count + rules[other].rule.globs.count
                 guard count <= Self.mostGlobs.ofPair else { continue }
                 globs += count
-                guard let glob = shared(rule.rule, rules[other].rule) else { continue }
+                let shared = shared(rule.rule, rules[other].rule)
+                guard let glob = shared.first.flatMap({ rules[other].rule.glob(matching: $0) }) else { continue }
                 if let destination = removal.destination,
-                    arrives(destination, of: rule.rule, at: rules[other].rule, as: glob)
+                    arrive(shared, at: destination, of: rule.rule, rules[other].rule)
                 {
                     continue
                 }
@@ -109,35 +113,30 @@ struct RemovalCheck {
         return !(isFirst ? one : two).isLast
     }
 
-    /// Whether two of their globs begin alike, without which they share no path.
-    private func haveLikeStarts(_ one: Int, _ two: Int) -> Bool {
+    /// Whether two of their globs begin alike, and two end alike, without which they share no path.
+    private func haveLikeEnds(_ one: Int, _ two: Int) -> Bool {
         starts[one].contains { start in starts[two].contains { $0.agrees(with: start) } }
+            && (rules[one].rule.types.contains(.directory) || endings[one].canMeet(endings[two]))
     }
 
-    /// The glob by which the second rule matches what the first one removes; nil if it doesn't.
-    private func shared(_ rule: Rule, _ other: Rule) -> Glob? {
-        var filters = [other.filter, rule.filter]
-        var sets = [rule, other].flatMap { $0.condition?.certainNames ?? [] }.map { names in
-            PathSet([.anything, .literal([.slash]), .name(of: names)])
-        }
+    /// Samples of the paths that both rules match, or that are in a directory that the first one removes.
+    private func shared(_ rule: Rule, _ other: Rule) -> [[UInt8]] {
         let isUnit = rule.types.isDisjoint(with: other.types)
-        if isUnit {
-            // A directory is removed with the files in it.
-            guard rule.types.contains(.directory) else { return nil }
-            sets = [PathSet([.path(of: rule.globs), .literal([.slash]), .anything])]
-        }
-        filters[0].isTree = false
-        filters[1].isTree = isUnit
-        return PathSet([.anything]).meeting(filters[0], and: [filters[1]], in: sets)?.glob
+        if isUnit, !rule.types.contains(.directory) { return [] }
+        let words = PathWords(of: rule.patterns + other.patterns, for: rule.globs + other.globs)
+        if isUnit { return other.samples(words).filter { rule.glob(matchingFolderOf: $0) != nil } }
+        return other.samples(words).filter { rule.glob(matching: $0) != nil }
+            + rule.samples(words).filter { other.glob(matching: $0) != nil }
     }
 
-    /// Whether the other rule, which matched it by the glob, may match the file where it is afterwards.
-    private func arrives(_ destination: Destination, of rule: Rule, at other: Rule, as glob: Glob) -> Bool {
+    /// Whether the other rule may match one of the files where it is afterwards.
+    private func arrive(_ paths: [[UInt8]], at destination: Destination, of rule: Rule, _ other: Rule) -> Bool {
         guard !other.events.isDisjoint(with: [.created, .moved]) else { return false }
-        let paths = destination.paths(for: rule.globs)
-        guard !paths.isEmpty else { return true }
-        let names = destination.keepsName ? [PathSet([.anything, .literal([.slash]), .name(of: [glob])])] : []
-        return paths.contains { $0.meeting(other.filter, in: names) != nil }
+        let words = PathWords(of: other.patterns)
+        return paths.contains { path in
+            let paths = destination.paths(for: path, of: rule, words)
+            return paths.isEmpty || paths.contains { other.glob(matching: $0) != nil }
+        }
     }
 
     private func report(_ removal: Removal, of rule: Rule, _ other: Rule, _ glob: Glob) {
@@ -156,7 +155,7 @@ struct RemovalCheck {
 extension Glob {
     /// The bytes in front of the first character with a meaning of its own, in lower case.
     fileprivate var literalStart: [UInt8] {
-        pattern.prefix { !"*?[{\\".utf8.contains($0) }.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 }
+        pattern.prefix { !"*?[{\\".utf8.contains($0) }.map(\.lowercased)
     }
 }
 

@@ -1,0 +1,150 @@
+/// Words that take the place of wildcards, so that a pattern becomes paths to try on other patterns.
+///
+/// They come from those other patterns: `*.x` matches what `a*` matches only if `a` stands in for its star.
+package struct PathWords: Sendable {
+    /// Neutral words first, so that what is found looks like a name.
+    package private(set) var words = ["m3Vw", "Qx7q", "7", "x"].map { Array($0.utf8) }
+    private var known: Set<[UInt8]> = []
+
+    /// Takes the words of patterns that are to match what other ones match.
+    ///
+    /// - Parameters:
+    ///   - globs: The patterns that the words come from.
+    ///   - others: Those whose wildcards they stand for.
+    ///   - literals: Further texts beside such wildcards.
+    package init(of globs: [Glob] = [], for others: [Glob] = [], beside literals: [[UInt8]] = []) {
+        known = Set(words)
+        let texts = literals.filter { !$0.isEmpty } + others.flatMap { $0.program.texts(like: words[0]) }
+        for glob in globs {
+            for text in glob.program.texts(like: words[0]) { add(text) }
+            addPaths(of: glob.program, like: texts)
+        }
+        // Beside a text the rest of a word is enough.
+        for text in texts {
+            for word in words {
+                if word.starts(with: text) { add(Array(word.dropFirst(text.count))) }
+                if word.suffix(text.count).elementsEqual(text) { add(Array(word.dropLast(text.count))) }
+            }
+        }
+    }
+
+    private mutating func add(_ word: [UInt8]) {
+        if !word.isEmpty, known.insert(word).inserted { words.append(word) }
+    }
+
+    /// Adds whole names, and folders one below the other.
+    private mutating func addPaths(of program: GlobProgram, like texts: [[UInt8]]) {
+        let root = program.lead.split(separator: .slash).map(Array.init)
+        for alternative in program.alternatives {
+            var names = root
+            for component in program.components[alternative.components] where !component.isAnyFolders {
+                let runs = program.runs(of: component)
+                for text in [words[0]] + texts where !text.contains(.slash) {
+                    let parts = runs.map { program.sample(of: $0, like: text) }
+                    add(Array(parts.joined()))
+                    add(Array(parts.joined(separator: words[0])))
+                }
+                names.append(Array(runs.map { program.sample(of: $0, like: words[0]) }.joined(separator: words[0])))
+            }
+            names.forEach { add($0) }
+            for start in names.indices { add(Array(names[start...].dropLast().joined(separator: [.slash]))) }
+        }
+    }
+
+    /// Every choice of one text from each list, joined; evenly chosen ones when they are more than the limit.
+    package static func combinations(of lists: [[[UInt8]]], limit: Int) -> [[UInt8]] {
+        let total = lists.reduce(1) { min($0 * $1.count, 1 << 40) }
+        return (0..<min(total, limit)).map { number in
+            var rest = total > limit ? number * 7919 % total : number
+            return lists.flatMap { list in
+                defer { rest /= list.count }
+                return list[rest % list.count]
+            }
+        }
+    }
+}
+
+extension Glob {
+    /// Paths that the glob matches: of each alternative those in which words stand for the wildcards.
+    package func samples(_ words: PathWords, limit: Int = 4_000) -> [[UInt8]] {
+        var known: Set<[UInt8]> = []
+        return program.alternatives.flatMap { alternative in
+            PathWords.combinations(
+                of: program.lists(for: alternative, words.words), limit: max(limit / program.alternatives.count, 16))
+        }.filter { matches($0) && known.insert($0).inserted }
+    }
+
+    /// The texts with which its matches end, in lower case; empty where a wildcard ends one.
+    package var endings: [[UInt8]] {
+        program.alternatives.map { $0.suffix.map { program.bytes(of: $0).map(\.lowercased) } ?? [] }
+    }
+}
+
+extension GlobProgram {
+    fileprivate func bytes(of literal: GlobLiteral) -> [UInt8] {
+        Array(bytes[literal.start..<(literal.start + literal.count)])
+    }
+
+    /// Literals, what stands between stars, and characters at which classes begin or cease to match.
+    fileprivate func texts(like word: [UInt8]) -> [[UInt8]] {
+        let runs = components.flatMap { self.runs(of: $0) }.map { sample(of: $0, like: word) }.filter { !$0.isEmpty }
+        return runs
+            + tokens.flatMap { token -> [[UInt8]] in
+                switch token {
+                case .literal(let literal): [bytes(of: literal)]
+                case .set(let number): classes[number].bounds.map(GlobCharacter.bytes)
+                case .star, .one: []
+                }
+            }
+    }
+
+    /// What stands between the stars of a name.
+    fileprivate func runs(of component: GlobComponent) -> [ArraySlice<GlobToken>] {
+        tokens[component.tokens].split(omittingEmptySubsequences: false) { if case .star = $0 { true } else { false } }
+    }
+
+    /// What each part of the path can be.
+    fileprivate func lists(for alternative: GlobAlternative, _ words: [[UInt8]]) -> [[[UInt8]]] {
+        let names = words.filter { !$0.contains(.slash) }
+        var lists = [[lead]]
+        for index in alternative.components {
+            guard !components[index].isAnyFolders else {
+                lists.append([[]] + words.map { $0 + [.slash] })
+                continue
+            }
+            let runs = self.runs(of: components[index])
+            for (number, run) in runs.enumerated() {
+                if number > 0 { lists.append(names + [[]]) }
+                var known: Set<[UInt8]> = []
+                lists.append(names.map { sample(of: run, like: $0) }.filter { known.insert($0).inserted })
+            }
+            if index != alternative.components.upperBound - 1 { lists.append([[.slash]]) }
+        }
+        return lists
+    }
+
+    /// What a run can be, its characters from the word where they can be.
+    fileprivate func sample(of run: ArraySlice<GlobToken>, like word: [UInt8]) -> [UInt8] {
+        var sample: [UInt8] = []
+        for token in run {
+            if case .literal(let literal) = token {
+                sample += bytes(of: literal)
+                continue
+            }
+            let place = sample.count % word.count
+            var character = GlobCharacter(word.span, at: place, end: word.count).value
+            if case .set(let number) = token, !classes[number].contains(character) {
+                character = ([0x78, 0x37] + classes[number].bounds).first { classes[number].contains($0) } ?? character
+            }
+            sample += GlobCharacter.bytes(of: character)
+        }
+        return sample
+    }
+}
+
+extension GlobCharacter {
+    fileprivate static func bytes(of character: UInt32) -> [UInt8] {
+        if character >= strayBase { return [UInt8(truncatingIfNeeded: character - strayBase)] }
+        return Unicode.Scalar(character).map { Array(String(Character($0)).utf8) } ?? []
+    }
+}
