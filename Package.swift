@@ -191,7 +191,7 @@ let package = Package(
                 "FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "RuleLoading",
                 "Rules", "Settling", "TestKit",
             ],
-            exclude: ["Corpus", "Golden"]),
+            exclude: ["Golden"]),
         tests(
             "Handling",
             [

@@ -5,7 +5,7 @@ import RuleLoading
 import Rules
 import Testing
 
-/// What `where:` is read as; what is wrong with it is in Golden/where-*.
+/// What `where:` is read as; what is wrong with it is in Tests/Fixtures/rules/where.
 struct ConditionDecodingTests {
     private static func condition(_ yaml: String) throws -> Condition {
         let loaded = load("rules:\n  - path: /in/**\n    action: log\n    where: \(yaml)\n")

@@ -59,8 +59,7 @@ struct MutationTests {
 
     @Test(.timeLimit(.minutes(15)), arguments: 0..<10)
     func `whatever is in a file, loading ends and points into the file`(seed: Int) {
-        let files = TestFile.names(in: Golden.folder).filter { $0.suffix(5).elementsEqual(".yaml".utf8) }
-            .compactMap { TestFile.read(Golden.folder.appending($0)) }.filter { $0.count < 2_000 }
+        let files = RuleFixture.all.map(\.bytes).filter { $0.count < 2_000 }
         #expect(files.count > 50)
         var random = Generator(state: Fuzzing.seed(UInt64(seed)))
         withTempTree { tree in
