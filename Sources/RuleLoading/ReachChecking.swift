@@ -74,7 +74,8 @@ extension RuleDecoder {
                 "make it, or write 'missing: wait' or 'missing: create'"
             )
         }
-        guard !rule.types.contains(.directory), case let samples = pattern.glob.samples(PathWords()), samples.count == 1,
+        guard !rule.types.contains(.directory), case let samples = pattern.glob.samples(PathWords()),
+            samples.count == 1,
             case .folder = FileReading.kind(of: PathBytes(samples[0]))
         else { return nil }
         return (

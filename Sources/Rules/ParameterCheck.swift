@@ -201,7 +201,8 @@ package enum ParameterCheck {
                         help: known.isEmpty
                             ? "it accepts no parameters"
                             : Spelling.help(
-                                for: key, candidates: known, noun: "parameters", except: members.keys)
+                                for: key, candidates: known, noun: "parameters",
+                                except: known.filter { members[$0] != nil })
                     ))
             }
         }
