@@ -35,7 +35,7 @@ BUILT = $(if $(STATIC),.build/static/release,.build/release)
 # A folder of its own: with other options of the linker everything would be built anew.
 RELEASE_STATIC = $(RELEASE) --static-swift-stdlib --scratch-path .build/static
 
-.PHONY: build build-static install uninstall deb test-deb release demo test plugins-deps test-plugins soak lint format \
+.PHONY: build build-static install uninstall deb test-deb release demo test test-fast plugins-deps test-plugins soak lint format \
 	check bench bench-quick example screenshots docs clean
 
 ## build: the release binary at .build/release/alight, and the plugins in Swift in their folders. STATIC=1: at
@@ -92,21 +92,24 @@ demo:
 	@$(RELEASE_ENVIRONMENT) packaging/build-demo $(SWIFT) build --configuration release
 	@packaging/demo .build/release/alight
 
-## test: all tests, and at the end what failed
+## test: all tests: `test-fast`, then `test-plugins`; and at the end what failed
 test:
 	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
+	@$(MAKE) --no-print-directory test-fast
+	@$(MAKE) --no-print-directory test-plugins
+
+## test-fast: the tests in Swift alone
+test-fast:
+	@packaging/require $(TEST_NEEDS)
 	$(SWIFT) build --build-tests
 	packaging/install-plugins .build/debug
-	packaging/install-schemathesis .build/schemathesis
-	packaging/get-promtool
 	SWIFT=$(SWIFT) packaging/run-tests
-	python3 -m unittest discover --start-directory Tests/PluginTests
 
 ## plugins-deps: installs the programs that the shipped plugins call: some 100 MB, one to two minutes
 plugins-deps:
 	@packaging/require $(PLUGIN_NEEDS)
 
-## test-plugins: the tests of the plugins and the documentation alone
+## test-plugins: the tests of the plugins, packages, pages in a browser and documentation alone; after a build
 test-plugins:
 	@packaging/require $(TEST_NEEDS) $(PLUGIN_NEEDS)
 	packaging/install-schemathesis .build/schemathesis
