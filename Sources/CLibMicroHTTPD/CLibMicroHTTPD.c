@@ -16,15 +16,10 @@
     X(MHD_destroy_response)                                                                                            \
     X(MHD_get_connection_info)                                                                                         \
     X(MHD_get_connection_values)                                                                                       \
-    X(MHD_get_daemon_info)                                                                                             \
-    X(MHD_get_timeout)                                                                                                 \
     X(MHD_lookup_connection_value)                                                                                     \
     X(MHD_queue_response)                                                                                              \
-    X(MHD_resume_connection)                                                                                           \
-    X(MHD_run)                                                                                                         \
     X(MHD_start_daemon)                                                                                                \
-    X(MHD_stop_daemon)                                                                                                 \
-    X(MHD_suspend_connection)
+    X(MHD_stop_daemon)
 
 static struct { CALLS(CSL_POINTER) } calls;
 static const struct csl_function functions[] = {CALLS(CSL_FUNCTION)};
@@ -47,11 +42,6 @@ struct chm_server {
     size_t most;
 };
 
-struct chm_header_line {
-    char *name, *value;
-    struct chm_header_line *next;
-};
-
 struct chm_request {
     struct chm_server *server;
     struct MHD_Connection *connection;
@@ -59,12 +49,9 @@ struct chm_request {
     const char *method, *version;
     char *body;
     size_t size;
-    int has_begun, has_arrived, is_suspended;
-    struct chm_header_line *headers;
-    unsigned int status;
-    int has_answer, is_stream;
-    char *answer;
-    size_t answer_size;
+    int has_begun;
+    struct MHD_Response *response;
+    void *own;
 };
 
 static int descriptor_of(struct MHD_Connection *connection) {
@@ -86,34 +73,14 @@ static void *begin(void *context, const char *target, struct MHD_Connection *con
 static ssize_t more(void *context, uint64_t position, char *buffer, size_t size) {
     (void)position;
     struct chm_request *request = context;
-    struct chm_server *server = request->server;
-    ssize_t count = server->callbacks.more(server->callbacks.context, request, buffer, size);
-    if (count < 0) return MHD_CONTENT_READER_END_OF_STREAM;
-    if (count == 0) {
-        request->is_suspended = 1;
-        calls.MHD_suspend_connection(request->connection);
-    }
-    return count;
-}
-
-static enum MHD_Result send_answer(struct chm_request *request) {
-    struct MHD_Response *response =
-        request->is_stream
-            ? calls.MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 8192, more, request, NULL)
-            : calls.MHD_create_response_from_buffer(request->answer_size, request->answer, MHD_RESPMEM_MUST_FREE);
-    if (!response) return MHD_NO;
-    if (!request->is_stream) request->answer = NULL;
-    for (struct chm_header_line *line = request->headers; line; line = line->next)
-        calls.MHD_add_response_header(response, line->name, line->value);
-    enum MHD_Result result = calls.MHD_queue_response(request->connection, request->status, response);
-    calls.MHD_destroy_response(response);
-    return result;
+    ssize_t count = request->server->callbacks.more(request->server->callbacks.context, request->own, buffer, size);
+    return count > 0 ? count : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
 static enum MHD_Result handle(
     void *context, struct MHD_Connection *connection, const char *url, const char *method, const char *version,
     const char *bytes, size_t *size, void **own) {
-    (void)url, (void)connection;
+    (void)url;
     struct chm_server *server = context;
     struct chm_request *request = *own;
     if (!request || !request->target) return MHD_NO;
@@ -135,15 +102,11 @@ static enum MHD_Result handle(
         *size = 0;
         return MHD_YES;
     }
-    if (request->has_answer) return send_answer(request);
-    if (!request->has_arrived) {
-        request->has_arrived = 1;
-        server->callbacks.arrived(server->callbacks.context, request);
-        if (request->has_answer) return send_answer(request);
-    }
-    request->is_suspended = 1;
-    calls.MHD_suspend_connection(request->connection);
-    return MHD_YES;
+    unsigned int status = server->callbacks.arrived(server->callbacks.context, request);
+    if (!request->response) return MHD_NO;
+    enum MHD_Result result = calls.MHD_queue_response(connection, status, request->response);
+    calls.MHD_destroy_response(request->response);
+    return result;
 }
 
 static void completed(
@@ -152,15 +115,7 @@ static void completed(
     struct chm_server *server = context;
     struct chm_request *request = *own;
     if (!request) return;
-    server->callbacks.ended(server->callbacks.context, request, descriptor_of(connection));
-    while (request->headers) {
-        struct chm_header_line *line = request->headers;
-        request->headers = line->next;
-        free(line->name);
-        free(line->value);
-        free(line);
-    }
-    free(request->answer);
+    server->callbacks.ended(server->callbacks.context, request->own, descriptor_of(connection));
     free(request->body);
     free(request->target);
     free(request);
@@ -184,15 +139,16 @@ static size_t keep(void *context, struct MHD_Connection *connection, char *text)
 static void drop_log(void *context, const char *format, va_list arguments) { (void)context, (void)format, (void)arguments; }
 
 struct chm_server *chm_start(
-    struct chm_callbacks callbacks, unsigned int connections, size_t memory, size_t body) {
+    struct chm_callbacks callbacks, unsigned int connections, unsigned int timeout, size_t memory, size_t body) {
     struct chm_server *server = calloc(1, sizeof *server);
     if (!server) return NULL;
     server->callbacks = callbacks;
     server->most = body;
     server->daemon = calls.MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, handle,
-        server, MHD_OPTION_EXTERNAL_LOGGER, drop_log, NULL, MHD_OPTION_CONNECTION_LIMIT, connections,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_URI_LOG_CALLBACK,
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_NO_LISTEN_SOCKET |
+            MHD_USE_ITC | MHD_USE_ERROR_LOG,
+        0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, drop_log, NULL, MHD_OPTION_CONNECTION_LIMIT, connections,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_URI_LOG_CALLBACK,
         begin, server, MHD_OPTION_UNESCAPE_CALLBACK, keep, NULL, MHD_OPTION_NOTIFY_COMPLETED, completed, server,
         // Not strict: then a request without a host, and a target with blanks, are refused here, and not by it.
         MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server, MHD_OPTION_STRICT_FOR_CLIENT, 0,
@@ -202,11 +158,6 @@ struct chm_server *chm_start(
         return NULL;
     }
     return server;
-}
-
-int chm_descriptor(struct chm_server *server) {
-    const union MHD_DaemonInfo *info = calls.MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    return info ? info->epoll_fd : -1;
 }
 
 int chm_add(struct chm_server *server, int descriptor) {
@@ -222,13 +173,6 @@ int chm_add(struct chm_server *server, int descriptor) {
     enum MHD_Result result =
         calls.MHD_add_connection(server->daemon, descriptor, (struct sockaddr *)&address, length);
     return result == MHD_YES ? 0 : -1;
-}
-
-void chm_run(struct chm_server *server) { calls.MHD_run(server->daemon); }
-
-int chm_is_due(struct chm_server *server) {
-    MHD_UNSIGNED_LONG_LONG timeout = 0;
-    return calls.MHD_get_timeout(server->daemon, &timeout) == MHD_YES && timeout == 0;
 }
 
 void chm_stop(struct chm_server *server) {
@@ -277,44 +221,20 @@ const void *chm_body(struct chm_request *request, size_t *size) {
     return request->body;
 }
 
+int chm_answer(struct chm_request *request, const void *body, size_t size) {
+    // Also for nothing the library wants an address.
+    request->response =
+        calls.MHD_create_response_from_buffer(size, (void *)(size ? body : ""), MHD_RESPMEM_MUST_COPY);
+    return request->response ? 0 : -1;
+}
+
+int chm_stream(struct chm_request *request) {
+    request->response = calls.MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 8192, more, request, NULL);
+    return request->response ? 0 : -1;
+}
+
 void chm_add_header(struct chm_request *request, const char *name, const char *value) {
-    struct chm_header_line *line = calloc(1, sizeof *line);
-    if (!line) return;
-    line->name = strdup(name);
-    line->value = strdup(value);
-    line->next = request->headers;
-    if (line->name && line->value) {
-        request->headers = line;
-    } else {
-        free(line->name);
-        free(line->value);
-        free(line);
-    }
+    calls.MHD_add_response_header(request->response, name, value);
 }
 
-static void resume(struct chm_request *request) {
-    if (!request->is_suspended) return;
-    request->is_suspended = 0;
-    calls.MHD_resume_connection(request->connection);
-}
-
-void chm_answer(struct chm_request *request, unsigned int status, const void *body, size_t size) {
-    if (request->has_answer) return;
-    // The library wants memory of its own, also for nothing.
-    request->answer = malloc(size ? size : 1);
-    if (request->answer) memcpy(request->answer, size ? body : "", size ? size : 1);
-    request->answer_size = request->answer ? size : 0;
-    request->status = request->answer ? status : 503;
-    request->has_answer = 1;
-    resume(request);
-}
-
-void chm_stream(struct chm_request *request, unsigned int status) {
-    if (request->has_answer) return;
-    request->status = status;
-    request->is_stream = 1;
-    request->has_answer = 1;
-    resume(request);
-}
-
-void chm_wake(struct chm_request *request) { resume(request); }
+void chm_set_own(struct chm_request *request, void *own) { request->own = own; }

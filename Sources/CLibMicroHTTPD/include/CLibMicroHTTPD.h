@@ -14,38 +14,34 @@ const char *chm_load(void);
 struct chm_server;
 struct chm_request;
 
-/// What a server tells, on the thread that calls chm_run or chm_add.
+/// What a server tells, each connection on a thread of its own.
 struct chm_callbacks {
     void *context;
-    /// A request has arrived with its body; it waits for chm_answer or chm_stream, which may be called later.
-    void (*arrived)(void *context, struct chm_request *request);
-    /// A request is over, whatever became of it; it must not be used any more.
-    void (*ended)(void *context, struct chm_request *request, int descriptor);
-    /// A connection was closed.
+    /// A request has arrived with its body. Returns the status of the answer, after chm_answer or chm_stream; without
+    /// one of them the connection is closed. May block.
+    unsigned int (*arrived)(void *context, struct chm_request *request);
+    /// A request is over, whatever became of it; it must not be used any more. own: what chm_set_own has set, or NULL.
+    void (*ended)(void *context, void *own, int descriptor);
+    /// A connection is about to be closed.
     void (*closed)(void *context, int descriptor);
-    /// The next bytes of a stream: their count, 0 when there are none at present, negative for its end.
-    ssize_t (*more)(void *context, struct chm_request *request, char *buffer, size_t size);
+    /// The next bytes of a stream: their count, 0 for its end. May block.
+    ssize_t (*more)(void *context, void *own, char *buffer, size_t size);
 };
 
-/// Starts a server without a thread, a socket or a time limit of its own; NULL when that can't be done.
+/// Starts a server that listens nowhere; NULL when that can't be done.
 ///
-/// memory: bytes for the header of a request; body: most bytes of its body.
+/// connections: most at once; timeout: seconds after which a connection is closed that is neither sent to nor received
+/// from; memory: bytes for the header of a request; body: most bytes of its body.
 ///
 /// What the library can't read as a request it answers itself, in HTML that is the same for all, without a header of the
 /// caller's, and closes the connection: a request line or a header line that is none, a version that is not HTTP/1, a
 /// Content-Length that is no number, chunks that are none, a header that does not fit into the memory. It has no way to be
 /// told what to say.
 struct chm_server *chm_start(
-    struct chm_callbacks callbacks, unsigned int connections, size_t memory, size_t body);
-/// The descriptor that is readable when chm_run has something to do.
-int chm_descriptor(struct chm_server *server);
+    struct chm_callbacks callbacks, unsigned int connections, unsigned int timeout, size_t memory, size_t body);
 /// Takes a connected socket over, which is closed in any case; 0, or -1.
 int chm_add(struct chm_server *server, int descriptor);
-/// Does what there is to do, without blocking.
-void chm_run(struct chm_server *server);
-/// Whether chm_run has something to do at once, whatever the descriptor says.
-int chm_is_due(struct chm_server *server);
-/// Ends it; every request must have been answered, and every stream ended.
+/// Closes all connections, and waits for all callbacks.
 void chm_stop(struct chm_server *server);
 
 /// The connection's descriptor.
@@ -64,13 +60,13 @@ int chm_header_count(struct chm_request *request, const char *name);
 /// The body; its size is larger than the most bytes when it was too long, and then it is not whole.
 const void *chm_body(struct chm_request *request, size_t *size);
 
-/// Prepares a header line of the answer.
+/// Prepares an answer, of which the bytes are copied; 0, or -1 without memory.
+int chm_answer(struct chm_request *request, const void *body, size_t size);
+/// Prepares a stream as the answer, which callbacks.more fills; 0, or -1 without memory.
+int chm_stream(struct chm_request *request);
+/// Adds a header line to a prepared answer.
 void chm_add_header(struct chm_request *request, const char *name, const char *value);
-/// Answers; the bytes are copied.
-void chm_answer(struct chm_request *request, unsigned int status, const void *body, size_t size);
-/// Answers with a stream, which callbacks.more fills.
-void chm_stream(struct chm_request *request, unsigned int status);
-/// Has callbacks.more asked again for a stream that had nothing.
-void chm_wake(struct chm_request *request);
+/// Keeps something with the request, for the callbacks.
+void chm_set_own(struct chm_request *request, void *own);
 
 #endif

@@ -1,6 +1,8 @@
+import FileWatching
+
 /// One client that follows the events, as server-sent events.
 ///
-/// It belongs to the server's thread.
+/// It belongs to the thread of its connection.
 final class EventStream {
     /// The kinds that are wanted.
     let kinds: Set<EventFeed.Kind>
@@ -11,27 +13,20 @@ final class EventStream {
     private var taken = 0
     /// The number of the last status that was sent.
     private var sentStatus = 0
-    /// Whether it has been given all that there is, and rests until there is more.
-    var isResting = false
-    /// When the client took something last, or had taken all.
-    private(set) var progress: ContinuousClock.Instant
-    private var nextBeat: ContinuousClock.Instant
+    /// Wakes the thread when there may be something for it.
+    let wake: Wake
+    /// When the client is told something though nothing happens.
+    private(set) var nextBeat: ContinuousClock.Instant
 
     /// How often a client is told that it is still served, so that one that has gone is noticed.
     static let beat = Duration.seconds(15)
-    /// How long a client may take nothing, while there is something for it.
-    static let patience = Duration.seconds(15)
-
-    init(
-        _ feed: EventFeed, kinds: Set<EventFeed.Kind>, after last: UInt64?, recent: Int,
-        at now: ContinuousClock.Instant
-    ) {
+    init(_ feed: EventFeed, _ wake: Wake, kinds: Set<EventFeed.Kind>, after last: UInt64?, recent: Int) {
         self.feed = feed
+        self.wake = wake
         self.kinds = kinds
         let (next, mayLack) = feed.join(after: last, recent: recent, kinds: kinds)
         self.next = next
-        progress = now
-        nextBeat = now + Self.beat
+        nextBeat = .now + Self.beat
         // A browser waits no longer than that until it comes again.
         let gap = mayLack ? "id: \(next &- 1)\nevent: gap\ndata: {\"missed\":null}\n\n" : ""
         pending = Array("retry: 2000\n\n\(gap)".utf8)
@@ -40,27 +35,13 @@ final class EventStream {
     /// Must be called once, when the client has gone.
     func end() { feed.leave() }
 
-    /// When something has to be done for it though nothing happens.
-    var deadline: ContinuousClock.Instant { isResting ? nextBeat : progress + Self.patience }
-
-    /// Whether it has taken nothing for too long.
-    func isStuck(at now: ContinuousClock.Instant) -> Bool { !isResting && progress + Self.patience <= now }
-
-    /// Whether there is something for it.
-    func hasNews(_ status: (number: Int, text: String), at now: ContinuousClock.Instant) -> Bool {
-        taken < pending.count || feed.hasEvents(from: next) || nextBeat <= now
-            || kinds.contains(.status) && sentStatus < status.number
-    }
-
-    /// Fills the buffer with what comes next; 0 when there is nothing, and it rests.
+    /// Fills the buffer with what comes next; 0 when there is nothing.
     func fill(
-        _ buffer: UnsafeMutableRawBufferPointer, _ status: (number: Int, text: String),
+        _ buffer: UnsafeMutableRawBufferPointer, _ status: Clients.Status,
         at now: ContinuousClock.Instant
     ) -> Int {
         if taken == pending.count { gather(status, at: now) }
-        progress = now
         let count = min(buffer.count, pending.count - taken)
-        isResting = count == 0
         guard count > 0 else { return 0 }
         pending.withUnsafeBytes { bytes in
             buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[taken..<(taken + count)]))
@@ -69,7 +50,7 @@ final class EventStream {
         return count
     }
 
-    private func gather(_ status: (number: Int, text: String), at now: ContinuousClock.Instant) {
+    private func gather(_ status: Clients.Status, at now: ContinuousClock.Instant) {
         var text = ""
         if kinds.contains(.status), sentStatus < status.number {
             text += "event: status\ndata: \(status.text)\n\n"

@@ -1,0 +1,156 @@
+import CAlightLinux
+import CLibMicroHTTPD
+import Foundation
+import Glibc
+import Synchronization
+
+// What is asked, and answered, on the thread of the connection.
+extension Clients {
+    private static let mostHeader = 32 << 10
+    /// More of a body is read, and dropped.
+    static let mostBody = 64 << 10
+    /// Most requests that want files opened, with the one whose file is being opened.
+    private static let mostOpeners = 17
+    /// How long a client may wait that sends no more, before it is taken for one that has gone.
+    private static let grace = Duration.seconds(1)
+    /// Linux's `POLLRDHUP`.
+    private static let sendsNoMore: Int16 = 0x2000
+
+    /// Answers a request; returns the status, 0 for none.
+    func arrived(_ pointer: OpaquePointer) -> UInt32 {
+        let descriptor = chm_connection(pointer)
+        let begun = ContinuousClock.now
+        let way = connections.withLock { connections in
+            connections[descriptor]?.deadline = begun + Self.answer
+            connections[descriptor]?.isWaiting = true
+            connections[descriptor]?.isResting = false
+            return connections[descriptor]?.way ?? .network
+        }
+        do throws(APIError) {
+            if isStopping { throw Self.ending }
+            let request = try Self.request(pointer, way)
+            if let response = try access?.check(request) { return send(response, to: pointer, descriptor) }
+            let (service, names) = try routes.find(request)
+            try access?.checkWrite(request)
+            switch service {
+            case .events: return try follow(pointer, request, descriptor)
+            case .answer(let answer):
+                try lock(answering, for: descriptor, since: begun)
+                defer { answering.unlock() }
+                return send(try answer(request, names), to: pointer, descriptor)
+            case .file(let answer):
+                defer { openers.subtract(1, ordering: .relaxed) }
+                guard openers.add(1, ordering: .relaxed).newValue <= Self.mostOpeners else {
+                    throw APIError(
+                        503, "too many wait for a file", help: "a file system may hang; ask again when it answers")
+                }
+                try lock(opening, for: descriptor, since: begun)
+                defer { opening.unlock() }
+                return send(try answer(request, names), to: pointer, descriptor)
+            }
+        } catch {
+            return send(error.response, to: pointer, descriptor)
+        }
+    }
+
+    /// Waits for the request's turn; for a client that has gone meanwhile nothing is done.
+    private func lock(
+        _ lock: NSLock, for descriptor: Int32, since begun: ContinuousClock.Instant
+    ) throws(APIError) {
+        guard lock.lock(before: Date(timeIntervalSinceNow: Self.answer / .seconds(1))) else { throw Self.late }
+        let events = begun + Self.grace <= .now ? Self.sendsNoMore : 0
+        var polled = pollfd(fd: descriptor, events: events, revents: 0)
+        guard cal_poll(&polled, 1, 0) == 0 else {
+            lock.unlock()
+            throw Self.gone
+        }
+    }
+
+    /// Prepares the answer, as long as there is room for it; returns the status, 0 if the client has been answered.
+    private func send(_ response: APIResponse, to pointer: OpaquePointer, _ descriptor: Int32) -> UInt32 {
+        let response = connections.withLock { connections -> APIResponse? in
+            guard let connection = connections[descriptor], !connection.isAbandoned else { return nil }
+            let held = connections.values.reduce(0) { $0 + $1.held }
+            let isTooMuch = response.body.count >= 1 << 16 && held + response.body.count > Self.mostHeld
+            let error = APIError(503, "too much is on its way to others", help: "ask again in a moment")
+            let sent = isTooMuch ? error.response : response
+            connections[descriptor]?.isWaiting = false
+            connections[descriptor]?.held = sent.body.count
+            return sent
+        }
+        guard let response, response.body.withUnsafeBytes({ chm_answer(pointer, $0.baseAddress, $0.count) }) == 0 else {
+            return 0
+        }
+        for (name, value) in response.headers + APIResponse.securityHeaders { chm_add_header(pointer, name, value) }
+        return UInt32(response.status)
+    }
+
+    /// Notes that a request is over, whatever became of it.
+    func ended(_ stream: EventStream?, _ descriptor: Int32) {
+        if let stream {
+            stream.end()
+            streams.withLock { $0[ObjectIdentifier(stream)] = nil }
+        }
+        connections.withLock { connections in
+            guard let connection = connections[descriptor] else { return }
+            connections[descriptor] = Connection(way: connection.way, deadline: .now + Self.arrival)
+            if isStopping { shutdown(descriptor, Int32(SHUT_RDWR)) }
+        }
+    }
+
+    func closed(_ descriptor: Int32) {
+        connections.withLock { $0[descriptor] = nil }
+        if isStopping { wake.signal() }
+    }
+
+    private static func request(_ pointer: OpaquePointer, _ way: APIRequest.Way) throws(APIError) -> APIRequest {
+        func header(_ name: String) -> String? { chm_header(pointer, name).map { String(cString: $0) } }
+        try checkHead(pointer)
+        guard let method = chm_method(pointer), let target = chm_target(pointer),
+            var request = APIRequest(
+                way: way, method: String(cString: method),
+                target: Array(UnsafeRawBufferPointer(start: target, count: Int(strlen(target)))))
+        else {
+            throw APIError(400, "the request's target makes no sense", help: "escape what is no letter or digit as %XX")
+        }
+        request.host = header("Host")
+        request.origin = header("Origin")
+        request.authorization = header("Authorization")
+        request.cookie = header("Cookie")
+        request.contentType = header("Content-Type")
+        request.lastEventID = header("Last-Event-ID")
+        var size = 0
+        let body = chm_body(pointer, &size)
+        guard size <= mostBody else {
+            throw APIError(413, "the body has \(size) bytes", help: "send at most \(mostBody)")
+        }
+        request.body = Array(UnsafeRawBufferPointer(start: body, count: size))
+        return request
+    }
+
+    /// Refuses what a proxy in front could have understood in another way.
+    private static func checkHead(_ pointer: OpaquePointer) throws(APIError) {
+        func count(_ name: String) -> Int { Int(chm_header_count(pointer, name)) }
+        func refusal(_ status: Int, _ message: String, help: String) -> APIError {
+            var error = APIError(status, message, help: help)
+            error.endsConnection = true
+            return error
+        }
+        guard chm_header_size(pointer) <= mostHeader else {
+            throw refusal(
+                431, "the request's header has \(chm_header_size(pointer)) bytes", help: "send at most \(mostHeader)")
+        }
+        guard count("Transfer-Encoding") + count("Content-Length") <= 1 else {
+            throw refusal(400, "the request has several lengths", help: "send one Content-Length, or chunks")
+        }
+        let needsHost = chm_version(pointer).map { String(cString: $0) } != "HTTP/1.0"
+        guard count("Host") == 1 || count("Host") == 0 && !needsHost else {
+            throw refusal(400, "the request has \(count("Host")) 'Host' headers", help: "send one")
+        }
+    }
+
+    private static let gone = APIError(
+        503, "the client had gone before it was served", help: "keep the connection open until the answer is there")
+    static let late = APIError(503, "it takes too long", help: "a file system may hang; ask again when it answers")
+    static let ending = APIError(503, "Alight is ending", help: "try again when it has been started again")
+}

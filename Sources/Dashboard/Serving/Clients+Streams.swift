@@ -1,0 +1,92 @@
+import CLibMicroHTTPD
+import FileWatching
+import Foundation
+import PluginProtocol
+import Synchronization
+
+// Those who follow the events, on the threads of their connections.
+extension Clients {
+    /// Most who follow at once, and most of them by TCP: half of the places, so that others can still ask.
+    private static let mostStreams = most / 2
+    private static let mostStrangeStreams = mostStrangers / 2
+    private static let statusPause = Duration.seconds(1)
+
+    /// Prepares a stream as the answer; returns the status.
+    func follow(_ pointer: OpaquePointer, _ request: APIRequest, _ descriptor: Int32) throws(APIError) -> UInt32 {
+        var kinds = Set(EventFeed.Kind.allCases)
+        if let only = request.text("only") {
+            kinds = []
+            for word in only.split(separator: ",") {
+                guard let kind = EventFeed.Kind(rawValue: String(word)) else {
+                    throw APIError(400, "'\(word)' is no kind of event", help: "write attempt, file or status")
+                }
+                kinds.insert(kind)
+            }
+        }
+        let recent = try Self.number(request, "recent", upTo: EventFeed.length)
+        let hasPlace = connections.withLock { connections in
+            let followers = connections.values.filter(\.isStream)
+            let strangers = followers.count { $0.way == .network }
+            let hasPlace = request.way == .local || strangers < Self.mostStrangeStreams
+            guard hasPlace, followers.count < Self.mostStreams else { return false }
+            connections[descriptor]?.isStream = true
+            connections[descriptor]?.isWaiting = false
+            connections[descriptor]?.deadline = nil
+            return true
+        }
+        guard hasPlace, let wake = try? Wake() else {
+            throw APIError(503, "too many follow the events", help: "try again when one of them has ended")
+        }
+        // A browser can't set the header when it comes for the first time.
+        let last = (request.lastEventID ?? request.text("last_event_id")).flatMap { UInt64($0) }
+        let stream = EventStream(feed, wake, kinds: kinds, after: last, recent: recent)
+        streams.withLock { $0[ObjectIdentifier(stream)] = wake }
+        chm_set_own(pointer, Unmanaged.passRetained(stream).toOpaque())
+        guard chm_stream(pointer) == 0 else { return 0 }
+        for (name, value) in [("Content-Type", "text/event-stream")] + APIResponse.securityHeaders {
+            chm_add_header(pointer, name, value)
+        }
+        return 200
+    }
+
+    private static func number(_ request: APIRequest, _ name: String, upTo most: Int) throws(APIError) -> Int {
+        guard let text = request.text(name) else { return 0 }
+        guard let number = Int(text), (0...most).contains(number) else {
+            throw APIError(400, "'\(name)=\(text)' is no number from 0 to \(most)", help: "leave it out for none")
+        }
+        return number
+    }
+
+    /// Fills the buffer with what comes next, and waits for that; 0 at the end.
+    func more(_ stream: EventStream, _ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        while !isStopping {
+            let status = stream.kinds.contains(.status) ? currentStatus() : nil
+            let count = stream.fill(buffer, status ?? Status(), at: .now)
+            if count > 0 { return count }
+            stream.wake.wait(until: min(stream.nextBeat, status?.askAgain ?? stream.nextBeat))
+        }
+        return 0
+    }
+
+    /// How it stands, asked once a second at most, and by one of those who follow it.
+    private func currentStatus() -> Status {
+        let (known, isDue) = status.withLock { status in
+            defer { if status.askAgain <= .now { status.askAgain = .now + Self.statusPause } }
+            return (status, status.askAgain <= .now)
+        }
+        // Whoever is answered meanwhile comes first.
+        guard isDue, answering.try() else { return status.withLock { $0 } }
+        defer { answering.unlock() }
+        // What passes by itself is no change.
+        var members = (try? operations.status().object) ?? [:]
+        members["uptime"] = nil
+        let text = members.isEmpty ? known.text : JSONText.of(.object(members))
+        return status.withLock { status in
+            if text != status.text {
+                (status.number, status.text) = (status.number + 1, text)
+                wakeStreams()
+            }
+            return status
+        }
+    }
+}
