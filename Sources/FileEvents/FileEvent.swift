@@ -78,8 +78,8 @@ public struct FileEvent: Hashable, Sendable {
         get { former?.value }
         set { former = newValue.map(Box.init) }
     }
-    /// Apart from the event, which most often has none: very many may wait.
-    private var former: Box<Snapshot>?
+    /// ``before``, apart from the event, which most often has none: very many may wait.
+    package var former: Box<Snapshot>?
     /// What differs: `extended`, `truncated`, `overwritten`; `mode`, `uid`, `gid`, `nlink`, `mtime`, `xattr:NAME`.
     public var changed: [String]
     /// Whether the path holds another file than before.
@@ -95,7 +95,8 @@ public struct FileEvent: Hashable, Sendable {
         get { addition?.value }
         set { addition = newValue.map(Box.init) }
     }
-    private var addition: Box<TailText>?
+    /// ``tail``, likewise.
+    package var addition: Box<TailText>?
     public var origin: EventOrigin
     /// When the difference was established.
     public var time: Timestamp

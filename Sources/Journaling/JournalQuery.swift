@@ -1,5 +1,6 @@
 package import FileEvents
 package import Globbing
+package import PluginProtocol
 package import Rules
 
 /// Which jobs of a journal are wanted; what is left empty asks for nothing.
@@ -116,10 +117,10 @@ package struct JobDetails: Sendable, Hashable {
     package var job: JobEntry
     /// Whether the attempt before was cut off.
     package var isInterrupted: Bool
-    /// What is known of the event, the attempt before and the finished steps: JSON.
-    package var facts: String
-    package var previous: String?
-    package var steps: String?
+    /// Nil when what the journal has of it makes no sense.
+    package var event: FileEvent?
+    /// What the finished steps ended in, as the journal has it.
+    package var steps: [JSONValue]
     /// In their order.
     package var attempts: [AttemptEntry]
 }

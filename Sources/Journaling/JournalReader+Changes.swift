@@ -48,10 +48,9 @@ extension KeptChanges {
     init?(
         job: JobID, rule: String, number: Int64, started: Int64, facts: [UInt8], changes: [UInt8], undone: [UInt8]?
     ) {
-        guard let event = JSONValue(record: facts).flatMap({ FileEvent($0) }),
-            let changes = JSONValue(record: changes).flatMap({ [FileChange]($0) })
+        guard let event = FileEvent(record: facts), let changes = [FileChange](record: changes)
         else { return nil }
-        let undo = undone.flatMap { JSONValue(record: $0) }.flatMap { UndoRecord($0) }
+        let undo = undone.flatMap { UndoRecord(record: $0) }
         self.init(
             job: job, rule: rule, number: Int(number), started: Timestamp(columnValue: started), event: event,
             changes: changes,

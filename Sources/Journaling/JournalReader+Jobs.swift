@@ -59,7 +59,7 @@ extension JournalReader {
     /// All that is known of a job; nil for an id that is unknown.
     package func details(of id: JobID) throws(JournalFault) -> JobDetails? {
         try read { database in
-            let sql = "SELECT \(Self.columns), is_interrupted, facts, previous, steps FROM jobs WHERE id = ?"
+            let sql = "SELECT \(Self.columns), is_interrupted, facts, steps FROM jobs WHERE id = ?"
             guard let row = try Row.fetchOne(database, sql: sql, arguments: [id.description]) else { return nil }
             let attempts = try Row.fetchAll(
                 database,
@@ -71,7 +71,8 @@ extension JournalReader {
                     """,
                 arguments: [id.description])
             return JobDetails(
-                job: Self.job(row), isInterrupted: row[13], facts: row[14], previous: row[15], steps: row[16],
+                job: Self.job(row), isInterrupted: row[13], event: FileEvent(record: (row[14] as String).utf8),
+                steps: (row[15] as String?).flatMap { [JSONValue](record: $0.utf8) } ?? [],
                 attempts: attempts.map(Self.attempt))
         }
     }
@@ -171,13 +172,13 @@ extension JournalReader {
             state: JobState(rawValue: state) ?? .pending, attempt: row[5], created: Timestamp(columnValue: row[6]),
             due: (row[7] as Int64?).map(Timestamp.init(columnValue:)),
             ended: (row[8] as Int64?).map(Timestamp.init(columnValue:)), message: row[9], code: row[10],
-            outputs: (row[11] as String?).flatMap { JSONValue(record: $0.utf8) }.map { [PathBytes]($0) } ?? [],
+            outputs: (row[11] as String?).flatMap { [PathBytes](record: $0.utf8) } ?? [],
             undone: (row[12] as String?).flatMap(Undone.init))
     }
 
     private static func attempt(_ row: Row) -> AttemptEntry {
-        let changes = (row[10] as String?).flatMap { JSONValue(record: $0.utf8) }.flatMap { [FileChange]($0) }
-        let undo = (row[11] as String?).flatMap { JSONValue(record: $0.utf8) }.flatMap { UndoRecord($0) }
+        let changes = (row[10] as String?).flatMap { [FileChange](record: $0.utf8) }
+        let undo = (row[11] as String?).flatMap { UndoRecord(record: $0.utf8) }
         return AttemptEntry(
             number: row[0], started: Timestamp(columnValue: row[1]), duration: .nanoseconds(row[2] as Int64),
             outcome: row[3],

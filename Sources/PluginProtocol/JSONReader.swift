@@ -4,12 +4,18 @@ package enum JSONFault: Error, Sendable, Hashable {
     case invalid(at: Int)
     /// Arrays and objects are nested deeper than that.
     case tooDeep(limit: Int)
+    /// It is no object, where one is wanted.
+    case noObject
+    /// A member is missing, or of another form.
+    case misfit(String)
 
     /// For messages, behind the name of what was read: `is not JSON, from byte 12 on`.
     package var clause: String {
         switch self {
         case .invalid(let position): "is not JSON, from byte \(position) on"
         case .tooDeep(let limit): "is nested more than \(limit) levels deep"
+        case .noObject: "is not an object"
+        case .misfit(let name): "has no '\(name)' that can be read"
         }
     }
 }
@@ -313,15 +319,7 @@ extension JSONValue {
         self = value
     }
 
-    /// Reads JSON that this program wrote, which may hold what was received from others; nil when it can't be read.
-    package init?(record bytes: some Collection<UInt8>) {
-        guard let value = try? Self.read(bytes, isRecord: true, isLenient: false) else {
-            return nil
-        }
-        self = value
-    }
-
-    private static func read(
+    fileprivate static func read(
         _ bytes: some Collection<UInt8>, isRecord: Bool, isLenient: Bool
     ) throws(JSONFault) -> JSONValue {
         func value(of text: UnsafeBufferPointer<UInt8>) -> Result<JSONValue, JSONFault> {
@@ -333,5 +331,13 @@ extension JSONValue {
             bytes.withContiguousStorageIfAvailable { value(of: $0) }
             ?? Array(bytes).withUnsafeBufferPointer { value(of: $0) }
         return try found.get()
+    }
+}
+
+extension JSONForm {
+    /// Reads JSON that this program wrote, which may hold what was received from others; nil when it can't be read.
+    package init?(record bytes: some Collection<UInt8>) {
+        guard let value = try? JSONValue.read(bytes, isRecord: true, isLenient: false) else { return nil }
+        self.init(value: value)
     }
 }

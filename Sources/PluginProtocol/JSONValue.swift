@@ -55,37 +55,29 @@ public enum JSONValue: Sendable, Hashable {
     }
 }
 
-extension JSONValue: Codable {
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        // Texts and objects first: they are the most, and each attempt that fails makes an error.
-        if let string = try? container.decode(String.self) {
-            self = .string(string)
-        } else if container.decodeNil() {
-            self = .null
-        } else if let object = try? container.decode([String: JSONValue].self) {
-            self = .object(object)
-        } else if let bool = try? container.decode(Bool.self) {
-            self = .bool(bool)
-        } else if let integer = try? container.decode(Int64.self) {
-            self = .integer(integer)
-        } else if let number = try? container.decode(Double.self) {
-            self = .number(number)
-        } else {
-            self = .array(try container.decode([JSONValue].self))
+extension JSONValue {
+    /// The value on many lines, members in the order of their names.
+    package func lines(indent: String = "") -> String {
+        let inner = indent + "  "
+        switch self {
+        case .object(let members) where !members.isEmpty:
+            let parts = members.sorted { $0.key < $1.key }.map { name, value in
+                "\(inner)\(name.line): \(value.lines(indent: inner))"
+            }
+            return "{\n\(parts.joined(separator: ",\n"))\n\(indent)}"
+        case .array(let elements) where !elements.isEmpty:
+            return "[\n\(elements.map { inner + $0.lines(indent: inner) }.joined(separator: ",\n"))\n\(indent)]"
+        default: return line
         }
     }
 
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
+    /// Whether a number in it is infinite, or none.
+    var holdsNoNumber: Bool {
         switch self {
-        case .null: try container.encodeNil()
-        case .bool(let bool): try container.encode(bool)
-        case .integer(let integer): try container.encode(integer)
-        case .number(let number): try container.encode(number)
-        case .string(let string): try container.encode(string)
-        case .array(let array): try container.encode(array)
-        case .object(let object): try container.encode(object)
+        case .number(let number): !number.isFinite
+        case .array(let elements): elements.contains(where: \.holdsNoNumber)
+        case .object(let members): members.values.contains(where: \.holdsNoNumber)
+        default: false
         }
     }
 }

@@ -2,7 +2,7 @@
 ///
 /// A schema with any other key is refused, so that nothing a plugin asks for is
 /// silently left unchecked.
-public final class ParameterSchema: Sendable, Hashable, Codable {
+public final class ParameterSchema: Sendable, Hashable {
     public let type: String?
     public let properties: [String: ParameterSchema]?
     public let required: [String]?
@@ -47,14 +47,6 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
     /// The role of a text that holds no placeholder, since no name of a file may decide it.
     public static let literal = "literal"
 
-    private enum CodingKeys: String, CodingKey {
-        case type, properties, required, additionalProperties, minProperties, dependentRequired, oneOf
-        case `enum`, const, `default`, examples, minimum, maximum, minLength
-        case maxLength, pattern, items, minItems, maxItems, title, description, writeOnly
-        case role = "x-alight"
-        case extensions = "x-alight-extensions"
-    }
-
     /// The keys that a schema may have.
     public static let keys = [
         "type", "properties", "required", "additionalProperties", "minProperties", "dependentRequired", "oneOf", "enum",
@@ -98,17 +90,25 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
         self.extensions = extensions
     }
 
+    /// The schema as JSON.
+    package var json: JSONValue {
+        let members: [String: JSONValue?] = [
+            "type": type?.json, "properties": properties.map { .object($0.mapValues(\.json)) },
+            "required": required?.json, "additionalProperties": additionalProperties?.json,
+            "minProperties": minProperties?.json,
+            "dependentRequired": dependentRequired.map { .object($0.mapValues(\.json)) },
+            "oneOf": oneOf.map { .array($0.map(\.json)) }, "enum": `enum`?.json, "const": const, "default": `default`,
+            "examples": examples?.json, "minimum": minimum?.json, "maximum": maximum?.json,
+            "minLength": minLength?.json, "maxLength": maxLength?.json, "pattern": pattern?.json, "items": items?.json,
+            "minItems": minItems?.json, "maxItems": maxItems?.json, "title": title?.json,
+            "description": description?.json, "writeOnly": writeOnly?.json, "x-alight": role?.json,
+            "x-alight-extensions": extensions?.json,
+        ]
+        return .object(members.compactMapValues { $0 })
+    }
+
     public static func == (left: ParameterSchema, right: ParameterSchema) -> Bool {
-        left.type == right.type && left.properties == right.properties && left.required == right.required
-            && left.additionalProperties == right.additionalProperties && left.enum == right.enum
-            && left.const == right.const && left.default == right.default && left.minimum == right.minimum
-            && left.maximum == right.maximum && left.minLength == right.minLength && left.maxLength == right.maxLength
-            && left.pattern == right.pattern && left.items == right.items && left.minItems == right.minItems
-            && left.maxItems == right.maxItems && left.title == right.title && left.description == right.description
-            && left.writeOnly == right.writeOnly
-            && left.role == right.role && left.extensions == right.extensions && left.examples == right.examples
-            && left.minProperties == right.minProperties && left.dependentRequired == right.dependentRequired
-            && left.oneOf == right.oneOf
+        left === right || left.json == right.json
     }
 
     public func hash(into hasher: inout Hasher) {
@@ -121,7 +121,7 @@ public final class ParameterSchema: Sendable, Hashable, Codable {
 /// The extensions that a file at a destination can have, each with its dot.
 ///
 /// A name that ends in none of them gets the first one.
-public enum DestinationExtensions: Sendable, Hashable, Codable {
+public enum DestinationExtensions: Sendable, Hashable {
     case fixed([String])
     /// By the value of another parameter.
     case chosen(by: String, [String: [String]])
@@ -144,19 +144,10 @@ public enum DestinationExtensions: Sendable, Hashable, Codable {
         self = .chosen(by: parameter, lists)
     }
 
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        guard let extensions = Self(try container.decode(JSONValue.self)) else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a list of extensions")
-        }
-        self = extensions
-    }
-
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
+    fileprivate var json: JSONValue {
         switch self {
-        case .fixed(let list): try container.encode(list)
-        case .chosen(let parameter, let lists): try container.encode([parameter: lists])
+        case .fixed(let list): list.json
+        case .chosen(let parameter, let lists): [parameter: .object(lists.mapValues(\.json))]
         }
     }
 

@@ -2,7 +2,7 @@
 ///
 /// Members are null, and not left out, when the process had ended before they
 /// could be read. A `…Base64` member is there only for bytes that are not UTF-8.
-public struct PluginAuthor: Sendable, Hashable, Codable {
+public struct PluginAuthor: Sendable, Hashable {
     public var pid: Int
     /// The program's name, of which the kernel keeps 15 bytes; of a script its own.
     public var comm: String?
@@ -19,20 +19,17 @@ public struct PluginAuthor: Sendable, Hashable, Codable {
         self.exe = exe
         self.uid = uid
     }
+}
 
-    enum CodingKeys: String, CodingKey {
-        case pid, comm, exe, uid
-        case commBase64 = "comm_base64"
-        case exeBase64 = "exe_base64"
-    }
+extension PluginAuthor: JSONRecord {
+    package static var blank: PluginAuthor { PluginAuthor(pid: 0, comm: nil, exe: nil, uid: nil) }
 
-    public func encode(to encoder: any Encoder) throws {
-        var members = encoder.container(keyedBy: CodingKeys.self)
-        try members.encode(pid, forKey: .pid)
-        try members.encode(comm, forKey: .comm)
-        try members.encodeIfPresent(commBase64, forKey: .commBase64)
-        try members.encode(exe, forKey: .exe)
-        try members.encodeIfPresent(exeBase64, forKey: .exeBase64)
-        try members.encode(uid, forKey: .uid)
+    package mutating func code(with json: inout JSONCoder) {
+        json.member(nullable: "comm", &comm)
+        json.member("comm_base64", &commBase64)
+        json.member(nullable: "exe", &exe)
+        json.member("exe_base64", &exeBase64)
+        json.member("pid", &pid)
+        json.member(nullable: "uid", &uid)
     }
 }

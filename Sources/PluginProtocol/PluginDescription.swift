@@ -1,5 +1,5 @@
 /// What a plugin says of itself, in `plugin.yaml` or by the verb `describe`.
-public struct PluginDescription: Sendable, Hashable, Codable {
+public struct PluginDescription: Sendable, Hashable {
     public var name: String
     public var version: String
     /// The versions of the protocol that it speaks.
@@ -29,12 +29,6 @@ public struct PluginDescription: Sendable, Hashable, Codable {
     /// JSON Schema of the parameters.
     public var parameters: ParameterSchema?
 
-    enum CodingKeys: String, CodingKey {
-        case name, version, `protocol`, summary, run, modes, batch, concurrent, parallel, idempotent
-        case rawPaths = "raw_paths"
-        case requires, events, types, timeout, parameters
-    }
-
     public init(name: String, version: String, parameters: ParameterSchema?) {
         self.name = name
         self.version = version
@@ -47,4 +41,16 @@ public struct PluginDescription: Sendable, Hashable, Codable {
         "name", "version", "protocol", "summary", "run", "modes", "batch", "concurrent", "parallel", "idempotent",
         "raw_paths", "requires", "events", "types", "timeout", "parameters",
     ]
+
+    /// The description as `describe` prints it.
+    package var json: JSONValue {
+        let members: [String: JSONValue?] = [
+            "name": name.json, "version": version.json, "protocol": `protocol`.json, "summary": summary?.json,
+            "run": run?.json, "modes": modes?.json, "batch": batch?.json, "concurrent": concurrent?.json,
+            "parallel": parallel?.json, "idempotent": idempotent?.json, "raw_paths": rawPaths?.json,
+            "requires": requires?.json, "events": events?.json, "types": types?.json, "timeout": timeout?.json,
+            "parameters": parameters?.json,
+        ]
+        return .object(members.compactMapValues { $0 })
+    }
 }

@@ -3,7 +3,6 @@ import Musl
 #else
 import Glibc
 #endif
-import FoundationEssentials
 
 /// What a plugin says while it works: how far it is, and lines for the log.
 public enum PluginReport {
@@ -40,5 +39,12 @@ public enum PluginReport {
     struct Progress: Sendable {
         var fraction: Double
         var message: String?
+
+        /// What is written of it: the fraction under that name, and the message.
+        func members(fraction name: String) -> [String: JSONValue] {
+            var members: [String: JSONValue] = [name: .number(fraction)]
+            members["message"] = message.map { .string($0) }
+            return members
+        }
     }
 }

@@ -1,27 +1,20 @@
-import FoundationEssentials
-
 // A file name on Linux is bytes. These are exact also where the readable members hold U+FFFD.
 extension PluginEvent {
     /// Where the file is.
-    public var pathBytes: [UInt8] { Base64.bytes(pathBase64) ?? Array(path.utf8) }
+    public var pathBytes: [UInt8] { Base64.decoded(pathBase64) ?? Array(path.utf8) }
 
     /// The watched folder.
-    public var rootBytes: [UInt8] { Base64.bytes(rootBase64) ?? Array(root.utf8) }
+    public var rootBytes: [UInt8] { Base64.decoded(rootBase64) ?? Array(root.utf8) }
 
     /// The path below the watched folder.
-    public var relativeBytes: [UInt8] { Base64.bytes(relativeBase64) ?? Array(relative.utf8) }
+    public var relativeBytes: [UInt8] { Base64.decoded(relativeBase64) ?? Array(relative.utf8) }
 
     /// Where a moved file was before.
-    public var fromBytes: [UInt8]? { Base64.bytes(fromBase64) ?? from.map { Array($0.utf8) } }
+    public var fromBytes: [UInt8]? { Base64.decoded(fromBase64) ?? from.map { Array($0.utf8) } }
 }
 
 extension PluginPath {
     public init(_ text: String) { self.init(bytes: Array(text.utf8)) }
-}
-
-extension JSONValue {
-    /// The bytes of a text, also of one that isn't UTF-8 and so stands as `{"base64": …}`.
-    public var bytes: [UInt8]? { string.map { Array($0.utf8) } ?? Base64.bytes(object?["base64"]?.string) }
 }
 
 extension PluginRequest {
@@ -43,8 +36,4 @@ extension PluginRequest {
         let folder = file.lastIndex(of: slash).map { file[..<$0] } ?? []
         return folder + [slash] + path
     }
-}
-
-enum Base64 {
-    static func bytes(_ text: String?) -> [UInt8]? { text.flatMap { Data(base64Encoded: $0) }.map { Array($0) } }
 }

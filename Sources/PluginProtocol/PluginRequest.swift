@@ -1,8 +1,8 @@
 /// What a plugin reads from standard input for one attempt of one job.
 ///
 /// Members are optional only where the protocol says so; both sides ignore
-/// members that they do not know. Encode with ``encoded()``.
-public struct PluginRequest: Sendable, Hashable, Codable {
+/// members that they do not know. Encode with ``encodedBytes()``.
+public struct PluginRequest: Sendable, Hashable {
     /// The version of the protocol; 1.
     public var `protocol`: Int
     /// The job's id: equal over attempts, so that work can be made idempotent.
@@ -25,6 +25,8 @@ public struct PluginRequest: Sendable, Hashable, Codable {
     public var steps: [PluginResponse]
     /// One event, or several in a batch; what the request says of the job and its parameters is then of the first.
     public var events: [PluginEvent]
+    /// How many events there were, of a request that is stored with one of them alone.
+    package var eventCount: Int?
 
     public init(
         id: String, attempt: Int, maxAttempts: Int, interrupted: Bool = false, dryRun: Bool = false, deadline: String,
@@ -45,16 +47,10 @@ public struct PluginRequest: Sendable, Hashable, Codable {
         self.steps = steps
         self.events = events
     }
-
-    enum CodingKeys: String, CodingKey {
-        case `protocol`, id, attempt, interrupted, deadline, rule, with, scratch, previous, steps, events
-        case maxAttempts = "max_attempts"
-        case dryRun = "dry_run"
-    }
 }
 
 /// Which rule asks.
-public struct RuleReference: Sendable, Hashable, Codable {
+public struct RuleReference: Sendable, Hashable {
     public var name: String
     public var file: String
     public var line: Int
@@ -67,7 +63,7 @@ public struct RuleReference: Sendable, Hashable, Codable {
 }
 
 /// How the attempt before this one ended.
-public struct PreviousAttempt: Sendable, Hashable, Codable {
+public struct PreviousAttempt: Sendable, Hashable {
     public var attempt: Int
     public var outcome: String
     public var message: String?
@@ -76,8 +72,6 @@ public struct PreviousAttempt: Sendable, Hashable, Codable {
     /// Whether the job was given up after it, and asked for again, so that others of its path may have been done since;
     /// not told to plugins.
     package var isGivenUp = false
-
-    private enum CodingKeys: String, CodingKey { case attempt, outcome, message }
 
     public init(attempt: Int, outcome: String, message: String?) {
         self.attempt = attempt
@@ -90,7 +84,7 @@ public struct PreviousAttempt: Sendable, Hashable, Codable {
 ///
 /// A `…Base64` member is present if and only if the name is not UTF-8, and is
 /// then the truth; the readable member holds U+FFFD and names no file.
-public struct PluginEvent: Sendable, Hashable, Codable {
+public struct PluginEvent: Sendable, Hashable {
     /// `created`, `modified`, `deleted`, `moved`, `attributes`, or another of the words in `events:`.
     public var event: String
     public var path: String
@@ -157,20 +151,10 @@ public struct PluginEvent: Sendable, Hashable, Codable {
         self.id = id
         self.time = time
     }
-
-    enum CodingKeys: String, CodingKey {
-        case event, path, relative, root, from, origin, type, size, mtime, btime, mode, uid, gid, nlink, id, time
-        case changed, replaced, via, children, before, by, tail, job, with
-        case sameAs = "same_as"
-        case pathBase64 = "path_base64"
-        case relativeBase64 = "relative_base64"
-        case rootBase64 = "root_base64"
-        case fromBase64 = "from_base64"
-    }
 }
 
 /// What was known of a path before the event.
-public struct PluginFacts: Sendable, Hashable, Codable {
+public struct PluginFacts: Sendable, Hashable {
     public var size: Int64
     public var mtime: String
     public var mode: String
@@ -199,7 +183,7 @@ public struct PluginFacts: Sendable, Hashable, Codable {
 }
 
 /// What was added to a file that is followed.
-public struct PluginTail: Sendable, Hashable, Codable {
+public struct PluginTail: Sendable, Hashable {
     /// Where in the file it begins, in bytes.
     public var offset: Int64
     /// The added text; nil when it is not UTF-8.
@@ -217,5 +201,139 @@ public struct PluginTail: Sendable, Hashable, Codable {
         self.base64 = base64
         self.reset = reset
         self.remaining = remaining
+    }
+}
+
+// MARK: - JSON
+
+extension PluginRequest {
+    /// The request as one line of JSON with its newline, members in alphabetical order.
+    ///
+    /// - Throws: `EncodingError` when a number of the parameters is infinite or none, which JSON has no word for.
+    public func encodedBytes() throws -> [UInt8] {
+        if let value = ([with] + events.compactMap(\.with)).first(where: \.holdsNoNumber) {
+            throw EncodingError.invalidValue(
+                value, EncodingError.Context(codingPath: [], debugDescription: "it holds what is no number"))
+        }
+        var json = JSONCoder(capacity: 640 * (events.count + 1))
+        write(to: &json)
+        json.raw("\n")
+        return json.bytes
+    }
+}
+
+extension PluginRequest: JSONRecord {
+    package static var blank: PluginRequest {
+        PluginRequest(
+            id: "", attempt: 0, maxAttempts: 0, deadline: "", rule: .blank, with: .null, scratch: "", events: [])
+    }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("attempt", &attempt)
+        json.member("deadline", &deadline)
+        json.member("dry_run", &dryRun)
+        json.member("event_count", &eventCount)
+        json.member("events", &events)
+        json.member("id", &id)
+        json.member("interrupted", &interrupted)
+        json.member("max_attempts", &maxAttempts)
+        json.member("previous", &previous)
+        json.member("protocol", &`protocol`)
+        json.member("rule", &rule)
+        json.member("scratch", &scratch)
+        json.member("steps", &steps)
+        json.member("with", &with)
+    }
+}
+
+extension RuleReference: JSONRecord {
+    package static var blank: RuleReference { RuleReference(name: "", file: "", line: 0) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("file", &file)
+        json.member("line", &line)
+        json.member("name", &name)
+    }
+}
+
+extension PreviousAttempt: JSONRecord {
+    package static var blank: PreviousAttempt { PreviousAttempt(attempt: 0, outcome: "", message: nil) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("attempt", &attempt)
+        json.member(flag: "given_up", &isGivenUp)
+        json.member("message", &message)
+        json.member("outcome", &outcome)
+        json.member(flag: "unbegun", &isUnbegun)
+    }
+}
+
+extension PluginEvent: JSONRecord {
+    package static var blank: PluginEvent {
+        PluginEvent(
+            event: "", path: "", relative: "", root: "", origin: "", type: "", size: 0, mtime: "", btime: nil, mode: "",
+            uid: 0, gid: 0, nlink: 0, id: "", time: "")
+    }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("before", &before)
+        json.member("btime", &btime)
+        json.member("by", &by)
+        json.member("changed", &changed)
+        json.member("children", &children)
+        json.member("event", &event)
+        json.member("from", &from)
+        json.member("from_base64", &fromBase64)
+        json.member("gid", &gid)
+        json.member("id", &id)
+        json.member("job", &job)
+        json.member("mode", &mode)
+        json.member("mtime", &mtime)
+        json.member("nlink", &nlink)
+        json.member("origin", &origin)
+        json.member("path", &path)
+        json.member("path_base64", &pathBase64)
+        json.member("relative", &relative)
+        json.member("relative_base64", &relativeBase64)
+        json.member("replaced", &replaced)
+        json.member("root", &root)
+        json.member("root_base64", &rootBase64)
+        json.member("same_as", &sameAs)
+        json.member("size", &size)
+        json.member("tail", &tail)
+        json.member("time", &time)
+        json.member("type", &type)
+        json.member("uid", &uid)
+        json.member("via", &via)
+        json.member("with", &with)
+    }
+}
+
+extension PluginFacts: JSONRecord {
+    package static var blank: PluginFacts {
+        PluginFacts(size: 0, mtime: "", mode: "", uid: 0, gid: 0, nlink: 0, id: "")
+    }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("gid", &gid)
+        json.member("id", &id)
+        json.member("mode", &mode)
+        json.member("mtime", &mtime)
+        json.member("nlink", &nlink)
+        json.member("size", &size)
+        json.member("uid", &uid)
+        json.member("xattr", &xattr)
+    }
+}
+
+extension PluginTail: JSONRecord {
+    package static var blank: PluginTail { PluginTail(offset: 0, text: nil, base64: nil, reset: false, remaining: 0) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("base64", &base64)
+        json.member("offset", &offset)
+        json.member("remaining", &remaining)
+        json.member("reset", &reset)
+        json.member("text", &text)
     }
 }

@@ -1,9 +1,7 @@
-import FoundationEssentials
-
 /// What a plugin writes to standard output: how the attempt ended.
-public struct PluginResponse: Sendable, Hashable, Codable {
+public struct PluginResponse: Sendable, Hashable {
     /// The five endings.
-    public enum Outcome: String, Sendable, Hashable, Codable {
+    public enum Outcome: String, Sendable, Hashable {
         case succeeded
         /// There was nothing to do.
         case skipped
@@ -41,42 +39,35 @@ public struct PluginResponse: Sendable, Hashable, Codable {
         self.values = values
         self.results = results
     }
+}
 
-    enum CodingKeys: String, CodingKey {
-        case outcome, message, code, outputs, values, results
-        case retryAfter = "retry_after"
+extension PluginResponse.Outcome: JSONForm {}
+
+extension PluginResponse: JSONRecord {
+    package static var blank: PluginResponse { PluginResponse(.failed) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("code", &code)
+        json.member("message", &message)
+        json.member("outcome", &outcome)
+        json.member("outputs", &outputs)
+        json.member("results", &results)
+        json.member("retry_after", &retryAfter)
+        json.member("values", &values)
     }
 }
 
 /// A path in a response: text, or `{"base64": …}` when it is not UTF-8.
-public struct PluginPath: Sendable, Hashable, Codable {
+public struct PluginPath: Sendable, Hashable {
     public var bytes: [UInt8]
 
     public init(bytes: [UInt8]) { self.bytes = bytes }
+}
 
-    private enum CodingKeys: String, CodingKey { case base64 }
-
-    public init(from decoder: any Decoder) throws {
-        if let text = try? decoder.singleValueContainer().decode(String.self) {
-            bytes = Array(text.utf8)
-            return
-        }
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        let encoded = try container.decode(String.self, forKey: .base64)
-        guard let data = Data(base64Encoded: encoded) else {
-            throw DecodingError.dataCorruptedError(
-                forKey: .base64, in: container, debugDescription: "'\(encoded)' is not base64")
-        }
-        bytes = Array(data)
-    }
-
-    public func encode(to encoder: any Encoder) throws {
-        if let text = String(validating: bytes, as: UTF8.self) {
-            var container = encoder.singleValueContainer()
-            try container.encode(text)
-        } else {
-            var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode(Data(bytes).base64EncodedString(), forKey: .base64)
-        }
+extension PluginPath: JSONForm {
+    package func write(to json: inout JSONCoder) { json.text(bytes) }
+    package init?(value: JSONValue) {
+        guard let bytes = value.bytes else { return nil }
+        self.init(bytes: bytes)
     }
 }

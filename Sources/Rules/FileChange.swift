@@ -64,6 +64,66 @@ package struct FileChange: Sendable, Hashable {
     }
 }
 
+extension FileChange {
+    /// The kinds, as the journal and all JSON name them.
+    package enum Word: String, Sendable, Hashable {
+        case moved, made, unpacked, trashed, overwritten, removed
+        case madeFolder = "made_folder"
+
+        /// The names of the paths that belong to it.
+        package var pathNames: [String] {
+            switch self {
+            case .moved: ["from", "to"]
+            case .made, .unpacked: ["path", "source"]
+            case .madeFolder, .overwritten: ["path"]
+            case .trashed: ["from", "to", "info"]
+            case .removed: ["path", "twin"]
+            }
+        }
+    }
+}
+
+extension FileChange.Kind {
+    package var word: FileChange.Word { parts.word }
+
+    /// In the order of ``FileChange/Word/pathNames``.
+    package var paths: [PathBytes] { parts.paths }
+
+    /// Of what was unpacked; else the beginning of 1970.
+    package var sealed: Timestamp {
+        guard case .unpacked(_, _, let sealed) = self else { return Snapshot.unseen.changed }
+        return sealed
+    }
+
+    private var parts: (word: FileChange.Word, paths: [PathBytes]) {
+        switch self {
+        case .moved(let from, let to): (.moved, [from, to])
+        case .made(let path, let source): (.made, [path, source])
+        case .madeFolder(let path): (.madeFolder, [path])
+        case .unpacked(let path, let source, _): (.unpacked, [path, source])
+        case .trashed(let from, let to, let info): (.trashed, [from, to, info])
+        case .overwritten(let path): (.overwritten, [path])
+        case .removed(let path, let twin): (.removed, [path, twin])
+        }
+    }
+
+    /// - Parameters:
+    ///   - word: Which kind.
+    ///   - paths: One for each of its names.
+    ///   - sealed: Of what was unpacked.
+    package init(_ word: FileChange.Word, _ paths: [PathBytes], sealed: Timestamp) {
+        switch word {
+        case .moved: self = .moved(from: paths[0], to: paths[1])
+        case .made: self = .made(paths[0], source: paths[1])
+        case .madeFolder: self = .madeFolder(paths[0])
+        case .unpacked: self = .unpacked(paths[0], source: paths[1], sealed: sealed)
+        case .trashed: self = .trashed(from: paths[0], to: paths[1], info: paths[2])
+        case .overwritten: self = .overwritten(paths[0])
+        case .removed: self = .removed(paths[0], twin: paths[1])
+        }
+    }
+}
+
 /// By what a file is known again, and whether it is still as it was.
 package struct FileMark: Sendable, Hashable {
     package var identity: FileIdentity

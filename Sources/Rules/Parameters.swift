@@ -73,14 +73,12 @@ package indirect enum Parameter: Sendable, Hashable {
     }
 
     /// The form in a request: a text that is not UTF-8 becomes `{"base64": …}`, as paths in responses do.
-    package func json(base64: ([UInt8]) -> String) -> JSONValue {
+    package var json: JSONValue {
         switch self {
-        case .value(let value): return value
-        case .text(let bytes):
-            if let text = String(validating: bytes, as: UTF8.self) { return .string(text) }
-            return .object(["base64": .string(base64(bytes))])
-        case .array(let elements): return .array(elements.map { $0.json(base64: base64) })
-        case .object(let members): return .object(members.mapValues { $0.json(base64: base64) })
+        case .value(let value): value
+        case .text(let bytes): JSONValue(bytes: bytes)
+        case .array(let elements): .array(elements.map(\.json))
+        case .object(let members): .object(members.mapValues(\.json))
         }
     }
 }

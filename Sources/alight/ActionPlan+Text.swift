@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import Handling
 import PluginProtocol
 import Rules
@@ -9,7 +8,7 @@ extension ActionPlan {
     /// One line: the command as a shell would need it, or a handler with its parameters.
     var text: String {
         switch work {
-        case .builtIn(let name, let parameters): return Self.named(name, parameters.shown)
+        case .builtIn(let name, let parameters): return Self.named(name, parameters.json)
         case .program(let program):
             let command = ShellWord.line(program.command)
             guard let plugin = program.plugin else { return command }
@@ -20,13 +19,13 @@ extension ActionPlan {
 
     private static func named(_ name: String, _ parameters: JSONValue?) -> String {
         guard let members = parameters?.object, !members.isEmpty else { return name }
-        return "\(name) \(Display.text(Reporter.json(members)))"
+        return "\(name) \(Display.text(members.line))"
     }
 
     /// The members of its object.
     var members: [String: JSONValue] {
         switch work {
-        case .builtIn(_, let parameters): return ["with": parameters.shown]
+        case .builtIn(_, let parameters): return ["with": parameters.json]
         case .program(let program):
             var object: [String: JSONValue] = [
                 "argv": .array(program.command.map { JSONValue(bytes: $0) }), "request": program.request,
@@ -52,19 +51,4 @@ extension ActionPlan {
 extension ActionPlan.Program {
     /// The executable and its arguments.
     var command: [[UInt8]] { [executable.bytes] + arguments }
-}
-
-extension Parameter {
-    fileprivate var shown: JSONValue { json { Data($0).base64EncodedString() } }
-}
-
-extension JSONValue {
-    /// Bytes as text, or as `{"base64": …}` where they are none.
-    init(bytes: [UInt8]) {
-        if let text = String(validating: bytes, as: UTF8.self) {
-            self = .string(text)
-        } else {
-            self = .object(["base64": .string(Data(bytes).base64EncodedString())])
-        }
-    }
 }

@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import PluginProtocol
 import RuleLoading
 import Rules
@@ -64,10 +63,9 @@ struct ConfigurationText {
 
     private static func path(_ path: PathBytes) -> Shown {
         if let text = path.text { return (.string(text), text) }
-        return (
-            ["path": .string(path.description), "path_base64": .string(Data(path.bytes).base64EncodedString())],
-            path.description
-        )
+        var object: [String: JSONValue] = [:]
+        object.add("path", path)
+        return (.object(object), path.description)
     }
 
     private static func paths(_ paths: [PathBytes]) -> Shown {

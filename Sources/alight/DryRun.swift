@@ -85,7 +85,7 @@ struct DryRun: Sendable {
                 object.add("path", job.event.path)
                 if let from = job.event.from { object.add("from", from) }
                 if invocations.count > 1 { object["batch"] = .integer(Int64(invocations.count)) }
-                Output.standard.write(Reporter.json(object))
+                Output.standard.write(object.line)
             }
         }
     }
@@ -114,7 +114,7 @@ struct DryRun: Sendable {
                 var object = Reporter.object(attempt)
                 object["outcome"] = "would-skip"
                 object["dry_run"] = true
-                Output.standard.write(Reporter.json(object))
+                Output.standard.write(object.line)
             }
         }
     }
@@ -134,7 +134,7 @@ struct DryRun: Sendable {
                 object["outcome"] = "would-wait"
                 object["dry_run"] = true
                 object["message"] = .string(reason ?? "")
-                Output.standard.write(Reporter.json(object))
+                Output.standard.write(object.line)
             }
         }
         if let fault = summary.fault {

@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import Journaling
 import PluginProtocol
 import Rules
@@ -35,35 +34,8 @@ extension FileChange {
 
     /// The members of its object; `left` is why it still stands although somebody wanted it taken back.
     func object(undo: UndoRecord?, at index: Int) -> [String: JSONValue] {
-        var object: [String: JSONValue] = [:]
-        switch kind {
-        case .moved(let from, let to):
-            object["did"] = "moved"
-            object.add("from", from)
-            object.add("to", to)
-        case .made(let path, let source):
-            object["did"] = "made"
-            object.add("path", path)
-            object.add("source", source)
-        case .unpacked(let path, let source, _):
-            object["did"] = "unpacked"
-            object.add("path", path)
-            object.add("source", source)
-        case .madeFolder(let path):
-            object["did"] = "made_folder"
-            object.add("path", path)
-        case .trashed(let from, let to, _):
-            object["did"] = "trashed"
-            object.add("from", from)
-            object.add("to", to)
-        case .overwritten(let path):
-            object["did"] = "overwritten"
-            object.add("path", path)
-        case .removed(let path, let twin):
-            object["did"] = "removed"
-            object.add("path", path)
-            object.add("twin", twin)
-        }
+        var object: [String: JSONValue] = ["did": .string(kind.word.rawValue)]
+        for (name, path) in zip(kind.word.pathNames.prefix(2), kind.paths) { object.add(name, path) }
         if let undo {
             object["undone"] = .bool(undo.reasons[index] == nil)
             if let reason = undo.reasons[index] { object["reason"] = .string(reason) }

@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import Handling
 import PluginProtocol
 import Rules
@@ -32,10 +31,7 @@ struct HandlerText {
         title = Display.text(description.name + version + summary)
         self.facts = facts
         parameters = description.parameters
-        let encoded = (try? JSONEncoder().encode(description)).flatMap {
-            JSONValue(record: $0)
-        }
-        object = encoded.map(Self.withoutSecrets)?.object ?? [:]
+        object = Self.withoutSecrets(description.json).object ?? [:]
     }
 
     init(builtIn handler: HandlerDescription) {
@@ -47,9 +43,7 @@ struct HandlerText {
         ]
         parameters = handler.parameters
         var object: [String: JSONValue] = ["name": .string(handler.reference.name), "path": "built-in"]
-        if let schema = handler.parameters, let data = try? JSONEncoder().encode(schema) {
-            object["parameters"] = JSONValue(record: data)
-        }
+        object["parameters"] = handler.parameters?.json
         self.object = object
     }
 
@@ -81,7 +75,7 @@ struct HandlerText {
             let name = place.isEmpty ? key : "\(place).\(key)"
             let row = [
                 Display.text(name), Display.text(type(of: property)),
-                property.default.map { property.writeOnly == true ? "(secret)" : Display.text(Reporter.json($0)) }
+                property.default.map { property.writeOnly == true ? "(secret)" : Display.text($0.line) }
                     ?? "",
                 schema.required?.contains(key) == true ? "yes" : "no",
                 Display.text(property.description ?? property.title ?? ""),

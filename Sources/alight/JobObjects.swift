@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import Journaling
 import PluginProtocol
 import Rules
@@ -18,7 +17,7 @@ extension JobEntry {
         if let ended { object["ended"] = .string(ended.description) }
         if let message, !message.isEmpty { object["message"] = .string(message) }
         if let code { object["code"] = .string(code) }
-        if !outputs.isEmpty { object["outputs"] = .paths(outputs) }
+        if !outputs.isEmpty { object["outputs"] = outputs.json }
         if let undone { object["undone"] = .string(undone.rawValue) }
         return object
     }
@@ -28,20 +27,21 @@ extension JobDetails {
     /// The members of a job's object, with its event and all attempts.
     var object: [String: JSONValue] {
         var object = job.object
-        let story = EventStory(facts)
         if isInterrupted { object["interrupted"] = true }
-        if let origin = story.origin { object["origin"] = .string(origin) }
-        if let found = story.found { object["found"] = .string(found.description) }
-        if let root = story.root { object.add("root", root) }
-        if let from = story.from { object.add("from", from) }
-        if let type = story.type { object["type"] = .string(type) }
-        if let size = story.size { object["size"] = .integer(size) }
-        if let size = story.sizeBefore { object["size_before"] = .integer(size) }
-        if !story.changed.isEmpty { object["changed"] = .array(story.changed.map { .string($0) }) }
-        if story.isReplaced { object["replaced"] = true }
-        if story.isByMove { object["via"] = "move" }
-        if story.author?.object != nil { object["by"] = story.author }
-        if let steps = EventStory.json(steps)?.array {
+        if let event {
+            object["origin"] = .string(event.origin.rawValue)
+            object["found"] = .string(event.time.description)
+            object.add("root", event.root)
+            if let from = event.from { object.add("from", from) }
+            object["type"] = .string(event.snapshot.type.rawValue)
+            object["size"] = .integer(Int64(clamping: event.snapshot.size))
+            object["size_before"] = event.before.map { .integer(Int64(clamping: $0.size)) }
+            if !event.changed.isEmpty { object["changed"] = event.changed.json }
+            if event.isReplaced { object["replaced"] = true }
+            if event.isByMove { object["via"] = "move" }
+            object["by"] = event.author.process?.json
+        }
+        if !steps.isEmpty {
             // What a step wrote and was asked is with its attempt, or nowhere.
             object["steps"] = .array(
                 steps.compactMap(\.object).map { .object($0.filter { !["log", "process"].contains($0.key) }) })
@@ -68,25 +68,12 @@ extension AttemptEntry {
                 changes.enumerated().map { .object($1.object(undo: undo, at: $0)) })
         }
         if let undo { object["undone_at"] = .string(undo.time.description) }
-        if let request { object["request"] = EventStory.json(request) ?? .string(request) }
+        if let request { object["request"] = JSONValue(record: request.utf8) ?? .string(request) }
         return object
-    }
-}
-
-extension JSONValue {
-    /// Paths as texts, and those that are not UTF-8 exactly.
-    static func paths(_ paths: [PathBytes]) -> JSONValue {
-        .array(
-            paths.map { path in
-                path.text.map { .string($0) } ?? ["base64": .string(Data(path.bytes).base64EncodedString())]
-            })
     }
 }
 
 extension [String: JSONValue] {
     /// Adds a path as text, and exactly if it is not UTF-8.
-    mutating func add(_ name: String, _ path: PathBytes) {
-        self[name] = .string(path.description)
-        if path.text == nil { self["\(name)_base64"] = .string(Data(path.bytes).base64EncodedString()) }
-    }
+    mutating func add(_ name: String, _ path: PathBytes) { add(name, bytes: path.bytes) }
 }

@@ -17,24 +17,24 @@ struct JobReport {
 
     private var head: [String] {
         let job = details.job
-        let story = EventStory(details.facts)
+        let event = details.event
         let word = job.undone == nil ? job.state.rawValue : "\(job.state.rawValue), \(job.stateWord)"
         let state = hasColor ? Reporter.colored(word, job.state) : word
         var lines = [
             "job \(job.id): \(state)", "  rule: \(Display.text(job.rule))", "  path: \(Display.path(job.path))",
         ]
-        var event = Display.text(job.event)
+        var line = "  event: \(Display.text(job.event))"
         let words =
-            story.changed.map { Display.text($0) } + (story.isReplaced ? ["replaced"] : [])
-            + (story.isByMove ? ["by a move"] : [])
-        if !words.isEmpty { event += " (\(words.joined(separator: ", ")))" }
-        let found = story.found.map { " at \(TimeText.long($0))" } ?? ""
-        lines.append("  event: \(event); \(Self.origin(story.origin))\(found)")
-        if let writer = story.writer { lines.append("  by: \(writer)") }
-        if let from = story.from { lines.append("  from: \(Display.path(from))") }
-        if let size = story.size, story.type == "file" {
-            let before = story.sizeBefore.map { ", before \(Reporter.count($0, "byte"))" } ?? ""
-            lines.append("  size: \(Reporter.count(size, "byte"))\(before)")
+            (event?.changed.map { Display.text($0) } ?? []) + (event?.isReplaced == true ? ["replaced"] : [])
+            + (event?.isByMove == true ? ["by a move"] : [])
+        if !words.isEmpty { line += " (\(words.joined(separator: ", ")))" }
+        line += event.map { "; \(Self.words(for: $0.origin)) at \(TimeText.long($0.time))" } ?? "; found"
+        lines.append(line)
+        if let process = event?.author.process { lines.append("  by: \(process.words)") }
+        if let from = event?.from { lines.append("  from: \(Display.path(from))") }
+        if let event, event.snapshot.type == .file {
+            let before = event.before.map { ", before \(Reporter.count($0.size, "byte"))" } ?? ""
+            lines.append("  size: \(Reporter.count(event.snapshot.size, "byte"))\(before)")
         }
         lines.append("  made: \(TimeText.long(job.created))")
         if job.state == .pending, let due = job.due { lines.append("  due: \(TimeText.long(due))") }
@@ -46,15 +46,13 @@ struct JobReport {
         return lines + job.outputs.map { "  output: \(Display.path($0))" }
     }
 
-    private static func origin(_ word: String?) -> String {
-        switch word {
-        case "live": "the kernel told of it"
-        case "scan": "found at a start"
-        case "rescan": "found by comparing everything"
-        case "poll": "found by polling"
-        case "manual": "asked for by hand"
-        case let word?: "found by '\(Display.text(word))'"
-        case nil: "found"
+    private static func words(for origin: EventOrigin) -> String {
+        switch origin {
+        case .live: "the kernel told of it"
+        case .scan: "found at a start"
+        case .rescan: "found by comparing everything"
+        case .poll: "found by polling"
+        case .manual: "asked for by hand"
         }
     }
 
@@ -97,7 +95,7 @@ struct JobReport {
         var lines: [String] = []
         if let request = attempt.request {
             lines.append("request of attempt \(attempt.number):")
-            let text = EventStory.json(request).map { JSONText.lines(of: $0) } ?? request
+            let text = JSONValue(record: request.utf8)?.lines() ?? request
             lines += text.split(separator: "\n", omittingEmptySubsequences: false).map {
                 "  \(Display.text(String($0)))"
             }
@@ -128,5 +126,15 @@ struct JobReport {
                 .joined(separator: "    ")
         }
         return lines
+    }
+}
+
+extension WritingProcess {
+    /// `cp (process 811, uid 1000, /usr/bin/cp)`.
+    fileprivate var words: String {
+        var known = ["process \(pid)"]
+        if let uid { known.append("uid \(uid)") }
+        if let executable { known.append(Display.path(executable)) }
+        return "\(name.map { "\(Display.path($0)) " } ?? "")(\(known.joined(separator: ", ")))"
     }
 }

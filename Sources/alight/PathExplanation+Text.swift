@@ -3,6 +3,7 @@ import FileWatching
 import Glibc
 import Handling
 import Journaling
+import PluginProtocol
 import Rules
 import Settling
 
@@ -158,7 +159,7 @@ extension ActionPlan {
             lines.append("  together for \(events.map { Display.path($0.path) }.joined(separator: ", "))")
         }
         if case .program(let program) = work, program.plugin != nil {
-            lines.append("  request: \(Display.text(Reporter.json(program.request)))")
+            lines.append("  request: \(Display.text(program.request.line))")
         }
         return lines
     }

@@ -156,7 +156,7 @@ struct Reporter: Sendable {
             var object: [String: JSONValue] = ["level": .string(level.rawValue), "message": .string(message)]
             if let help { object["help"] = .string(help) }
             for (name, value) in facts where object[name] == nil { object[name] = .string(value) }
-            Output.error.write(Self.json(object))
+            Output.error.write(object.line)
         }
     }
 
@@ -199,11 +199,6 @@ struct Reporter: Sendable {
 
     static func needed(_ number: Int) -> String { "\(number) \(number == 1 ? "is" : "are") needed" }
 
-    static func json(_ object: [String: JSONValue]) -> String { json(.object(object)) }
-
-    /// The value as JSON in one line, members in the order of their names.
-    static func json(_ value: JSONValue) -> String { JSONText.of(value) }
-
     private static func words(_ pauses: Pauses) -> String {
         if pauses.all { return "all rules are paused: jobs wait until 'alight resume'" }
         if pauses.isEmpty { return "no rules are paused" }
@@ -221,7 +216,7 @@ struct Reporter: Sendable {
             Output.standard.write("<\(report.priority)>\(AttemptLine(report).story(hasColor: false))")
         case .text:
             if !report.isLeft { Output.standard.write(AttemptLine(report).text(hasColor: Output.standard.hasColor)) }
-        case .json: Output.standard.write(Self.json(Self.object(report)))
+        case .json: Output.standard.write(Self.object(report).line)
         }
     }
 
@@ -237,7 +232,7 @@ struct Reporter: Sendable {
             for report in reports {
                 var object = Self.object(report)
                 object["batch"] = .integer(Int64(reports.count))
-                Output.standard.write(Self.json(object))
+                Output.standard.write(object.line)
             }
         }
     }
@@ -287,24 +282,19 @@ struct Reporter: Sendable {
     static func object(_ report: AttemptReport) -> [String: JSONValue] {
         var object: [String: JSONValue] = [
             "time": .string(report.time.description), "rule": .string(report.rule),
-            "event": .string(report.event.rawValue), "path": .string(report.path.description),
-            "job": .string(report.job.description), "attempt": .integer(Int64(report.attempt)),
+            "event": .string(report.event.rawValue), "job": .string(report.job.description),
+            "attempt": .integer(Int64(report.attempt)),
             "max_attempts": .integer(Int64(report.maximumAttempts)),
             "action": .string(report.action), "outcome": .string(report.outcome.ending.rawValue),
             "state": .string(report.state.rawValue), "message": .string(report.outcome.message),
             "duration_ms": .number(milliseconds(report.duration)),
         ]
-        if report.path.text == nil {
-            object["path_base64"] = .string(Data(report.path.bytes).base64EncodedString())
-        }
-        if let from = report.from {
-            object["from"] = .string(from.description)
-            if from.text == nil { object["from_base64"] = .string(Data(from.bytes).base64EncodedString()) }
-        }
+        object.add("path", report.path)
+        if let from = report.from { object.add("from", from) }
         if let code = report.outcome.code { object["code"] = .string(code) }
         if let pause = report.pause { object["retry_ms"] = .number(milliseconds(pause)) }
         if !report.outcome.outputs.isEmpty {
-            object["outputs"] = .paths(report.outcome.outputs)
+            object["outputs"] = report.outcome.outputs.json
         }
         if !report.outcome.values.isEmpty { object["values"] = .object(report.outcome.values) }
         return object

@@ -63,9 +63,7 @@ struct PluginsCommandTests {
                 """
             #expect(program.output == expected)
             let json = Self.alight(tree, ["--json"])
-            let objects = json.lines.compactMap {
-                try? JSONDecoder().decode(JSONValue.self, from: Data($0.utf8)).object
-            }
+            let objects = json.lines.compactMap { JSONValue(json: $0.utf8)?.object }
             #expect(objects.map { $0["state"] } == ["broken", "ok", "shadowed"])
             #expect(objects.last?["shadowed_by"]?.string == "\(root)/plugins/thumbs")
         }
@@ -140,7 +138,7 @@ struct PluginsCommandTests {
                 """
             #expect(program.output == expected)
             let json = Self.alight(tree, ["describe", "thumbs", "--json"])
-            let object = try? JSONDecoder().decode(JSONValue.self, from: Data(json.output.utf8)).object
+            let object = JSONValue(json: json.output.utf8)?.object
             #expect(object?["parameters"]?.object?["properties"]?.object?["size"]?.object?["default"] == 256)
             for words in [[], ["--json"]] {
                 #expect(!Self.alight(tree, ["describe", "thumbs"] + words).output.contains("hunter2"))

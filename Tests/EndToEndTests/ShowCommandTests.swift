@@ -12,7 +12,7 @@ struct ShowCommandTests {
         job.event = "moved"
         job.facts = """
             {"event":"moved","path":{"base64":"L3Nydi8="},"root":"/srv","from":"/srv/old\\nname",
-            "snapshot":{"type":"file","size":120},"before":{"type":"file","size":1},"changed":["extended","xattr:user.a"],
+            "snapshot":\(snapshot(size: 120)),"before":\(snapshot(size: 1)),"changed":["extended","xattr:user.a"],
             "replaced":true,"by_move":true,"origin":"rescan","time":[1795170299,500000000],"later":{"is":"unknown"}}
             """
         job.message = "no room\u{1B}[2J"
@@ -28,6 +28,13 @@ struct ShowCommandTests {
         ]
         return job
     }()
+
+    private static func snapshot(size: Int) -> String {
+        """
+        {"type":"file","size":\(size),"mtime":[0,0],"ctime":[0,0],"device":1,"inode":1,"birth":0,"mode":420,"uid":0,\
+        "gid":0,"nlink":1}
+        """
+    }
 
     private static let text = """
         job \(job.id): dead

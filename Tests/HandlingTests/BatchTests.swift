@@ -115,7 +115,7 @@ struct BatchTests {
         #expect(runner.run(action, invocations(["a", "b"])).map(\.ending) == [.succeeded, .succeeded])
         #expect(stage.folder.text(of: "first") == "a\n")
         let text = try #require(stage.folder.text(of: "request"))
-        let request = try JSONDecoder().decode(PluginRequest.self, from: Data(text.utf8))
+        let request = try #require(PluginRequest(record: text.utf8))
         #expect(request.events.map(\.relative) == ["a", "b"])
         #expect(request.id == "JOB-a")
     }

@@ -14,7 +14,7 @@ struct KeptRequestTests {
     private func kept(_ outcome: Outcome) throws -> JSONValue {
         let process = try #require(outcome.process)
         #expect(process.request.utf8.count <= 65_536)
-        return try JSONDecoder().decode(JSONValue.self, from: Data(process.request.utf8))
+        return try #require(JSONValue(json: process.request.utf8))
     }
 
     /// Runs a script as a plugin whose schema has secrets, and which notes its request.

@@ -50,7 +50,7 @@ struct PluginHandlerTests {
             ],
         ]
         let text = try #require(stage.folder.text(of: "request"))
-        #expect(try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8)) == expected)
+        #expect(JSONValue(json: text.utf8) == expected)
     }
 
     @Test func `a name that is not UTF-8 arrives exact, in base64 and in the environment`() throws {

@@ -70,7 +70,7 @@ struct ServingTests {
         #expect(outcome.values["scratch"] == true)
         #expect(outcome.values["cwd"] == outcome.values["tmp"])
         let text = try #require(serving.text(of: "request"))
-        let request = try #require(try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8)).object)
+        let request = try #require(JSONValue(json: text.utf8)?.object)
         #expect(request["type"] == "run")
         #expect(request["interrupted"] == false)
         #expect(request["events"]?.array?.first?.object?["path"] == "/srv/in/a b.jpg")

@@ -20,7 +20,7 @@ final class WebhookServer {
         var headers: [String: String]
         var body: [UInt8]
 
-        var json: JSONValue? { try? JSONDecoder().decode(JSONValue.self, from: Data(body)) }
+        var json: JSONValue? { JSONValue(json: body) }
     }
 
     /// - Parameter isSecure: Whether it speaks TLS, with a certificate of an authority of its own, `ca.pem`.
@@ -46,7 +46,7 @@ final class WebhookServer {
     /// All that it was asked so far.
     var requests: [Request] {
         (folder.text(of: "requests") ?? "").split(separator: "\n").compactMap { line in
-            guard let object = (try? JSONDecoder().decode(JSONValue.self, from: Data(line.utf8)))?.object,
+            guard let object = JSONValue(json: line.utf8)?.object,
                 let body = object["body"]?.string.flatMap({ Data(base64Encoded: $0) })
             else { return nil }
             return Request(

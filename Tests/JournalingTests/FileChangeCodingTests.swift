@@ -23,9 +23,13 @@ struct FileChangeCodingTests {
             FileChange(.trashed(from: odd, to: "/T/files/a", info: "/T/info/a.trashinfo"), left: left),
             FileChange(.removed(odd, twin: "/out/twin"), left: left),
             FileChange(.made(odd, source: "/in/a"), left: left), FileChange(.moved(from: "/in/a", to: odd), left: left),
+            FileChange(.unpacked(odd, source: "/in/a", sealed: left.modified), left: left),
         ]
-        let text = try #require(Outcome.text(of: [outcome]))
-        let json = try #require(JSONValue(record: text))
-        #expect(Outcome.steps(in: json) == [outcome])
+        outcome.retryAfter = .seconds(1) + .nanoseconds(1)
+        outcome.values = ["whole": 1.0, "text": "é"]
+        outcome.process = ProcessFacts(status: 75, request: "{}")
+        #expect([Outcome](record: [outcome].record) == [outcome])
+        outcome.changes.append(outcome.changes[0])
+        #expect([Outcome](record: [outcome].record.dropLast(2)) == nil)
     }
 }

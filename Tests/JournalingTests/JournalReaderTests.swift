@@ -93,7 +93,6 @@ struct JournalReaderTests {
 
     @Test func `a job has its facts, and its attempts in their order`() throws {
         var sample = SampleJob(6, .dead, PathBytes(Array("/in/caf".utf8) + [0xE9]))
-        sample.facts = #"{"origin":"live"}"#
         sample.attempts = [
             SampleAttempt("retry", "busy", code: "status-75", status: 75, log: "one\n", request: "{}"),
             SampleAttempt("failed", "no", signal: 9),
@@ -103,7 +102,8 @@ struct JournalReaderTests {
             #expect(details.job.path == sample.path)
             #expect(details.job.created == Self.time(6))
             #expect(details.job.ended == Self.time(36))
-            #expect(details.facts == #"{"origin":"live"}"#)
+            #expect(details.event?.path == sample.path)
+            #expect(details.event?.origin == .live)
             #expect(details.attempts.map(\.number) == [1, 2])
             #expect(details.attempts.map(\.status) == [75, nil])
             #expect(details.attempts.map(\.signal) == [nil, 9])

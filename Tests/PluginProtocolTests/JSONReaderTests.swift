@@ -9,7 +9,7 @@ struct JSONReaderTests {
     private static func own(_ bytes: [UInt8]) -> JSONValue? { JSONValue(json: bytes) }
 
     private static func foundation(_ bytes: [UInt8]) -> JSONValue? {
-        try? JSONDecoder().decode(JSONValue.self, from: Data(bytes))
+        try? JSONDecoder().decode(Decoded.self, from: Data(bytes)).value
     }
 
     private static func nested(_ depth: Int) -> String {
@@ -129,5 +129,29 @@ struct JSONReaderTests {
             return left.count == right.count && left.allSatisfy { isAlike($1, right[$0]) }
         }
         return value == other
+    }
+}
+
+/// A value as Foundation reads it.
+private struct Decoded: Decodable {
+    var value: JSONValue
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let string = try? container.decode(String.self) {
+            value = .string(string)
+        } else if container.decodeNil() {
+            value = .null
+        } else if let object = try? container.decode([String: Decoded].self) {
+            value = .object(object.mapValues(\.value))
+        } else if let bool = try? container.decode(Bool.self) {
+            value = .bool(bool)
+        } else if let integer = try? container.decode(Int64.self) {
+            value = .integer(integer)
+        } else if let number = try? container.decode(Double.self) {
+            value = .number(number)
+        } else {
+            value = .array(try container.decode([Decoded].self).map(\.value))
+        }
     }
 }

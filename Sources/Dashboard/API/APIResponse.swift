@@ -1,4 +1,3 @@
-import Foundation
 package import PluginProtocol
 
 /// What is answered to a request.
@@ -14,7 +13,7 @@ package struct APIResponse: Sendable {
     }
 
     package init(_ status: Int = 200, json: JSONValue) {
-        self.init(status, type: "application/json", body: Array((JSONText.of(json) + "\n").utf8))
+        self.init(status, type: "application/json", body: json.lineBytes + [UInt8(ascii: "\n")])
     }
 }
 
@@ -41,34 +40,5 @@ package struct APIError: Error, Sendable, Hashable {
         if endsConnection { response.headers.append((name: "Connection", value: "close")) }
         if status == 401 { response.headers.append((name: "WWW-Authenticate", value: "Bearer")) }
         return response
-    }
-}
-
-/// JSON in one line.
-package enum JSONText {
-    /// The value, members in the order of their names.
-    package static func of(_ value: JSONValue) -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(value) else {
-            preconditionFailure("a value without infinities is always JSON")
-        }
-        return String(decoding: data, as: UTF8.self)
-    }
-
-    /// The value on many lines, members in the order of their names.
-    package static func lines(of value: JSONValue, indent: String = "") -> String {
-        let inner = indent + "  "
-        switch value {
-        case .object(let members) where !members.isEmpty:
-            let parts = members.sorted { $0.key < $1.key }.map { name, value in
-                "\(inner)\(of(.string(name))): \(lines(of: value, indent: inner))"
-            }
-            return "{\n\(parts.joined(separator: ",\n"))\n\(indent)}"
-        case .array(let elements) where !elements.isEmpty:
-            let parts = elements.map { inner + lines(of: $0, indent: inner) }
-            return "[\n\(parts.joined(separator: ",\n"))\n\(indent)]"
-        default: return of(value)
-        }
     }
 }

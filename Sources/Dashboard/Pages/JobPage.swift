@@ -145,7 +145,7 @@ package struct JobPage {
             attempt["request"].isNull
             ? ""
             : """
-            <details><summary>Request</summary><pre class="log" tabindex="0" role="region" aria-label="Request">\(lines: JSONText.lines(of: attempt["request"]))</pre></details>
+            <details><summary>Request</summary><pre class="log" tabindex="0" role="region" aria-label="Request">\(lines: attempt["request"].lines())</pre></details>
             """
         return """
             <article class="card attempt" data-key="\(number)"><header><h3>Attempt \(number)</h3>\(.state(attempt["outcome"].text))\

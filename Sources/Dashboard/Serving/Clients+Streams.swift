@@ -80,7 +80,7 @@ extension Clients {
         // What passes by itself is no change.
         var members = (try? operations.status().object) ?? [:]
         members["uptime"] = nil
-        let text = members.isEmpty ? known.text : JSONText.of(.object(members))
+        let text = members.isEmpty ? known.text : members.line
         return status.withLock { status in
             if text != status.text {
                 (status.number, status.text) = (status.number + 1, text)

@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import Glibc
 import PluginProtocol
 import Rules
@@ -14,21 +13,16 @@ enum CloudEvent {
     ///   - job: Whose event it is.
     ///   - source: Who sends it, as a URI reference.
     /// - Returns: The JSON.
-    /// - Throws: When it can't be written.
-    static func body(of job: Job, source: String) throws -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    static func body(of job: Job, source: String) -> [UInt8] {
         let event = job.event
-        let data = JSONValue(record: try encoder.encode(PluginEvent(event)))
         let relative = PathBytes(event.path.relative(to: event.root) ?? event.path.lastComponent)
-        return Array(
-            try encoder.encode(
-                JSONValue.object([
-                    "specversion": "1.0", "id": .string(job.id.description), "source": .string(source),
-                    "type": .string("alight.\(event.kind.rawValue)"), "time": .string(event.time.description),
-                    "subject": .string(relative.bytes.isEmpty ? "." : relative.description), "rule": .string(job.rule),
-                    "datacontenttype": "application/json", "data": data ?? .null,
-                ])))
+        let body: [String: JSONValue] = [
+            "specversion": "1.0", "id": .string(job.id.description), "source": .string(source),
+            "type": .string("alight.\(event.kind.rawValue)"), "time": .string(event.time.description),
+            "subject": .string(relative.bytes.isEmpty ? "." : relative.description), "rule": .string(job.rule),
+            "datacontenttype": "application/json", "data": PluginEvent(event).json,
+        ]
+        return body.lineBytes
     }
 
     /// `alight://HOST/RULE`.

@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import PluginProtocol
 import Settling
 
@@ -37,12 +36,10 @@ struct FileIndex {
     let isDescending: Bool
     private var lines: [Line] = []
     private var entries: [PathBytes: Entry] = [:]
-    private let encoder = JSONEncoder()
 
     init(order: Order, isDescending: Bool) {
         self.order = order
         self.isDescending = isDescending
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     }
 
     var count: Int { lines.count }
@@ -61,24 +58,23 @@ struct FileIndex {
     ///   - entry: What is there; nil when nothing is.
     ///   - path: The absolute path.
     /// - Returns: Whether the list is another one now.
-    /// - Throws: When the entry can't be written as JSON.
-    mutating func set(_ entry: Entry?, at path: PathBytes) throws -> Bool {
+    mutating func set(_ entry: Entry?, at path: PathBytes) -> Bool {
         let old = entries[path]
         guard old != entry else { return false }
         if let old { lines.remove(at: position(of: old, at: path)) }
         entries[path] = entry
         note(entry, at: path)
         if let entry {
-            let line = Line(path: path, entry: entry, text: try text(of: entry))
+            let line = Line(path: path, entry: entry, text: text(of: entry))
             lines.insert(line, at: position(of: entry, at: path))
         }
         return true
     }
 
     /// Takes in many new paths at once.
-    mutating func add(_ found: [(path: PathBytes, entry: Entry)]) throws {
+    mutating func add(_ found: [(path: PathBytes, entry: Entry)]) {
         for (path, entry) in found where entries.updateValue(entry, forKey: path) == nil {
-            lines.append(Line(path: path, entry: entry, text: try text(of: entry)))
+            lines.append(Line(path: path, entry: entry, text: text(of: entry)))
             note(entry, at: path)
         }
         let (order, isDescending) = (order, isDescending)
@@ -135,19 +131,14 @@ struct FileIndex {
 
     // MARK: Text
 
-    private func text(of entry: Entry) throws -> [UInt8] {
+    private func text(of entry: Entry) -> [UInt8] {
         var object: [String: JSONValue] = [
-            "path": .string(entry.relative.description), "size": .integer(Int64(clamping: entry.size)),
-            "mtime": .string(entry.modified.description), "type": .string(entry.type.rawValue),
+            "size": .integer(Int64(clamping: entry.size)), "mtime": .string(entry.modified.description),
+            "type": .string(entry.type.rawValue),
         ]
-        if entry.relative.text == nil {
-            object["path_base64"] = .string(Data(entry.relative.bytes).base64EncodedString())
-        }
-        if let root = entry.root {
-            object["root"] = .string(root.description)
-            if root.text == nil { object["root_base64"] = .string(Data(root.bytes).base64EncodedString()) }
-        }
+        object.add("path", bytes: entry.relative.bytes)
+        if let root = entry.root { object.add("root", bytes: root.bytes) }
         if let isCopying = entry.isCopying { object["copying"] = .bool(isCopying) }
-        return [UInt8(ascii: "\n")] + Array(try encoder.encode(object))
+        return [UInt8(ascii: "\n")] + object.lineBytes
     }
 }

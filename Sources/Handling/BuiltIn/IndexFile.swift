@@ -51,7 +51,7 @@ final class IndexFile: Sendable {
             index = former.index
             let paths = events.flatMap { [$0.path] + ($0.from.map { [$0] } ?? []) }
             for path in index.copying.union(paths) {
-                if try refresh(path, &index, first.selection, files) { hasChanged = true }
+                if refresh(path, &index, first.selection, files) { hasChanged = true }
             }
         } else {
             let deadline = ContinuousClock.now + first.timeout
@@ -62,13 +62,13 @@ final class IndexFile: Sendable {
             case .rootMissing:
                 return Outcome(.skipped, "the root does not exist; the list stays as it is", code: "root-missing")
             case .found(let found, let unseen):
-                try fill(&index, found, first.selection, files)
+                fill(&index, found, first.selection, files)
                 // What can't be seen is not gone.
                 for (folder, error) in unseen {
                     if error != ENOENT {
                         first.log.warning("cannot list '\(folder)': \(String(cString: strerror(error)))")
                     }
-                    try keep(former?.index, in: folder, &index)
+                    keep(former?.index, in: folder, &index)
                 }
                 hasChanged = true
             }
@@ -96,7 +96,7 @@ final class IndexFile: Sendable {
     /// Looks at a path, and notes what is there; whether that is news.
     private func refresh(
         _ path: PathBytes, _ index: inout FileIndex, _ selection: FileSelection, _ files: WatchedPaths
-    ) throws(FileFault) -> Bool {
+    ) -> Bool {
         var entry: FileIndex.Entry?
         if let root = selection.root(taking: path), !isOwn(path) {
             switch files.look(at: path) {
@@ -106,23 +106,23 @@ final class IndexFile: Sendable {
             case .unreadable: return false
             }
         }
-        return try Self.encoding { try index.set(entry, at: path) }
+        return index.set(entry, at: path)
     }
 
     private func fill(
         _ index: inout FileIndex, _ found: [(path: PathBytes, root: PathBytes, snapshot: Snapshot)],
         _ selection: FileSelection, _ files: WatchedPaths
-    ) throws(FileFault) {
+    ) {
         let entries = found.filter { !isOwn($0.path) }.map {
             ($0.path, entry($0.path, $0.root, $0.snapshot, selection, files))
         }
-        try Self.encoding { try index.add(entries) }
+        index.add(entries)
     }
 
-    private func keep(_ former: FileIndex?, in folder: PathBytes, _ index: inout FileIndex) throws(FileFault) {
+    private func keep(_ former: FileIndex?, in folder: PathBytes, _ index: inout FileIndex) {
         guard let former else { return }
         let entries = former.paths(in: folder).compactMap { path in former[path].map { (path, $0) } }
-        try Self.encoding { try index.add(entries) }
+        index.add(entries)
     }
 
     private func entry(
@@ -147,14 +147,6 @@ final class IndexFile: Sendable {
     private func isOwn(_ path: PathBytes) -> Bool {
         guard path.lastComponent.elementsEqual(self.path.lastComponent) else { return false }
         return path == self.path || DiskProbe.resolve(path.parent) == DiskProbe.resolve(self.path.parent)
-    }
-
-    private static func encoding<Result>(_ body: () throws -> Result) throws(FileFault) -> Result {
-        do {
-            return try body()
-        } catch {
-            throw FileFault(EINVAL, "cannot write an entry as JSON (\(error))")
-        }
     }
 
     // MARK: The disk

@@ -1,5 +1,4 @@
 import CLibCrypto
-import Foundation
 import PluginProtocol
 
 /// How a receiver can tell that a request comes from somebody who knows the secret.
@@ -32,14 +31,14 @@ enum WebhookSignature: String, CaseIterable {
             let prefix = Array("whsec_".utf8)
             var key = secret
             if secret.starts(with: prefix),
-                let decoded = Data(base64Encoded: Data(secret.dropFirst(prefix.count)))
+                let decoded = Base64.decoded(String(decoding: secret.dropFirst(prefix.count), as: UTF8.self))
             {
-                key = Array(decoded)
+                key = decoded
             }
             let signature = Self.hmac(Array("\(id).\(seconds).".utf8) + body, key: key)
             return [
                 ("webhook-id", Array(id.utf8)), ("webhook-timestamp", Array(String(seconds).utf8)),
-                ("webhook-signature", Array("v1,\(Data(signature).base64EncodedString())".utf8)),
+                ("webhook-signature", Array("v1,\(Base64.encoded(signature))".utf8)),
             ]
         }
     }

@@ -92,16 +92,11 @@ struct ConformanceStage {
         return variables + [
             ("ALIGHT_PROTOCOL", Array("\(ProtocolVersion.current)".utf8)), ("ALIGHT_ATTEMPT", Array(attempt.utf8)),
             ("ALIGHT_SCRATCH", request["scratch"]?.bytes ?? scratch.bytes),
-        ] + sources.map { ($0.name, $0.object?.bytes(of: $0.key) ?? []) }
+        ] + sources.map { ($0.name, $0.object?.bytes($0.key) ?? []) }
     }
 }
 
 extension [String: JSONValue] {
-    /// The exact bytes of a path among these members, or of another text.
-    func bytes(of key: String) -> [UInt8]? {
-        (self["\(key)_base64"].map { JSONValue.object(["base64": $0]) } ?? self[key])?.bytes
-    }
-
-    /// The members as one line of JSON.
-    var line: [UInt8] { ((try? JSONEncoder().encode(self)).map { Array($0) } ?? []) + [UInt8(ascii: "\n")] }
+    /// The members as one line of JSON, with its newline.
+    var input: [UInt8] { lineBytes + [UInt8(ascii: "\n")] }
 }

@@ -19,7 +19,7 @@ extension PluginConformance {
         }
         let stage = try stage("own-case")
         let request = ConformanceToken.replaced(in: shown, by: stage.files).object ?? [:]
-        var command = command("run", in: stage, input: request.line, for: request)
+        var command = command("run", in: stage, input: request.input, for: request)
         if let scratch = request["scratch"]?.string {
             ConformanceStage.makeFolder(PathBytes(scratch))
             command.directory = ProgramPath(PathBytes(scratch))

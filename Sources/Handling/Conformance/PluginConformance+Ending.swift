@@ -10,7 +10,7 @@ extension PluginConformance {
             let request = try request(for: name.utf8, in: stage)
             let conversation = try PluginConversation(command("run", in: stage, for: request), launcher)
             // All but the newline, and no end: so it has to wait for the rest.
-            _ = conversation.send(waits ? request.line.dropLast() : request.line, within: .seconds(5))
+            _ = conversation.send(waits ? request.input.dropLast() : request.input, within: .seconds(5))
             if waits {
                 conversation.waitUntilRead(within: .seconds(2))
             } else {

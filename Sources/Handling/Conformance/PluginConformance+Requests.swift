@@ -174,7 +174,7 @@ extension PluginConformance {
     // MARK: - One call
 
     private static func path(in request: [String: JSONValue]) -> PathBytes {
-        PathBytes(request["events"]?.array?.first?.object?.bytes(of: "path") ?? [])
+        PathBytes(request["events"]?.array?.first?.object?.bytes("path") ?? [])
     }
 
     /// Calls the plugin for a request, and watches what it writes to.
@@ -184,7 +184,7 @@ extension PluginConformance {
         stage.renewScratch()
         let before = record(of: stage)
         let watch = WriteWatch(before.folders)
-        var reply = reply(to: command("run", in: stage, input: request.line, for: request), title: title)
+        var reply = reply(to: command("run", in: stage, input: request.input, for: request), title: title)
         reply.strayWrites = strayWrites(
             before, record(of: stage), watch.written(), reply.outputs, Self.path(in: request), stage)
         replies.append(reply)

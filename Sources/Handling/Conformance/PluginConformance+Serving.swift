@@ -155,7 +155,7 @@ extension PluginConformance {
 
 /// Messages to and from a serving plugin.
 extension PluginConversation {
-    fileprivate func send(_ message: [String: JSONValue]) { _ = send(message.line, within: .seconds(10)) }
+    fileprivate func send(_ message: [String: JSONValue]) { _ = send(message.input, within: .seconds(10)) }
 
     /// Waits for the next message of that type, and ignores others, as progress.
     ///

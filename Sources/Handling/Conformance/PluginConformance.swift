@@ -147,7 +147,7 @@ package final class PluginConformance {
             rule: RuleReference(
                 name: "conformance", file: stage.files.appending("rules.yaml").description, line: 1),
             with: parameters(in: stage), scratch: stage.scratch.description, events: [PluginEvent(event)])
-        return (try? request.encodedBytes()).flatMap { JSONValue(record: $0)?.object } ?? [:]
+        return request.json.object ?? [:]
     }
 
     private static var now: Timestamp {

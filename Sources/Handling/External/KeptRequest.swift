@@ -1,4 +1,3 @@
-import Foundation
 import PluginProtocol
 import Rules
 
@@ -37,13 +36,10 @@ struct KeptRequest {
             kept.with = schema.withoutSecrets(kept.with)
             kept.events[0].with = kept.events[0].with.map(schema.withoutSecrets)
         }
-        let count = request.events.count > 1 ? request.events.count : nil
-        guard let bytes = try? kept.encodedBytes(eventCount: count) else { return "{}" }
+        kept.eventCount = request.events.count > 1 ? request.events.count : nil
+        guard let bytes = try? kept.encodedBytes() else { return "{}" }
         if bytes.count <= Self.limit { return String(decoding: bytes.dropLast(), as: UTF8.self) }
-        guard let object = JSONValue(json: bytes[...])?.object else {
-            return "{}"
-        }
-        return Self.bounded(object)
+        return JSONValue(json: bytes)?.object.map(Self.bounded) ?? "{}"
     }
 
     /// The whole request, without secrets.
@@ -55,37 +51,30 @@ struct KeptRequest {
                 shown.events[index].with = shown.events[index].with.map(schema.withoutSecrets)
             }
         }
-        let data = try? shown.encoded()
-        return data.flatMap { JSONValue(record: $0) } ?? .object([:])
+        return shown.json
     }
 
     /// The object as text, what can be large in it replaced by a remark until it is small enough.
     private static func bounded(_ object: [String: JSONValue]) -> String {
         var object = object
-        var text = text(of: .object(object))
+        var text = object.line
         var event = object["events"]?.array?.first?.object ?? [:]
         for key in ["tail", "before", "same_as", "with"] where text.utf8.count > limit {
             guard let value = event[key] else { continue }
             event[key] = remark(on: value)
             object["events"] = [.object(event)]
-            text = self.text(of: .object(object))
+            text = object.line
         }
         for key in ["with", "steps", "previous", "events"] where text.utf8.count > limit {
             guard let value = object[key] else { continue }
             object[key] = remark(on: value)
-            text = self.text(of: .object(object))
+            text = object.line
         }
         return text
     }
 
     private static func remark(on value: JSONValue) -> JSONValue {
-        .string("[\(text(of: value).utf8.count) bytes left out]")
-    }
-
-    private static func text(of value: JSONValue) -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return (try? encoder.encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+        .string("[\(value.lineBytes.count) bytes left out]")
     }
 }
 

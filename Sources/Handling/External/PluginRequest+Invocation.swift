@@ -1,5 +1,5 @@
 package import FileEvents
-import Foundation
+import Glibc
 package import PluginProtocol
 import Rules
 
@@ -23,7 +23,7 @@ extension PluginRequest {
             var event = PluginEvent(invocation.job.event)
             if isBatch {
                 event.job = invocation.job.id.description
-                event.with = invocation.with
+                event.with = invocation.parameters.json
             }
             return event
         }
@@ -32,17 +32,19 @@ extension PluginRequest {
             interrupted: invocations.contains { $0.job.isInterrupted },
             deadline: invocation.now.advanced(by: invocation.timeout).description,
             rule: RuleReference(name: job.rule, file: invocation.rulesFile.description, line: invocation.rule.line),
-            with: invocation.with, scratch: scratch.description, previous: job.previous, steps: steps,
+            with: invocation.parameters.json, scratch: scratch.description, previous: job.previous?.told, steps: steps,
             events: events)
     }
 }
 
 extension Invocation {
-    /// The parameters, as JSON.
-    fileprivate var with: JSONValue { parameters.json { Data($0).base64EncodedString() } }
-
     /// The absolute path of the rules file; a plugin means relative paths in its parameters from its folder.
     fileprivate var rulesFile: PathBytes { folder.appending(Array(PathBytes(rule.file).lastComponent)) }
+}
+
+extension PreviousAttempt {
+    /// What plugins are told of it.
+    fileprivate var told: PreviousAttempt { PreviousAttempt(attempt: attempt, outcome: outcome, message: message) }
 }
 
 extension PluginEvent {
@@ -101,8 +103,7 @@ extension PluginFacts {
     private static func json(_ value: [UInt8]?) -> JSONValue {
         guard let value else { return .null }
         guard value.count <= longestValue else { return ["size": .integer(Int64(value.count))] }
-        if let text = String(validating: value, as: UTF8.self) { return .string(text) }
-        return ["base64": .string(Data(value).base64EncodedString())]
+        return JSONValue(bytes: value)
     }
 }
 
@@ -111,7 +112,7 @@ extension PluginTail {
         let text = String(validating: tail.bytes, as: UTF8.self)
         self.init(
             offset: Int64(clamping: tail.offset), text: text,
-            base64: text == nil ? Data(tail.bytes).base64EncodedString() : nil, reset: tail.isReset,
+            base64: text == nil ? Base64.encoded(tail.bytes) : nil, reset: tail.isReset,
             remaining: Int64(clamping: tail.remaining))
     }
 }
@@ -129,5 +130,5 @@ extension Outcome {
 
 extension PathBytes {
     /// The bytes in base64, for names that are not UTF-8 alone.
-    fileprivate var base64: String? { text == nil ? Data(bytes).base64EncodedString() : nil }
+    fileprivate var base64: String? { Base64.ofName(bytes) }
 }

@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import PluginProtocol
 
 /// Reads what a plugin printed, and keeps it within the protocol's limits.
@@ -115,8 +114,7 @@ struct ResponseReader {
         }
         var outputs: [PluginPath] = []
         for element in elements {
-            let bytes = element.string.map { Array($0.utf8) } ?? element.object?["base64"]?.string.flatMap(Self.decoded)
-            guard let bytes, !bytes.isEmpty, !bytes.contains(0) else {
+            guard let bytes = element.bytes, !bytes.isEmpty, !bytes.contains(0) else {
                 remarks.append("an element of 'outputs' is dropped: it is neither a path nor {\"base64\": …}")
                 continue
             }
@@ -132,7 +130,7 @@ struct ResponseReader {
             remarks.append("'values' is dropped: it is not an object")
             return nil
         }
-        let size = (try? JSONEncoder().encode(value))?.count ?? Int.max
+        let size = value.lineBytes.count
         guard size <= 64 << 10 else {
             remarks.append("'values' is dropped: it has \(size) bytes, and 65536 are allowed")
             return nil
@@ -156,8 +154,6 @@ struct ResponseReader {
         }
         return kept + "…"
     }
-
-    private static func decoded(_ base64: String) -> [UInt8]? { Data(base64Encoded: base64).map { Array($0) } }
 
     private static func quoted(_ text: String) -> String { "\"\(line(text))\"" }
 

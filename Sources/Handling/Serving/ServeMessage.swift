@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import PluginProtocol
 import Settling
 
@@ -69,8 +68,7 @@ enum ServeCommand: Sendable, Hashable {
         case .run(let request):
             return request.line(deadline: DiskProbe.now().advanced(by: request.timeout).description)
         case .cancel(let request, _):
-            let quoted = (try? JSONEncoder().encode(request.id)).map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
-            return Array(#"{"type":"cancel","id":\#(quoted)}"#.utf8 + [0x0A])
+            return Array(#"{"type":"cancel","id":\#(request.id.line)}"#.utf8 + [0x0A])
         case .ping(let number): return Array(#"{"type":"ping","n":\#(number)}"#.utf8 + [0x0A])
         case .endOfFile, .terminate, .kill: return []
         }

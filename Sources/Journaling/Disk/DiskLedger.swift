@@ -216,9 +216,7 @@ final class DiskLedger: KnownFiles {
             mount: isOfThisRun ? UInt64(bitPattern: row.integer(14)) : 0, digest: row.optionalBlob(16),
             delivered: row.optionalInteger(17).map { UInt64(bitPattern: $0) })
         if let text = row.utf8(18) {
-            guard let extended = JSONValue(record: text).flatMap({ [ExtendedAttribute]($0) }) else {
-                throw UnreadableRow(table: "ledger")
-            }
+            guard let extended = [ExtendedAttribute](record: text) else { throw UnreadableRow(table: "ledger") }
             snapshot.extended = extended
         }
         guard let standing = UInt8(exactly: row.integer(19)).flatMap(Snapshot.Standing.init) else {
@@ -299,12 +297,7 @@ final class DiskLedger: KnownFiles {
         row.bind(run)
         row.bind(blob: snapshot.digest)
         row.bind(snapshot.delivered.map { Int64(bitPattern: $0) })
-        row.bind(
-            utf8: snapshot.extended.map { extended in
-                var json = JSONOutput()
-                extended.write(to: &json)
-                return json.bytes
-            })
+        row.bind(utf8: snapshot.extended?.record)
         row.bind(Int64(snapshot.standing.rawValue))
     }
 

@@ -48,27 +48,26 @@ struct JobRow {
         row.bind(part.hasFacts ? position ?? 0 : position)
         row.bind(due)
         row.bind(ended)
-        row.bind(utf8: job.previous?.jsonText)
+        row.bind(utf8: job.previous?.record)
         // Nobody goes on with what is done.
-        row.bind(utf8: state == .succeeded || state == .skipped ? nil : Outcome.text(of: job.steps))
+        let hasSteps = state != .succeeded && state != .skipped && !job.steps.isEmpty
+        row.bind(utf8: hasSteps ? job.steps.record : nil)
         row.bind(message)
         row.bind(code)
         guard part.hasFacts else {
             row.bind(job.isHeir)
-            row.bind(utf8: outputs.jsonText)
+            row.bind(utf8: outputs.isEmpty ? nil : outputs.record)
             return
         }
         row.bind(job.rule)
         row.bind(blob: job.event.path.bytes)
         row.bind(job.event.kind.rawValue)
-        var json = JSONOutput(capacity: 1024)
-        job.event.write(to: &json)
-        row.bind(utf8: json.bytes)
+        row.bind(utf8: job.event.record)
         row.bind(Int64(job.mask.rawValue))
         row.bind(job.event.time.columnValue)
         row.bind(job.isAlone)
         row.bind(job.isHeir)
-        row.bind(utf8: outputs.jsonText)
+        row.bind(utf8: outputs.isEmpty ? nil : outputs.record)
     }
 }
 
@@ -116,7 +115,7 @@ struct AttemptRow {
         row.bind(outcome.process?.signal.map(Int64.init))
         row.bind(logOwner?.description)
         row.bind(outcome.process?.request)
-        row.bind(utf8: outcome.changes.jsonText)
+        row.bind(utf8: outcome.changes.isEmpty ? nil : outcome.changes.record)
     }
 
     /// Whether its log is stored with it, and not with another attempt.

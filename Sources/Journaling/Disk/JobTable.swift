@@ -110,7 +110,7 @@ final class JobTable {
             $0.bind(rule)
             $0.bind(blob: path.bytes)
         } _: { row in
-            guard let event = row.utf8(1).flatMap({ JSONValue(record: $0) }).flatMap(FileEvent.init) else { return }
+            guard let event = row.utf8(1).flatMap({ FileEvent(record: $0) }) else { return }
             let message = row.optionalText(2) ?? ""
             refusals.append(Refusal(id: JobID(row.text(0)), snapshot: event.snapshot, message: message))
         }
@@ -118,7 +118,7 @@ final class JobTable {
     }
 
     private static func row(_ row: SQLStatement) throws -> Row {
-        guard let event = row.utf8(2).flatMap({ JSONValue(record: $0) }).flatMap(FileEvent.init),
+        guard let event = row.utf8(2).flatMap({ FileEvent(record: $0) }),
             let state = JobState(rawValue: row.text(4)), event.path.isAbsoluteName
         else { throw UnreadableRow(table: "jobs") }
         var job = Job(
@@ -128,11 +128,9 @@ final class JobTable {
         job.isInterrupted = row.integer(6) != 0
         job.isHeir = row.integer(14) != 0
         job.isAlone = row.integer(11) != 0
-        job.previous = row.utf8(9).flatMap({ JSONValue(record: $0) }).flatMap(PreviousAttempt.init)
+        job.previous = row.utf8(9).flatMap { PreviousAttempt(record: $0) }
         if let text = row.utf8(10) {
-            guard let steps = JSONValue(record: text).flatMap(Outcome.steps(in:)) else {
-                throw UnreadableRow(table: "jobs")
-            }
+            guard let steps = [Outcome](record: text) else { throw UnreadableRow(table: "jobs") }
             job.steps = steps
         }
         if state == .pending, let cause = row.optionalText(13).flatMap(Waiting.Cause.init) {
@@ -166,7 +164,7 @@ final class JobTable {
             row.bind(changes.job.description)
             row.bind(changes.started.columnValue)
             row.bind(Int64(changes.number))
-            row.bind(utf8: record.jsonText)
+            row.bind(utf8: record.record)
         }
         let kept = try self.changes(of: changes.job)
         try undone.run { row in

@@ -3,7 +3,6 @@ import Musl
 #else
 import Glibc
 #endif
-import FoundationEssentials
 
 /// Speaks the protocol for a plugin.
 struct PluginMain<Work: Plugin>: Sendable {
@@ -19,7 +18,7 @@ struct PluginMain<Work: Plugin>: Sendable {
         let output = ProtocolOutput.claim()
         switch arguments {
         case ["describe"] where Work.description != nil:
-            output.write(line: Work.description)
+            output.write(line: Work.description?.json ?? .null)
             exit(0)
         case ["run"]: exit(await run(output))
         case ["serve"]:
@@ -39,36 +38,24 @@ struct PluginMain<Work: Plugin>: Sendable {
 
     private func run(_ output: ProtocolOutput) async -> Int32 {
         let input = await ProtocolInput.whole()
-        // To Foundation the depth of a text costs much more than its length.
-        guard JSONValue(record: input) != nil else {
+        guard let value = JSONValue(record: input) else {
             PluginReport.log(.error, "not a request of the protocol: it is not JSON, or is nested too deep")
             return Self.badData
         }
         let request: PluginRequest
-        do {
-            request = try JSONDecoder().decode(PluginRequest.self, from: Data(input))
+        do throws(JSONFault) {
+            request = try PluginRequest(reading: value)
         } catch {
-            PluginReport.log(.error, "not a request of the protocol: \(error)")
+            PluginReport.log(.error, "not a request of the protocol: it \(error.clause)")
             return Self.badData
         }
         let plugin = plugin
         let work = Task {
-            await plugin.answer(to: request) { progress in ProtocolOutput.error.write(line: RunProgress(progress)) }
+            await plugin.answer(to: request) { ProtocolOutput.error.write(line: $0.members(fraction: "progress")) }
         }
         EndSignal.take { work.cancel() }
         output.write(line: await work.value)
         return 0
-    }
-}
-
-/// `{"progress":0.4,"message":"page 5 of 12"}`.
-private struct RunProgress: Encodable {
-    var progress: Double
-    var message: String?
-
-    init(_ progress: PluginReport.Progress) {
-        self.progress = progress.fraction
-        message = progress.message
     }
 }
 

@@ -3,7 +3,6 @@ import Musl
 #else
 import Glibc
 #endif
-import FoundationEssentials
 import Synchronization
 
 /// A descriptor to which whole lines are written, by any thread.
@@ -38,12 +37,7 @@ final class ProtocolOutput: Sendable {
     }
 
     /// Writes the value as one line of JSON.
-    func write(line value: some Encodable) {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(value) else { return }
-        write(Array(data) + [UInt8(ascii: "\n")])
-    }
+    func write(line value: some JSONForm) { write(value.lineBytes + [UInt8(ascii: "\n")]) }
 }
 
 private func systemWrite(_ descriptor: Int32, _ start: UnsafeRawPointer?, _ count: Int) -> Int {

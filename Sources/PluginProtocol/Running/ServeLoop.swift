@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Synchronization
 
 /// Answers the requests of a `serve` process.
@@ -41,9 +40,7 @@ final class ServeLoop<Work: Plugin>: Sendable {
     // MARK: - Messages
 
     private func take(_ line: [UInt8]) {
-        guard let message = JSONValue(record: line),
-            let members = message.object, let type = members["type"]?.string
-        else {
+        guard let members = JSONValue(record: line)?.object, let type = members["type"]?.string else {
             PluginReport.log(.warning, "a line of standard input is no message of the protocol")
             return
         }
@@ -55,21 +52,20 @@ final class ServeLoop<Work: Plugin>: Sendable {
             ])
         case "ping": write(["type": "pong", "n": members["n"] ?? .null])
         case "cancel": state.withLock { $0.open[members["id"]?.string ?? ""] }?.cancel()
-        case "run": begin(line, id: members["id"]?.string)
+        case "run": begin(members)
         // Version 1 grows: what is unknown is left alone.
         default: break
         }
     }
 
-    private func begin(_ line: [UInt8], id: String?) {
+    private func begin(_ members: [String: JSONValue]) {
         let request: PluginRequest
-        do {
-            request = try JSONDecoder().decode(PluginRequest.self, from: Data(line))
+        do throws(JSONFault) {
+            request = try PluginRequest(reading: .object(members))
         } catch {
-            guard let id else { return }
-            let response = PluginResponse(
-                .failed, message: "not a request of the protocol: \(error)", code: "bad-request")
-            output.write(line: Result(id: id, attempt: nil, response: response))
+            guard let id = members["id"]?.string else { return }
+            let message = "not a request of the protocol: it \(error.clause)"
+            write(PluginResponse(.failed, message: message, code: "bad-request"), to: id, attempt: nil)
             return
         }
         // Held until the task is known, for its end looks for it.
@@ -84,17 +80,25 @@ final class ServeLoop<Work: Plugin>: Sendable {
     private func work(_ request: PluginRequest) async {
         let output = output
         let response = await plugin.answer(to: request) { progress in
-            var message: [String: JSONValue] = [
-                "type": "progress", "id": .string(request.id), "fraction": .number(progress.fraction),
-            ]
-            if let text = progress.message { message["message"] = .string(text) }
-            output.write(line: JSONValue.object(message))
+            var message = progress.members(fraction: "fraction")
+            message["type"] = "progress"
+            message["id"] = .string(request.id)
+            output.write(line: message)
         }
-        output.write(line: Result(id: request.id, attempt: request.attempt, response: response))
+        write(response, to: request.id, attempt: request.attempt)
         finish { $0.open[request.id] = nil }
     }
 
-    private func write(_ message: [String: JSONValue]) { output.write(line: JSONValue.object(message)) }
+    private func write(_ message: [String: JSONValue]) { output.write(line: message) }
+
+    /// Writes a response with the members that say what it answers.
+    private func write(_ response: PluginResponse, to id: String, attempt: Int?) {
+        var message = response.json.object ?? [:]
+        message["type"] = "result"
+        message["id"] = .string(id)
+        message["attempt"] = attempt.map { .integer(Int64($0)) }
+        write(message)
+    }
 
     // MARK: - The end
 
@@ -112,22 +116,5 @@ final class ServeLoop<Work: Plugin>: Sendable {
             return state.waiting
         }
         waiting?.resume()
-    }
-
-    /// A response with the members that say what it answers.
-    private struct Result: Encodable {
-        var id: String
-        var attempt: Int?
-        var response: PluginResponse
-
-        private enum CodingKeys: String, CodingKey { case type, id, attempt }
-
-        func encode(to encoder: any Encoder) throws {
-            try response.encode(to: encoder)
-            var container = encoder.container(keyedBy: CodingKeys.self)
-            try container.encode("result", forKey: .type)
-            try container.encode(id, forKey: .id)
-            try container.encodeIfPresent(attempt, forKey: .attempt)
-        }
     }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import PluginProtocol
 import RuleLoading
 
 /// `alight config`: what is set, and who says so.
@@ -29,6 +30,6 @@ struct ConfigCommand: ParsableCommand {
             try control.apply(to: &settings)
         }
         let text = ConfigurationText(found)
-        Output.standard.write(json ? Reporter.json(text.object) : text.lines.joined(separator: "\n"))
+        Output.standard.write(json ? text.object.line : text.lines.joined(separator: "\n"))
     }
 }

@@ -3,6 +3,7 @@ import FileEvents
 import FileWatching
 import Glibc
 import Journaling
+import PluginProtocol
 import RuleLoading
 import Rules
 import Settling
@@ -64,7 +65,7 @@ struct ExplainCommand: ParsableCommand {
             let explained = explain(absolute, rules, surroundings)
             isTaken = isTaken || explained.rules.contains(where: \.explanation.isTaken)
             if json {
-                for object in explained.objects { Output.standard.write(Reporter.json(object)) }
+                for object in explained.objects { Output.standard.write(object.line) }
             } else {
                 Output.standard.write(explained.text)
             }

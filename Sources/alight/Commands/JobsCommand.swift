@@ -3,6 +3,7 @@ import FileEvents
 import Globbing
 import Glibc
 import Journaling
+import PluginProtocol
 import Rules
 import Settling
 
@@ -75,7 +76,7 @@ struct JobsCommand: ParsableCommand {
         let table = JobTable(jobs: jobs, now: now, hasColor: Output.standard.hasColor)
         let lines: [String]
         if json {
-            lines = jobs.map { Reporter.json($0.object) }
+            lines = jobs.map { $0.object.line }
         } else {
             lines = TerminalText.width.map { table.lines(width: $0) } ?? table.plainLines
         }

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Dashboard
 import FileEvents
-import Foundation
 import Glibc
 import PluginProtocol
 
@@ -88,8 +87,7 @@ enum JSONLine {
 
     /// The path of an object, by its bytes where it isn't text.
     static func path(_ object: [String: JSONValue], _ name: String = "path") -> PathBytes? {
-        if let bytes = object["\(name)_base64"]?.string.flatMap({ Data(base64Encoded: $0) }) { return PathBytes(bytes) }
-        return object[name]?.string.map { PathBytes($0) }
+        object.bytes(name).map { PathBytes($0) }
     }
 
     /// A moment; nil for what is none.

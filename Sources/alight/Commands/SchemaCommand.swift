@@ -1,6 +1,6 @@
 import ArgumentParser
-import Foundation
 import Handling
+import PluginProtocol
 import RuleLoading
 import Rules
 
@@ -24,10 +24,8 @@ struct SchemaCommand: ParsableCommand {
 
     func run() throws {
         let program = try ProgramSurroundings()
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         let schema =
             config ? ConfigurationSchema.document : RuleSchema.document(handlers: program.registry.builtInHandlers)
-        Output.standard.write(String(decoding: try encoder.encode(schema), as: UTF8.self))
+        Output.standard.write(schema.lines())
     }
 }

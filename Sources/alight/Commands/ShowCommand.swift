@@ -1,5 +1,6 @@
 import ArgumentParser
 import Journaling
+import PluginProtocol
 
 /// `alight show`: all that is known of a job.
 struct ShowCommand: ParsableCommand {
@@ -39,7 +40,7 @@ struct ShowCommand: ParsableCommand {
         }
         guard let details else { throw Exit(.runtimeError) }
         if json {
-            Output.standard.write(Reporter.json(details.object))
+            Output.standard.write(details.object.line)
         } else {
             let report = JobReport(details: details, hasColor: Output.standard.hasColor)
             Output.standard.write(report.lines.joined(separator: "\n"))

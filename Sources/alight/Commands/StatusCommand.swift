@@ -30,7 +30,7 @@ struct StatusCommand: ParsableCommand {
         if watch { try StatusView(client, isJSON: json).run() }
         let status = try client.said { () throws(ControlClient.Problem) in try client.ask("GET", "/v1/status") }
         if json {
-            Output.standard.write(Reporter.json(status))
+            Output.standard.write(status.line)
         } else {
             let report = StatusReport(status, hasColor: Output.standard.hasColor)
             Output.standard.write(report.lines.joined(separator: "\n"))

@@ -31,7 +31,7 @@ struct ControlClient {
 
     /// Asks, and returns the value of the answer.
     func ask(_ method: String, _ target: String, _ body: JSONValue? = nil) throws(Problem) -> JSONValue {
-        let text = body.map { JSONText.of($0) } ?? ""
+        let text = body?.line ?? ""
         let connection = try Connection(path, patience: patience)
         try connection.send(method, target, text)
         let status = try connection.readHead()

@@ -67,7 +67,7 @@ extension ControlClient {
         while !rest.isEmpty {
             var size = 0
             let portion = rest.prefix { value in
-                defer { size += JSONText.of(value).utf8.count + 1 }
+                defer { size += value.line.utf8.count + 1 }
                 return size < Self.portion
             }
             rest = rest.dropFirst(portion.count)

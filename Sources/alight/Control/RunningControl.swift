@@ -121,7 +121,7 @@ extension EventFeed {
     /// Passes on what the engine reports to those who follow it.
     func take(_ report: EngineReport) {
         for attempt in report.attempts {
-            publish(.attempt) { Reporter.json(Reporter.object(attempt)) }
+            publish(.attempt) { Reporter.object(attempt).line }
         }
         guard case .accepted(let jobs) = report, isFollowed else { return }
         // One event for a path, whatever number of rules it is for.
@@ -136,7 +136,7 @@ extension EventFeed {
                     "rules": .array(names.map { .string($0) }),
                 ]
                 object.add("path", path)
-                return Reporter.json(object)
+                return object.line
             }
         }
     }

@@ -35,7 +35,7 @@ struct StatusView {
             }
             let text =
                 isJSON
-                ? Reporter.json(status)
+                ? status.line
                 : StatusReport(status, hasColor: Output.standard.hasColor).lines.joined(separator: "\n")
             let written = isLive ? Output.standard.writeRaw(Self.frame(text)) : Output.standard.write(text)
             if written != .whole { Output.standard.exit(Output.checked(.done)) }

@@ -46,7 +46,7 @@ struct PluginsCommand: ParsableCommand {
             let folder = try place.folder(program)
             let listings = place.listings(program, from: folder)
             if json {
-                for listing in listings { Output.standard.write(Reporter.json(listing.object)) }
+                for listing in listings { Output.standard.write(listing.object.line) }
                 return
             }
             guard !listings.isEmpty else {
@@ -93,7 +93,7 @@ struct PluginsCommand: ParsableCommand {
             if let handler = program.registry.builtInHandlers.first(where: { $0.reference.name == name }) {
                 let facts = HandlerText(builtIn: handler)
                 Output.standard.write(
-                    json ? Reporter.json(facts.object) : facts.lines(width: TerminalText.width).joined(separator: "\n"))
+                    json ? facts.object.line : facts.lines(width: TerminalText.width).joined(separator: "\n"))
                 return
             }
             let listing = try place.find(name, program)
@@ -103,7 +103,7 @@ struct PluginsCommand: ParsableCommand {
             }
             let facts = HandlerText(plugin: plugin)
             if json {
-                Output.standard.write(Reporter.json(facts.object.merging(listing.object) { $1 }))
+                Output.standard.write(facts.object.merging(listing.object) { $1 }.line)
             } else {
                 Output.standard.write(facts.lines(width: TerminalText.width).joined(separator: "\n"))
                 for line in listing.remarks { Output.standard.write(line) }

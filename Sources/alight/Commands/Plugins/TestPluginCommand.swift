@@ -107,7 +107,7 @@ struct TestPluginCommand: ParsableCommand {
             ]
             if let message = verdict.message { object["message"] = .string(message) }
             if let help = verdict.help { object["help"] = .string(help) }
-            Output.standard.write(Reporter.json(object))
+            Output.standard.write(object.line)
             return
         }
         let words: [ConformanceCheck.Verdict.Word: String] = [

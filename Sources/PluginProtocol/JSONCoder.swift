@@ -1,0 +1,357 @@
+/// The members of JSON objects, written by appending or read, by one list of them for both, see ``JSONRecord``.
+///
+/// An encoder of Foundation takes several times as long, and some of this is written for every job.
+package struct JSONCoder {
+    /// What has been written.
+    package private(set) var bytes: [UInt8] = []
+    private var isFirst = true
+    /// Whether a number without a fraction keeps its point; otherwise it is an integer when it is read.
+    private let keepsPoints: Bool
+    /// The object that is read; nil while writing.
+    private let members: [String: JSONValue]?
+    /// The first member that is missing or of another form.
+    fileprivate private(set) var misfit: String?
+
+    /// Begins to write.
+    package init(capacity: Int = 0, keepingPoints: Bool = false) {
+        keepsPoints = keepingPoints
+        members = nil
+        bytes.reserveCapacity(capacity)
+    }
+
+    fileprivate init(reading members: [String: JSONValue]) {
+        keepsPoints = false
+        self.members = members
+    }
+
+    // MARK: Members
+
+    /// Writes or reads a member that is always there.
+    package mutating func member<Value: JSONForm>(_ name: String, _ value: inout Value) {
+        guard members == nil else { return read(name, &value) }
+        key(name)
+        value.write(to: &self)
+    }
+
+    /// Writes or reads a member that is left out when it is nil.
+    package mutating func member<Value: JSONForm>(_ name: String, _ value: inout Value?) {
+        guard members == nil else { return readIfPresent(name, &value) }
+        value?.write(as: name, to: &self)
+    }
+
+    // Apart from what writes, which would look for the metadata of optional values each time.
+    @inline(never) private mutating func read<Value: JSONForm>(_ name: String, _ value: inout Value) {
+        if let read = members?[name].flatMap({ Value(value: $0) }) { value = read } else { note(name) }
+    }
+
+    @inline(never) private mutating func readIfPresent<Value: JSONForm>(_ name: String, _ value: inout Value?) {
+        guard let member = members?[name] else { return }
+        if case .null = member { return }
+        value = Value(value: member)
+        if value == nil { note(name) }
+    }
+
+    /// Writes or reads a member that is null when it is nil.
+    package mutating func member(nullable name: String, _ value: inout (some JSONForm)?) {
+        guard members == nil, value == nil else { return member(name, &value) }
+        key(name)
+        raw("null")
+    }
+
+    /// Writes or reads a member that is left out when it is false.
+    package mutating func member(flag name: String, _ value: inout Bool) {
+        guard members != nil || value else { return }
+        var isSet: Bool? = value
+        member(name, &isSet)
+        value = isSet ?? false
+    }
+
+    /// Writes or reads a member that is left out when it has no elements.
+    package mutating func member<Element: JSONForm>(list name: String, _ elements: inout [Element]) {
+        if members?[name] != nil || !elements.isEmpty { member(name, &elements) }
+    }
+
+    private mutating func note(_ name: String) { if misfit == nil { misfit = name } }
+
+    // MARK: Structure
+
+    /// Writes an object whose members the closure writes.
+    package mutating func object(_ body: (inout JSONCoder) -> Void) { nest("{", "}", body) }
+
+    /// Writes an array whose elements the closure writes, each after ``element()``.
+    package mutating func array(_ body: (inout JSONCoder) -> Void) { nest("[", "]", body) }
+
+    private mutating func nest(_ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONCoder) -> Void) {
+        bytes.append(UInt8(ascii: open))
+        isFirst = true
+        body(&self)
+        bytes.append(UInt8(ascii: close))
+        isFirst = false
+    }
+
+    /// Begins a member of an object; its value is what is written next.
+    ///
+    /// - Parameter name: Needs no escapes.
+    fileprivate mutating func key(_ name: String) {
+        element()
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(contentsOf: name.utf8)
+        bytes.append(UInt8(ascii: "\""))
+        bytes.append(UInt8(ascii: ":"))
+    }
+
+    /// Begins an element of an array.
+    package mutating func element() {
+        if !isFirst { bytes.append(UInt8(ascii: ",")) }
+        isFirst = false
+    }
+
+    // MARK: Values
+
+    package mutating func raw(_ text: StaticString) { text.withUTF8Buffer { bytes.append(contentsOf: $0) } }
+
+    package mutating func number(_ number: Int64) {
+        // The longest is -9223372036854775808.
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 20) { digits in
+            var rest = number.magnitude
+            var start = digits.count
+            repeat {
+                start -= 1
+                digits[start] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+                rest /= 10
+            } while rest > 0
+            if number < 0 {
+                start -= 1
+                digits[start] = UInt8(ascii: "-")
+            }
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: digits[start...]))
+        }
+    }
+
+    package mutating func string(_ text: String) {
+        var text = text
+        text.withUTF8 { string(utf8: $0) }
+    }
+
+    /// Writes text that is known to be UTF-8.
+    private mutating func string(utf8: UnsafeBufferPointer<UInt8>) {
+        bytes.append(UInt8(ascii: "\""))
+        var rest = utf8[...]
+        while let index = rest.firstIndex(where: Self.isEscaped) {
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: rest[..<index]))
+            escape(rest[index])
+            rest = rest[(index + 1)...]
+        }
+        bytes.append(contentsOf: UnsafeBufferPointer(rebasing: rest))
+        bytes.append(UInt8(ascii: "\""))
+    }
+
+    private static func isEscaped(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
+    }
+
+    private mutating func escape(_ byte: UInt8) {
+        switch byte {
+        case 0x08: raw("\\b")
+        case 0x09: raw("\\t")
+        case 0x0A: raw("\\n")
+        case 0x0C: raw("\\f")
+        case 0x0D: raw("\\r")
+        case 0..<0x20:
+            raw("\\u00")
+            bytes.append(Self.hexadecimal(byte >> 4))
+            bytes.append(Self.hexadecimal(byte & 15))
+        default:
+            bytes.append(UInt8(ascii: "\\"))
+            bytes.append(byte)
+        }
+    }
+
+    /// Writes text, or bytes that are not UTF-8 as `{"base64":"…"}`.
+    package mutating func text(_ content: [UInt8]) {
+        content.withUnsafeBufferPointer { buffer in
+            if buffer.allSatisfy({ $0 < 0x80 }) || String(validating: buffer, as: UTF8.self) != nil {
+                string(utf8: buffer)
+            } else {
+                value(JSONValue(bytes: content))
+            }
+        }
+    }
+
+    package mutating func value(_ value: JSONValue) {
+        switch value {
+        case .null: raw("null")
+        case .bool(let bool): if bool { raw("true") } else { raw("false") }
+        case .integer(let integer): number(integer)
+        case .number(let number):
+            // JSON has no word for what is no number.
+            guard number.isFinite else { return raw("null") }
+            let text = "\(number)"
+            let isWhole = !keepsPoints && text.hasSuffix(".0")
+            bytes.append(contentsOf: isWhole ? text.utf8.dropLast(2) : text.utf8[...])
+        case .string(let text): string(text)
+        case .array(let elements): elements.write(to: &self)
+        case .object(let members):
+            object { json in
+                for (name, each) in members.sorted(by: { $0.key < $1.key }) {
+                    json.element()
+                    json.string(name)
+                    json.bytes.append(UInt8(ascii: ":"))
+                    json.value(each)
+                }
+            }
+        }
+    }
+
+    private static func hexadecimal(_ digit: UInt8) -> UInt8 {
+        digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+    }
+}
+
+/// A value that has one form in JSON.
+package protocol JSONForm {
+    func write(to json: inout JSONCoder)
+
+    /// Reads what ``write(to:)`` wrote; nil when it is something else.
+    init?(value: JSONValue)
+}
+
+/// An object of JSON with one list of its members, by which it is written and read.
+package protocol JSONRecord: JSONForm {
+    /// A value whose members are replaced when one is read.
+    static var blank: Self { get }
+
+    /// Passes each member to the coder, in the order in which they are written.
+    mutating func code(with json: inout JSONCoder)
+}
+
+extension JSONRecord {
+    package func write(to json: inout JSONCoder) {
+        var copy = self
+        json.object { copy.code(with: &$0) }
+    }
+
+    package init?(value: JSONValue) {
+        guard let read = try? Self(reading: value) else { return nil }
+        self = read
+    }
+
+    /// Reads an object.
+    package init(reading value: JSONValue) throws(JSONFault) {
+        guard let members = value.object else { throw .noObject }
+        var json = JSONCoder(reading: members)
+        self = .blank
+        code(with: &json)
+        if let name = json.misfit { throw .misfit(name) }
+    }
+}
+
+extension JSONForm {
+    fileprivate func write(as name: String, to json: inout JSONCoder) {
+        json.key(name)
+        write(to: &json)
+    }
+
+    /// The JSON in one line, members of a ``JSONValue`` in the order of their names.
+    package var line: String { String(decoding: lineBytes, as: UTF8.self) }
+
+    /// The same as bytes.
+    package var lineBytes: [UInt8] {
+        var json = JSONCoder(capacity: 512)
+        write(to: &json)
+        return json.bytes
+    }
+
+    /// The JSON as this program stores it, from which the same value is read again.
+    package var record: [UInt8] {
+        var json = JSONCoder(capacity: 1024, keepingPoints: true)
+        write(to: &json)
+        return json.bytes
+    }
+
+    /// The JSON as a value.
+    package var json: JSONValue { JSONValue(record: lineBytes) ?? .null }
+}
+
+extension JSONForm where Self: FixedWidthInteger {
+    /// Writes the number; one that needs all 64 bits, as if it had a sign.
+    package func write(to json: inout JSONCoder) { json.number(Int64(truncatingIfNeeded: self)) }
+
+    package init?(value: JSONValue) {
+        guard case .integer(let integer) = value else { return nil }
+        guard Self.bitWidth < 64 else {
+            self.init(truncatingIfNeeded: integer)
+            return
+        }
+        self.init(exactly: integer)
+    }
+}
+
+extension JSONForm where Self: RawRepresentable, RawValue == String {
+    package func write(to json: inout JSONCoder) { json.string(rawValue) }
+    package init?(value: JSONValue) {
+        guard let word = value.string else { return nil }
+        self.init(rawValue: word)
+    }
+}
+
+extension Int: JSONForm {}
+extension Int32: JSONForm {}
+extension Int64: JSONForm {}
+extension UInt16: JSONForm {}
+extension UInt32: JSONForm {}
+extension UInt64: JSONForm {}
+
+extension Bool: JSONForm {
+    package func write(to json: inout JSONCoder) { json.value(.bool(self)) }
+    package init?(value: JSONValue) {
+        guard let bool = value.bool else { return nil }
+        self = bool
+    }
+}
+
+extension Double: JSONForm {
+    package func write(to json: inout JSONCoder) { json.value(.number(self)) }
+    package init?(value: JSONValue) {
+        guard let number = value.double else { return nil }
+        self = number
+    }
+}
+
+extension String: JSONForm {
+    package func write(to json: inout JSONCoder) { json.string(self) }
+    package init?(value: JSONValue) {
+        guard let text = value.string else { return nil }
+        self = text
+    }
+}
+
+extension JSONValue: JSONForm {
+    package func write(to json: inout JSONCoder) { json.value(self) }
+    package init?(value: JSONValue) { self = value }
+}
+
+extension [String: JSONValue]: JSONForm {
+    package func write(to json: inout JSONCoder) { json.value(.object(self)) }
+    package init?(value: JSONValue) {
+        guard let members = value.object else { return nil }
+        self = members
+    }
+}
+
+extension Array: JSONForm where Element: JSONForm {
+    package func write(to json: inout JSONCoder) {
+        json.array { json in
+            for each in self {
+                json.element()
+                each.write(to: &json)
+            }
+        }
+    }
+
+    package init?(value: JSONValue) {
+        guard let elements = value.array else { return nil }
+        self = elements.compactMap { Element(value: $0) }
+        if count != elements.count { return nil }
+    }
+}

@@ -1,0 +1,81 @@
+// A file name on Linux is bytes: in JSON text, or what is exact where it is not UTF-8.
+extension JSONValue {
+    /// Bytes as text, or as `{"base64": …}` if they are not UTF-8.
+    package init(bytes: [UInt8]) {
+        if let text = String(validating: bytes, as: UTF8.self) {
+            self = .string(text)
+        } else {
+            self = ["base64": .string(Base64.encoded(bytes))]
+        }
+    }
+
+    /// The bytes of a text, also of one that isn't UTF-8 and so stands as `{"base64": …}`.
+    public var bytes: [UInt8]? { string.map { Array($0.utf8) } ?? Base64.decoded(object?["base64"]?.string) }
+}
+
+extension [String: JSONValue] {
+    /// Adds a name as text, and exactly in a second member if it is not UTF-8.
+    package mutating func add(_ name: String, bytes: [UInt8]) {
+        self[name] = .string(String(decoding: bytes, as: UTF8.self))
+        self["\(name)_base64"] = Base64.ofName(bytes).map { .string($0) }
+    }
+
+    /// The exact bytes of a name that was added, or of another text.
+    package func bytes(_ name: String) -> [UInt8]? {
+        Base64.decoded(self["\(name)_base64"]?.string) ?? self[name]?.bytes
+    }
+}
+
+/// The alphabet of RFC 4648, with padding.
+package enum Base64 {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let padding = UInt8(ascii: "=")
+
+    /// The bytes as text.
+    package static func encoded(_ bytes: [UInt8]) -> String {
+        var text: [UInt8] = []
+        text.reserveCapacity((bytes.count + 2) / 3 * 4)
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
+            for place in 0..<4 {
+                text.append(place <= group.count ? alphabet[bits >> (18 - 6 * place) & 63] : padding)
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// The text for the bytes of a name; nil for one that is UTF-8 and needs none.
+    package static func ofName(_ bytes: [UInt8]) -> String? {
+        String(validating: bytes, as: UTF8.self) == nil ? encoded(bytes) : nil
+    }
+
+    /// The bytes of the text; nil when it is not base64.
+    package static func decoded(_ text: String?) -> [UInt8]? {
+        guard let text, text.utf8.count % 4 == 0 else { return nil }
+        let digits = text.utf8.prefix { $0 != padding }
+        let padded = text.utf8.count - digits.count
+        guard padded <= 2, text.utf8.suffix(padded).allSatisfy({ $0 == padding }) else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.utf8.count / 4 * 3)
+        var bits: UInt32 = 0
+        for (index, digit) in digits.enumerated() {
+            guard let value = value(of: digit) else { return nil }
+            bits = bits << 6 | value
+            // Of the first digit no byte is whole, and of each that follows one.
+            if index % 4 > 0 { bytes.append(UInt8(truncatingIfNeeded: bits >> (6 - 2 * UInt32(index % 4)))) }
+        }
+        return bytes
+    }
+
+    private static func value(of digit: UInt8) -> UInt32? {
+        switch digit {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(digit - UInt8(ascii: "A"))
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(digit - UInt8(ascii: "a")) + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): UInt32(digit - UInt8(ascii: "0")) + 52
+        case UInt8(ascii: "+"): 62
+        case UInt8(ascii: "/"): 63
+        default: nil
+        }
+    }
+}
