@@ -1,49 +1,9 @@
 public import FileEvents
 import Synchronization
 
-/// Says that a path may have changed.
-///
-/// Nothing else about it is promised: the observer looks at the disk to find out.
-/// A hint that is doubled, late or wrong does no harm.
-public struct PathHint: Sendable, Hashable {
-    /// What gave rise to the hint.
-    public struct Signs: OptionSet, Sendable, Hashable {
-        // The bits are those of the watcher's own signs.
-        public let rawValue: UInt16
-        public init(rawValue: UInt16) { self.rawValue = rawValue }
-
-        /// Content was written.
-        public static let written = Signs(rawValue: 1 << 0)
-        /// A descriptor that was open for writing is closed.
-        public static let closed = Signs(rawValue: 1 << 1)
-        /// The name appeared: made, linked, or renamed to.
-        public static let appeared = Signs(rawValue: 1 << 2)
-        /// The name went: deleted, or renamed away.
-        public static let vanished = Signs(rawValue: 1 << 3)
-        /// Mode, owner, times, link count or extended attributes changed.
-        public static let attributes = Signs(rawValue: 1 << 4)
-        /// The path was found by listing its folder.
-        public static let listed = Signs(rawValue: 1 << 5)
-        /// Everything known below the path is dirty too.
-        public static let subtree = Signs(rawValue: 1 << 6)
-        /// The name came from, or went to, another place by a rename; with `appeared` it is complete at once.
-        public static let moved = Signs(rawValue: 1 << 7)
-    }
-
-    public var path: PathBytes
-    public var signs: Signs
-    public var origin: EventOrigin
-
-    public init(_ path: PathBytes, _ signs: Signs = [.appeared, .written, .closed], origin: EventOrigin = .live) {
-        self.path = path
-        self.signs = signs
-        self.origin = origin
-    }
-}
-
 /// What a source of hints tells.
 public enum SourceReport: Sendable, Hashable {
-    case hint(PathHint)
+    case hint(Hint)
     /// The listing of a root begins, for this reason; `scan` for the first one.
     case listing(PathBytes, EventOrigin)
     /// Everything that the listing found has been hinted.
@@ -121,15 +81,15 @@ public final class ManualSource: HintSource {
     /// - Parameters:
     ///   - path: An absolute path.
     ///   - signs: By default those of a file that was made and closed.
-    public func hint(_ path: PathBytes, _ signs: PathHint.Signs = [.appeared, .written, .closed]) {
-        send([.hint(PathHint(path, signs))])
+    public func hint(_ path: PathBytes, _ signs: Hint.Signs = .content) {
+        send([.hint(Hint(path: path, signs: signs))])
     }
 
     /// Tells the first listing, with these paths in it, and that it is done.
     public func list(_ found: PathBytes...) {
         let roots = roots
         var reports = roots.map { SourceReport.listing($0, .scan) }
-        reports += found.map { .hint(PathHint($0, .listed, origin: .scan)) }
+        reports += found.map { .hint(Hint(path: $0, signs: .listed, origin: .scan)) }
         reports += roots.map { .listed($0, .scan) }
         send(reports + [.ready(folders: roots.count)])
     }

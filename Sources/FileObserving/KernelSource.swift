@@ -48,7 +48,7 @@ enum Source: Sendable {
 extension SourceReport {
     fileprivate var hint: Hint? {
         guard case .hint(let hint) = self else { return nil }
-        return Hint(path: hint.path, signs: Hint.Signs(rawValue: hint.signs.rawValue), origin: hint.origin)
+        return hint
     }
 
     fileprivate var watchReport: WatchReport? {

@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 import Synchronization
 
 /// The set of dirty paths between a watcher and its reader.

@@ -9,8 +9,8 @@ import Synchronization
 /// follow a clock that is set.
 package final class Wake: Sendable {
     private let descriptor: Int32
-    /// Held while the descriptor is written to, so that nobody closes it meanwhile.
-    private let isOpen = Mutex(true)
+    /// Held while the descriptor is written to, so that nobody closes it meanwhile; nil when it is closed.
+    private let waker: Mutex<Waker?>
     /// Whether the counter has been counted up, or is about to be, since the sleeper looked.
     private let isSignalled = Atomic(false)
 
@@ -18,20 +18,15 @@ package final class Wake: Sendable {
     ///
     /// - Throws: When there is no descriptor to be had.
     package init() throws(WatchError) {
-        descriptor = cal_eventfd()
-        guard descriptor >= 0 else { throw .refused("eventfd", errno: -descriptor) }
+        let waker = try Waker()
+        descriptor = waker.descriptor
+        self.waker = Mutex(waker)
     }
-
-    deinit { close() }
 
     /// Ends the sleep; many calls before the sleeper looks are one.
     package func signal() {
         guard !isSignalled.exchange(true, ordering: .acquiringAndReleasing) else { return }
-        isOpen.withLock { isOpen in
-            guard isOpen else { return }
-            var one: UInt64 = 1
-            _ = write(descriptor, &one, 8)
-        }
+        waker.withLock { $0?.wake() }
     }
 
     /// Sleeps until woken or until the deadline, nil for none.
@@ -58,10 +53,5 @@ package final class Wake: Sendable {
     /// Gives the descriptor back; later signals do nothing.
     ///
     /// Only the thread that sleeps may call it, or nobody does any more.
-    package func close() {
-        isOpen.withLock { isOpen in
-            if isOpen { Glibc.close(descriptor) }
-            isOpen = false
-        }
-    }
+    package func close() { waker.withLock { $0 = nil } }
 }

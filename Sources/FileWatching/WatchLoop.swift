@@ -120,13 +120,13 @@ final class WatchLoop {
         var pace = ReadingPace(at: .now)
         while !control.isStopped {
             var descriptors = [
-                pollfd(fd: control.descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: control.waker.descriptor, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: inotify?.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: mounts?.descriptor ?? -1, events: Int16(POLLPRI), revents: 0),
             ]
             _ = cal_poll(&descriptors, 3, patience(isFull: isFull))
             if descriptors[0].revents != 0 {
-                control.clear()
+                control.waker.clear()
                 if control.takeRescan() { rescan.isWanted = true }
                 let surveys = control.takeSurveys()
                 if !surveys.isEmpty {
@@ -156,7 +156,7 @@ final class WatchLoop {
 
     /// Leaves the kernel's queue alone for a while, but not whoever asks for something.
     private func rest(for pause: Duration) {
-        var asked = pollfd(fd: control.descriptor, events: Int16(POLLIN), revents: 0)
+        var asked = pollfd(fd: control.waker.descriptor, events: Int16(POLLIN), revents: 0)
         _ = cal_poll(&asked, 1, Self.nanoseconds(pause))
     }
 
@@ -288,7 +288,7 @@ final class WatchLoop {
             return
         }
         // The same errno means that the process has too many descriptors; then nothing else can be opened, either.
-        let spare = dup(control.descriptor)
+        let spare = dup(control.waker.descriptor)
         if spare >= 0 { close(spare) }
         if error == EMFILE, spare >= 0 {
             instanceLimit = instanceLimit ?? .instances

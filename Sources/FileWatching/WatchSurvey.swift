@@ -61,29 +61,31 @@ package struct WatchSurvey: Sendable {
 
     /// The watches of all processes of this user, as /proc shows them.
     private static func usedWatches() -> Int? {
-        guard let processes = opendir("/proc") else { return nil }
-        defer { closedir(processes) }
+        guard let processes = numbers(in: "/proc") else { return nil }
         var count: Int?
-        while let entry = readdir(processes) {
-            guard let process = name(of: entry), process.first?.isASCIIDigit == true else { continue }
-            let folder = PathBytes("/proc").appending(process)
+        for process in processes {
             var status = stat()
-            guard folder.withCString({ stat($0, &status) }) == 0, status.st_uid == geteuid(),
-                let descriptors = folder.appending("fdinfo").withCString({ opendir($0) })
+            guard process.withCString({ stat($0, &status) }) == 0, status.st_uid == geteuid(),
+                let descriptors = numbers(in: process.appending("fdinfo"))
             else { continue }
-            defer { closedir(descriptors) }
-            while let entry = readdir(descriptors) {
-                guard let descriptor = name(of: entry), descriptor.first?.isASCIIDigit == true else { continue }
-                count = (count ?? 0) + watches(in: folder.appending("fdinfo").appending(descriptor))
-            }
+            for descriptor in descriptors { count = (count ?? 0) + watches(in: descriptor) }
         }
         return count
     }
 
-    private static func name(of entry: UnsafeMutablePointer<dirent>) -> [UInt8]? {
-        guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { return nil }
-        let start = UnsafeRawPointer(entry) + offset
-        return Array(UnsafeRawBufferPointer(start: start, count: strlen(start.assumingMemoryBound(to: CChar.self))))
+    /// The entries of a folder that are numbers; nil when it can't be listed.
+    private static func numbers(in folder: PathBytes) -> [PathBytes]? {
+        var error: Int32 = 0
+        guard let reader = FolderReader(folder, below: folder, error: &error) else { return nil }
+        defer { reader.close() }
+        var found: [PathBytes] = []
+        withUnsafeTemporaryAllocation(byteCount: 32_768, alignment: 8) { buffer in
+            while reader.next(
+                into: buffer,
+                { if $0.name.first?.isASCIIDigit == true { found.append(folder.appending(Array($0.name))) } }) > 0
+            {}
+        }
+        return found
     }
 
     /// The lines `inotify wd:…` of a descriptor's facts.

@@ -1,4 +1,3 @@
-import CAlightLinux
 package import FileEvents
 import Glibc
 import Synchronization
@@ -22,30 +21,25 @@ package final class Watcher: Sendable {
         private let doubted = Mutex<[PathBytes]>([])
         private let change = Mutex<(scope: WatchScope, number: Int)?>(nil)
         private let surveys = Mutex<[Survey]>([])
-        let descriptor: Int32
+        let waker: Waker
 
-        init() throws(WatchError) {
-            descriptor = cal_eventfd()
-            guard descriptor >= 0 else { throw .refused("eventfd", errno: -descriptor) }
-        }
-
-        deinit { close(descriptor) }
+        init() throws(WatchError) { waker = try Waker() }
 
         var isStopped: Bool { stopRequested.load(ordering: .acquiring) }
 
         func stop() {
             stopRequested.store(true, ordering: .releasing)
-            wake()
+            waker.wake()
         }
 
         func rescan() {
             rescanRequested.store(true, ordering: .releasing)
-            wake()
+            waker.wake()
         }
 
         func doubt(_ paths: [PathBytes]) {
             doubted.withLock { $0 += paths }
-            wake()
+            waker.wake()
         }
 
         func takeDoubted() -> [PathBytes] {
@@ -58,7 +52,7 @@ package final class Watcher: Sendable {
 
         func change(to scope: WatchScope, number: Int) {
             change.withLock { $0 = (scope, number) }
-            wake()
+            waker.wake()
         }
 
         func takeChange() -> (scope: WatchScope, number: Int)? {
@@ -71,7 +65,7 @@ package final class Watcher: Sendable {
 
         func ask(_ survey: Survey) {
             surveys.withLock { $0.append(survey) }
-            wake()
+            waker.wake()
         }
 
         func takeSurveys() -> [Survey] {
@@ -83,16 +77,6 @@ package final class Watcher: Sendable {
         }
 
         func takeRescan() -> Bool { rescanRequested.exchange(false, ordering: .acquiringAndReleasing) }
-
-        func wake() {
-            var one: UInt64 = 1
-            _ = write(descriptor, &one, 8)
-        }
-
-        func clear() {
-            var count: UInt64 = 0
-            _ = read(descriptor, &count, 8)
-        }
     }
 
     /// A question how it stands, and the answer.
@@ -125,7 +109,7 @@ package final class Watcher: Sendable {
         self.control = control
         self.queue = queue
         // Weak, since the queue may live longer and would keep the descriptor open.
-        queue.setWhenRoom { [weak control] in control?.wake() }
+        queue.setWhenRoom { [weak control] in control?.waker.wake() }
         let started = WorkerThread(name: "alight-watch") {
             WatchLoop(scope: scope, queue: queue, control: control).run()
         }

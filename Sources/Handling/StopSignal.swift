@@ -1,5 +1,4 @@
-import CAlightLinux
-import Glibc
+import FileWatching
 import Synchronization
 
 /// Tells running actions to stop.
@@ -15,10 +14,11 @@ package final class StopSignal: Sendable {
     private let children = Mutex<[Child]>([])
     private let observers = Mutex<[Int: @Sendable () -> Void]>([:])
     private let observations = Atomic(0)
+    private let waker = try? FileWatching.Waker()
     /// Becomes readable when the signal is raised, and stays so; -1 when the machine is out of descriptors.
-    package let descriptor: Int32
+    package var descriptor: Int32 { waker?.descriptor ?? -1 }
 
-    package init() { descriptor = max(cal_eventfd(), -1) }
+    package init() {}
 
     /// Makes a signal that can be raised for itself, and is raised when the other one is.
     package convenience init(under parent: StopSignal) {
@@ -30,8 +30,6 @@ package final class StopSignal: Sendable {
         // The other one may have been raised before it knew of this.
         if parent.isRaised { raise() }
     }
-
-    deinit { if descriptor >= 0 { close(descriptor) } }
 
     /// Has the closure called when the signal is raised, or now if it has been.
     ///
@@ -53,8 +51,7 @@ package final class StopSignal: Sendable {
     /// Raises the signal; a second call changes nothing.
     package func raise() {
         raised.store(true, ordering: .releasing)
-        var one: UInt64 = 1
-        if descriptor >= 0 { _ = write(descriptor, &one, 8) }
+        waker?.wake()
         for child in children.withLock({ $0 }) { child.signal?.raise() }
         for observer in observers.withLock({ Array($0.values) }) { observer() }
     }

@@ -1,5 +1,6 @@
 import FileEvents
 import Glibc
+import Settling
 
 /// Reads whole files, and only what is a file and small enough.
 enum FileReading {
@@ -80,19 +81,11 @@ enum FileReading {
 
     /// The names in a folder, sorted by their bytes.
     static func names(in folder: PathBytes) throws(Problem) -> [[UInt8]] {
-        guard let stream = folder.withCString({ opendir($0) }) else {
-            throw errno == EACCES
-                ? Problem(message: "cannot read the directory: permission denied", help: nil)
-                : Problem(message: "cannot read the directory: \(text(of: errno))", help: nil)
+        do throws(SystemError) {
+            return try DiskProbe.names(following: folder).map(\.bytes).sorted { $0.lexicographicallyPrecedes($1) }
+        } catch {
+            let reason = error.errno == EACCES ? "permission denied" : text(of: error.errno)
+            throw Problem(message: "cannot read the directory: \(reason)", help: nil)
         }
-        defer { closedir(stream) }
-        var names: [[UInt8]] = []
-        while let entry = readdir(stream) {
-            // The name runs past the tuple's end, so its address is taken, not its value.
-            let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
-            let name = UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self)
-            names.append(UnsafeBufferPointer(start: name, count: strlen(name)).map { UInt8(bitPattern: $0) })
-        }
-        return names.sorted { $0.lexicographicallyPrecedes($1) }
     }
 }

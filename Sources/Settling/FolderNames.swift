@@ -62,8 +62,27 @@ package struct SystemError: Error {
 extension DiskProbe {
     /// The names in a folder; none if it can't be listed.
     package static func names(in folder: PathBytes) -> [PathBytes] {
+        (try? names(opened: folder.withCString { cal_open_folder(AT_FDCWD, $0) })) ?? []
+    }
+
+    /// The names in a folder, to which links may lead.
+    package static func names(following folder: PathBytes) throws(SystemError) -> [PathBytes] {
+        try names(in: AT_FDCWD, folder)
+    }
+
+    /// The names in an open folder, which stays open.
+    package static func names(in descriptor: Int32) throws(SystemError) -> [PathBytes] {
+        try names(in: descriptor, ".")
+    }
+
+    private static func names(in directory: Int32, _ path: PathBytes) throws(SystemError) -> [PathBytes] {
+        let opened = path.withCString { openat(directory, $0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        return try names(opened: opened >= 0 ? opened : -errno)
+    }
+
+    private static func names(opened descriptor: Int32) throws(SystemError) -> [PathBytes] {
+        var listing = try FolderNames(opened: descriptor)
         var names: [PathBytes] = []
-        guard var listing = try? FolderNames(folder) else { return [] }
         while let name = listing.next() { names.append(name) }
         return names
     }

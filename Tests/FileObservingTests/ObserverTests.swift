@@ -133,7 +133,7 @@ struct ObserverTests {
                 let roots = [root]
                 driven.source.tell(.listing(roots[0], .scan))
                 for name in names {
-                    driven.source.tell(.hint(PathHint(root.appending(name), .listed, origin: .scan)))
+                    driven.source.tell(.hint(Hint(path: root.appending(name), signs: .listed, origin: .scan)))
                 }
                 driven.source.tell(.listed(roots[0], .scan), .ready(folders: 1))
                 await driven.settle()

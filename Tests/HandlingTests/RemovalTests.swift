@@ -70,7 +70,7 @@ struct RemovalTests {
             }
             try #require(isMounted)
             defer { _ = disk.withCString { umount2($0, Int32(MNT_DETACH)) } }
-            let error = Removal.removeTree("top", in: try Self.open(tree.path("in"))) { false }
+            let error = FolderRemoval.remove("top", in: try Self.open(tree.path("in"))) { false }
             #expect(error == EBUSY)
             #expect(TestFile.read(tree.path("precious/a")) == Array("text".utf8))
         }

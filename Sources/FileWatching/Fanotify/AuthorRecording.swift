@@ -21,31 +21,25 @@ final class AuthorRecording: Sendable {
 
     private let state: Mutex<State>
     private let descriptor: Int32
-    private let wake: Int32
+    private let waker: Waker
 
     init(isUnlimited: Bool) throws(WatchError) {
         var error: Int32 = 0
         guard let group = FanotifyGroup(isUnlimited: isUnlimited, error: &error) else {
             throw .refused("fanotify", errno: error)
         }
-        wake = cal_eventfd()
-        guard wake >= 0 else { throw .refused("eventfd", errno: -wake) }
+        waker = try Waker()
         descriptor = group.descriptor
         state = Mutex(State(group: group))
     }
 
-    deinit { if wake >= 0 { close(wake) } }
-
-    func stop() {
-        var one: UInt64 = 1
-        _ = write(wake, &one, 8)
-    }
+    func stop() { waker.wake() }
 
     func run() {
         // A process that writes a small file ends a tenth of a millisecond later. Refused, more of them have ended.
         _ = cal_hurry_thread()
         var descriptors = [
-            pollfd(fd: wake, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: waker.descriptor, events: Int16(POLLIN), revents: 0),
             pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
         ]
         while true {

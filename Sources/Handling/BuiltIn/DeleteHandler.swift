@@ -37,7 +37,7 @@ package struct DeleteHandler: Handler {
                 .failed, "'\(source.path)' is no file, folder or link, and only these are removed", code: "not-a-file")
         case .directory where invocation.flag("recursive", default: false):
             remove = { name in
-                Removal.removeTree(name, in: folder) { stop.isRaised || .now > deadline }
+                FolderRemoval.remove(name, in: folder) { stop.isRaised || .now > deadline }
             }
         case .directory:
             let inner = OpenFolder(dup(source.file.descriptor), source.path)

@@ -45,7 +45,7 @@ final class StagedFolder {
 
     deinit {
         // What has its final name is not there any more, and what was exchanged for it is.
-        if (try? folder.look(at: name)) ?? nil != nil { _ = Removal.removeTree(name, in: folder) { false } }
+        if (try? folder.look(at: name)) ?? nil != nil { _ = FolderRemoval.remove(name, in: folder) { false } }
     }
 
     var descriptor: Int32 { file.descriptor }

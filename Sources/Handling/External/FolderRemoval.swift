@@ -4,86 +4,102 @@ import Glibc
 
 /// Removes a folder with all that is in it, by a descriptor for each level.
 ///
-/// Links are removed, not followed. No mount is crossed: what a program has mounted
-/// is somebody else's data, and stays.
+/// Links are removed, not followed. No mount is crossed: what is mounted is
+/// somebody else's data, and stays.
 struct FolderRemoval {
     /// Levels below the root; a deeper folder is moved up to the root and emptied in another round.
     private static let mostLevels = 32
 
-    private let root: Int32
-    private var hasMore = true
-    private var moved = 0
+    /// Whether the folder is Alight's own: what can't be removed is passed over, and rights that a program has taken away
+    /// are given again.
+    private let isOwn: Bool
+    private let isStopped: () -> Bool
+    private var hasMoved = false
+    /// Of the first thing that could not be removed.
+    private var error: Int32 = 0
     /// The first place that something is mounted at.
     private var mount: PathBytes?
 
-    private init(root: Int32) { self.root = root }
+    private init(isOwn: Bool, isStopped: @escaping () -> Bool) {
+        self.isOwn = isOwn
+        self.isStopped = isStopped
+    }
 
-    /// Removes a folder, or whatever has its name; nothing there is no error.
+    /// Removes a folder, or whatever has its name; ends at the first thing that can't be removed.
+    ///
+    /// - Returns: 0, or the errno: EBUSY for a mount, EINTR when it was stopped.
+    static func remove(_ name: PathBytes, in folder: OpenFolder, isStopped: @escaping () -> Bool) -> Int32 {
+        var removal = FolderRemoval(isOwn: false, isStopped: isStopped)
+        return removal.removeFolder(name, in: folder, nil)
+    }
+
+    /// Removes a folder of Alight's own, or whatever has its name; nothing there is no error.
     ///
     /// - Throws: Why it stays; all that could be removed of it is gone.
     static func remove(_ folder: PathBytes) throws(ScratchFailure) {
         if folder.withCString({ rmdir($0) }) == 0 || errno == ENOENT { return }
-        let parent = folder.parent.withCString { cal_open_root($0) }
-        guard parent >= 0 else { throw ScratchFailure(-parent, "remove", folder) }
-        defer { close(parent) }
-        let name = PathBytes(folder.lastComponent)
-        let opened = open(name, in: parent)
-        if opened == -EXDEV { throw ScratchFailure(mounted: folder, in: folder) }
-        var mount: PathBytes?
-        if opened >= 0 {
-            var removal = FolderRemoval(root: opened)
-            while removal.hasMore {
-                removal.hasMore = false
-                removal.empty(opened, folder, level: 0)
-            }
-            mount = removal.mount
-            close(opened)
+        var removal = FolderRemoval(isOwn: true) { false }
+        let error: Int32
+        switch OpenFolder.opened(folder.parent) {
+        case .success(let parent): error = removal.removeFolder(PathBytes(folder.lastComponent), in: parent, nil)
+        case .failure(let failure): error = failure.number
         }
-        guard name.withCString({ unlinkat(parent, $0, opened >= 0 ? AT_REMOVEDIR : 0) }) != 0, errno != ENOENT else {
+        if let mount = removal.mount { throw ScratchFailure(mounted: mount, in: folder) }
+        if error != 0, error != ENOENT { throw ScratchFailure(error, "remove", folder) }
+    }
+
+    private var goesOn: Bool { error == 0 || isOwn }
+
+    /// Removes a folder in the one that is removed, or that one itself if the root is nil.
+    private mutating func removeFolder(
+        _ name: PathBytes, in folder: OpenFolder, _ root: OpenFolder?, level: Int = 0
+    ) -> Int32 {
+        let path = folder.path(of: name)
+        let opened = name.withCString { cal_open_unmounted(folder.descriptor, $0) }
+        guard opened >= 0 else { return note(opened == -EXDEV ? EBUSY : folder.unlink(name), path) }
+        let inner = OpenFolder(opened, path)
+        if let root, level > Self.mostLevels {
+            let failure = folder.rename(name, to: root, TemporaryName.staged("deep"), CAL_RENAME_NEW)
+            if failure == 0 { hasMoved = true }
+            return note(failure, path)
+        }
+        if let root {
+            empty(inner, root, level: level + 1)
+        } else {
+            repeat {
+                hasMoved = false
+                empty(inner, inner, level: 1)
+            } while hasMoved && goesOn
+        }
+        guard goesOn else { return error }
+        return note(name.withCString { unlinkat(folder.descriptor, $0, AT_REMOVEDIR) } == 0 ? 0 : errno, path)
+    }
+
+    private mutating func empty(_ folder: OpenFolder, _ root: OpenFolder, level: Int) {
+        if isOwn { _ = cal_change_mode(folder.descriptor, 0o700) }
+        guard let names = try? folder.names() else {
+            _ = note(EACCES, folder.path)
             return
         }
-        let error = errno
-        if let mount { throw ScratchFailure(mounted: mount, in: folder) }
-        throw ScratchFailure(error, "remove", folder)
-    }
-
-    private mutating func empty(_ folder: Int32, _ path: PathBytes, level: Int) {
-        // A program may have taken away its own right to write here.
-        fchmod(folder, 0o700)
-        for name in OpenFolder.names(in: folder) ?? [] {
-            if name.withCString({ unlinkat(folder, $0, 0) }) == 0 { continue }
-            let place = path.appending(name.bytes)
-            if errno == EBUSY { note(place) }
-            guard errno == EISDIR || errno == EPERM else { continue }
-            if level >= Self.mostLevels {
-                moved += 1
-                let above = PathBytes(".moved-\(moved)")
-                if name.withCString({ from in above.withCString { renameat(folder, from, root, $0) } }) == 0 {
-                    hasMore = true
-                } else if errno == EBUSY {
-                    note(place)
-                }
-                continue
+        for name in names where goesOn {
+            if isStopped() {
+                _ = note(EINTR, folder.path)
+                return
             }
-            let inner = Self.open(name, in: folder)
-            if inner == -EXDEV { note(place) }
-            guard inner >= 0 else { continue }
-            empty(inner, place, level: level + 1)
-            close(inner)
-            _ = name.withCString { unlinkat(folder, $0, AT_REMOVEDIR) }
+            let failure = folder.unlink(name)
+            if failure == EISDIR || failure == EPERM {
+                _ = removeFolder(name, in: folder, root, level: level)
+            } else {
+                _ = note(failure, folder.path(of: name))
+            }
         }
     }
 
-    private mutating func note(_ place: PathBytes) { if mount == nil { mount = place } }
-
-    /// Opens a folder for reading; a negative errno when that can't be done, EXDEV when something is mounted there.
-    private static func open(_ name: PathBytes, in folder: Int32) -> Int32 {
-        let place = name.withCString { cal_open_unmounted(folder, $0) }
-        guard place >= 0 else { return place }
-        defer { close(place) }
-        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
-        var opened = openat(place, ".", flags)
-        if opened < 0, errno == EACCES, cal_change_mode(place, 0o700) == 0 { opened = openat(place, ".", flags) }
-        return opened >= 0 ? opened : -errno
+    /// Notes what could not be removed, if it could not.
+    private mutating func note(_ failure: Int32, _ path: PathBytes) -> Int32 {
+        guard failure != 0, failure != ENOENT else { return failure }
+        if error == 0 { error = failure }
+        if failure == EBUSY, mount == nil { mount = path }
+        return error
     }
 }

@@ -1,6 +1,7 @@
 package import FileEvents
 import Glibc
 import Rules
+import Settling
 import Synchronization
 
 /// Makes the empty folder that each attempt works in, and removes it with all that is left there.
@@ -99,11 +100,8 @@ package struct ScratchFolders: Sendable {
     ///
     /// The folder is made if there is none, so that no other user can take its name later.
     package func removeAbandoned() {
-        guard (try? prepareBase()) != nil else { return }
-        let descriptor = base.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { return }
-        defer { close(descriptor) }
-        for name in OpenFolder.names(in: descriptor) ?? [] where OwnFolder.isOne(name) {
+        guard (try? prepareBase()) != nil, let names = try? DiskProbe.names(following: base) else { return }
+        for name in names where OwnFolder.isOne(name) {
             let folder = base.appending(name.bytes)
             let lock = OwnFolder.lock(folder)
             guard lock >= 0 else { continue }

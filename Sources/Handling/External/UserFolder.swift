@@ -1,5 +1,6 @@
 package import FileEvents
 import Glibc
+import Settling
 
 /// The directory of a user in one that all users may write to: `alight-UID`, or one with a number behind that.
 ///
@@ -42,11 +43,8 @@ package struct UserFolder: Sendable, Hashable {
     }
 
     private static func made(in parent: PathBytes, _ user: UInt32) -> PathBytes? {
-        let descriptor = parent.withCString { open($0, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
         let prefix = Array("alight-\(user)-".utf8)
-        let names = (OpenFolder.names(in: descriptor) ?? []).filter { name in
+        let names = ((try? DiskProbe.names(following: parent)) ?? []).filter { name in
             name.bytes.starts(with: prefix)
                 && name.bytes.dropFirst(prefix.count).allSatisfy { (0x30...0x39).contains($0) }
         }

@@ -1,9 +1,11 @@
 import CoreMetrics
 import Dashboard
 import Engine
+import FileEvents
 import FileWatching
 import Glibc
 import Journaling
+import Settling
 
 /// What `/metrics` tells: what the engine has counted, how it stands at this moment, and what the process uses.
 final class RunningMetrics: Sendable {
@@ -92,11 +94,5 @@ private enum ProcessFiles {
     }
 
     /// How many entries a folder has.
-    static func count(of folder: String) -> Int? {
-        guard let stream = opendir(folder) else { return nil }
-        defer { closedir(stream) }
-        var count = -2
-        while readdir(stream) != nil { count += 1 }
-        return count
-    }
+    static func count(of folder: PathBytes) -> Int? { try? DiskProbe.names(following: folder).count }
 }

@@ -36,7 +36,7 @@ package enum Leftovers {
         case .taken(let former): try? Removal.giveBack(name, former, in: folder)
         case .staged:
             guard folder.unlink(name) == EISDIR else { return }
-            _ = Removal.removeTree(name, in: folder) { false }
+            _ = FolderRemoval.remove(name, in: folder) { false }
         }
     }
 }

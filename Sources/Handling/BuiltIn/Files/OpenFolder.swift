@@ -137,31 +137,11 @@ package final class OpenFolder: Sendable {
 
     /// The names in it, but for `.` and `..`.
     package func names() throws(FileFault) -> [PathBytes] {
-        guard let names = Self.names(in: descriptor) else { throw FileFault(errno, "cannot list '\(path)'") }
-        return names
-    }
-
-    /// The names in an open folder, but for `.` and `..`; nil, with `errno`, when it can't be listed.
-    static func names(in folder: Int32) -> [PathBytes]? {
-        // A second descriptor, because closedir closes the one it was given.
-        let readable = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard readable >= 0, let stream = fdopendir(readable) else {
-            let error = errno
-            if readable >= 0 { close(readable) }
-            errno = error
-            return nil
+        do throws(SystemError) {
+            return try DiskProbe.names(in: descriptor)
+        } catch {
+            throw FileFault(error.errno, "cannot list '\(path)'")
         }
-        defer { closedir(stream) }
-        var names: [PathBytes] = []
-        while let entry = readdir(stream) {
-            // Not through Swift's tuple of d_name, which would copy bytes beyond the entry.
-            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { break }
-            let start = UnsafeRawPointer(entry) + offset
-            let count = strlen(start.assumingMemoryBound(to: CChar.self))
-            let name = PathBytes(UnsafeRawBufferPointer(start: start, count: count))
-            if name != "." && name != ".." { names.append(name) }
-        }
-        return names
     }
 }
 

@@ -1,0 +1,27 @@
+import CAlightLinux
+import FileEvents
+import Glibc
+
+/// Wakes a thread that sleeps in poll(2).
+package final class Waker: Sendable {
+    /// Becomes readable when somebody wakes, until ``clear()``.
+    package let descriptor: Int32
+
+    /// - Throws: When there is no descriptor to be had.
+    package init() throws(WatchError) {
+        descriptor = cal_eventfd()
+        guard descriptor >= 0 else { throw .refused("eventfd", errno: -descriptor) }
+    }
+
+    deinit { close(descriptor) }
+
+    package func wake() {
+        var one: UInt64 = 1
+        _ = write(descriptor, &one, 8)
+    }
+
+    package func clear() {
+        var count: UInt64 = 0
+        _ = read(descriptor, &count, 8)
+    }
+}
