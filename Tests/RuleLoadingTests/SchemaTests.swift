@@ -1,5 +1,4 @@
 import FileEvents
-import Foundation
 import PluginProtocol
 import Rules
 import Testing
@@ -25,7 +24,7 @@ struct RuleSchemaTests {
         func rule(_ more: [String: JSONValue]) throws -> String {
             let rule: [String: JSONValue] = ["name": "x", "path": "/in/*", "action": "log"]
             let file = JSONValue.object(["rules": [.object(rule.merging(more) { $1 })]])
-            var loaded = try #require(load(Array(JSONEncoder().encode(file))).ruleset.rules.first)
+            var loaded = try #require(load(file.line).ruleset.rules.first)
             loaded.place = SourcePlace(file: "", line: 1, column: 1)
             loaded.folder = "/"
             loaded.actions = []
