@@ -3,7 +3,7 @@
 /// They come from those other patterns: `*.x` matches what `a*` matches only if `a` stands in for its star.
 package struct PathWords: Sendable {
     /// Neutral words first, so that what is found looks like a name.
-    package private(set) var words = ["m3Vw", "Qx7q", "7", "x"].map { Array($0.utf8) }
+    package private(set) var words = ["m3Vw", "Qx7q", "7", "x", "x/7/x/7/x/7/x/7"].map { Array($0.utf8) }
     private var known: Set<[UInt8]> = []
 
     /// Takes the words of patterns that are to match what other ones match.
