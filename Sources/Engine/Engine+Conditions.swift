@@ -44,11 +44,7 @@ extension Attempt {
         }
         // Whether a deletion is reported was decided when it settled, by what was received of the path before.
         guard job.event.kind != .deleted else { return nil }
-        var answer = rule.admits(job.event)
-        if answer == .needsContent {
-            answer = rule.admits(job.event, content: ConditionFacts.Content(lookingAt: job.event))
-        }
-        switch answer {
+        switch rule.admits(job.event, looking: { ConditionFacts.Content(lookingAt: $0) }) {
         case .holds, .needsContent: return nil
         case .fails(let reason): return .outcome(Outcome(.skipped, reason, code: "where"))
         case .untold(let reason):

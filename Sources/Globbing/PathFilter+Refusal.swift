@@ -1,5 +1,5 @@
 extension PathFilter {
-    /// Why a path is not wanted, for people to read; ``root(taking:)`` decides faster.
+    /// Why a path is not wanted, for people to read.
     package struct Refusal: Sendable, Hashable {
         package enum Reason: Sendable, Hashable {
             /// It lies outside of the root, or is the root itself.
@@ -47,11 +47,15 @@ extension PathFilter {
         return nearest?.refusal
     }
 
-    /// The first reason of one glob, and how near it came; nil when it takes the path.
+    /// The reason of one glob, and how near it came; nil when it takes the path.
     private func refusal(of path: [UInt8], by glob: Glob) -> (reason: Refusal.Reason, score: Int)? {
         let longest = path.count + 1
         guard let relative = Self.relative(path, to: glob.root), !relative.isEmpty else { return (.outside, 0) }
-        guard glob.matches(path) else {
+        switch decision(on: path, by: glob) {
+        case .taken: return nil
+        case .tooDeep(let levels): return (.depth(levels: levels, limit: depth ?? levels), longest + 1)
+        case .leftOut(let kind): return leftOut(relative, kind).map { ($0, longest + 2) }
+        case .unmatched:
             // Below anything there could be a match of a `**`: that says nothing.
             if glob.depth != nil, glob.canMatch(below: path) { return (.above, longest) }
             let failed = Self.failure(of: path, by: glob)
@@ -60,9 +64,6 @@ extension PathFilter {
             }
             return (.glob(at: Array(path[failed])), failed.lowerBound)
         }
-        let levels = relative.count(where: { $0 == .slash })
-        if let depth, levels > depth { return (.depth(levels: levels, limit: depth), longest + 1) }
-        return leftOut(relative).map { ($0, longest + 2) }
     }
 
     /// The first part of the path behind which no match can be.
@@ -87,15 +88,17 @@ extension PathFilter {
         return nil
     }
 
-    /// The topmost folder that a pattern names, or the path itself.
-    private func leftOut(_ relative: ArraySlice<UInt8>) -> Refusal.Reason? {
-        let ends = relative.indices.filter { relative[$0] == .slash && $0 > relative.startIndex } + [relative.endIndex]
-        for end in ends {
-            let part = relative[..<end]
-            for (kind, set) in [(Refusal.LeftOut.exclude, exclude), (.ignores, ignores), (.outputs, outputs)] {
-                if let glob = set.firstMatch(part) { return .leftOut(kind, by: glob, covering: Array(part)) }
+    /// The topmost folder that a pattern of the kind names, or the path itself.
+    private func leftOut(_ relative: ArraySlice<UInt8>, _ kind: Refusal.LeftOut) -> Refusal.Reason? {
+        let set =
+            switch kind {
+            case .exclude: exclude
+            case .ignores: ignores
+            case .outputs: outputs
             }
-        }
-        return nil
+        let ends = relative.indices.filter { relative[$0] == .slash && $0 > relative.startIndex } + [relative.endIndex]
+        return ends.lazy.compactMap { end in
+            set.firstMatch(relative[..<end]).map { .leftOut(kind, by: $0, covering: Array(relative[..<end])) }
+        }.first
     }
 }

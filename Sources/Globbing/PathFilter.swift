@@ -38,13 +38,27 @@ package struct PathFilter: Sendable, Hashable {
 
     /// The first glob that takes the absolute path; nil when it is not wanted.
     package func glob(taking path: [UInt8]) -> Glob? {
-        for glob in globs where glob.matches(path) {
-            guard let relative = Self.relative(path, to: glob.root) else { continue }
-            if let depth, relative.count(where: { $0 == Self.slash }) > depth { continue }
-            if isLeftOut(relative) { continue }
-            return glob
+        globs.first { decision(on: path, by: $0) == .taken }
+    }
+
+    /// What one of the globs, with all that is left out of it, makes of a path.
+    enum Decision: Equatable {
+        case taken
+        /// The glob does not match.
+        case unmatched
+        /// It lies in so many folders below the root, more than are entered.
+        case tooDeep(levels: Int)
+        case leftOut(Refusal.LeftOut)
+    }
+
+    /// Decides by one glob; which part of the path or which pattern it was is found out when it is asked for.
+    func decision(on path: [UInt8], by glob: Glob) -> Decision {
+        guard glob.matches(path), let relative = Self.relative(path, to: glob.root) else { return .unmatched }
+        if let depth {
+            let levels = relative.count(where: { $0 == Self.slash })
+            if levels > depth { return .tooDeep(levels: levels) }
         }
-        return nil
+        return leftOut(relative).map { .leftOut($0) } ?? .taken
     }
 
     /// Whether a path strictly below this folder could be wanted.
@@ -53,7 +67,7 @@ package struct PathFilter: Sendable, Hashable {
             guard let relative = Self.relative(folder, to: glob.root) else { return true }
             if relative.isEmpty { return true }
             if let depth, relative.count(where: { $0 == Self.slash }) >= depth { continue }
-            if isLeftOut(relative) { continue }
+            if leftOut(relative) != nil { continue }
             return true
         }
         return isInTree(folder)
@@ -76,13 +90,15 @@ package struct PathFilter: Sendable, Hashable {
         for index in path.indices.dropFirst() where path[index] == Self.slash {
             let folder = Array(path[..<index])
             guard let root = root(taking: folder), let relative = Self.relative(path, to: root) else { continue }
-            if !isLeftOut(relative) { trees.append(folder) }
+            if leftOut(relative) == nil { trees.append(folder) }
         }
         return trees
     }
 
-    private func isLeftOut(_ relative: ArraySlice<UInt8>) -> Bool {
-        exclude.covers(relative) || ignores.covers(relative) || outputs.covers(relative)
+    private func leftOut(_ relative: ArraySlice<UInt8>) -> Refusal.LeftOut? {
+        if exclude.covers(relative) { return .exclude }
+        if ignores.covers(relative) { return .ignores }
+        return outputs.covers(relative) ? .outputs : nil
     }
 
     private static let slash = UInt8(ascii: "/")

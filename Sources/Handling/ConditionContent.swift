@@ -24,9 +24,6 @@ extension Condition {
     /// Works the condition out for a file that is there now; it looks at the content if all depends on that.
     package func answerNow(_ path: PathBytes, root: PathBytes, snapshot: Snapshot) -> ConditionAnswer {
         var facts = ConditionFacts(path: path, root: root, snapshot: snapshot, now: DiskProbe.now())
-        let answer = answer(facts)
-        guard answer == .needsContent else { return answer }
-        facts.content = ConditionFacts.Content(lookingAt: path, below: root)
-        return self.answer(facts)
+        return answer(&facts) { ConditionFacts.Content(lookingAt: path, below: root) }
     }
 }

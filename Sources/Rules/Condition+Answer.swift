@@ -45,6 +45,14 @@ extension Condition {
         }
     }
 
+    /// Works the condition out; if all depends on the content, that is looked at and becomes part of the facts.
+    package func answer(_ facts: inout ConditionFacts, looking look: () -> ConditionFacts.Content) -> ConditionAnswer {
+        let answer = answer(facts)
+        guard answer == .needsContent else { return answer }
+        facts.content = look()
+        return self.answer(facts)
+    }
+
     /// Whether it asks for the content anywhere.
     package var asksForContent: Bool {
         switch self {
@@ -221,5 +229,12 @@ extension Rule {
     package func admits(_ event: FileEvent, content: ConditionFacts.Content = .notAsked) -> ConditionAnswer {
         guard let condition, !event.kind.isLifecycle else { return .holds }
         return condition.answer(ConditionFacts(event, content: content))
+    }
+
+    /// The same; if all depends on the content, that is looked at.
+    package func admits(_ event: FileEvent, looking look: Look) -> ConditionAnswer {
+        guard let condition, !event.kind.isLifecycle else { return .holds }
+        var facts = ConditionFacts(event)
+        return condition.answer(&facts) { look(event) }
     }
 }

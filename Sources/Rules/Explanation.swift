@@ -141,10 +141,12 @@ extension Explanation {
             }
             verdict = .left(.name(refusal))
             let root = PathBytes(refusal.glob.root)
-            if path.isInside(root) { polling = Self.polling(rule, root: root, path: path, sights) }
+            if path.isInside(root) {
+                polling = Self.polling([rule], Self.folders(from: root, to: path), sights.polling)
+            }
             return
         }
-        polling = Self.polling(rule, root: place.root, path: path, sights)
+        polling = Self.polling([rule], Self.folders(from: place.root, to: path), sights.polling)
         if let reason = Self.obstacle(rule, path, place, sights) ?? (isEnabled ? nil : .disabled) {
             verdict = .left(reason)
         } else {
@@ -190,26 +192,19 @@ extension Explanation {
         guard let condition = rule.condition, place.unit == nil else { return (.holds, []) }
         var facts = ConditionFacts(path: path, root: place.root, snapshot: nil, now: sights.now)
         if case .present(let snapshot) = sights.path { facts.snapshot = snapshot }
-        var answer = condition.answer(facts)
-        if answer == .needsContent {
-            facts.content = facts.snapshot == nil ? .untold("there is nothing to look at") : sights.content()
-            answer = condition.answer(facts)
+        let isThere = facts.snapshot != nil
+        let answer = condition.answer(&facts) {
+            isThere ? sights.content() : .untold("there is nothing to look at")
         }
         return (answer, answer == .holds ? condition.sights(facts) : [])
     }
 
-    private static func polling(
-        _ rule: Rule, root: PathBytes, path: PathBytes, _ sights: Sights
+    /// Why a root is polled that these rules have; nil when the kernel tells of changes.
+    package static func polling(
+        _ rules: [Rule], _ folders: [PathBytes], _ reason: (PathBytes) -> PollingReason?
     ) -> PollingReason? {
-        switch rule.backend {
-        case .poll: return .asked
-        case .inotify: return nil
-        case .auto:
-            for folder in folders(from: root, to: path) {
-                if let reason = sights.polling(folder) { return reason }
-            }
-            return nil
-        }
+        if rules.contains(where: { $0.backend == .poll }) { return .asked }
+        return rules.contains { $0.backend == .auto } ? folders.lazy.compactMap(reason).first : nil
     }
 
     private static func holds(_ rule: Rule, _ sights: Sights, isPolled: Bool) -> [Hold] {
@@ -229,7 +224,7 @@ extension Explanation {
     }
 
     /// The root and the folders below it on the way to the path, without the path.
-    private static func folders(from root: PathBytes, to path: PathBytes) -> [PathBytes] {
+    package static func folders(from root: PathBytes, to path: PathBytes) -> [PathBytes] {
         var folders: [PathBytes] = []
         var folder = path.parent
         while folder != root, folder.isInside(root) {

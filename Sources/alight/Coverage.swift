@@ -37,19 +37,8 @@ extension Coverage.Root {
         let rules = ruleset.rules.filter { $0.roots.contains(root) }
         interval = rules.map(\.pollInterval).min() ?? .zero
         isThere = DiskProbe.resolve(root) != nil
-        var folders: [PathBytes] = []
-        var folder = path.parent
-        while folder.isInside(root) {
-            folders.append(folder)
-            if folder == root { break }
-            folder = folder.parent
-        }
-        folders.reverse()
+        let folders = Explanation.folders(from: root, to: path)
         unreached = folders.first { !ruleset.reaches(below: $0) }
-        if rules.contains(where: { $0.backend == .poll }) {
-            polling = .asked
-        } else if rules.contains(where: { $0.backend == .auto }) {
-            polling = folders.lazy.compactMap { PollingReason.untoldFileSystem(of: $0) }.first
-        }
+        polling = Explanation.polling(rules, folders) { PollingReason.untoldFileSystem(of: $0) }
     }
 }

@@ -3,24 +3,25 @@ import Globbing
 import Glibc
 import Rules
 
-// Why a rule leaves a path, for people.
+// Why a rule leaves a path.
 extension Explanation {
-    /// Why, and what to do about it.
-    func words(for reason: Reason) -> (message: String, help: String?) {
+    /// One word for machines, a message for people, and what to do about it.
+    func words(for reason: Reason) -> (code: String, message: String, help: String?) {
         switch reason {
         case .name(let refusal): return words(for: refusal)
         case .belowLink(let link):
-            return ("\(Self.quoted(link)) is a symbolic link, and links below the root are not followed", nil)
+            return ("link", "\(Self.quoted(link)) is a symbolic link, and links below the root are not followed", nil)
         case .type(let type):
             let types = FileType.allCases.filter(rule.types.contains).map(\.rawValue).joined(separator: ", ")
             return (
-                "it is \(PathExplanation.noun(type)), and the types of the rule are \(types)",
+                "type", "it is \(PathExplanation.noun(type)), and the types of the rule are \(types)",
                 "add '\(type == .other ? "any" : type.rawValue)' to 'types'"
             )
-        case .unreadable(let errno): return ("it can't be looked at: \(String(cString: strerror(errno)))", nil)
+        case .unreadable(let errno):
+            return ("unreadable", "it can't be looked at: \(String(cString: strerror(errno)))", nil)
         case .noEvents:
             let words = EventSpelling.words(of: rule.events).joined(separator: ", ")
-            return ("the rule is told only of the watching: \(words)", "add 'created' or another to 'events'")
+            return ("events", "the rule is told only of the watching: \(words)", "add 'created' or another to 'events'")
         case .rootMissing(let root):
             let consequence =
                 switch rule.missing {
@@ -28,56 +29,61 @@ extension Explanation {
                 case .fail: "a run would stop there ('missing: fail')"
                 case .create: "a run makes it ('missing: create')"
                 }
-            return ("the root \(Self.quoted(root)) does not exist; \(consequence)", nil)
+            return ("root_missing", "the root \(Self.quoted(root)) does not exist; \(consequence)", nil)
         case .rootNotFolder(let root, let type):
             return (
+                "root_not_a_folder",
                 "the root \(Self.quoted(root)) is \(PathExplanation.noun(type)), so a run would stop",
                 "name a folder in front of the first wildcard of 'path'"
             )
-        case .disabled: return ("the rule is disabled", "set 'enabled: true'")
+        case .disabled: return ("disabled", "the rule is disabled", "set 'enabled: true'")
         case .event(let word):
             let words = EventSpelling.words(of: rule.events).joined(separator: ", ")
-            return ("it is told of \(words), and not of \(word)", "add '\(word)' to 'events'")
+            return ("event", "it is told of \(words), and not of \(word)", "add '\(word)' to 'events'")
         case .stopped(let stopper):
-            return ("not seen: rule '\(Display.text(stopper))' takes it and stops ('stop: true')", nil)
-        case .condition(let reason): return ("'where' does not hold: \(Display.text(reason))", nil)
+            return ("stop", "not seen: rule '\(Display.text(stopper))' takes it and stops ('stop: true')", nil)
+        case .condition(let reason): return ("where", "'where' does not hold: \(Display.text(reason))", nil)
         }
     }
 
-    private func words(for refusal: PathFilter.Refusal) -> (message: String, help: String?) {
+    private func words(for refusal: PathFilter.Refusal) -> (code: String, message: String, help: String?) {
         let glob = "'\(Display.text(refusal.glob.pattern))'"
         switch refusal.reason {
-        case .outside where rule.roots.contains(path): return ("it is the root, and not in it", nil)
+        case .outside where rule.roots.contains(path): return ("outside", "it is the root, and not in it", nil)
         case .outside:
             let roots = rule.roots.map(Self.quoted).joined(separator: " and of ")
-            return ("it is outside of \(roots)", nil)
-        case .above where type != .directory: return ("\(glob) matches only what lies further down", nil)
-        case .glob where type == .directory && rule.reaches(below: path), .above:
-            return ("it is a folder on the way to what \(glob) matches", nil)
+            return ("outside", "it is outside of \(roots)", nil)
+        case .above where type != .directory: return ("above", "\(glob) matches only what lies further down", nil)
+        case .above: return ("above", "it is a folder on the way to what \(glob) matches", nil)
+        case .glob where type == .directory && rule.reaches(below: path):
+            return ("glob", "it is a folder on the way to what \(glob) matches", nil)
         case .glob(let part):
-            return ("\(glob) does not match; it fails at '\(Display.text(part))'", nil)
+            return ("glob", "\(glob) does not match; it fails at '\(Display.text(part))'", nil)
         case .hidden(let part):
-            return ("'\(Display.text(part))' has a leading dot, which wildcards don't match", "set 'hidden: true'")
+            return (
+                "hidden", "'\(Display.text(part))' has a leading dot, which wildcards don't match", "set 'hidden: true'"
+            )
         case .depth(let levels, let limit):
             let folders = levels == 1 ? "1 folder" : "\(levels) folders"
-            return ("it lies \(folders) below the root, and 'depth' is \(limit)", nil)
+            return ("depth", "it lies \(folders) below the root, and 'depth' is \(limit)", nil)
         case .leftOut(let kind, let glob, let part): return Self.words(kind, glob, part, path)
         }
     }
 
     private static func words(
         _ kind: PathFilter.Refusal.LeftOut, _ glob: Glob, _ part: [UInt8], _ path: PathBytes
-    ) -> (message: String, help: String?) {
+    ) -> (code: String, message: String, help: String?) {
+        let code = kind.rawValue
         let pattern = "'\(Display.text(glob.pattern))'"
         let isWhole = path.bytes.suffix(part.count + 1).elementsEqual([.slash] + part)
         let what = isWhole ? "leaves it out" : "leaves out '\(Display.text(part))' and all in it"
         switch kind {
-        case .exclude: return ("\(pattern) in 'exclude' \(what)", nil)
-        case .outputs: return ("\(pattern) in 'outputs' \(what), as written by the rule's own action", nil)
+        case .exclude: return (code, "\(pattern) in 'exclude' \(what)", nil)
+        case .outputs: return (code, "\(pattern) in 'outputs' \(what), as written by the rule's own action", nil)
         case .ignores:
             let entry = DefaultIgnores.entries.first { $0.pattern.utf8.elementsEqual(glob.pattern) }
             let reason = entry.map { " (\($0.reason))" } ?? ""
-            return ("the built-in ignore \(pattern) \(what)\(reason)", "set 'ignore_defaults: false'")
+            return (code, "the built-in ignore \(pattern) \(what)\(reason)", "set 'ignore_defaults: false'")
         }
     }
 

@@ -91,9 +91,7 @@ extension Rule {
             if member == path { return true }
             let event = FileEvent(
                 kind: .created, path: member, root: root, snapshot: snapshot, origin: .scan, time: DiskProbe.now())
-            var answer = admits(event)
-            if answer == .needsContent { answer = admits(event, content: look(event)) }
-            guard answer == .holds, let index = ruleset.index(of: name) else { return false }
+            guard admits(event, looking: look) == .holds, let index = ruleset.index(of: name) else { return false }
             return ruleset.stopper(of: event, to: index, looking: look) == nil
         }
         return group.sorted(members)

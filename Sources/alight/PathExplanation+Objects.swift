@@ -23,8 +23,8 @@ extension PathExplanation {
             if let alias = entry.alias { object.add("alias", alias) }
             switch explanation.verdict {
             case .left(let reason):
-                let (message, help) = explanation.words(for: reason)
-                object["reason"] = .string(reason.code)
+                let (code, message, help) = explanation.words(for: reason)
+                object["reason"] = .string(code)
                 object["message"] = .string(message)
                 if let help { object["help"] = .string(help) }
                 if case .name(let refusal) = reason { object.merge(refusal.members) { _, new in new } }
@@ -115,32 +115,6 @@ extension Explanation {
         if let longest = rule.settle.maximumWait { object["max_wait_ms"] = .number(longest / .milliseconds(1)) }
         object.merge(rule.runningMembers) { _, new in new }
         return object
-    }
-}
-
-extension Explanation.Reason {
-    fileprivate var code: String {
-        switch self {
-        case .name(let refusal):
-            switch refusal.reason {
-            case .outside: "outside"
-            case .above: "above"
-            case .glob: "glob"
-            case .hidden: "hidden"
-            case .depth: "depth"
-            case .leftOut(let kind, _, _): kind.rawValue
-            }
-        case .belowLink: "link"
-        case .type: "type"
-        case .unreadable: "unreadable"
-        case .noEvents: "events"
-        case .rootMissing: "root_missing"
-        case .rootNotFolder: "root_not_a_folder"
-        case .disabled: "disabled"
-        case .condition: "where"
-        case .event: "event"
-        case .stopped: "stop"
-        }
     }
 }
 

@@ -31,7 +31,7 @@ extension PathExplanation {
         let verdict: String
         switch explanation.verdict {
         case .left(let reason):
-            let (message, help) = explanation.words(for: reason)
+            let (_, message, help) = explanation.words(for: reason)
             verdict = "\(name) leaves it: \(message)"
             if let help { facts.append("help: \(help)") }
         case .taken(let place):
