@@ -35,7 +35,7 @@ final class StubOperations: Operations {
         return (Array(repeating: 7, count: 2_000_000), "image/png")
     }
     func carryOut(_ verb: String, _ body: [String: JSONValue]) throws(APIError) -> JSONValue {
-        note("\(verb) \(JSONText.of(.object(body)))")
+        note("\(verb) \(body.line)")
     }
     func retry(_ id: String) throws(APIError) -> JSONValue { note("retry \(id)") }
     func discard(_ id: String) throws(APIError) -> JSONValue { note("discard \(id)") }
