@@ -267,6 +267,12 @@ final class DiskLedger: KnownFiles {
         toldYoungest = youngest
     }
 
+    /// Lets what is not committed yet go along with a rule's new name, unless the rule of that name was known by itself.
+    func rename(_ rule: String, to name: String) {
+        let changed = changes.removeValue(forKey: rule)
+        if rules[name] == nil { changes[name] = changed }
+    }
+
     private func id(of rule: String) -> Int64 {
         guard let id = rules[rule] else { preconditionFailure("an entry of a rule that has not begun") }
         return id

@@ -7,7 +7,10 @@ extension DiskState {
         // In a run that goes on with other rules, all is known up to the present.
         let (starts, renamed) = rules.begin(
             records, now: isWatching ? now.columnValue : nil, kept: self.isWatching ? now.columnValue : kept)
-        for (from, to) in renamed { queue.rename(from, to: to) }
+        for (from, to) in renamed {
+            queue.rename(from, to: to)
+            queue.files.rename(from, to: to)
+        }
         mounts.look()
         mapDevices()
         queue.setAside(except: Set(records.map(\.name)))
