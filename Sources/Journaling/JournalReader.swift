@@ -108,19 +108,15 @@ package final class JournalReader: Sendable {
         }
     }
 
-    /// Opens what the files hold now, without a lock and without making another one.
+    /// Opens what the files hold now, with what the log ahead of them has more.
     ///
-    /// As little as possible is read: the file as one that never changes, or into memory where a log has more.
+    /// As little as possible is read: into memory only where that log has more.
     private static func openResting(_ path: PathBytes) throws(JournalFault) -> DatabaseQueue {
         do {
-            if isWhole(path) {
-                var configuration = configuration()
-                configuration.readonly = true
-                let database = try DatabaseQueue(
-                    path: JournalFile.uri(of: path) + "?immutable=1", configuration: configuration)
-                if try database.read({ try AheadLog.numberAhead(of: $0, at: path) }) == nil { return database }
-            }
-            return try openImage(of: path)
+            let database = try JournalFile.openReading(path)
+            if try database.read({ try AheadLog.numberAhead(of: $0, at: path) }) == nil { return database }
+            try database.close()
+            return try openCopy(of: path)
         } catch {
             throw fault(error, path)
         }
@@ -130,30 +126,23 @@ package final class JournalReader: Sendable {
     private static let mostTries = 20
 
     /// Reads what the files hold into memory, of one moment.
-    private static func openImage(of path: PathBytes) throws -> DatabaseQueue {
+    private static func openCopy(of path: PathBytes) throws -> DatabaseQueue {
         for attempt in 1... {
             let before = try AheadLog.number(at: path)
-            guard let image = try JournalImage(of: path) else { throw JournalError.notJournal(path) }
             let database = try DatabaseQueue(configuration: configuration())
+            try JournalFile.copy(path, to: database)
             let isOfOneMoment = try database.writeWithoutTransaction { database in
-                try image.load(into: database)
                 guard try Int.fetchOne(database, sql: "PRAGMA user_version") == JournalSchema.version else {
                     return true
                 }
                 try AheadLog.apply(to: database, of: path)
                 return try before == AheadLog.number(at: path)
             }
-            // A log that an Alight goes on writing is that of the image, or the next one tells of the same.
+            // A log that an Alight goes on writing is that of the copy, or the next one tells of the same.
             if isOfOneMoment || attempt == mostTries { return database }
             usleep(5_000)
         }
         throw JournalError.busy(path)
-    }
-
-    /// Whether everything is in the file itself, and nothing in the one beside it that is yet to be moved there.
-    private static func isWhole(_ path: PathBytes) -> Bool {
-        var status = stat()
-        return CompanionFile.log.path(of: path).withCString { stat($0, &status) } != 0 || status.st_size == 0
     }
 }
 

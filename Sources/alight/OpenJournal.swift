@@ -8,10 +8,9 @@ import Settling
 
 /// The journal of a run: a file, or nothing that outlives it.
 struct OpenJournal {
-    let journal: any Journal
+    let journal: DiskJournal
     /// The file; nil for a journal in memory.
     let file: PathBytes?
-    private let disk: DiskJournal?
 
     /// Opens it, or makes it.
     ///
@@ -24,16 +23,13 @@ struct OpenJournal {
         switch place {
         case .memory:
             if !isDry { ProgramSurroundings.scratchFolders.removeAbandoned() }
-            journal = MemoryJournal()
+            journal = try DiskJournal(inMemory: nil, now: DiskProbe.now())
             file = nil
-            disk = nil
         case .file(let path):
-            let disk =
-                try isDry ? DiskJournal(copyOf: path, now: DiskProbe.now()) : Self.file(at: path, keeping: retention)
-            journal = disk
+            journal =
+                try isDry ? DiskJournal(inMemory: path, now: DiskProbe.now()) : Self.file(at: path, keeping: retention)
             // Its other files lie beside the file itself, wherever a link to it is.
             file = DiskProbe.resolve(path) ?? path
-            self.disk = disk
         }
     }
 
@@ -52,21 +48,6 @@ struct OpenJournal {
         return try DiskJournal(at: path, now: DiskProbe.now(), isBrief: isBrief, keeping: retention)
     }
 
-    /// How many jobs were running when the run before was cut off.
-    var interrupted: Int { disk?.interrupted ?? 0 }
-
-    /// The jobs that are neither done nor given up.
-    var open: [JobEntry] { disk?.openJobs() ?? [] }
-
-    /// The jobs that could not be read, and are dead letters since.
-    var unreadable: [JobID] { disk?.unreadable ?? [] }
-
-    /// Why there is no log ahead of the file; nil where there is one, or no file.
-    var aheadError: JournalError? { disk?.aheadError }
-
-    /// Whether what the run before noted last did not fit to the file.
-    var hasUnfitLog: Bool { disk?.hasUnfitLog ?? false }
-
     /// The names under which rules with these roots would see the file.
     ///
     /// - Parameter roots: The folders that are watched.
@@ -83,10 +64,4 @@ struct OpenJournal {
         }
         return names
     }
-
-    /// Names the control socket to commands that look for the instance that has the journal; nil for none.
-    func note(control socket: PathBytes?) { disk?.note(control: socket) }
-
-    /// Keeps what is left, and lets others have the file; a fault if it can't be kept.
-    func close() -> JournalFault? { disk?.close(at: DiskProbe.now()) }
 }

@@ -22,7 +22,7 @@ struct ApplyRunTests {
     }
 
     private static func make(
-        _ rule: Rule, _ journal: any Journal = MemoryJournal(), _ seen: Seen = Seen(), jobs: Int = 2,
+        _ rule: Rule, _ journal: any Journal = DiskJournal.inMemory(), _ seen: Seen = Seen(), jobs: Int = 2,
         _ perform: @escaping @Sendable (Invocation) -> Outcome
     ) -> ApplyRun {
         ApplyRun(
@@ -42,7 +42,7 @@ struct ApplyRunTests {
             var rule = Rule.sample("r", [tree.path("in/*")], concurrency: 2)
             rule.retry = RetryPolicy(attempts: 2, delay: .milliseconds(10), maximumDelay: .milliseconds(20))
             let seen = Seen()
-            let run = Self.make(rule, MemoryJournal(), seen) { invocation in
+            let run = Self.make(rule, DiskJournal.inMemory(), seen) { invocation in
                 let isFirst = invocation.job.attempt == 1
                 return Outcome(isFirst && invocation.job.event.path == paths[3] ? .retry : .succeeded)
             }
@@ -58,7 +58,7 @@ struct ApplyRunTests {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "x")
             let seen = Seen()
-            let run = Self.make(Rule.sample("r", [tree.path("in/*")]), MemoryJournal(), seen) { _ in
+            let run = Self.make(Rule.sample("r", [tree.path("in/*")]), DiskJournal.inMemory(), seen) { _ in
                 Outcome(.failed, "no")
             }
             let summary = run.run(Self.requests([tree.path("in/a"), tree.path("in/gone")]))
@@ -71,7 +71,7 @@ struct ApplyRunTests {
         withTempTree { tree in
             let paths = (0..<5).map { tree.path("in/\($0)") }
             for path in paths { TestFile.write(path, "x") }
-            let journal = MemoryJournal()
+            let journal = DiskJournal.inMemory()
             let gate = Gate()
             let begun = Atomic(0)
             let run = Self.make(Rule.sample("r", [tree.path("in/*")]), journal) { _ in

@@ -73,7 +73,8 @@ struct EngineConditionTests {
             TestFile.write(path, "words")
             let told = Mutex<[PathBytes]>([])
             let run = ApplyRun(
-                .sample("r", [tree.path("in/*")]).with { $0.condition = Self.pdf }, limit: 1, journal: MemoryJournal(),
+                .sample("r", [tree.path("in/*")]).with { $0.condition = Self.pdf }, limit: 1,
+                journal: DiskJournal.inMemory(),
                 perform: { _, invocations in
                     invocations.map { invocation in
                         told.withLock { $0.append(invocation.job.event.path) }

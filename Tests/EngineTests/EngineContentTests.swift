@@ -239,7 +239,8 @@ struct EngineContentTests {
             func problem(_ glob: String, _ missing: Rule.Missing) -> (any Error)? {
                 let rule = Rule.sample("r", [root.appending(glob)]).with { $0.missing = missing }
                 let engine = Engine(
-                    ruleset: Ruleset([rule]), options: Engine.Options(jobs: 1, isOnce: true), journal: MemoryJournal(),
+                    ruleset: Ruleset([rule]), options: Engine.Options(jobs: 1, isOnce: true),
+                    journal: DiskJournal.inMemory(),
                     perform: { _, invocations in invocations.map { _ in Outcome(.succeeded) } },
                     log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, report: { _ in })
                 do throws(StartError) {

@@ -194,7 +194,7 @@ struct EngineGroupRefusalTests {
         try withTempTree { tree in
             let root = tree.root
             let rule = try Self.asked(root, RetryPolicy())
-            let journal = MemoryJournal()
+            let journal = DiskJournal.inMemory()
             let first = EngineRun([rule], on: journal) { action, invocation in
                 guard action.name == "exec" else { return Outcome(.succeeded) }
                 _ = Deadline.wait { invocation.stop.isRaised }

@@ -56,7 +56,8 @@ final class EngineRun: Sendable {
 
     /// Starts an engine, and waits until it watches.
     convenience init(
-        _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
+        _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false,
+        on journal: any Journal = DiskJournal.inMemory(),
         clock: LocalClock = .system,
         perform: @escaping @Sendable (Action, Invocation) -> Outcome = { _, _ in Outcome(.succeeded) }
     ) {
@@ -67,7 +68,8 @@ final class EngineRun: Sendable {
 
     /// Starts an engine whose actions take several events at once.
     init(
-        _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false, on journal: any Journal = MemoryJournal(),
+        _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false,
+        on journal: any Journal = DiskJournal.inMemory(),
         clock: LocalClock = .system, patience: Duration = .seconds(600), signOfLife: Duration? = nil,
         batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
     ) {
@@ -259,5 +261,16 @@ extension Rule {
         var rule = self
         change(&rule)
         return rule
+    }
+}
+
+extension DiskJournal {
+    /// A journal that ends with its test.
+    static func inMemory() -> DiskJournal {
+        do {
+            return try DiskJournal(inMemory: nil, now: DiskProbe.now())
+        } catch {
+            preconditionFailure("\(error)")
+        }
     }
 }

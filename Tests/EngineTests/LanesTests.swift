@@ -225,7 +225,7 @@ struct LanesTests {
 
     /// One slot, three rules, of which one has a thousand jobs: as the dispatcher does it.
     @Test func `a rule with a thousand jobs does not starve those with few`() {
-        let journal = MemoryJournal()
+        let journal = DiskJournal.inMemory()
         var now = ContinuousClock.now
         for number in 0..<1_000 {
             journal.accept([Self.job("l\(number)", rule: "large", path: PathBytes("/l\(number)"))], [], now: now)
@@ -256,7 +256,7 @@ struct LanesTests {
             Rule.sample(name, ["/in/*"], concurrency: Int.random(in: 1...4, using: &generator))
         }
         let limit = Int.random(in: 1...6, using: &generator)
-        let journal = MemoryJournal()
+        let journal = DiskJournal.inMemory()
         var lanes = Lanes(limit: limit, extra: 2, rules: rules)
         var running: [Job] = []
         var accepted: [String: [String]] = [:]

@@ -228,7 +228,7 @@ struct AheadLogTests {
         // Nobody lets the database catch up: this journal is not in the hands of an engine.
         let reader = try JournalReader(bench.path)
         #expect(try reader.jobs(JournalQuery()).jobs.map(\.id.description) == ["1"])
-        let copy = try DiskJournal(copyOf: bench.path, now: bench.wall)
+        let copy = try DiskJournal(inMemory: bench.path, now: bench.wall)
         #expect(copy.counts.pending == 1)
         bench.kill()
         #expect(try JournalReader(bench.path).jobs(JournalQuery()).jobs.map(\.id.description) == ["1"])

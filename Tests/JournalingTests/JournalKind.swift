@@ -19,7 +19,7 @@ final class TestJournal: Sendable {
     init() {
         switch JournalKind.current {
         case .memory:
-            journal = MemoryJournal()
+            journal = DiskJournal.inMemory()
             root = nil
         case .disk:
             let (disk, root) = Self.disk()
@@ -62,4 +62,15 @@ struct EachJournal: SuiteTrait, TestTrait, TestScoping {
 
 extension Trait where Self == EachJournal {
     static var onEachJournal: Self { EachJournal() }
+}
+
+extension DiskJournal {
+    /// A journal that ends with its test.
+    static func inMemory() -> DiskJournal {
+        do {
+            return try DiskJournal(inMemory: nil, now: .early)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
 }

@@ -205,7 +205,7 @@ struct JournalModelTests {
 
     @Test(arguments: 0..<20 as Range<UInt64>)
     func `any sequence of calls leaves what the model says`(seed: UInt64) throws {
-        var play = Play(MemoryJournal(), seed: seed)
+        var play = Play(DiskJournal.inMemory(), seed: seed)
         for _ in 0..<400 {
             try play.step()
             try play.check()
@@ -240,7 +240,7 @@ struct JournalModelTests {
             }
             if play.chance(of: 8) {
                 play.model = kept.model
-                play.journal = MemoryJournal()
+                play.journal = DiskJournal.inMemory()
                 kept.journal = play.journal
                 play.journal = try open()
                 kept.journal = play.journal

@@ -105,7 +105,7 @@ struct JournalOpeningTests {
         let file = PathBytes("\(bench.path)\(ending)")
         let other = bench.root.appending("other")
         func isRefused() -> Bool {
-            (try? DiskJournal(copyOf: bench.path, now: .early)) == nil && (try? JournalReader(bench.path)) == nil
+            (try? DiskJournal(inMemory: bench.path, now: .early)) == nil && (try? JournalReader(bench.path)) == nil
                 && refusal() == .untrusted(file)
         }
         TestFile.write(other, "")

@@ -114,9 +114,19 @@ package final class AheadLog {
 
     /// The sums of a header, but for where it has them, and of the rows behind it.
     private static func checksum(_ head: UnsafeRawBufferPointer, _ rows: UnsafeRawBufferPointer) -> (UInt32, UInt32) {
-        let start = WriteAheadLog.checksum(
-            UnsafeRawBufferPointer(rebasing: head[..<24]), isBigEndian: false, after: (0, 0))
-        return WriteAheadLog.checksum(rows, isBigEndian: false, after: start)
+        checksum(rows, after: checksum(UnsafeRawBufferPointer(rebasing: head[..<24]), after: (0, 0)))
+    }
+
+    /// The sums of pairs of words, each of which goes on with the one before; the bytes are a multiple of 8.
+    private static func checksum(_ bytes: UnsafeRawBufferPointer, after sum: (UInt32, UInt32)) -> (UInt32, UInt32) {
+        var (first, second) = sum
+        for index in stride(from: 0, to: bytes.count, by: 8) {
+            let one = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt32.self))
+            let other = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: index + 4, as: UInt32.self))
+            first &+= one &+ second
+            second &+= other &+ first
+        }
+        return (first, second)
     }
 
     // MARK: Reading

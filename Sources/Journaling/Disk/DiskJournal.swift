@@ -5,7 +5,7 @@ package import Rules
 import Settling
 import Synchronization
 
-/// A journal in a file, which outlives the program.
+/// A journal in a file, which outlives the program, or in memory.
 ///
 /// What is accepted, leased and recorded gathers in memory until ``commit(at:)``
 /// writes it in one transaction; ``secure(at:)`` appends it to a log beside the file, by which the next start knows it as well. The jobs that are not finished are held in memory
@@ -58,29 +58,33 @@ package final class DiskJournal: Journal {
         self.clock = clock
     }
 
-    /// Takes a copy into memory of what the file holds; nothing of it is ever written, and no lock is taken.
-    ///
-    /// Without a file it begins as a new journal does.
+    /// Makes a journal in memory, which ends with the program; no lock is taken.
     ///
     /// - Parameters:
-    ///   - path: Where the file lies.
+    ///   - path: The file that it begins as a copy of, of which nothing is ever written; nil, or one that is not there, for
+    ///     a new journal.
     ///   - now: The present.
     ///   - clock: The clock by which jobs are due; tests have their own.
     /// - Throws: When the file can't be read, or is no journal.
     package init(
-        copyOf path: PathBytes, now: Timestamp,
+        inMemory path: PathBytes?, now: Timestamp,
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
-        let path = JournalFile.resolve(path)
-        try JournalFile.refuseOtherTypes(path)
-        try CompanionFile.check(of: path)
+        let path = path.map(JournalFile.resolve)
+        if let path {
+            try JournalFile.refuseOtherTypes(path)
+            try CompanionFile.check(of: path)
+        }
+        let name = path ?? ":memory:"
         do {
+            // What has ended can be looked at in a file alone; what is known of it counts for a while here, too.
+            let retention = path == nil ? JournalRetention(jobs: 10_000, bytes: 16 << 20) : JournalRetention()
             let state = try DiskState(
-                path, lock: nil, connection: JournalFile.openCopy(of: path), retention: JournalRetention(),
+                name, lock: nil, connection: JournalFile.openInMemory(copying: path), retention: retention,
                 clocks: ClockPair(now, clock()))
             guarded = Mutex(Guarded(state: state))
         } catch {
-            throw JournalError(error, at: path)
+            throw JournalError(error, at: name)
         }
         self.clock = clock
     }

@@ -41,38 +41,27 @@ enum JournalFile {
 
     /// Makes the file if there is none, and refuses what is no journal by the look of its first bytes.
     static func prepare(_ path: PathBytes) throws(JournalError) {
-        var status = stat()
         let descriptor = path.withCString { Glibc.open($0, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600) }
         guard descriptor >= 0 else {
             if errno == EISDIR { throw .isFolder(path) }
             throw errno == ENOSPC || errno == EDQUOT ? .full(path) : .noAccess(path, errno: errno)
         }
         defer { close(descriptor) }
+        _ = try judge(descriptor, path)
+    }
+
+    /// Refuses an open file that is no journal by the look of its first 100 bytes; false for one that is empty.
+    private static func judge(_ descriptor: Int32, _ path: PathBytes) throws(JournalError) -> Bool {
+        var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .noAccess(path, errno: errno) }
-        var log = stat()
-        let hasLog = CompanionFile.log.path(of: path).withCString { stat($0, &log) } == 0 && log.st_size > 0
-        if status.st_size == 0 {
+        let size = Int(status.st_size)
+        let hasLog = !hasEmptyLog(path)
+        if size == 0 {
             // SQLite would take the file for new, and delete the log.
             if hasLog { throw .damaged(path, "it is empty, but its log '\(path)-wal' is not") }
-            return
+            return false
         }
-        try judge(descriptor, Int(status.st_size), hasLog: hasLog, path)
-    }
-
-    private static func judge(
-        _ descriptor: Int32, _ size: Int, hasLog: Bool, _ path: PathBytes
-    ) throws(JournalError) {
-        var header = [UInt8](repeating: 0, count: 100)
-        let count = pread(descriptor, &header, header.count, 0)
-        guard count >= 0 else { throw .noAccess(path, errno: errno) }
-        try judge(header: header.prefix(count), size, hasLog: hasLog, path)
-    }
-
-    /// Refuses what is no journal by the look of its first 100 bytes.
-    static func judge(
-        header: ArraySlice<UInt8>, _ size: Int, hasLog: Bool, _ path: PathBytes
-    ) throws(JournalError) {
-        if size == 0, hasLog { throw .damaged(path, "it is empty, but its log '\(path)-wal' is not") }
+        let header = try FileBytes.read(descriptor, 100, at: 0, of: path)
         guard header.count == 100, header.starts(with: Array("SQLite format 3\0".utf8)) else {
             throw .notJournal(path)
         }
@@ -90,6 +79,13 @@ enum JournalFile {
         if !hasLog, number(24, 4) == number(92, 4), number(28, 4) * pageSize > size {
             throw .damaged(path, "it has \(size) bytes of \(number(28, 4) * pageSize)")
         }
+        return true
+    }
+
+    /// Whether everything is in the file itself, and nothing in the one beside it that is yet to be moved there.
+    private static func hasEmptyLog(_ path: PathBytes) -> Bool {
+        var status = stat()
+        return CompanionFile.log.path(of: path).withCString { stat($0, &status) } != 0 || status.st_size == 0
     }
 
     // MARK: SQLite
@@ -126,19 +122,60 @@ enum JournalFile {
         return queue
     }
 
-    /// Makes a database in memory of what the file holds, and leaves the file alone; an empty one if there is none.
-    static func openCopy(of path: PathBytes) throws -> DatabaseQueue {
+    /// Makes a journal in memory, of what the file holds if there is one, which is left alone.
+    static func openInMemory(copying path: PathBytes?) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "alight-journal-copy"
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA temp_store = MEMORY") }
-        let image = try JournalImage(of: path)
         let queue = try DatabaseQueue(configuration: configuration)
-        try queue.writeWithoutTransaction { database in
-            try image?.load(into: database)
-            try judge(database, path)
-            try makeTables(database)
+        if let path {
+            let descriptor = path.withCString { Glibc.open($0, O_RDONLY | O_CLOEXEC | O_NONBLOCK) }
+            defer { if descriptor >= 0 { close(descriptor) } }
+            guard descriptor >= 0 || errno == ENOENT || errno == ENOTDIR else {
+                throw JournalError.unreadable(path, errno: errno)
+            }
+            if descriptor >= 0, try judge(descriptor, path) { try copy(path, to: queue) }
+            try queue.writeWithoutTransaction { try judge($0, path) }
         }
+        try queue.writeWithoutTransaction { try makeTables($0) }
         return queue
+    }
+
+    /// How often a journal is copied that an instance opens meanwhile.
+    private static let mostTries = 20
+
+    /// Copies what the file and its log hold at one moment, without a trace if no instance has the journal.
+    static func copy(_ path: PathBytes, to destination: DatabaseQueue) throws {
+        for _ in 0..<mostTries {
+            let isHeld = JournalLock.holder(of: path) != nil
+            let source = try openReading(path)
+            try source.backup(to: destination)
+            try source.close()
+            // It is read without a lock as long as nobody has it.
+            if isHeld || JournalLock.holder(of: path) == nil { return }
+        }
+        throw JournalError.busy(path)
+    }
+
+    /// Opens the file to be read, without a trace and without a lock if no instance has the journal.
+    ///
+    /// Without a log it is a file that never changes. With one SQLite would make a file of memory that processes share; with
+    /// exclusive locking it needs none, and the locks of the file system `unix-none` do nothing.
+    static func openReading(_ path: PathBytes) throws -> DatabaseQueue {
+        var configuration = Configuration()
+        configuration.label = "alight-journal-reader"
+        configuration.readonly = true
+        // A commit of the engine takes milliseconds; on a slow disk some more.
+        configuration.busyMode = .timeout(5)
+        guard JournalLock.holder(of: path) == nil else {
+            return try DatabaseQueue(path: uri(of: path), configuration: configuration)
+        }
+        let isWhole = hasEmptyLog(path)
+        if !isWhole {
+            configuration.prepareDatabase { try $0.execute(sql: "PRAGMA locking_mode = EXCLUSIVE") }
+        }
+        return try DatabaseQueue(
+            path: uri(of: path) + (isWhole ? "?immutable=1" : "?vfs=unix-none"), configuration: configuration)
     }
 
     /// How many pages the log may have before they go into the file: fewer on a disk with little room.

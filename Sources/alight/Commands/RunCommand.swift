@@ -133,12 +133,12 @@ struct RunCommand: ParsableCommand {
             let operations = RunningOperations(engine, journal: kept.file, reloading)
             return try RunningControl(control.addresses(settings), settings, operations, metrics, feed, reporter)
         }
-        kept.note(control: controlling?.path)
+        kept.journal.note(control: controlling?.path)
         let summary: EngineSummary
         do {
             defer {
                 // Another instance may have the socket from now on.
-                kept.note(control: nil)
+                kept.journal.note(control: nil)
                 controlling?.end()
             }
             defer { program.host.close(isAtOnce: stops.count > 1) }
@@ -148,11 +148,11 @@ struct RunCommand: ParsableCommand {
             throw Exit(.runtimeError)
         }
         if let dry {
-            dry.end(summary, waiting: kept.open)
+            dry.end(summary, waiting: kept.journal.openJobs())
             throw Exit(status(summary))
         }
         // What could not be kept for a while, and is now, is no fault any more.
-        let fault = kept.close()
+        let fault = kept.journal.close(at: DiskProbe.now())
         // What ended the run has been said.
         if let fault, fault.mayPass || fault != summary.journalFault {
             reporter.say(.error, Display.text(fault.description), help: fault.help)
@@ -218,8 +218,9 @@ struct RunCommand: ParsableCommand {
         _ place: JournalPlace, keeping retention: JournalRetention, _ reporter: Reporter
     ) throws -> OpenJournal {
         do {
-            let journal = try OpenJournal(place, keeping: retention, isDry: dryRun)
-            if dryRun, let file = journal.file, let holder = DiskJournal.holder(of: file) {
+            let kept = try OpenJournal(place, keeping: retention, isDry: dryRun)
+            let journal = kept.journal
+            if dryRun, let file = kept.file, let holder = DiskJournal.holder(of: file) {
                 let process = holder > 0 ? " (process \(holder))" : ""
                 reporter.say(
                     .notice, "another instance uses this journal\(process); its running jobs are listed as well")
@@ -247,7 +248,7 @@ struct RunCommand: ParsableCommand {
                     "the log of the last changes does not match the journal, and was ignored",
                     help: "these changes are found again by comparing files, and their actions may run twice")
             }
-            return journal
+            return kept
         } catch {
             reporter.say(.error, Display.text(error.description), help: error.help)
             throw Exit(.runtimeError)
