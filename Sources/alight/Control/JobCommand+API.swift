@@ -15,7 +15,7 @@ extension JobCommand {
         case .discard(let jobs): ("discard", [:], "jobs", jobs.map { .string($0.description) })
         case .undo(let jobs): ("undo", [:], "jobs", jobs.map { .string($0.description) })
         case .apply(let files):
-            ("apply", ["rule": .text(files.first?.rule)], "paths", JSONValue.paths(files.map(\.path)).array ?? [])
+            ("apply", ["rule": .text(files.first?.rule)], "paths", files.map { JSONValue(bytes: $0.path.bytes) })
         }
     }
 
