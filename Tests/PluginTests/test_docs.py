@@ -197,10 +197,16 @@ class ConfigurationTests(DocumentationTestCase):
         self.assertEqual(described, names | {"retention", "jobs"})
 
     def test_every_variable_is_described(self):
-        source = read("Sources/RuleLoading/Configuration/ConfigurationEnvironment.swift")
-        self.assertEqual(set(re.findall(r"ALIGHT_[A-Z_]*[A-Z]", source)),
-                         set(re.findall(r"`(ALIGHT_(?:CONFIG|JOURNAL|RETENTION|LISTEN|EXTERNAL_URL|CONTROL|JOBS|LOG_\w+|PLUGINS|RULES))`",
-                                        read(self.PAGE))))
+        keys = json.loads(self.run_alight("schema", "--config").stdout)["properties"]
+        names = [key for key in keys if key != "log"] + [f"log_{key}" for key in keys["log"]["properties"]]
+        described = set(re.findall(r"`(ALIGHT_(?:JOURNAL|RETENTION|LISTEN|EXTERNAL_URL|CONTROL|JOBS|LOG_\w+|PLUGINS|RULES))`",
+                                   read(self.PAGE)))
+        self.assertEqual({f"ALIGHT_{name.upper()}" for name in names}, described)
+        for name in described:
+            with self.subTest(name):
+                environment = {**os.environ, name: "relative:nonsense"}
+                done = subprocess.run([ALIGHT, "config"], env=environment, capture_output=True, text=True, timeout=60)
+                self.assertIn(f"error: {name}: ", done.stderr)
 
     @unittest.skipIf(importlib.util.find_spec("jsonschema") is None, "there is no jsonschema: apt install python3-jsonschema")
     def test_the_schema_takes_them(self):

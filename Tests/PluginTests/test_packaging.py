@@ -143,8 +143,9 @@ class ManualTests(PackagingTestCase):
     def test_each_names_the_variables_of_its_options(self):
         def text(page):
             return re.sub(".\b", "", self.call("mandoc", "-T", "ascii", f"{page}.1", cwd=self.folder).stdout)
-        source = read(CHECKOUT, "Sources/RuleLoading/Configuration/ConfigurationEnvironment.swift")
-        names = set(re.findall(r'"(ALIGHT_[A-Z_]*[A-Z])"', source.split("names = [")[1].split("]")[0]))
+        keys = json.loads(self.call(ALIGHT, "schema", "--config").stdout)["properties"]
+        names = {f"ALIGHT_{key.upper()}" for key in keys if key != "log"} | {"ALIGHT_CONFIG"}
+        names |= {f"ALIGHT_LOG_{key.upper()}" for key in keys["log"]["properties"]}
         self.assertGreater(len(names), 8)
         self.assertEqual(set(re.findall(r"^ +(ALIGHT_\w+)", text("alight"), re.M)), names)
         for page, option, name in (
