@@ -153,4 +153,19 @@ struct DiskRulesTests {
         #expect(try bench.rows("SELECT name FROM rules") == ["new"])
         #expect(try bench.rows("SELECT count(*) FROM ledger") == ["1"])
     }
+
+    @Test func `names go round among rules before anything is committed`() throws {
+        _ = try begin(rule("a"), rule("b"))
+        try finish()
+        let journal = try bench.journal
+        _ = journal.begin([rule("c", formerly: "a"), rule("b")], at: bench.wall)
+        _ = journal.begin([rule("c"), rule("a", formerly: "b")], at: bench.wall)
+        _ = journal.begin([rule("b", formerly: "c"), rule("a")], at: bench.wall)
+        try bench.accept("1", rule: "a")
+        // What was another's name is left to the rule that has it now.
+        _ = journal.begin([rule("b"), rule("a"), rule("d")], at: bench.wall)
+        #expect(try bench.commit() == nil)
+        #expect(try bench.rows("SELECT name FROM rules ORDER BY id") == ["b", "a", "d"])
+        #expect(try bench.lease(rule: "a").map(\.id.description) == ["1"])
+    }
 }

@@ -59,10 +59,11 @@ struct RuleBook {
         _ rules: [RuleRecord], now: Int64?, kept: Int64
     ) -> (starts: [String: RuleStart], renamed: [(from: String, to: String)]) {
         inForce = Dictionary(rules.map { ($0.name, $0.selection) }) { first, _ in first }
+        let before = renamed.count
         for rule in rules { takeFormer(of: rule) }
         var starts: [String: RuleStart] = [:]
         for rule in rules { starts[rule.name] = begin(rule, now: now, kept: kept) }
-        return (starts, renamed)
+        return (starts, Array(renamed[before...]))
     }
 
     private mutating func takeFormer(of rule: RuleRecord) {
@@ -136,6 +137,9 @@ struct RuleBook {
             ON CONFLICT (id) DO UPDATE SET name = excluded.name, selection = excluded.selection,
                 began = excluded.began, is_complete = excluded.is_complete
             """, in: database)
+        // Names are unique, and one rule may take what another has until now: first none of them has a rule's name.
+        let unname = try SQLStatement("UPDATE rules SET name = char(1) || id WHERE id = ?", in: database)
+        for id in changed.compactMap({ rows[$0]?.id }) { try unname.run { $0.bind(id) } }
         let set = try SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database)
         let forget = try SQLStatement("DELETE FROM facts WHERE name = ?", in: database)
         for name in changed {
