@@ -14,7 +14,7 @@ package final class StopSignal: Sendable {
     private let children = Mutex<[Child]>([])
     private let observers = Mutex<[Int: @Sendable () -> Void]>([:])
     private let observations = Atomic(0)
-    private let waker = try? FileWatching.Waker()
+    private let waker = try? Waker()
     /// Becomes readable when the signal is raised, and stays so; -1 when the machine is out of descriptors.
     package var descriptor: Int32 { waker?.descriptor ?? -1 }
 

@@ -1,5 +1,6 @@
 import CAlightLinux
 import CLibMicroHTTPD
+import FileWatching
 import Foundation
 import Glibc
 import Synchronization
@@ -100,7 +101,7 @@ extension Clients {
 
     func closed(_ descriptor: Int32) {
         connections.withLock { $0[descriptor] = nil }
-        if isStopping { wake.signal() }
+        if isStopping { wake.wake() }
     }
 
     private static func request(_ pointer: OpaquePointer, _ way: APIRequest.Way) throws(APIError) -> APIRequest {

@@ -1,4 +1,3 @@
-import CAlightLinux
 import FileWatching
 import Foundation
 import Glibc
@@ -45,7 +44,7 @@ final class Clients: Sendable {
     let operations: any Operations
     let feed: EventFeed
     /// Wakes the thread that lets clients in.
-    let wake: LoopWake
+    let wake: Waker
     let connections = Mutex<[Int32: Connection]>([:])
     /// Those that wait for events.
     let streams = Mutex<[ObjectIdentifier: Wake]>([:])
@@ -63,7 +62,11 @@ final class Clients: Sendable {
         self.routes = routes
         self.operations = operations
         self.feed = feed
-        wake = try LoopWake()
+        do throws(WatchError) {
+            wake = try Waker()
+        } catch {
+            throw ControlProblem("can't open an eventfd", help: "raise the limit of open files (ulimit -n)")
+        }
     }
 
     // MARK: - For the thread that lets them in
@@ -122,31 +125,6 @@ final class Clients: Sendable {
     /// Has all come to an end; returns at once.
     func stop() {
         stopping.store(true, ordering: .releasing)
-        wake.signal()
-    }
-}
-
-/// Wakes a thread that sleeps in poll(2) for other descriptors, too.
-final class LoopWake: Sendable {
-    /// Readable from a signal to ``clear()``.
-    let descriptor: Int32
-
-    init() throws(ControlProblem) {
-        descriptor = cal_eventfd()
-        guard descriptor >= 0 else {
-            throw ControlProblem("can't open an eventfd", help: "raise the limit of open files (ulimit -n)")
-        }
-    }
-
-    deinit { close(descriptor) }
-
-    func signal() {
-        var one: UInt64 = 1
-        _ = write(descriptor, &one, 8)
-    }
-
-    func clear() {
-        var count: UInt64 = 0
-        _ = read(descriptor, &count, 8)
+        wake.wake()
     }
 }

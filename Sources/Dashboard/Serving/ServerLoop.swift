@@ -1,5 +1,6 @@
 import CAlightLinux
 import CLibMicroHTTPD
+import FileWatching
 import Glibc
 
 /// Lets clients in, and drops those that stay too long.
@@ -38,7 +39,7 @@ final class ServerLoop {
     }
 
     func run() {
-        clients.feed.setWake { [wake = clients.wake] in wake.signal() }
+        clients.feed.setWake { [wake = clients.wake] in wake.wake() }
         while !clients.isStopping {
             let listeners = acceptFrom == nil ? [local].compactMap(\.self) + network : []
             wait(besides: listeners, until: [clients.nextDeadline, acceptFrom, refused.map(\.until).min()])

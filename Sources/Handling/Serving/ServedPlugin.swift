@@ -108,7 +108,7 @@ final class ServedPlugin: Sendable {
     private func start(
         _ number: Int, for request: ServeRequest, _ state: inout State, at now: ContinuousClock.Instant
     ) {
-        guard let waker = Waker() else {
+        guard let waker = try? Waker() else {
             _ = state.slots.end(number, .notLaunched("too few descriptors are left"), lastLine: nil, at: now)
             return
         }

@@ -1,5 +1,6 @@
 import CAlightLinux
 import FileEvents
+import FileWatching
 import Foundation
 import Glibc
 import Logging

@@ -14,9 +14,6 @@ package struct ConfigurationEnvironment {
         self.surroundings = surroundings
     }
 
-    /// The variables that are read.
-    package static let names = ["ALIGHT_CONFIG"] + ConfigurationDecoder.variables.map(\.name)
-
     /// Reads them.
     ///
     /// - Throws: What is wrong with the first that can't be read.

@@ -15,11 +15,6 @@ struct Form<Reader: NodeReading, Value>: Sendable {
         self.schema = schema
         self.read = read
     }
-
-    /// The same form, of which something else is made.
-    func map<Other>(_ transform: @escaping @Sendable (Value) -> Other) -> Form<Reader, Other> {
-        Form<Reader, Other>(noun, schema()) { reader, entry in read(reader, entry).map(transform) }
-    }
 }
 
 // MARK: - Single values
