@@ -67,18 +67,20 @@ let package = Package(
         layer("PluginProtocol"),
         layer("RegularExpressions", ["CLibPCRE2"]),
 
-        // Layer 2: hints, when a path is finished, and what a file holds.
+        // Layer 2: hints, and what a file holds.
         layer("ContentTypes", ["CLibMagic"]),
         layer("FileWatching", ["CAlightLinux", "FileEvents"]),
-        layer("Settling", ["CAlightLinux", "FileEvents", heap]),
 
-        // Layer 3: what to do when.
+        // Layer 3: when a path is finished.
+        layer("Settling", ["CAlightLinux", "FileEvents", "FileWatching", heap]),
+
+        // Layer 4: what to do when.
         layer("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Settling"]),
         layer(
             "Rules",
             ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Settling"]),
 
-        // Layer 4: events for Swift programs; rules from YAML, jobs kept, actions done.
+        // Layer 5: events for Swift programs; rules from YAML, jobs kept, actions done.
         layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
         layer(
             "Journaling",
@@ -99,7 +101,7 @@ let package = Package(
                 "FileWatching", "Globbing", "PluginProtocol", "Rules", "Settling", logging,
             ]),
 
-        // Layer 5: the pipeline.
+        // Layer 6: the pipeline.
         layer(
             "Engine",
             [
@@ -107,13 +109,13 @@ let package = Package(
                 "Reconciling", "Rules", "Settling", logging, metrics,
             ]),
 
-        // Layer 6: the control API and the dashboard, whose files are in the program.
+        // Layer 7: the control API and the dashboard, whose files are in the program.
         .target(
             name: "Dashboard",
             dependencies: ["CAlightLinux", "CLibMicroHTTPD", "FileEvents", "FileWatching", "PluginProtocol", metrics],
             resources: [.embedInCode("Resources")], swiftSettings: strict),
 
-        // Layer 7: the program.
+        // Layer 8: the program.
         .executableTarget(
             name: "alight",
             dependencies: [

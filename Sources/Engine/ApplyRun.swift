@@ -18,6 +18,7 @@ package final class ApplyRun: Sendable {
     private let perform: @Sendable (Action, [Invocation]) -> [Outcome]
     private let log: Logger
     private let report: @Sendable (EngineReport) -> Void
+    private let host = Host.machine
     private let mailbox = Mailbox()
     private let stopSignal = StopSignal()
 
@@ -73,10 +74,11 @@ package final class ApplyRun: Sendable {
     /// - Parameter requests: The files, each once.
     /// - Returns: What is left undone.
     package func run(_ requests: [JobRequest]) -> Summary {
-        _ = journal.begin(ruleset.records, isWatching: false, at: DiskProbe.now())
+        _ = journal.begin(ruleset.records, isWatching: false, at: host.clock.time())
         let ended = Mutex<Set<PathBytes>>([])
         var dispatcher = Dispatcher(
-            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: limit, isPatient: false, perform: perform,
+            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: limit, isPatient: false, host: host,
+            perform: perform,
             stop: stopSignal, log: log
         ) { [report] event in
             for attempt in event.attempts where attempt.state != .pending {
@@ -89,15 +91,15 @@ package final class ApplyRun: Sendable {
         var returns: [PathBytes: Int] = [:]
         var isStopping = false
         var retry: ContinuousClock.Instant?
-        var now = ContinuousClock.now
-        JobCommand.apply(requests).carryOut(ruleset, in: journal, at: now)
+        var now = host.clock.now()
+        JobCommand.apply(requests).carryOut(ruleset, in: journal, on: host, at: now)
         while true {
             // By their paths, since a job that was pending may take in the one that is asked for.
             summary.open.subtract(ended.withLock { $0 })
             let isOver = isStopping || summary.open.isEmpty
             if !isOver, summary.fault == nil { dispatcher.fill(at: now, isGathering: false) }
             if retry.map({ $0 <= now }) ?? true {
-                let fault = journal.commit(at: DiskProbe.now())
+                let fault = journal.commit(at: host.clock.time())
                 if fault != summary.fault { report(.journal(fault)) }
                 summary.fault = fault
                 retry = fault.map { _ in now + Self.pause }
@@ -106,9 +108,10 @@ package final class ApplyRun: Sendable {
             let isLost = summary.fault.map { !$0.mayPass } ?? false
             if dispatcher.running == 0, isLost || isOver && (summary.fault == nil || isStopping) { return summary }
             let wakes = [dispatcher.nextDeadline(after: now), journal.nextDue(after: now), retry].compactMap(\.self)
-            let messages = mailbox.take(until: isOver ? retry : wakes.min())
+            mailbox.wait(until: isOver ? retry : wakes.min())
+            let messages = mailbox.take()
             dispatcher.wakeRest()
-            now = ContinuousClock.now
+            now = host.clock.now()
             for message in messages {
                 switch message {
                 case .ended(let result):
@@ -119,7 +122,9 @@ package final class ApplyRun: Sendable {
                         if returns[path, default: 0] > Self.mostReturns {
                             summary.open.remove(path)
                             summary.restless.insert(path)
-                        } else if let again = ruleset.job(for: JobRequest(id: job.id, rule: job.rule, path: path)) {
+                        } else if let again = ruleset.job(
+                            for: JobRequest(id: job.id, rule: job.rule, path: path), on: host)
+                        {
                             journal.accept([again], [], now: now + Self.pause)
                         }
                     }

@@ -12,9 +12,9 @@ extension Attempt {
     /// The names under which the rule would see an output: its own, and the one below the root that links lead to.
     private func names(of output: PathBytes) -> Set<PathBytes> {
         var names: Set<PathBytes> = [output]
-        if let folder = DiskProbe.resolve(output.parent) {
+        if let folder = host.fileSystem.resolve(output.parent) {
             for root in Set(rule.globs.map { PathBytes($0.root) }) {
-                guard let realRoot = DiskProbe.resolve(root), let relative = folder.relative(to: realRoot) else {
+                guard let realRoot = host.fileSystem.resolve(root), let relative = folder.relative(to: realRoot) else {
                     continue
                 }
                 let seen = relative.isEmpty ? root : root.appending(relative)
@@ -90,7 +90,7 @@ extension Attempt {
         guard case .present(var snapshot) = sight else { return sight }
         if rule.settle.isTree, snapshot.type == .directory,
             let place = try? files.place(of: path),
-            case .resting(let facts) = DiskProbe.tree(at: place, askingWriters: false)
+            case .resting(let facts) = files.fileSystem.tree(at: place, askingWriters: false)
         {
             snapshot.digest = facts.fingerprint
         }

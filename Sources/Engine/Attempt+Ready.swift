@@ -15,7 +15,7 @@ extension Attempt {
             event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw,
             case .present(let snapshot) = files.look(at: event.path)
         else { return nil }
-        let now = DiskProbe.now()
+        let now = host.clock.time()
         let pause = rule.retry.pause(
             whileNotReady: rule.settle.quiet(isPolled: false), age: now.since(event.time))
         if let (waiting, known) = ready.waiting(

@@ -77,6 +77,7 @@ struct Attempt: Sendable {
     let perform: Perform
     let stop: StopSignal
     let log: Logger
+    let host: Host
     /// The jobs whose event is nothing but a change that was seen while this rule's program ran before.
     var repeated: Set<JobID> = []
     /// Of jobs that tell of a rewrite, the checksum of the content that was handled last.
@@ -85,10 +86,10 @@ struct Attempt: Sendable {
     var progress: @Sendable (JobID, [Outcome]) -> Void = { _, _ in }
 
     func run() -> Result {
-        let start = ContinuousClock.now
-        let started = DiskProbe.now()
+        let start = host.clock.now()
+        let started = host.clock.time()
         var parts = jobs.map(Part.init)
-        let files = WatchedPaths(roots: rule.roots + jobs.map(\.event.root))
+        let files = WatchedPaths(roots: rule.roots + jobs.map(\.event.root), in: host.fileSystem)
         for index in parts.indices {
             if let early = lookAgain(&parts[index].job, files) ?? ask(parts[index].job)
                 ?? awaitReady(parts[index].job, files) ?? compareContent(&parts[index].job, files)
@@ -107,7 +108,7 @@ struct Attempt: Sendable {
             if case .outcome(let outcome) = parts[index].ending { noteOwnWrites(outcome, &parts[index], files) }
         }
         return Result(
-            rule: rule, parts: parts, started: started, duration: ContinuousClock.now - start)
+            rule: rule, parts: parts, started: started, duration: host.clock.now() - start)
     }
 
     /// The limit of reading that starts now.
@@ -182,8 +183,8 @@ struct Attempt: Sendable {
 
     /// Runs each action for all jobs that have come so far.
     private func runSteps(_ parts: inout [Part]) {
-        let now = DiskProbe.now()
-        let deadline = ContinuousClock.now + rule.timeout
+        let now = host.clock.time()
+        let deadline = host.clock.now() + rule.timeout
         for index in parts.indices where !parts[index].isOver {
             parts[index].ending = .outcome(parts[index].job.steps.last ?? Outcome(.succeeded))
         }
@@ -194,7 +195,7 @@ struct Attempt: Sendable {
                 for index in due { parts[index].end(.outcome(.interrupted("stopped between two steps"))) }
                 continue
             }
-            let timeout = jobs.count == 1 ? deadline - ContinuousClock.now : rule.timeout
+            let timeout = jobs.count == 1 ? deadline - host.clock.now() : rule.timeout
             let invocations = due.map { index in
                 var invocation = invocation(parts[index].job, now: now, timeout: timeout)
                 // What came before may have changed it, and a job that stands for itself takes it as it is.
@@ -233,7 +234,7 @@ struct Attempt: Sendable {
                 attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
             open[index] = job
         }
-        let now = DiskProbe.now()
+        let now = host.clock.time()
         for action in rule.onFailure {
             var due: [(index: Int, job: Job)] = []
             for (index, job) in open.sorted(by: { $0.key < $1.key }) {

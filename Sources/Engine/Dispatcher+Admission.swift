@@ -75,7 +75,8 @@ extension Dispatcher {
     private func reportUnrun(_ job: Job, _ rule: Rule, attempt: Int, _ outcome: Outcome, _ state: JobState) {
         report(
             .attempt(
-                AttemptReport(job, rule, attempt: attempt, outcome, duration: .zero, state, pause: nil)))
+                AttemptReport(
+                    job, rule, attempt: attempt, outcome, duration: .zero, state, pause: nil, at: host.clock.time())))
     }
 
     /// Takes out the jobs of paths that a rule has been run for too often of late, as rules are that feed themselves.

@@ -28,10 +28,10 @@ extension Dispatcher {
         // Brief jobs that were done by one attempt are nobody's batch: each has its part of the time.
         let duration = rule.tellsTogether ? result.duration : result.duration / result.parts.count
         // One for all that were told together, so that what failed together comes again together.
-        var random = result.parts.allSatisfy(\.hasSucceeded) ? 0 : Double.random(in: 0...1)
+        var random = result.parts.allSatisfy(\.hasSucceeded) ? 0 : host.random()
         for part in result.parts {
             let job = part.job
-            if !rule.tellsTogether, !part.hasSucceeded { random = Double.random(in: 0...1) }
+            if !rule.tellsTogether, !part.hasSucceeded { random = host.random() }
             if case .waiting(let waiting, let pause) = part.ending {
                 putBackWaiting(job, rule, waiting, pause, at: now)
                 continue
@@ -55,7 +55,7 @@ extension Dispatcher {
                 outcome.code = "restarted"
             }
             if part.hasBegun, !outcome.isInterrupted { cooldowns[rule.name]?.note(job.event.path, at: now) }
-            let (disposition, state, pause) = Self.disposition(of: outcome, job, rule, random: random, at: now)
+            let (disposition, state, pause) = disposition(of: outcome, job, rule, random: random, at: now)
             var attempt = AttemptRecord(
                 number: job.attempt, started: result.started, duration: duration, outcome: outcome)
             // Of all its steps, where the outcome is that of the last one.
@@ -64,7 +64,8 @@ extension Dispatcher {
             changes[rule.name, default: [:]][job.event.path] = part.change
             reports.append(
                 AttemptReport(
-                    job, rule, attempt: job.attempt, outcome, duration: duration, state, pause: pause))
+                    job, rule, attempt: job.attempt, outcome, duration: duration, state, pause: pause,
+                    at: host.clock.time()))
             if !part.hasBegun, pause == nil, revise(job, rule, outcome, at: now) { returned.append(job) }
             if pause == nil, let unsettled = acceptFollowingChange(of: job, rule, at: now) {
                 returned.append(unsettled)
@@ -180,7 +181,7 @@ extension Dispatcher {
     }
 
     /// What an outcome means for the job.
-    private static func disposition(
+    private func disposition(
         of outcome: Outcome, _ job: Job, _ rule: Rule, random: Double, at now: ContinuousClock.Instant
     ) -> (Disposition, JobState, Duration?) {
         switch outcome.ending {
@@ -192,7 +193,7 @@ extension Dispatcher {
             let pause = outcome.retryAfter ?? rule.retry.pause(after: job.attempt, random: random)
             return (.again(at: now + pause, outcome, counts: true), .pending, pause)
         case .notReady:
-            let age = DiskProbe.now().since(job.event.time)
+            let age = host.clock.time().since(job.event.time)
             let pause =
                 outcome.retryAfter
                 ?? rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: age)
@@ -229,10 +230,10 @@ extension AttemptReport {
     /// What is told now of an attempt that has ended, or of a job that ended without one.
     init(
         _ job: Job, _ rule: Rule, attempt: Int, _ outcome: Outcome, duration: Duration, _ state: JobState,
-        pause: Duration?
+        pause: Duration?, at time: Timestamp
     ) {
         self.init(
-            time: DiskProbe.now(), rule: rule.name, event: job.event.kind, path: job.event.path, from: job.event.from,
+            time: time, rule: rule.name, event: job.event.kind, path: job.event.path, from: job.event.from,
             job: job.id, attempt: attempt, maximumAttempts: rule.retry.attempts, action: rule.actionNames,
             outcome: outcome, duration: duration, state: state, pause: pause)
     }

@@ -43,7 +43,8 @@ extension Dispatcher {
             // One that rests takes the others along when it is due.
             let pause =
                 busy.contains(missing)
-                ? .seconds(2) : rule.retry.pause(whileNotReady: .seconds(2), age: DiskProbe.now().since(job.event.time))
+                ? .seconds(2)
+                : rule.retry.pause(whileNotReady: .seconds(2), age: host.clock.time().since(job.event.time))
             for job in [job] + jobs {
                 _ = journal.record(job, nil, .early(due: now + pause, waiting), [])
                 passedOver.insert(job.event.path)
@@ -82,7 +83,7 @@ extension Dispatcher {
     private mutating func obstacle(
         to members: [SetMember], of job: Job, _ rule: Rule, _ group: Grouping
     ) -> (Waiting, pause: Duration)? {
-        let age = DiskProbe.now().since(job.event.time)
+        let age = host.clock.time().since(job.event.time)
         let missing = group.missing(in: members.map(\.path))
         guard missing.isEmpty else {
             let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
@@ -112,7 +113,7 @@ extension Dispatcher {
         let kind = job.event.kind == .moved ? .created : job.event.kind
         let jobs = others.compactMap { member -> Job? in
             guard !journal.hasPending(view: rule.name, path: member.path) else { return nil }
-            var event = member.event(DiskProbe.now(), origin: job.event.origin)
+            var event = member.event(host.clock.time(), origin: job.event.origin)
             event.kind = kind
             return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
         }

@@ -27,7 +27,7 @@ extension Dispatcher {
     mutating func members(of job: Job, _ rule: Rule, _ group: Grouping) -> [SetMember] {
         let folder = job.event.path.parent
         let key = group.key(of: job.event.path)
-        let files = WatchedPaths(roots: rule.roots + [job.event.root])
+        let files = WatchedPaths(roots: rule.roots + [job.event.root], in: host.fileSystem)
         if listings[folder] == nil { listings[folder] = (try? files.names(in: folder)) ?? [] }
         return (listings[folder] ?? []).compactMap { name in
             let path = folder.appending(name.bytes)
@@ -43,7 +43,7 @@ extension Dispatcher {
         // Of what has a job the rule has been told; and ages are those of that time.
         if member.path == job.event.path { return admits(job.event, rule) }
         if journal.hasPending(view: rule.name, path: member.path) { return true }
-        let event = member.event(DiskProbe.now(), origin: job.event.origin)
+        let event = member.event(host.clock.time(), origin: job.event.origin)
         guard admits(event, rule), let index = ruleset.index(of: rule.name) else { return false }
         return ruleset.stopper(of: event, to: index, looking: { ConditionFacts.Content(lookingAt: $0) }) == nil
     }

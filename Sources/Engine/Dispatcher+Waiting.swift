@@ -21,7 +21,7 @@ extension Dispatcher {
         if waiting.cause == .doneFile, let marker = rule.ready?.marker(of: path) {
             waiters[marker, default: []].insert(Waiter(rule: rule.name, path: path))
             // It may have come since somebody looked, and nothing tells of it any more.
-            if WatchedPaths(roots: rule.roots).look(at: marker) != .absent { due = now }
+            if WatchedPaths(roots: rule.roots, in: host.fileSystem).look(at: marker) != .absent { due = now }
         }
         waiters[path, default: []].insert(Waiter(rule: rule.name, path: path))
         _ = journal.record(job, nil, .early(due: due, waiting), [])

@@ -11,7 +11,7 @@ extension Dispatcher {
     /// Makes the jobs of rules due whose hours have begun, be it because the clock was set.
     mutating func openWindows(at now: ContinuousClock.Instant) {
         guard let look = clockLook, look <= now else { return }
-        let time = DiskProbe.now()
+        let time = host.clock.time()
         for name in openings.keys where ruleset.rule(named: name)?.window?.isOpen(at: time, clock) ?? true {
             openings[name] = nil
             journal.wake(rule: name, path: nil, now: now)
@@ -21,7 +21,7 @@ extension Dispatcher {
 
     /// Whether the rule waits for its hours.
     mutating func isClosed(_ rule: Rule, at now: ContinuousClock.Instant) -> Bool {
-        guard let window = rule.window, !window.isOpen(at: DiskProbe.now(), clock) else {
+        guard let window = rule.window, !window.isOpen(at: host.clock.time(), clock) else {
             openings[rule.name] = nil
             return false
         }
@@ -35,7 +35,7 @@ extension Dispatcher {
         guard let window = rule.window else { return [] }
         let jobs = journal.lease(rule: rule.name, limit: .max, busy: lanes.busy, now: now)
         guard !jobs.isEmpty else { return [] }
-        let time = DiskProbe.now()
+        let time = host.clock.time()
         let opening = window.opening(after: time, clock)
         let due = now + opening.since(time)
         let waiting = Waiting(.window, "its window opens at \(opening.local(clock))")

@@ -15,7 +15,7 @@ import Settling
 struct Dispatcher: ~Copyable {
     private(set) var ruleset: Ruleset
     let journal: any Journal
-    private let pool: WorkerPool
+    private let executor: any AttemptExecutor
     private let mailbox: Mailbox
     private let perform: Attempt.Perform
     private let stop: StopSignal
@@ -34,6 +34,7 @@ struct Dispatcher: ~Copyable {
     var openings: [String: Timestamp] = [:]
     /// When to look at the clock again, which somebody may set, while rules wait for their hours.
     var clockLook: ContinuousClock.Instant?
+    let host: Host
     let clock: LocalClock
     /// The jobs that wait for a path to be there, and by their own paths.
     var waiters: [PathBytes: Set<Waiter>] = [:]
@@ -71,8 +72,9 @@ struct Dispatcher: ~Copyable {
     init(
         ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, extra: Int = 0, isSerial: Bool = false,
         isPatient: Bool,
-        clock: LocalClock = .system, patience: Duration = .seconds(600),
-        perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger, monitor: Monitor = Monitor(),
+        host: Host, clock: LocalClock = .system, patience: Duration = .seconds(600),
+        executor: (any AttemptExecutor)? = nil, perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger,
+        monitor: Monitor? = nil,
         report: @escaping (EngineReport) -> Void
     ) {
         self.ruleset = ruleset
@@ -84,10 +86,12 @@ struct Dispatcher: ~Copyable {
         self.perform = perform
         self.stop = stop
         self.log = log
-        self.monitor = monitor
+        self.monitor = monitor ?? Monitor(on: host)
         self.report = report
-        lanes = Lanes(limit: limit, extra: extra, rules: ruleset.rules)
-        pool = WorkerPool(limit: isSerial ? 1 : lanes.limit)
+        let lanes = Lanes(limit: limit, extra: extra, rules: ruleset.rules)
+        self.executor = executor ?? WorkerPool(limit: isSerial ? 1 : lanes.limit)
+        self.lanes = lanes
+        self.host = host
         windows = ruleset.windows
         cooldowns = ruleset.cooldowns
         whileBusy = ruleset.whileBusy
@@ -118,7 +122,7 @@ struct Dispatcher: ~Copyable {
         openings = [:]
         breakers = [:]
         for rule in ruleset.rules where rule.ready != old.rule(named: rule.name)?.ready {
-            pardons[rule.name] = JobID(now: DiskProbe.now())
+            pardons[rule.name] = JobID(now: host.clock.time())
         }
         for rule in ruleset.rules { journal.wake(rule: rule.name, path: nil, now: now) }
     }
@@ -224,10 +228,10 @@ struct Dispatcher: ~Copyable {
     /// Begins the attempts that were prepared.
     mutating func launch() {
         guard !prepared.isEmpty else { return }
-        monitor.noteBegun(prepared, at: DiskProbe.now())
+        monitor.noteBegun(prepared, at: host.clock.time())
         let isFirst = lanes.count == prepared.count
         let isQuick = mailbox.gather(begun: prepared.count, running: lanes.count)
-        pool.submit(
+        executor.submit(
             prepared.map { attempt in { [mailbox] in mailbox.post(.ended(attempt.run())) } }, isQuick: isQuick)
         prepared = []
         // The kernel likes to wake threads on the processor of who wakes them. What this turn still has to do can wait.
@@ -237,7 +241,7 @@ struct Dispatcher: ~Copyable {
     func noteEnded(_ result: Attempt.Result, at now: ContinuousClock.Instant) { monitor.noteEnded(result, at: now) }
 
     /// Sees to it that none of those that were launched waits for another one longer than the mailbox did.
-    func wakeRest() { pool.wakeRest() }
+    func wakeRest() { executor.wakeRest() }
 
     mutating func prepare(_ jobs: [Job], _ rule: Rule, at now: ContinuousClock.Instant) {
         lanes.start(jobs, at: now)
@@ -247,7 +251,7 @@ struct Dispatcher: ~Copyable {
             stop = StopSignal(under: stop)
             restarts[jobs[0].id] = stop
         }
-        var attempt = Attempt(jobs: jobs, rule: rule, perform: perform, stop: stop, log: log)
+        var attempt = Attempt(jobs: jobs, rule: rule, perform: perform, stop: stop, log: log, host: host)
         attempt.progress = { [mailbox] in mailbox.post(.advanced($0, $1)) }
         for job in jobs {
             let path = job.event.path
@@ -272,7 +276,7 @@ struct Dispatcher: ~Copyable {
     ) {
         guard isPatient, sign != .nothing || breakers[rule.name] != nil else { return }
         var breaker = breakers[rule.name] ?? Breaker()
-        let change = breaker.note(sign, of: file, random: Double.random(in: 0...1), at: now)
+        let change = breaker.note(sign, of: file, random: host.random(), at: now)
         breakers[rule.name] = sign == .works ? nil : breaker
         switch change {
         case .opened(let failures, let cannotStart):

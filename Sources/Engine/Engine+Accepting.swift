@@ -9,7 +9,8 @@ import Settling
 extension Engine {
     /// Takes what has settled, and has looked at again what is in doubt.
     func settle(
-        _ reconciler: inout Reconciler, _ watcher: Watcher, _ authors: AuthorSource, _ dispatcher: inout Dispatcher,
+        _ reconciler: inout Reconciler, _ watcher: any HintProducer, _ authors: AuthorSource,
+        _ dispatcher: inout Dispatcher,
         at now: ContinuousClock.Instant
     ) {
         let turn = reconciler.takeSettled(at: now)
@@ -43,10 +44,14 @@ extension Engine {
         dispatcher.note(jobs, at: now)
     }
 
+    /// The mount points that another file system is at now, or none.
+    var away: [MountRecord] { journal.mounts.filter { $0.isAway(in: host.fileSystem) } }
+
     /// Notes through which mount points the roots are seen now, beside those where another file system is awaited.
     func noteMounts(of ruleset: Ruleset, keeping away: [MountRecord]) {
         let points = Set(away.map(\.point))
-        journal.noteMounts(away + MountRecord.present(for: ruleset.roots).filter { !points.contains($0.point) })
+        journal.noteMounts(
+            away + MountRecord.present(for: ruleset.roots, in: host.fileSystem).filter { !points.contains($0.point) })
     }
 
     func take(_ watching: WatchReport, _ ruleset: Ruleset, _ state: inout RunState) {

@@ -95,7 +95,7 @@ extension Engine {
     /// While it can't be committed nothing more is begun. What was accepted and what
     /// has ended is noted, or waits in memory; should the program die, the next start finds it again.
     func keep(_ dispatcher: inout Dispatcher, _ state: inout RunState, at now: ContinuousClock.Instant) {
-        let wall = DiskProbe.now()
+        let wall = host.clock.time()
         if let retry = state.journalRetry, retry > now {
             journal.note(at: wall)
             return

@@ -3,6 +3,7 @@ import FileWatching
 import Journaling
 import Reconciling
 import Rules
+import Settling
 
 // Other rules, while everything goes on.
 //
@@ -20,10 +21,10 @@ extension Engine {
     }
 
     /// Sees to the roots of other rules, and has the watcher watch for them.
-    func prepare(_ ruleset: Ruleset, ignored: [PathBytes], _ watcher: Watcher, _ state: inout RunState) {
+    func prepare(_ ruleset: Ruleset, ignored: [PathBytes], _ watcher: any HintProducer, _ state: inout RunState) {
         guard state.phase == .running, !options.isOnce else { return }
         do {
-            try ruleset.prepareRoots(isDry: options.isDry)
+            try ruleset.prepareRoots(isDry: options.isDry, in: host.fileSystem)
         } catch {
             report(.notReloaded(error))
             return
@@ -61,7 +62,7 @@ extension Engine {
     ) {
         let running = Set(dispatcher.ruleset.rules.map(\.name))
         let waiting = journal.waiting
-        let (views, reselected) = next.ruleset.views(beginning: journal, isOnce: false, goingOn: running)
+        let (views, reselected) = next.ruleset.views(beginning: journal, isOnce: false, goingOn: running, host.clock)
         reconciler.change(to: views, at: now)
         state.reselected = reselected
         dispatcher.change(to: next.ruleset, at: now)
@@ -71,7 +72,7 @@ extension Engine {
         for (rule, jobs) in journal.waiting.sorted(by: { $0.key < $1.key }) where waiting[rule] != jobs {
             report(.waiting(rule: rule, jobs: jobs))
         }
-        noteMounts(of: next.ruleset, keeping: journal.mounts.filter(\.isAway))
+        noteMounts(of: next.ruleset, keeping: away)
         state.ignored = next.ignored
         let asking = [next.ruleset] + state.next.map(\.ruleset)
         if !asking.contains(where: \.needsAuthors) { state.authors = .none }

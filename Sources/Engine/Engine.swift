@@ -3,9 +3,8 @@ import FileWatching
 package import Handling
 package import Journaling
 package import Logging
-import Reconciling
 package import Rules
-import Settling
+package import Settling
 
 /// Turns files into finished jobs: watches, settles, decides, dispatches, remembers.
 ///
@@ -36,6 +35,10 @@ package final class Engine: Sendable {
 
         /// Change nothing: what actions do is the affair of those who perform them, and no roots are made.
         package var isDry = false
+        /// Where the files are, and the clocks.
+        package var host = Host.machine
+        /// What runs actions; nil for threads of the engine's own.
+        package var executor: (any AttemptExecutor)?
         /// What local time is.
         package var clock = LocalClock.system
         /// How long a set of files may be incomplete before a warning tells of it.
@@ -51,12 +54,13 @@ package final class Engine: Sendable {
     let ruleset: Ruleset
     let options: Options
     let journal: any Journal
-    private let perform: @Sendable (Action, [Invocation]) -> [Outcome]
+    let perform: @Sendable (Action, [Invocation]) -> [Outcome]
     let log: Logger
     let report: @Sendable (EngineReport) -> Void
     let mailbox = Mailbox()
     let monitor: Monitor
     let stopSignal = StopSignal()
+    var host: Host { options.host }
 
     /// Makes an engine that is not running.
     ///
@@ -74,7 +78,7 @@ package final class Engine: Sendable {
         perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger, metrics: EngineMetrics? = nil,
         report: @escaping @Sendable (EngineReport) -> Void
     ) {
-        let monitor = Monitor(metrics)
+        let monitor = Monitor(metrics, on: options.host)
         self.monitor = monitor
         self.ruleset = ruleset
         self.options = options
@@ -99,7 +103,7 @@ package final class Engine: Sendable {
     package func rescan() { mailbox.post(.rescan) }
 
     /// Lets others see in the journal's file what was noted until now, unless that can't be written at present.
-    package func catchUp() { journal.catchUp(at: DiskProbe.now()) }
+    package func catchUp() { journal.catchUp(at: host.clock.time()) }
 
     /// Runs other rules from now on, without an end of the watching.
     ///
@@ -122,118 +126,14 @@ package final class Engine: Sendable {
     ///
     /// - Throws: When a root is missing that has to be there, or watching can't begin at all.
     package func run() throws(StartError) -> EngineSummary {
-        try ruleset.prepareRoots(isDry: options.isDry)
-        let queue = HintQueue { [mailbox] in mailbox.wake() }
-        var authors = AuthorSource.none
-        listen(for: ruleset, &authors)
-        let watcher: Watcher
-        do {
-            watcher = try Watcher(scope: scope(of: ruleset, authors), queue: queue)
-        } catch {
-            throw .watching(error)
+        var turns = try EngineTurns(self) { (scope, queue) throws(WatchError) in
+            let watcher = try Watcher(scope: scope, queue: queue)
+            monitor.begin(watcher)
+            return watcher
         }
-        monitor.begin(watcher)
-        monitor.note(ruleset)
-        defer {
-            monitor.end()
-            watcher.stop()
-        }
-
-        let (views, reselected) = ruleset.views(beginning: journal, isOnce: options.isOnce)
-        var reconciler = Reconciler(views: views, ledger: journal, isPatient: !options.isOnce) { [report] in
-            report(.remark($0))
-        }
-        for (rule, jobs) in journal.waiting.sorted(by: { $0.key < $1.key }) { report(.waiting(rule: rule, jobs: jobs)) }
-        let away = journal.mounts.filter(\.isAway)
-        reconciler.noteAway(away.map(\.point))
-        noteMounts(of: ruleset, keeping: away)
-        var dispatcher = Dispatcher(
-            ruleset: ruleset, journal: journal, mailbox: mailbox, limit: options.jobs, extra: options.extraJobs,
-            isSerial: options.isDry, isPatient: !options.isOnce, clock: options.clock, patience: options.patience,
-            perform: perform, stop: stopSignal, log: log, monitor: monitor, report: report)
-        restorePauses(&dispatcher)
-        var state = RunState(ignored: options.ignored, reselected: reselected, authors: authors)
-        var now = ContinuousClock.now
-        var late: [Hint] = []
-        // That the rules have begun is kept before they are said to be ready: what comes from then on is news to the
-        // next run as well.
-        keep(&dispatcher, &state, at: now)
-
-        while true {
-            let messages = mailbox.take(
-                until: nextWake(reconciler.nextDeadline, dispatcher.nextDeadline(after: now), state, after: now))
-            dispatcher.wakeRest()
-            var batch = queue.take()
-            now = ContinuousClock.now
-            var waiting: [@Sendable () -> Void] = []
-            for message in messages {
-                switch message {
-                case .ended(let result):
-                    let (rule, returned) = dispatcher.end(result, at: now)
-                    guard let view = dispatcher.ruleset.index(of: rule) else { continue }
-                    for job in returned { reconciler.addReturned(job.event, view: view, at: now) }
-                    for part in result.parts { reconciler.addTaken(part.job.event.path, view: view, at: now) }
-                case .advanced(let job, let steps): journal.note(steps, of: job)
-                case .rescan:
-                    monitor.noteRescan(.asked)
-                    watcher.rescan()
-                case .pause(let rule): change(rule, isPause: true, &dispatcher)
-                case .resume(let rule): change(rule, isPause: false, &dispatcher)
-                case .command(let command, let whenKept):
-                    command.carryOut(dispatcher.ruleset, in: journal, at: now)
-                    waiting.append(whenKept)
-                case .reload(let ruleset, let ignored): prepare(ruleset, ignored: ignored, watcher, &state)
-                case .stop: begin(.draining, &state, now)
-                case .stopAtOnce:
-                    begin(.ending, &state, now)
-                    state.limit = now + Self.endAtOnceLimit
-                    state.isForced = true
-                }
-            }
-            if batch.reports.contains(where: \.isOfMount) {
-                noteMounts(of: dispatcher.ruleset, keeping: journal.mounts.filter(\.isAway))
-            }
-            if state.phase == .running {
-                while let (next, earlier) = takeNext(&state, &batch.reports) {
-                    reconciler.take(HintQueue.Batch(hints: [], reports: earlier), at: now)
-                    for watching in earlier { take(watching, dispatcher.ruleset, &state) }
-                    settle(&reconciler, watcher, state.authors, &dispatcher, at: now)
-                    change(to: next, &reconciler, &dispatcher, &state, at: now)
-                }
-                reconciler.take(batch.leaving(state.ignored), at: now)
-                dispatcher.note(batch.hints, at: now)
-                for watching in batch.reports where state.fault == nil { take(watching, dispatcher.ruleset, &state) }
-                settle(&reconciler, watcher, state.authors, &dispatcher, at: now)
-                if state.isReady, !state.hasStarted {
-                    for rule in state.reselected { rule.forgetOthers(in: journal, at: now) }
-                    journal.noteStarted(at: DiskProbe.now())
-                    state.hasStarted = true
-                }
-            } else {
-                late += batch.leaving(state.ignored).hints
-            }
-            if state.phase == .draining, let limit = state.limit, limit <= now { begin(.ending, &state, now) }
-            if state.phase != .ending, state.journalFault == nil {
-                // Nobody waits for more where nothing more is waited for.
-                let isLast = options.isOnce && state.isReady && reconciler.isEmpty
-                dispatcher.fill(at: now, isGathering: state.phase == .running && !isLast)
-            }
-            keep(&dispatcher, &state, at: now)
-            for whenKept in waiting { whenKept() }
-            monitor.noteTurn(
-                state.phase.status, isReady: state.isReady, hints: batch.hints.count, settling: reconciler.settling,
-                held: reconciler.held,
-                queue: journal.counts, pauses: dispatcher.pauses, slots: dispatcher.lanes.status, at: now)
-            if let interval = options.signOfLife, state.isReady, state.nextSign.map({ $0 <= now }) ?? true {
-                state.nextSign = now + interval
-                report(.alive)
-            }
-            if isDone(state, isSettled: reconciler.isEmpty, running: dispatcher.running, now) { break }
-        }
-        // What the kernel told until now, and nobody looked at.
-        watcher.stop()
-        late += queue.take().leaving(state.ignored).hints
-        return summary(state, unsettled: reconciler.unsettled(and: late))
+        defer { monitor.end() }
+        repeat { mailbox.wait(until: turns.nextWake) } while !turns.next()
+        return turns.end()
     }
 
     /// What has to be watched for the rules.
@@ -242,12 +142,5 @@ package final class Engine: Sendable {
         scope.recorder = ruleset.needsAuthors ? authors.recorder : nil
         scope.watchesBeside = options.watchesBeside
         return scope
-    }
-}
-
-extension WatchReport {
-    /// Whether a file system came.
-    fileprivate var isOfMount: Bool {
-        if case .mounted = self { true } else { false }
     }
 }

@@ -77,17 +77,21 @@ final class Mailbox: Sendable {
     /// Ends the engine's sleep; many calls before it looks are one.
     func wake() { sleep.signal() }
 
-    /// Sleeps until woken or until the deadline, nil for none, and removes all messages.
-    func take(until deadline: ContinuousClock.Instant?) -> [Message] {
+    /// Sleeps until woken or until the deadline, nil for none.
+    func wait(until deadline: ContinuousClock.Instant?) {
         var end = deadline
-        let isGathering = state.withLock { $0.wanted > 1 }
-        if isGathering {
+        if state.withLock({ $0.wanted > 1 }) {
             let moment = ContinuousClock.now + Self.moment
             end = min(deadline ?? moment, moment)
         }
         sleep.wait(until: end)
-        return state.withLock { state in
+    }
+
+    /// Removes all messages.
+    func take() -> [Message] {
+        state.withLock { state in
             let messages = state.messages
+            let isGathering = state.wanted > 1
             let isShort = state.ended < state.wanted
             state = State(wasShort: isGathering && isShort, wasFull: isGathering && !isShort)
             return messages

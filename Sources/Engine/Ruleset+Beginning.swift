@@ -13,12 +13,13 @@ extension Ruleset {
     ///   - journal: What is known of each.
     ///   - isOnce: Whether the files that are there are what is wanted.
     ///   - running: The rules that ran until now, and miss nothing.
+    ///   - clock: The time of day.
     /// - Returns: A view for each rule, in order, and the rules that take other paths than when they ran last.
     func views(
-        beginning journal: any Journal, isOnce: Bool, goingOn running: Set<String> = []
+        beginning journal: any Journal, isOnce: Bool, goingOn running: Set<String> = [], _ clock: Clock
     ) -> (views: [View], reselected: [Rule]) {
         // Should this run be cut off before all has been compared, the times of files tell what came since.
-        let starts = journal.begin(records, isWatching: true, at: DiskProbe.fileTime())
+        let starts = journal.begin(records, isWatching: true, at: clock.fileTime())
         let last = journal.lastKept
         let views = rules.map { rule in
             let isGoingOn = !running.isDisjoint(with: [rule.name] + rule.formerly)
@@ -62,30 +63,30 @@ extension Rule {
 
 extension MountRecord {
     /// The mount points through which files of the roots are seen, or may be.
-    static func present(for roots: [PathBytes]) -> [MountRecord] {
-        let points = MountTable.points
+    static func present(for roots: [PathBytes], in fileSystem: any FileSystem) -> [MountRecord] {
+        let points = fileSystem.mountPoints
         var wanted: Set<PathBytes> = []
         for root in roots {
             // A root may be a link, or not be there yet.
             var real = root
-            while DiskProbe.resolve(real) == nil, real.parent != real { real = real.parent }
-            guard let real = DiskProbe.resolve(real) else { continue }
+            while fileSystem.resolve(real) == nil, real.parent != real { real = real.parent }
+            guard let real = fileSystem.resolve(real) else { continue }
             wanted.formUnion(points.filter { $0.isInside(real) })
             if let holder = points.filter({ real.isInside($0) }).max(by: { $0.bytes.count < $1.bytes.count }) {
                 wanted.insert(holder)
             }
         }
         return wanted.sorted().compactMap { point in
-            guard case .present(let snapshot) = DiskProbe.look(at: point) else { return nil }
+            guard case .present(let snapshot) = fileSystem.stat(point) else { return nil }
             return MountRecord(point: point, identity: snapshot.identity)
         }
     }
 
     /// Whether what was mounted there is not to be seen there now.
-    var isAway: Bool {
+    func isAway(in fileSystem: any FileSystem) -> Bool {
         // The first file system is always there, be it another one in each container.
         guard point != "/" else { return false }
-        guard MountTable.points.contains(point), case .present(let snapshot) = DiskProbe.look(at: point) else {
+        guard fileSystem.mountPoints.contains(point), case .present(let snapshot) = fileSystem.stat(point) else {
             return true
         }
         // The number of the device may be another one after a boot.

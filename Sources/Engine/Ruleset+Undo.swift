@@ -13,9 +13,10 @@ extension Ruleset {
     /// - Parameters:
     ///   - attempts: In the order in which they are taken back.
     ///   - journal: Keeps what became of it.
-    func takeBack(_ attempts: [KeptChanges], _ journal: any Journal) {
+    ///   - host: Where the files are.
+    func takeBack(_ attempts: [KeptChanges], _ journal: any Journal, on host: Host) {
         var undoing = Undoing()
-        let files = WatchedPaths(roots: rules.flatMap(\.roots))
+        let files = WatchedPaths(roots: rules.flatMap(\.roots), in: host.fileSystem)
         for attempt in attempts where !attempt.isUndone {
             var reasons: [String?] = attempt.undo?.reasons ?? attempt.changes.map { _ in "" }
             var entries: [LedgerEntry] = []
@@ -35,7 +36,7 @@ extension Ruleset {
                     }
                 }
             }
-            journal.note(UndoRecord(time: DiskProbe.now(), reasons: reasons), of: attempt, entries)
+            journal.note(UndoRecord(time: host.clock.time(), reasons: reasons), of: attempt, entries)
         }
     }
 

@@ -2,11 +2,20 @@
 import FileWatching
 import Synchronization
 
+/// Runs actions beside the engine's thread.
+package protocol AttemptExecutor: Sendable {
+    /// Begins to run each work; see ``WorkerPool/submit(_:isQuick:)``.
+    func submit(_ work: [@Sendable () -> Void], isQuick: Bool)
+
+    /// Has no submitted work wait for another one.
+    func wakeRest()
+}
+
 /// Threads that run actions, as many as are needed and never more than the limit.
 ///
 /// Actions block for as long as a program runs or a disk copies, so they have
 /// threads of their own instead of Swift's cooperative pool.
-package final class WorkerPool: Sendable {
+package final class WorkerPool: AttemptExecutor {
     private struct State {
         var work: [@Sendable () -> Void] = []
         var threads = 0

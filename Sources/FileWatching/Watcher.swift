@@ -9,7 +9,7 @@ import Synchronization
 /// queue. Symbolic links are not followed, except that a root may be one.
 /// A root that does not exist is waited for. Where the kernel does not tell of
 /// everything, and where it has no watch left, folders are polled.
-package final class Watcher: Sendable {
+package final class Watcher: HintProducer {
     private let control: Control
     private let queue: HintQueue
     private let thread: Mutex<WorkerThread?>
@@ -153,4 +153,19 @@ package final class Watcher: Sendable {
     }
 
     deinit { stop() }
+}
+
+/// What fills the queue of hints: a ``Watcher``, or a simulated one.
+package protocol HintProducer: Sendable {
+    /// Lists all roots again and hints everything found; ends with the report `rescanned`.
+    func rescan()
+
+    /// Watches another scope from now on; see ``Watcher/change(to:number:)``.
+    func change(to scope: WatchScope, number: Int)
+
+    /// Hints the paths once more, when all that is polled has been checked again.
+    func hintAgain(_ paths: [PathBytes])
+
+    /// Ends it; a second call does nothing.
+    func stop()
 }

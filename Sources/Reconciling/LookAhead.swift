@@ -20,11 +20,13 @@ final class LookAhead: Sendable {
         /// See ``Reconciler/recentWriters(of:_:)``.
         var writers: DiskProbe.Holders?
 
-        init(at path: PathBytes, _ files: WatchedPaths, reading extras: DiskProbe.Extras) {
+        init(at path: PathBytes, _ files: WatchedPaths, on host: Host, reading extras: DiskProbe.Extras) {
             do throws(SystemError) {
                 let place = try files.place(of: path)
-                sight = DiskProbe.look(at: place, reading: extras)
-                if case .present(let snapshot) = sight { writers = Reconciler.recentWriters(of: place, snapshot) }
+                sight = host.fileSystem.stat(place, reading: extras)
+                if case .present(let snapshot) = sight {
+                    writers = Reconciler.recentWriters(of: place, snapshot, on: host)
+                }
             } catch {
                 sight = DiskProbe.Sight(directory: error.errno)
             }
@@ -51,14 +53,16 @@ final class LookAhead: Sendable {
 
     private let hints: ArraySlice<Hint>
     private let roots: Set<PathBytes>
+    private let host: Host
     private let extras: DiskProbe.Extras
     private let state: Mutex<State>
 
     /// Begins; nil when it is not worth it, or there is no thread or processor to be had.
-    init?(_ hints: ArraySlice<Hint>, roots: Set<PathBytes>, reading extras: DiskProbe.Extras) {
+    init?(_ hints: ArraySlice<Hint>, roots: Set<PathBytes>, on host: Host, reading extras: DiskProbe.Extras) {
         guard hints.count >= Self.least, Self.isWorthIt else { return nil }
         self.hints = hints
         self.roots = roots
+        self.host = host
         self.extras = extras
         state = Mutex(State(back: (hints.count + Self.piece - 1) / Self.piece))
         guard let thread = WorkerThread(name: "alight-look", body: { [self] in run() }) else { return nil }
@@ -66,9 +70,9 @@ final class LookAhead: Sendable {
     }
 
     private func run() {
-        let files = WatchedPaths(roots: roots)
+        let files = WatchedPaths(roots: roots, in: host.fileSystem)
         while let piece = claim() {
-            let looks = paths(of: piece).map { Look(at: hints[$0].path, files, reading: extras) }
+            let looks = paths(of: piece).map { Look(at: hints[$0].path, files, on: host, reading: extras) }
             state.withLock { if $0.front <= piece { $0.done[piece] = looks } }
         }
     }

@@ -65,7 +65,7 @@ extension Reconciler {
     private func lifecycleEvent(
         _ kind: EventKind, _ path: PathBytes, in root: PathBytes, _ origin: EventOrigin
     ) -> FileEvent {
-        guard case .present(let snapshot) = DiskProbe.look(at: path) else {
+        guard case .present(let snapshot) = host.fileSystem.stat(path) else {
             return event(kind, root, path, .unseen, origin)
         }
         return event(kind, root, path, snapshot, origin)
@@ -121,7 +121,7 @@ extension Reconciler {
         let unknown = matches.filter { !knows(views[$0.view], hint.path) }
         guard !unknown.isEmpty else { return }
         let readsExtended = unknown.contains { views[$0.view].readsExtended }
-        let look = look ?? LookAhead.Look(at: hint.path, files, reading: readsExtended ? .extended : [])
+        let look = look ?? LookAhead.Look(at: hint.path, files, on: host, reading: readsExtended ? .extended : [])
         guard case .present(let snapshot) = look.sight else { return }
         let writers = look.writers
         let isUnfinished = writers == .somebody
@@ -187,7 +187,7 @@ extension Reconciler {
 
     private func treeDigest(of folder: PathBytes) -> [UInt8]? {
         guard let place = try? files.place(of: folder),
-            case .resting(let facts) = DiskProbe.tree(at: place, askingWriters: false)
+            case .resting(let facts) = host.fileSystem.tree(at: place, askingWriters: false)
         else { return nil }
         return facts.fingerprint
     }
@@ -199,17 +199,17 @@ extension Reconciler {
         _ path: PathBytes, _ snapshot: Snapshot, _ policy: SettlePolicy, _ writers: DiskProbe.Holders?
     ) -> Bool {
         guard !policy.isTree, policy.stable == nil, policy.locks == .ignore, !isPolled(path) else { return false }
-        let threshold = DiskProbe.now().advanced(by: .zero - max(policy.quiet(isPolled: false), .seconds(1)))
+        let threshold = host.clock.time().advanced(by: .zero - max(policy.quiet(isPolled: false), .seconds(1)))
         guard snapshot.changed < threshold else { return false }
         guard snapshot.type == .file, policy.writers == .wait else { return true }
         return (writers ?? files.writers(of: path)) == .nobody
     }
 
     /// Who can write to a file that changed of late; nil for all others, at which nobody has looked.
-    static func recentWriters(of place: DiskProbe.Place, _ snapshot: Snapshot) -> DiskProbe.Holders? {
+    static func recentWriters(of place: DiskProbe.Place, _ snapshot: Snapshot, on host: Host) -> DiskProbe.Holders? {
         guard snapshot.type == .file else { return nil }
-        let threshold = DiskProbe.now().advanced(by: .zero - recent)
-        return snapshot.changed > threshold ? DiskProbe.writers(of: place) : nil
+        let threshold = host.clock.time().advanced(by: .zero - recent)
+        return snapshot.changed > threshold ? host.fileSystem.writers(of: place) : nil
     }
 
     /// Makes everything dirty that is known in the folder and is not there as it was.

@@ -27,7 +27,8 @@ extension Reconciler {
             var verdict: FinishedProbe.Verdict
             do throws(SystemError) {
                 verdict = FinishedProbe.check(
-                    try files.place(of: key.path), policy: policy, isPolled: isSeenLate,
+                    try files.place(of: key.path), in: host.fileSystem, at: host.clock.time(), policy: policy,
+                    isPolled: isSeenLate,
                     sample: entry.note.sample, round: entry.rounds, waited: waited)
             } catch {
                 let isGone = DiskProbe.Sight(directory: error.errno) == .absent
@@ -222,7 +223,8 @@ extension Reconciler {
             return
         }
         guard let place = try? files.place(of: key.path) else { return }
-        let text = TailReader.read(place, event.snapshot, from: offset, limit: limit, isReset: isReset)
+        let text = TailReader.read(
+            place, in: host.fileSystem, event.snapshot, from: offset, limit: limit, isReset: isReset)
         event.tail = text
         event.snapshot.delivered = text.offset + UInt64(text.bytes.count)
         if text.remaining > 0, !text.bytes.isEmpty {
@@ -309,7 +311,7 @@ extension Reconciler {
     /// or went with its own; only when that one's file system is here again, it
     /// can be missed. The mount point itself is an entry of the directory that holds it.
     func isInSight(_ path: PathBytes, _ before: Snapshot, root: PathBytes) -> Bool {
-        guard case .present(let there) = DiskProbe.look(at: root) else { return false }
+        guard case .present(let there) = host.fileSystem.stat(root) else { return false }
         var folder = path.parent
         var present = there
         while folder != root, folder.isInside(root) {
@@ -328,7 +330,7 @@ extension Reconciler {
             return isSameDevice || !away.contains { path.isInside($0) }
         }
         guard before.mount != present.mount else { return true }
-        return isSameDevice && !away.contains { path.isInside($0) } && !MountTable.isMounted(before.mount)
+        return isSameDevice && !away.contains { path.isInside($0) } && !host.fileSystem.isMounted(before.mount)
     }
 
     mutating func tellDeleted(_ match: Match, _ path: PathBytes, _ before: Snapshot, _ note: Note) {

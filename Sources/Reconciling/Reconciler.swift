@@ -1,7 +1,7 @@
 package import FileEvents
 package import FileWatching
 import Globbing
-import Settling
+package import Settling
 
 /// The middle stage: dirty paths in, settled events out.
 ///
@@ -111,6 +111,7 @@ package struct Reconciler: ~Copyable {
     /// The index of each view's policy.
     private(set) var policyOfView: [Int]
     let ledger: any Ledger
+    let host: Host
     /// Whether a path that can't be looked at is tried again, or told of and left.
     let isPatient: Bool
     let remark: (Remark) -> Void
@@ -162,15 +163,18 @@ package struct Reconciler: ~Copyable {
     ///   - views: Who wants to be told what.
     ///   - ledger: What was accepted before.
     ///   - isPatient: Whether a path that can't be looked at is tried again until it can be.
+    ///   - host: Where the files and the time of day are.
     ///   - remark: Called during the calls of this value.
     package init(
-        views: [View], ledger: any Ledger, isPatient: Bool, remark: @escaping (Remark) -> Void
+        views: [View], ledger: any Ledger, isPatient: Bool, on host: Host = .machine,
+        remark: @escaping (Remark) -> Void
     ) {
         self.views = views
         filters = PathFilterIndex(views.map(\.filter))
         (policies, policyOfView) = Self.policies(of: views)
-        files = WatchedPaths(roots: views.flatMap(\.roots))
+        files = WatchedPaths(roots: views.flatMap(\.roots), in: host.fileSystem)
         self.ledger = ledger
+        self.host = host
         self.isPatient = isPatient
         self.remark = remark
     }
@@ -205,7 +209,7 @@ package struct Reconciler: ~Copyable {
         isStarting = true
         self.views = views
         filters = PathFilterIndex(views.map(\.filter))
-        files = WatchedPaths(roots: views.flatMap(\.roots))
+        files = WatchedPaths(roots: views.flatMap(\.roots), in: host.fileSystem)
         (policies, policyOfView) = Self.policies(of: views)
         for (path, policy, entry) in waiting {
             var entry = entry
@@ -291,7 +295,7 @@ package struct Reconciler: ~Copyable {
             return nil
         }
         let extras: DiskProbe.Extras = views.contains(where: \.readsExtended) ? .extended : []
-        return LookAhead(hints, roots: Set(views.flatMap(\.roots)), reading: extras)
+        return LookAhead(hints, roots: Set(views.flatMap(\.roots)), on: host, reading: extras)
     }
 
     /// Takes a hint of a watched path.
@@ -466,7 +470,7 @@ package struct Reconciler: ~Copyable {
         guard views[view].mask.takes(event.kind, changed: event.changed) else { return }
         var event = event
         if event.snapshot.type == .directory, event.kind != .deleted {
-            event.children = (try? files.place(of: event.path)).flatMap { DiskProbe.children(of: $0) }
+            event.children = (try? files.place(of: event.path)).flatMap { host.fileSystem.children(of: $0) }
         }
         turn.events.append((view, event))
     }
@@ -479,7 +483,7 @@ package struct Reconciler: ~Copyable {
     func event(
         _ kind: EventKind, _ root: PathBytes, _ path: PathBytes, _ snapshot: Snapshot, _ origin: EventOrigin
     ) -> FileEvent {
-        FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: origin, time: DiskProbe.now())
+        FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: origin, time: host.clock.time())
     }
 }
 

@@ -1,5 +1,4 @@
 import FileEvents
-import Glibc
 import Settling
 
 /// Reads what was added to a file that is followed.
@@ -10,28 +9,14 @@ enum TailReader {
     /// there is nothing else: then the file is no UTF-8, and its bytes are told as
     /// they are. A file that can't be read, or is another one by now, has no text.
     static func read(
-        _ place: DiskProbe.Place, _ snapshot: Snapshot, from offset: UInt64, limit: Int, isReset: Bool
+        _ place: DiskProbe.Place, in fileSystem: any FileSystem, _ snapshot: Snapshot, from offset: UInt64,
+        limit: Int, isReset: Bool
     ) -> TailText {
         var text = TailText(offset: offset, bytes: [], isReset: isReset)
-        let descriptor = place.openForReading()
-        guard descriptor >= 0 else { return text }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, UInt64(status.st_ino) == snapshot.identity.inode,
-            snapshot.size > offset
-        else { return text }
-        let wanted = Int(min(snapshot.size - offset, UInt64(limit)))
-        var bytes = [UInt8](repeating: 0, count: wanted)
-        var count = 0
-        while count < wanted {
-            let got = bytes.withUnsafeMutableBytes { buffer in
-                pread(descriptor, buffer.baseAddress?.advanced(by: count), wanted - count, off_t(offset) + off_t(count))
-            }
-            if got < 0, errno == EINTR { continue }
-            guard got > 0 else { break }
-            count += got
-        }
-        bytes.removeLast(wanted - count)
+        guard snapshot.size > offset else { return text }
+        let bytes = fileSystem.read(
+            place, inode: snapshot.identity.inode, from: offset, count: Int(min(snapshot.size - offset, UInt64(limit))))
+        guard !bytes.isEmpty else { return text }
         let whole = wholeCharacters(bytes)
         text.bytes = whole == 0 ? bytes : Array(bytes[..<whole])
         // Fewer than four bytes may be the beginning of a character; wait for the rest.

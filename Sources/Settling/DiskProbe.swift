@@ -67,14 +67,6 @@ package enum DiskProbe {
         return PathBytes(UnsafeRawBufferPointer(start: resolved, count: strlen(resolved)))
     }
 
-    /// How many entries a folder has; nil when it can't be listed.
-    package static func children(of folder: Place) -> Int? {
-        guard var names = try? FolderNames(folder.name, in: folder.descriptor) else { return nil }
-        var count = 0
-        while names.next() != nil { count += 1 }
-        return names.error == 0 ? count : nil
-    }
-
     /// Who holds a file: has it open for writing, or locked against writing.
     package enum Holders: Sendable, Hashable {
         case nobody

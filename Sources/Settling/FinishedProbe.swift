@@ -130,7 +130,7 @@ package enum FinishedProbe {
         case .absent: return .gone
         case .unreadable(let errno): return .unreadable(errno: errno)
         case .busy: return .wait(treePause(round: round), sample: nil, isHeld: true)
-        case nil, .stopped: return .wait(treePause(round: round), sample: sample)
+        case nil: return .wait(treePause(round: round), sample: sample)
         case .resting(let facts):
             var folder = folder
             folder.digest = facts.fingerprint
@@ -159,36 +159,42 @@ package enum FinishedProbe {
     ///
     /// - Parameters:
     ///   - place: Where to look.
+    ///   - fileSystem: What to ask.
+    ///   - time: The time of day.
     ///   - policy: What has to hold.
     ///   - isPolled: Whether the path is polled.
     ///   - extras: What the snapshot of a finished path has besides.
     ///   - sample: That of the last verdict, if nothing has happened to the path since.
     ///   - round: How often the path has been looked at since it was last dirty.
     ///   - waited: How long the path has been dirty in all.
-    ///   - isStopped: Asked at each entry below a folder; when it says so, the verdict is to wait.
     /// - Returns: Whether it is finished, and if not when to look again.
     package static func check(
-        _ place: DiskProbe.Place, policy: SettlePolicy, isPolled: Bool, reading extras: DiskProbe.Extras = [],
-        sample: Sample?, round: Int, waited: Duration, isStopped: () -> Bool = { false }
+        _ place: DiskProbe.Place, in fileSystem: any FileSystem, at time: Timestamp, policy: SettlePolicy,
+        isPolled: Bool, reading extras: DiskProbe.Extras = [],
+        sample: Sample?, round: Int, waited: Duration
     ) -> Verdict {
-        var look = Look(DiskProbe.look(at: place), time: DiskProbe.now())
+        var look = Look(fileSystem.stat(place), time: time)
         if case .present(let first) = look.sight {
             if first.type == .file {
-                if policy.writers == .wait { look.writers = writers(of: place, isPolled: isPolled) }
-                if policy.locks == .wait { look.locks = DiskProbe.locks(of: place) }
-                if policy.partial == .wait { look.companion = PartialFile.companion(of: place, size: first.size) }
+                if policy.writers == .wait { look.writers = writers(of: place, in: fileSystem, isPolled: isPolled) }
+                if policy.locks == .wait { look.locks = fileSystem.locks(of: place) }
+                if policy.partial == .wait {
+                    look.companion = PartialFile.companion(of: place, size: first.size, in: fileSystem)
+                }
             } else if first.type == .directory, policy.isTree {
                 let asks = policy.writers == .wait
-                look.tree = DiskProbe.tree(at: place, askingWriters: asks, isStopped: isStopped)
+                look.tree = fileSystem.tree(at: place, askingWriters: asks)
             }
-            look.sight = DiskProbe.look(at: place, reading: extras)
+            look.sight = fileSystem.stat(place, reading: extras)
         }
         return judge(look, policy: policy, isPolled: isPolled, sample: sample, round: round, waited: waited)
     }
 
     /// On a polled root a writer that is found is one, but on other machines there may be more.
-    private static func writers(of place: DiskProbe.Place, isPolled: Bool) -> DiskProbe.Holders {
-        let found = DiskProbe.writers(of: place)
+    private static func writers(
+        of place: DiskProbe.Place, in fileSystem: any FileSystem, isPolled: Bool
+    ) -> DiskProbe.Holders {
+        let found = fileSystem.writers(of: place)
         return isPolled && found == .nobody ? .unknown : found
     }
 }

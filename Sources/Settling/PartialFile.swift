@@ -42,11 +42,12 @@ package enum PartialFile {
     /// Returns the first companion of a regular file that exists; nil if there is none.
     ///
     /// Blocks for one stat(2) per entry of the table that applies.
-    package static func companion(of place: DiskProbe.Place, size: UInt64) -> PathBytes? {
+    package static func companion(of place: DiskProbe.Place, size: UInt64, in fileSystem: any FileSystem) -> PathBytes?
+    {
         let name = place.name.lastComponent
         for entry in companions where size == 0 || !entry.isForEmptyFilesOnly {
             let companion = place.beside(Array(entry.prefix.utf8) + name + Array(entry.suffix.utf8))
-            if case .present = DiskProbe.look(at: companion) { return companion.name }
+            if case .present = fileSystem.stat(companion) { return companion.name }
         }
         return nil
     }

@@ -1,4 +1,3 @@
-import CAlightLinux
 package import FileEvents
 import Glibc
 
@@ -37,10 +36,10 @@ extension DiskProbe {
         case absent
         /// The folder itself can't be listed.
         case unreadable(errno: Int32)
-        /// The caller wanted no more.
-        case stopped
     }
+}
 
+extension FileSystem {
     /// Looks at everything in a folder.
     ///
     /// Symbolic links are entries and are not followed. At most four descriptors
@@ -50,15 +49,11 @@ extension DiskProbe {
     /// - Parameters:
     ///   - folder: The folder.
     ///   - askingWriters: Whether a regular file with a writer ends the walk.
-    ///   - isStopped: Asked at each entry; the walk ends when it says so.
     /// - Returns: What there is.
-    package static func tree(
-        at folder: Place, askingWriters: Bool = true, isStopped: () -> Bool = { false }
-    ) -> TreeSight {
-        var status = cal_stat()
-        let root: FolderNames
-        do {
-            root = try FolderNames(folder.name, in: folder.descriptor)
+    package func tree(at folder: DiskProbe.Place, askingWriters: Bool = true) -> DiskProbe.TreeSight {
+        let root: OpenDirectory
+        do throws(SystemError) {
+            root = try open(folder)
         } catch {
             switch error.errno {
             // A link, or a file where the folder was.
@@ -66,30 +61,37 @@ extension DiskProbe {
             default: return .unreadable(errno: error.errno)
             }
         }
-        guard cal_stat_descriptor(root.descriptor, &status) == 0 else { return .busy }
+        let top: Snapshot
+        switch stat(DiskProbe.Place(root, ".")) {
+        case .present(let snapshot): top = snapshot
+        case .absent: return .busy
+        case .unreadable(let errno): return .unreadable(errno: errno)
+        }
         var fingerprint = TreeFingerprint()
-        var facts = TreeFacts(
-            fingerprint: [], entries: 0, size: 0, changed: Snapshot(status).changed, isUncertain: false)
+        var facts = TreeFacts(fingerprint: [], entries: 0, size: 0, changed: top.changed, isUncertain: false)
         var folders = [PathBytes(".")]
         while let folder = folders.popLast() {
-            var names: FolderNames
-            do {
-                names = try FolderNames(folder, in: root.descriptor)
+            let directory: OpenDirectory
+            let names: [PathBytes]
+            do throws(SystemError) {
+                directory = try open(folder, beneath: root)
+                names = try self.names(in: DiskProbe.Place(directory, "."))
             } catch {
                 if error.errno == ENOENT || error.errno == ENOTDIR || error.errno == ELOOP { return .busy }
+                if folder == "." { return .unreadable(errno: error.errno) }
                 facts.isUncertain = true
                 continue
             }
-            while let name = names.next() {
-                if isStopped() { return .stopped }
-                switch name.withCString({ cal_stat_entry(names.descriptor, $0, 0, &status) }) {
-                case 0: break
-                case ENOENT: return .busy
-                default:
+            for name in names {
+                let place = DiskProbe.Place(directory, name)
+                let entry: Snapshot
+                switch stat(place) {
+                case .present(let snapshot): entry = snapshot
+                case .absent: return .busy
+                case .unreadable:
                     facts.isUncertain = true
                     continue
                 }
-                let entry = Snapshot(status)
                 let path = folder.appending(name.bytes)
                 fingerprint.add(path, entry)
                 facts.entries += 1
@@ -98,16 +100,21 @@ extension DiskProbe {
                 guard entry.type == .file else { continue }
                 facts.size &+= entry.size
                 guard askingWriters else { continue }
-                switch writers(of: name, in: names.descriptor) {
+                switch writers(of: place) {
                 case .nobody: break
                 case .somebody: return .busy
                 case .unknown: facts.isUncertain = true
                 }
             }
-            if names.error != 0 { facts.isUncertain = true }
         }
         facts.fingerprint = fingerprint.bytes
         return .resting(facts)
+    }
+
+    /// Opens the directory of a place, which is no link.
+    private func open(_ folder: DiskProbe.Place) throws(SystemError) -> OpenDirectory {
+        if let directory = folder.directory { return try open(folder.name, beneath: directory) }
+        return try open(PathBytes(folder.name.lastComponent), beneath: open(root: folder.name.parent))
     }
 }
 

@@ -11,13 +11,17 @@ import Glibc
 /// The directory that was opened last stays open until ``forget()``, since most paths that are looked at in a row are in
 /// the same one. An open directory keeps its file system from being unmounted, so that has to be soon. Used by one thread.
 package final class WatchedPaths {
+    package let fileSystem: any FileSystem
     private let roots: Set<PathBytes>
     private var root: (path: PathBytes, directory: OpenDirectory)?
     private var last: (path: PathBytes, root: PathBytes, directory: OpenDirectory)?
     /// The innermost root that holds the directory that was asked for last.
     private var holder: (directory: PathBytes, root: PathBytes?)?
 
-    package init(roots: some Sequence<PathBytes>) { self.roots = Set(roots) }
+    package init(roots: some Sequence<PathBytes>, in fileSystem: any FileSystem = .kernel) {
+        self.roots = Set(roots)
+        self.fileSystem = fileSystem
+    }
 
     /// Closes the directories: another process may have moved them, or put links in their place.
     ///
@@ -39,7 +43,7 @@ package final class WatchedPaths {
     /// What is at the path now, without following any link below the root.
     package func look(at path: PathBytes, reading extras: DiskProbe.Extras = []) -> DiskProbe.Sight {
         do throws(SystemError) {
-            return DiskProbe.look(at: try place(of: path), reading: extras)
+            return fileSystem.stat(try place(of: path), reading: extras)
         } catch {
             return DiskProbe.Sight(directory: error.errno)
         }
@@ -49,21 +53,13 @@ package final class WatchedPaths {
     ///
     /// - Throws: Why it can't be listed, or not to its end.
     package func names(in folder: PathBytes) throws(SystemError) -> [PathBytes] {
-        var listing =
-            if let root = root(holding: folder) {
-                try FolderNames(".", in: directory(folder, below: root).descriptor)
-            } else {
-                try FolderNames(folder)
-            }
-        var names: [PathBytes] = []
-        while let name = listing.next() { names.append(name) }
-        guard listing.error == 0 else { throw SystemError(errno: listing.error) }
-        return names
+        guard let root = root(holding: folder) else { return try fileSystem.names(in: DiskProbe.Place(folder)) }
+        return try fileSystem.names(in: DiskProbe.Place(directory(folder, below: root), "."))
     }
 
     /// Whether a process can still write to the regular file.
     package func writers(of path: PathBytes) -> DiskProbe.Holders {
-        (try? place(of: path)).map { DiskProbe.writers(of: $0) } ?? .unknown
+        (try? place(of: path)).map { fileSystem.writers(of: $0) } ?? .unknown
     }
 
     /// Whether a directory between the root and the path is a symbolic link; the root itself may be one.
@@ -83,22 +79,19 @@ package final class WatchedPaths {
 
     /// Whether the directory of the path is on overlayfs.
     package func isOnOverlay(_ path: PathBytes) -> Bool {
-        var type: UInt64 = 0
-        guard let place = try? place(of: path), cal_file_system(place.descriptor, &type) == 0 else { return false }
-        return type == 0x794C_7630
+        (try? place(of: path)).map { fileSystem.isOnOverlay($0) } ?? false
     }
 
     private func directory(_ path: PathBytes, below root: PathBytes) throws(SystemError) -> OpenDirectory {
         if let last, last.path == path, last.root == root { return last.directory }
         if self.root?.path != root {
-            self.root = (root, try OpenDirectory(root.withCString { cal_open_root($0) }))
+            self.root = (root, try fileSystem.open(root: root))
         }
         guard let base = self.root?.directory else { throw SystemError(errno: ENOENT) }
         var directory = base
         if path != root {
             guard let relative = path.relative(to: root) else { throw SystemError(errno: EXDEV) }
-            directory = try OpenDirectory(
-                PathBytes(relative).withCString { cal_open_beneath(base.descriptor, $0, CAL_OPEN_FOLDER, 0) })
+            directory = try fileSystem.open(PathBytes(relative), beneath: base)
         }
         last = (path, root, directory)
         return directory
@@ -108,10 +101,26 @@ package final class WatchedPaths {
 /// A directory's descriptor (`O_PATH`), closed with the last reference.
 package final class OpenDirectory: Sendable {
     package let descriptor: Int32
+    private let close: @Sendable (Int32) -> Void
 
-    fileprivate init(_ opened: Int32) throws(SystemError) {
+    /// Takes over a descriptor, by which a file system knows the directory.
+    package init(_ descriptor: Int32, close: @escaping @Sendable (Int32) -> Void) {
+        self.descriptor = descriptor
+        self.close = close
+    }
+
+    private convenience init(opened: Int32) throws(SystemError) {
         guard opened >= 0 else { throw SystemError(errno: -opened) }
-        descriptor = opened
+        self.init(opened) { Glibc.close($0) }
+    }
+
+    convenience init(root: PathBytes) throws(SystemError) {
+        try self.init(opened: root.withCString { cal_open_root($0) })
+    }
+
+    convenience init(_ path: PathBytes, beneath directory: OpenDirectory) throws(SystemError) {
+        try self.init(
+            opened: path.withCString { cal_open_beneath(directory.descriptor, $0, CAL_OPEN_FOLDER, 0) })
     }
 
     deinit { close(descriptor) }
@@ -120,10 +129,10 @@ package final class OpenDirectory: Sendable {
 extension DiskProbe {
     /// A name in an open directory, or a path by itself.
     package struct Place: Sendable {
-        let directory: OpenDirectory?
+        package let directory: OpenDirectory?
         package let name: PathBytes
 
-        init(_ directory: OpenDirectory, _ name: PathBytes) {
+        package init(_ directory: OpenDirectory, _ name: PathBytes) {
             self.directory = directory
             self.name = name
         }
@@ -138,6 +147,29 @@ extension DiskProbe {
 
         /// Opens a regular file for reading, no link and without waiting for a pipe: the descriptor, or a negative errno.
         package func openForReading() -> Int32 { name.withCString { cal_open_entry(descriptor, $0, CAL_OPEN_READING) } }
+    }
+
+    static func isOnOverlay(_ place: Place) -> Bool {
+        var type: UInt64 = 0
+        return cal_file_system(place.descriptor, &type) == 0 && type == 0x794C_7630
+    }
+
+    /// Reads bytes of a regular file that still has the inode.
+    static func read(_ place: Place, inode: UInt64, from offset: UInt64, count: Int) -> [UInt8] {
+        let descriptor = place.openForReading()
+        guard descriptor >= 0 else { return [] }
+        defer { close(descriptor) }
+        var status = Glibc.stat()
+        guard fstat(descriptor, &status) == 0, UInt64(status.st_ino) == inode else { return [] }
+        return [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count {
+                let end = buffer.baseAddress?.advanced(by: filled)
+                let got = pread(descriptor, end, count - filled, off_t(offset) + off_t(filled))
+                if got < 0, errno == EINTR { continue }
+                guard got > 0 else { break }
+                filled += got
+            }
+        }
     }
 
     /// What is at the path now, below the root that it is watched by.

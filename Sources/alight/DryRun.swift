@@ -21,7 +21,7 @@ struct DryRun: Sendable {
 
     /// Says which folders a run would make.
     func sayRoots(of ruleset: Ruleset) {
-        for (root, rule) in ruleset.rootsToMake {
+        for (root, rule) in ruleset.rootsToMake(in: .kernel) {
             reporter.say(.notice, "would create the directory '\(Display.path(root))'", facts: ["rule": rule])
         }
     }

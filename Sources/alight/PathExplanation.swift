@@ -99,7 +99,7 @@ struct PathExplanation {
         sights.now = now
         if case .present(let snapshot) = sight, snapshot.type == .file {
             sights.writers = DiskProbe.writers(of: path)
-            sights.companion = PartialFile.companion(of: DiskProbe.Place(path), size: snapshot.size)
+            sights.companion = PartialFile.companion(of: DiskProbe.Place(path), size: snapshot.size, in: .kernel)
             if rules.contains(where: { $0.settle.locks == .wait }) {
                 sights.locks = DiskProbe.locks(of: DiskProbe.Place(path))
             }

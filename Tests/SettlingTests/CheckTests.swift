@@ -11,7 +11,8 @@ struct CheckTests {
         waited: Duration = .zero
     ) -> FinishedProbe.Verdict {
         FinishedProbe.check(
-            DiskProbe.Place(path), policy: policy, isPolled: isPolled, reading: extras, sample: nil, round: 0,
+            DiskProbe.Place(path), in: .kernel, at: DiskProbe.now(), policy: policy, isPolled: isPolled,
+            reading: extras, sample: nil, round: 0,
             waited: waited)
     }
 

@@ -150,13 +150,13 @@ struct DiskProbeTests {
 
     @Test func `S45 a folder's children are counted, hidden ones too`() {
         withTempTree { tree in
-            #expect(DiskProbe.children(of: DiskProbe.Place(tree.root)) == 0)
+            #expect(KernelFileSystem().children(of: DiskProbe.Place(tree.root)) == 0)
             TestFile.write(tree.path("a"), "x")
             TestFile.write(tree.path(".b"), "x")
             TestFile.write(tree.path("c/d"), "x")
-            #expect(DiskProbe.children(of: DiskProbe.Place(tree.root)) == 3)
-            #expect(DiskProbe.children(of: DiskProbe.Place(tree.path("a"))) == nil)
-            #expect(DiskProbe.children(of: DiskProbe.Place(tree.path("missing"))) == nil)
+            #expect(KernelFileSystem().children(of: DiskProbe.Place(tree.root)) == 3)
+            #expect(KernelFileSystem().children(of: DiskProbe.Place(tree.path("a"))) == nil)
+            #expect(KernelFileSystem().children(of: DiskProbe.Place(tree.path("missing"))) == nil)
         }
     }
 

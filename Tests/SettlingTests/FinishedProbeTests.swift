@@ -251,8 +251,4 @@ struct FinishedTreeTests {
         #expect(judge(.absent) == .gone)
         #expect(judge(.unreadable(errno: 13)) == .unreadable(errno: 13))
     }
-
-    @Test func `a walk that was stopped proves nothing`() {
-        #expect(judge(.stopped, sample: .init(told())) == .wait(.seconds(1), sample: .init(told())))
-    }
 }

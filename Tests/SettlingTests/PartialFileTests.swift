@@ -11,7 +11,8 @@ struct PartialFileTests {
 
     private func isFinished(_ path: PathBytes, _ policy: SettlePolicy) -> Bool {
         if case .finished = FinishedProbe.check(
-            DiskProbe.Place(path), policy: policy, isPolled: false, sample: nil, round: 0, waited: .zero)
+            DiskProbe.Place(path), in: .kernel, at: DiskProbe.now(), policy: policy, isPolled: false, sample: nil,
+            round: 0, waited: .zero)
         {
             true
         } else {
@@ -26,7 +27,7 @@ struct PartialFileTests {
             TestFile.write(path, "")
             #expect(Deadline.wait { isFinished(path, SettlePolicy()) })
             TestFile.write(tree.path(companion), "half")
-            #expect(PartialFile.companion(of: DiskProbe.Place(path), size: 0) == tree.path(companion))
+            #expect(PartialFile.companion(of: DiskProbe.Place(path), size: 0, in: .kernel) == tree.path(companion))
             #expect(!isFinished(path, SettlePolicy()))
             #expect(isFinished(path, SettlePolicy(partial: .ignore)))
             TestFile.removeTree(tree.path(companion))
@@ -42,7 +43,9 @@ struct PartialFileTests {
             let path = tree.path("disk image.iso")
             TestFile.write(path, "the former version")
             TestFile.write(tree.path(Self.name(entry, of: "disk image.iso")), "half")
-            #expect((PartialFile.companion(of: DiskProbe.Place(path), size: 18) != nil) == !entry.isForEmptyFilesOnly)
+            #expect(
+                (PartialFile.companion(of: DiskProbe.Place(path), size: 18, in: .kernel) != nil) == !entry
+                    .isForEmptyFilesOnly)
         }
     }
 

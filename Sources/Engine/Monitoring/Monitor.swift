@@ -4,7 +4,7 @@ import Journaling
 import PluginProtocol
 import Reconciling
 import Rules
-import Settling
+package import Settling
 import Synchronization
 
 /// What others may know of a running engine.
@@ -15,14 +15,15 @@ package final class Monitor: Sendable {
     private struct State {
         var status = EngineStatus(ruleset: Ruleset([]))
         var running: [JobID: EngineStatus.RunningAttempt] = [:]
-        var history = ActivityHistory(start: .now)
+        var history: ActivityHistory
         var watcher: Watcher?
         /// Paths that the present or the last comparison has found.
         var rescanned: Set<PathBytes> = []
         var outputs = RecentOutputs()
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
+    private let clock: Clock
     /// The longest time between the last change of a file and its event that says something of settling.
     private static let longestSettle = Duration.seconds(3600)
     private static let failures = 5
@@ -30,7 +31,11 @@ package final class Monitor: Sendable {
     /// Counts for a system that gathers figures over time; nil when nobody does.
     private let metrics: EngineMetrics?
 
-    package init(_ metrics: EngineMetrics? = nil) { self.metrics = metrics }
+    package init(_ metrics: EngineMetrics? = nil, on host: Host = .machine) {
+        self.metrics = metrics
+        clock = host.clock
+        state = Mutex(State(history: ActivityHistory(start: clock.now())))
+    }
 
     // MARK: For whoever asks
 
@@ -182,13 +187,13 @@ package final class Monitor: Sendable {
             metrics?.noteOverflow()
             noteRescan(.overflow)
         case .watching(.rescanned):
-            state.withLock { $0.status.rescan?.ended = DiskProbe.now() }
+            state.withLock { $0.status.rescan?.ended = clock.time() }
         default: break
         }
     }
 
     private func note(_ attempts: [AttemptReport]) {
-        let now = ContinuousClock.now
+        let now = clock.now()
         state.withLock { state in
             for attempt in attempts {
                 metrics?.noteAttempt(attempt)
