@@ -72,6 +72,7 @@ public struct PathBytes: Hashable, Sendable {
     ///
     /// Symbolic links are not looked at: `link/..` becomes the link's folder.
     public var normalized: PathBytes {
+        if isCertainlyNormal { return self }
         var kept: [ArraySlice<UInt8>] = []
         let isAbsolute = bytes.first == .slash
         for part in bytes.split(separator: .slash) {
@@ -89,6 +90,17 @@ public struct PathBytes: Hashable, Sendable {
         let joined = Array(kept.joined(separator: [.slash]))
         if isAbsolute { return PathBytes([.slash] + joined) }
         return joined.isEmpty ? PathBytes(".") : PathBytes(joined)
+    }
+
+    /// Whether no name in it is empty or starts with a dot.
+    private var isCertainlyNormal: Bool {
+        guard let first = bytes.first, first != .dot else { return false }
+        var before: UInt8?
+        for byte in bytes {
+            if before == .slash, byte == .slash || byte == .dot { return false }
+            before = byte
+        }
+        return before != .slash
     }
 
     /// The path as text when it is UTF-8, else nil.
