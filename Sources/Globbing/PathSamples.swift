@@ -6,6 +6,9 @@ package struct PathWords: Sendable {
     package private(set) var words = ["m3Vw", "Qx7q", "7", "x", "x/7/x/7/x/7/x/7"].map { Array($0.utf8) }
     private var known: Set<[UInt8]> = []
 
+    /// The neutral words alone.
+    package static let plain = PathWords()
+
     /// Takes the words of patterns that are to match what other ones match.
     ///
     /// - Parameters:

@@ -17,9 +17,13 @@ extension RuleDecoder {
         let root = PathBytes(pattern.glob.root)
         func covered(by set: GlobSet, _ globs: [Glob] = []) -> Bool {
             guard !set.isEmpty else { return false }
+            func isCovered(_ sample: [UInt8]) -> Bool {
+                PathBytes(sample).relative(to: root).map { set.covers($0) } ?? false
+            }
+            // A few with plain words mostly show that it is not so, and all of them take long to make.
+            guard pattern.glob.samples(.plain, limit: 16).allSatisfy(isCovered) else { return false }
             let samples = pattern.glob.samples(PathWords(of: [pattern.glob] + globs))
-            return !samples.isEmpty
-                && samples.allSatisfy { PathBytes($0).relative(to: root).map { set.covers($0) } ?? false }
+            return !samples.isEmpty && samples.allSatisfy(isCovered)
         }
         if covered(by: filter.exclude, filter.exclude.globs) {
             return (
