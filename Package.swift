@@ -142,6 +142,15 @@ let package = Package(
         .executableTarget(
             name: "mirror-driver", dependencies: ["CAlightLinux", "CTestKit", "FileEvents", "TestKit"],
             path: "Tests/MirrorDriver", swiftSettings: strict),
+        // Runs the core in a simulated world, by a seed.
+        .target(
+            name: "Simulation",
+            dependencies: [
+                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol", "Rules",
+                "Settling", logging,
+            ], path: "Tests/Simulation", swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
+        .executableTarget(
+            name: "simulator", dependencies: ["Simulation"], path: "Tests/Simulator", swiftSettings: strict),
         // Kills the program while files change, and compares what was done with what is there.
         .executableTarget(name: "crash-recorder", dependencies: ["CTestKit"], path: "Tests/CrashRecorder"),
         .executableTarget(
@@ -204,6 +213,9 @@ let package = Package(
             "Reconciling",
             ["CTestKit", "FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling", "TestKit"]),
         tests("Settling", ["FileEvents", "Settling", "TestKit"]),
+        tests(
+            "Simulation",
+            ["CTestKit", "FileEvents", "FileWatching", "Settling", "Simulation", "TestKit", "simulator"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -82,13 +82,14 @@ package struct EngineTurns: ~Copyable {
         engine.nextWake(reconciler.nextDeadline, dispatcher.nextDeadline(after: now), state, after: now)
     }
 
-    /// Whether nothing settles, and no attempt runs.
-    package var isIdle: Bool { reconciler.isEmpty && dispatcher.running == 0 }
+    /// Whether a path has not settled yet.
+    package var isSettling: Bool { !reconciler.isEmpty }
 
     /// Does the next turn.
     ///
+    /// - Parameter isLeasing: Whether actions may begin.
     /// - Returns: Whether the run is over.
-    package mutating func next() -> Bool {
+    package mutating func next(isLeasing: Bool = true) -> Bool {
         let messages = engine.mailbox.take()
         dispatcher.wakeRest()
         var batch = queue.take()
@@ -103,7 +104,7 @@ package struct EngineTurns: ~Copyable {
             late += batch.leaving(state.ignored).hints
         }
         if state.phase == .draining, let limit = state.limit, limit <= now { engine.begin(.ending, &state, now) }
-        if state.phase != .ending, state.journalFault == nil {
+        if isLeasing, state.phase != .ending, state.journalFault == nil {
             // Nobody waits for more where nothing more is waited for.
             let isLast = options.isOnce && state.isReady && reconciler.isEmpty
             dispatcher.fill(at: now, isGathering: state.phase == .running && !isLast)

@@ -89,6 +89,29 @@ package final class DiskJournal: Journal {
         self.clock = clock
     }
 
+    /// Takes over a journal in memory, as the next start does after a kill: what it has secured, and nothing else.
+    ///
+    /// The other one is of no use any more.
+    package init(
+        afterKillOf other: DiskJournal, now: Timestamp, clock: @escaping @Sendable () -> ContinuousClock.Instant
+    ) throws(JournalError) {
+        let clocks = ClockPair(now, clock())
+        let connection = other.guarded.withLock { guarded -> DatabaseQueue? in
+            _ = guarded.state?.commit(clocks)
+            defer { guarded.state = nil }
+            return guarded.state?.lock == nil ? guarded.state?.connection : nil
+        }
+        guard let connection else { preconditionFailure("a journal in memory that is in use") }
+        do {
+            let state = try DiskState(
+                ":memory:", lock: nil, connection: connection, retention: JournalRetention(), clocks: clocks)
+            guarded = Mutex(Guarded(state: state))
+        } catch {
+            throw JournalError(error, at: ":memory:")
+        }
+        self.clock = clock
+    }
+
     /// The process that runs with the journal of that name; nil if none does, 0 if it has not said its number.
     package static func holder(of path: PathBytes) -> Int32? {
         JournalLock.holder(of: JournalFile.resolve(path))

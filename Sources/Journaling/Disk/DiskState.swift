@@ -49,7 +49,7 @@ struct DiskState {
     /// When the database has to catch up; nil while it has everything that was secured.
     private(set) var commitDue: ContinuousClock.Instant?
     /// Behind the statements, so that it is there while they go.
-    private let connection: DatabaseQueue
+    let connection: DatabaseQueue
     /// Last, so that the journal is free when the connection is closed.
     ///
     /// Nil for a journal in memory, which nobody else has.

@@ -1,0 +1,103 @@
+import FileEvents
+
+/// A file, directory or link of the world; its place in the table of inodes is never used again, its number is.
+struct Inode {
+    let volume: Int
+    let number: UInt64
+    let type: FileType
+    /// Which content the file has; each write makes another one.
+    var content = 0
+    var size: UInt64 = 0
+    var modified: Timestamp
+    var changed: Timestamp
+    let born: Timestamp
+    var mode: UInt16
+    var uid: UInt32 = 1000
+    /// Names of a file.
+    var links = 0
+    /// Processes that have it open for writing.
+    var writers = 0
+    /// What a directory holds.
+    var entries: [PathBytes: Int] = [:]
+    /// Where a link leads.
+    var target: PathBytes?
+    /// The directory that holds a directory.
+    var parent = 0
+    var isFoldingCase = false
+    var hasBirth = true
+    var isRemoved = false
+}
+
+/// A file system.
+struct Volume {
+    let minor: UInt32
+    var root = 0
+    /// The inode that it is mounted over, while it is.
+    var covers: Int?
+    /// The id of the present mount; 0 when there is none.
+    var mount: UInt64 = 0
+    /// Its mount point's path.
+    var point: PathBytes
+    /// Numbers of removed inodes, ascending: the lowest is given away first.
+    var free: [UInt64] = []
+    var nextNumber: UInt64 = 12
+
+    mutating func takeNumber() -> UInt64 {
+        if !free.isEmpty { return free.removeFirst() }
+        nextNumber += 1
+        return nextNumber - 1
+    }
+
+    mutating func giveBack(_ number: UInt64) {
+        free.insert(number, at: free.firstIndex { $0 > number } ?? free.count)
+    }
+}
+
+/// A file that a process has open for writing, and the name by which it was opened, wherever that was moved to.
+struct WriteHandle {
+    let node: Int
+    var directory: Int
+    var name: PathBytes
+    var isUnlinked = false
+}
+
+/// One record of the kernel's queue.
+struct KernelEvent {
+    struct Kinds: OptionSet {
+        let rawValue: UInt32
+        init(rawValue: UInt32) { self.rawValue = rawValue }
+        private init(bit: UInt32) { rawValue = 1 << bit }
+
+        static let create = Kinds(bit: 0)
+        static let modify = Kinds(bit: 1)
+        static let closeWrite = Kinds(bit: 2)
+        static let attrib = Kinds(bit: 3)
+        static let movedFrom = Kinds(bit: 4)
+        static let movedTo = Kinds(bit: 5)
+        static let delete = Kinds(bit: 6)
+        static let deleteSelf = Kinds(bit: 7)
+        static let moveSelf = Kinds(bit: 8)
+        static let unmount = Kinds(bit: 9)
+        static let ignored = Kinds(bit: 10)
+        static let open = Kinds(bit: 11)
+        static let access = Kinds(bit: 12)
+        static let closeNoWrite = Kinds(bit: 13)
+        static let overflow = Kinds(bit: 14)
+
+        static let itself: Kinds = [.deleteSelf, .moveSelf]
+        static let names: Kinds = [.deleteSelf, .moveSelf, .create, .movedFrom, .movedTo, .delete, .attrib]
+        static let raw: Kinds = [.open, .access, .closeNoWrite]
+        static let always: Kinds = [.unmount, .ignored]
+        /// What the kernel tells while the directory is locked against other changes of names.
+        static let nameChanges: Kinds = [.create, .movedFrom, .movedTo, .delete]
+    }
+
+    var watch: Int32
+    var kinds: Kinds
+    /// Nil when it is about the watched directory itself.
+    var name: PathBytes?
+    var isFolder: Bool
+    var readable: Duration
+
+    func has(_ some: Kinds) -> Bool { !kinds.isDisjoint(with: some) }
+}

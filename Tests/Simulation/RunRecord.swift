@@ -1,0 +1,147 @@
+import Engine
+import FileEvents
+import Journaling
+import Rules
+import Settling
+
+/// What the actions of a run have received and done, for its judgement.
+struct RunRecord {
+    /// What one rule's action knows.
+    struct Mirror {
+        /// The content that each path has, as the action has read it.
+        var contents: [PathBytes: Int] = [:]
+        /// Paths of which a job was given up, or about which nothing is promised for other reasons.
+        var untracked: Set<PathBytes> = []
+        /// The files as they were offered to actions that succeeded.
+        var handled: [PathBytes: Snapshot] = [:]
+    }
+
+    var mirrors: [Mirror]
+    /// What was received and done, in order.
+    var history: [String] = []
+    var fault: String?
+    var dead: [JobID] = []
+    /// The files that first steps have taken away, by their jobs.
+    private var archive: [JobID: Snapshot] = [:]
+    private var noted: Set<JobID> = []
+    /// What `copy` has written, by its jobs.
+    private(set) var outputs: [JobID: [PathBytes]] = [:]
+
+    init(rules: Int) { mirrors = Array(repeating: Mirror(), count: rules) }
+
+    private func index(_ rule: String, _ run: SimulatedRun) -> Int? { run.rules.firstIndex { $0.name == rule } }
+
+    /// What must not be offered: a file that has been handled as it is, without a word that says so.
+    func checkOnce(_ job: Job, _ run: SimulatedRun) -> String? {
+        guard let index = index(job.rule, run), job.attempt == 1, !job.isInterrupted, job.steps.isEmpty,
+            job.event.kind == .created || job.event.kind == .modified,
+            let handled = mirrors[index].handled[job.event.path]
+        else { return nil }
+        let offered = job.event.snapshot
+        guard handled.identity == offered.identity, handled.changed == offered.changed,
+            handled.hasSameContent(as: offered)
+        else { return nil }
+        return "\(job.event.kind) \(run.world.name(of: job.event.path)) again, as it was handled"
+    }
+
+    mutating func noteSuccess(_ job: Job, _ run: SimulatedRun) {
+        guard let index = index(job.rule, run) else { return }
+        let event = job.event
+        switch event.kind {
+        case .deleted: mirrors[index].handled[event.path] = nil
+        case .moved:
+            // A move offers the content that was handled under the old name; what differs from it follows.
+            let handled = event.from.flatMap { mirrors[index].handled.removeValue(forKey: $0) }
+            let isSame = handled.map { $0.hasSameContent(as: event.snapshot) } ?? false
+            mirrors[index].handled[event.path] = isSame ? event.snapshot : nil
+        default: mirrors[index].handled[event.path] = event.snapshot
+        }
+        for output in outputs[job.id] ?? [] {
+            guard let present = run.world.snapshot(output), run.rules[index].wants(present) else { continue }
+            mirrors[index].contents[output] = run.world.content(output)
+        }
+    }
+
+    /// Does one step of an action, which reads the files as they are now.
+    ///
+    /// - Returns: Whether it has come to its effect.
+    mutating func perform(_ behaviour: Behaviour, _ job: Job, _ run: SimulatedRun) -> Bool {
+        guard let index = index(job.rule, run) else { return false }
+        let prefix = index == 0 ? "" : "\(job.rule): "
+        let event = job.event
+        let world = run.world
+        let name = world.name(of: event.path)
+        switch behaviour {
+        case .note:
+            noted.insert(job.id)
+            history.append("\(prefix)note \(name)")
+            return true
+        case .take:
+            // An interrupted attempt did it: known by the identity of the file at the target.
+            if archive[job.id] != nil { return true }
+            guard let present = world.snapshot(event.path), present.hasSameContent(as: event.snapshot) else {
+                return false
+            }
+            archive[job.id] = present
+            world.apply(.delete(name))
+            history.append("\(prefix)take \(name)")
+            return true
+        case .copy
+        where event.kind != .deleted && world.content(event.path) != nil && !name.bytes.starts(with: "o/".utf8):
+            let output = PathBytes("o/").appending(event.path.lastComponent)
+            guard world.apply(.create(output)) || world.apply(.write(output)) else { break }
+            outputs[job.id, default: []].append(world.base.appending(output.bytes))
+        case .read, .edit, .copy: break
+        }
+        history.append("\(prefix)\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
+        let content = world.content(event.path)
+        switch event.kind {
+        case .deleted: mirrors[index].contents[event.path] = nil
+        case .moved:
+            let held = event.from.flatMap { mirrors[index].contents.removeValue(forKey: $0) }
+            mirrors[index].contents[event.path] = job.attempt == 1 ? held ?? content : content ?? held
+        default: if let content { mirrors[index].contents[event.path] = content }
+        }
+        let isStale = event.from.map { mirrors[index].untracked.contains($0) } ?? false
+        mirrors[index].untracked.subtract([event.path, event.from].compactMap(\.self))
+        if isStale { mirrors[index].untracked.insert(event.path) }
+        if behaviour == .edit, content != nil, event.kind != .deleted {
+            world.apply(.write(name))
+            mirrors[index].contents[event.path] = world.content(event.path)
+        }
+        return true
+    }
+
+    /// Takes what the engine reports of an attempt.
+    mutating func note(_ attempt: AttemptReport, _ run: SimulatedRun) {
+        guard let index = index(attempt.rule, run) else { return }
+        let name = run.world.name(of: attempt.path)
+        switch attempt.state {
+        case .dead:
+            history.append("\(index == 0 ? "" : "\(attempt.rule): ")failed \(name)")
+            dead.append(attempt.job)
+            mirrors[index].untracked.formUnion([attempt.path, attempt.from].compactMap(\.self))
+        case .skipped:
+            if attempt.outcome.code == "gone" { history.append("skipped \(name)") }
+            if attempt.outcome.code == "busy" { mirrors[index].untracked.insert(attempt.path) }
+        default: break
+        }
+    }
+
+    mutating func leaveUntracked(_ paths: Set<PathBytes>) {
+        for index in mirrors.indices { mirrors[index].untracked.formUnion(paths) }
+    }
+
+    /// With `catch_up: false`, changes that had not become jobs before a kill are not reported.
+    mutating func forgive(_ run: SimulatedRun) {
+        for (index, rule) in run.rules.enumerated() where !rule.catchUp { mirrors[index].isForgiven = true }
+    }
+}
+
+extension RunRecord.Mirror {
+    /// Whether nothing is promised of what has happened.
+    var isForgiven: Bool {
+        get { untracked.contains("/") }
+        set { if newValue { untracked.insert("/") } else { untracked.remove("/") } }
+    }
+}

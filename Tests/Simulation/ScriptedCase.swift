@@ -1,0 +1,255 @@
+import FileEvents
+import Rules
+
+/// A run of given steps, and what the action has to receive.
+package struct ScriptedCase: Sendable, CustomStringConvertible {
+    package var name: String
+    /// The second one is called `other`, and so is what it receives.
+    package var rules: [SimulatedRule]
+    private var hasBirth = true
+    private var foldsCase = false
+    package var steps: String
+    /// In the notation of ``RunRecord``, the order of different paths left out.
+    package var expected: String
+
+    package var description: String { name }
+
+    init(_ name: String, _ steps: String, gives expected: String, _ change: (inout SimulatedRule) -> Void = { _ in }) {
+        self.name = name
+        self.steps = steps
+        self.expected = expected
+        var rule = SimulatedRule()
+        change(&rule)
+        rules = [rule]
+    }
+
+    /// The case with a second rule.
+    fileprivate func beside(_ change: (inout SimulatedRule) -> Void = { _ in }) -> Self {
+        var rule = SimulatedRule()
+        rule.name = "other"
+        change(&rule)
+        var both = self
+        both.rules.append(rule)
+        return both
+    }
+
+    fileprivate func withoutBirthTimes() -> Self {
+        var changed = self
+        changed.hasBirth = false
+        return changed
+    }
+
+    fileprivate func foldingCase() -> Self {
+        var changed = self
+        changed.foldsCase = true
+        return changed
+    }
+
+    /// Runs the case.
+    ///
+    /// - Returns: What is wrong; nil if nothing is.
+    package func run(trace: (@Sendable (String) -> Void)? = nil) -> String? {
+        let run = SimulatedRun(rules, hasBirth: hasBirth, foldsCase: foldsCase)
+        run.trace = trace
+        let fault = run.run(Step.script(steps))
+        let given = run.record.history
+        if Self.byPath(given) != Self.byPath(expected.isEmpty ? [] : expected.split(separator: ",").map(Self.trimmed)) {
+            return "given: \(given.joined(separator: ", ")); expected: \(expected)" + (fault.map { "; \($0)" } ?? "")
+        }
+        return fault
+    }
+
+    private static func trimmed(_ text: Substring) -> String { String(text.drop { $0 == " " }) }
+
+    private static func byPath(_ history: [String]) -> [String: [String]] {
+        Dictionary(grouping: history) { line in
+            let path = line.split(separator: " ").last ?? ""
+            return String(path.split(separator: ">").last ?? path)
+        }
+    }
+}
+
+extension SimulatedRule {
+    /// The action takes the file away, then notes it.
+    fileprivate mutating func takes() {
+        steps = [.take, .note]
+        events = [.created, .modified]
+    }
+
+    /// The action changes its input.
+    fileprivate mutating func edits() { steps = [.edit] }
+}
+
+extension ScriptedCase {
+    package static let all = model + others
+
+    /// Cases that each show one rule of the core, or a sequence that has gone wrong.
+    private static let model: [ScriptedCase] = [
+        ScriptedCase("certain", "create a, start a, crash, delete a", gives: "created a, deleted a"),
+        ScriptedCase("withheld", "create a, settle, lease, delete a", gives: "") { $0.refusedSize = 0 },
+        ScriptedCase("gone", "create a, settle, lease, delete a, begin", gives: "skipped a"),
+        ScriptedCase("wait-for-move", "new a, rename a b, settle a, lease a", gives: "created a, moved a>b"),
+        ScriptedCase(
+            "recheck", "new a, write a, rename a b, settle, lease b, begin, run, ok",
+            gives: "created a, moved a>b, modified b"),
+        ScriptedCase("lease-look", "create a, settle a, hint a, lease a", gives: "created a"),
+        ScriptedCase("keep-uncertain", "create a, start a, fail, crash, delete a", gives: "created a, deleted a"),
+        ScriptedCase(
+            "busy", "create a, start a, write a, settle a, lease a, run, ok", gives: "created a, modified a"),
+        ScriptedCase(
+            "read-what-was-offered", "new b, create a, start a, swap a b, run, swap a b, read, ok",
+            gives: "created b, created a, modified a"),
+        ScriptedCase(
+            "drain", "new b, create a, start a, swap a b, run, swap a b, ok", gives: "created b, created a, modified a"),
+        ScriptedCase(
+            "read-first", "new a, rename a c, settle a, settle c, rename c b, lease a", gives: "created a, moved a>b"),
+        ScriptedCase("settled-facts", "create a, list, settle a, open a, lease a", gives: "created a") {
+            $0.isPolled = true
+        },
+        ScriptedCase("steps", "new a, fail, create a, settle a", gives: "take a, note a, take a, note a") {
+            $0.takes()
+        },
+        ScriptedCase("reenter", "create a, start a, crash", gives: "take a, note a") { $0.takes() },
+        ScriptedCase("left-behind", "create a, failing", gives: "created a, created a, created a, failed a") {
+            $0.edits()
+        },
+        ScriptedCase(
+            "listing", "create x/a, list, give x/a, list, rename x/a y/b, list x/, settle x/a, lease x/a",
+            gives: "created x/a, moved x/a>y/b"
+        ) { $0.isPolled = true },
+        ScriptedCase(
+            "names", "new a, link a b, rest, write b",
+            gives: "created a, created b, attributes a, modified b, modified a"),
+        ScriptedCase(
+            "move-at-once", "new a, open a, rename a b, settle, lease, begin, run, ok",
+            gives: "created a, moved a>b, modified b"),
+        ScriptedCase("due-rows", "create a, settle a, halt, create b, boot", gives: "created a") { $0.catchUp = false },
+        ScriptedCase(
+            "overtaken", "new a, rename a b, failing, new a, retry b",
+            gives: "created a, moved a>b, moved a>b, moved a>b, failed b, created a, modified b, modified a"),
+        ScriptedCase("skipped", "create a, settle a, delete a", gives: "skipped a"),
+        ScriptedCase(
+            "kept-steps", "new b, run, ok, create a, start a, swap a b, run, swap a b, ok, fail",
+            gives: "created b, note b, created a, note a, modified a, note a"
+        ) { $0.steps = [.read, .note] },
+        ScriptedCase("swap", "new a, new b, swap a b", gives: "created a, created b, modified b, modified a"),
+        ScriptedCase(
+            "swap, seen apart", "new a, new b, rename a c, give c, rename b a, give a, rename c b",
+            gives: "created a, created b, moved a>c, moved b>a, moved c>b"),
+        ScriptedCase("chain", "new a, rename a b, rename b c", gives: "created a, moved a>c"),
+        ScriptedCase(
+            "chain, seen apart", "new a, rename a b, give b, rename b c", gives: "created a, moved a>b, moved b>c"),
+        ScriptedCase("there and back", "new a, rename a b, rename b a", gives: "created a"),
+        ScriptedCase(
+            "renamed and written again", "new a, rename a b, create a", gives: "created a, moved a>b, created a"),
+        ScriptedCase("over another", "new a, new b, rename a b", gives: "created a, created b, moved a>b"),
+        ScriptedCase(
+            "interrupted move", "new a, rename a b, settle, lease b, begin, crash, create a",
+            gives: "created a, moved a>b, moved a>b, modified b, created a"),
+        ScriptedCase("moved to a name that is refused", "new a, rename a b", gives: "created a, deleted a") {
+            $0.outside = ["b"]
+        },
+        ScriptedCase(
+            "deleted, and back before it begins", "create a, settle a, lease a, rename a b, begin, rename b a",
+            gives: "created a"),
+        ScriptedCase(
+            "one of a batch changes",
+            "create a, create b, settle, lease, begin, begin, run a, fail a, run b, fail b, write a",
+            gives: "created a, created b, created b, created a"),
+        ScriptedCase("step succeeded, then a kill", "new a, kill", gives: "take a, note a") { $0.takes() },
+        ScriptedCase(
+            "kill inside a step, and a new file", "create a, start a, crash, create a",
+            gives: "take a, note a, take a, note a"
+        ) { $0.takes() },
+        ScriptedCase(
+            "step fails before it takes the file, which changes", "create a, start a, fail, write a",
+            gives: "take a, note a"
+        ) { $0.takes() },
+        ScriptedCase("a program changes its input", "create a", gives: "created a, modified a") { $0.edits() },
+        ScriptedCase("the same, polled", "create a", gives: "created a, modified a") {
+            $0.edits()
+            $0.isPolled = true
+        },
+        ScriptedCase(
+            "given up, then moved", "create a, failing, rename a b",
+            gives: "created a, created a, created a, failed a, moved a>b, modified b"),
+        ScriptedCase(
+            "retried by hand", "create a, failing, retry", gives: "created a, created a, created a, failed a, created a"
+        ),
+        ScriptedCase("silent while down", "new a, halt, write a, create b, boot", gives: "created a") {
+            $0.catchUp = false
+        },
+        ScriptedCase(
+            "an overflow hides a swap", "new b, create a, start a, !swap a b, run, !swap a b, ok",
+            gives: "created b, created a, modified a"),
+        ScriptedCase(
+            "a name of two is deleted", "new a, link a b, rest, delete b",
+            gives: "created a, created b, attributes a, attributes a, deleted b"),
+        ScriptedCase(
+            "written by another name after it settled", "create a, link a b, settle, open b, lease a",
+            gives: "created a"
+        ) { $0.outside = ["b"] },
+    ]
+    /// Several rules, gates, and file systems of other kinds.
+    private static let others: [ScriptedCase] = [
+        ScriptedCase("two rules on a file", "create a, write a", gives: "created a, other: created a").beside(),
+        ScriptedCase("stop", "create a, settle, delete a", gives: "skipped a") { $0.stops = true }.beside(),
+        ScriptedCase(
+            "stop, for what where lets pass", "create a, rest, write a", gives: "other: created a, other: modified a"
+        ) {
+            $0.stops = true
+            $0.refusedSize = 0
+        }.beside(),
+        ScriptedCase("a pause", "create a, hold, settle, lease, write a, settle, lease, release", gives: "created a"),
+        ScriptedCase("a pause outlives a kill", "hold, turn, create a, settle, lease, kill, lease", gives: "created a"),
+        ScriptedCase("reload while a path settles", "create a, read, turn, reload, write a", gives: "created a"),
+        ScriptedCase(
+            "reload while its action runs", "create a, start a, reload, write a, settle, run, ok",
+            gives: "created a, modified a"),
+        ScriptedCase("cooldown", "new a, write a, settle, lease, write a", gives: "created a, modified a") {
+            $0.cooldown = .seconds(1)
+        },
+        ScriptedCase(
+            "on_failure", "create a, failing", gives: "created a, created a, created a, note a, failed a"
+        ) { $0.onFailure = [.note] },
+        ScriptedCase(
+            "on_failure, then a change", "create a, failing, write a",
+            gives: "created a, created a, created a, note a, failed a, modified a"
+        ) { $0.onFailure = [.note] },
+        ScriptedCase("a declared output", "create a", gives: "created a, other: created a, other: created o/a") {
+            $0.steps = [.copy]
+        }.beside(),
+        ScriptedCase(
+            "a declared output that is deleted, and written again", "new d, write d, delete o/d",
+            gives: "created d, modified d"
+        ) { $0.steps = [.copy] },
+        ScriptedCase("a batch", "create a, create b, create c", gives: "created a, created b, created c") {
+            $0.batch = 2
+        },
+        ScriptedCase("restart", "create a, start a, write a, settle, run, ok", gives: "created a, created a") {
+            $0.whileBusy = .restart
+        },
+        ScriptedCase("queue", "new a, write a, settle, write a, settle", gives: "created a, modified a, modified a") {
+            $0.whileBusy = .queue
+        },
+        ScriptedCase("drop", "create a, start a, write a, settle, run, ok", gives: "created a") {
+            $0.whileBusy = .drop
+        },
+        ScriptedCase("a directory is renamed", "new x/a, folder x/ z/", gives: "created x/a, moved x/a>z/a"),
+        ScriptedCase("a directory is removed", "new x/a, rmdir x/", gives: "created x/a, deleted x/a"),
+        ScriptedCase("directories are exchanged", "new x/a, swap x/ y/", gives: "created x/a, moved x/a>y/a"),
+        ScriptedCase("an unreadable directory", "new x/a, hide x/, rescan, settle, show x/", gives: "created x/a"),
+        ScriptedCase(
+            "a file system comes and goes",
+            "mount x/, read, list, create x/a, give x/a, umount x/, read, list, settle, mount x/, read, list, write x/a",
+            gives: "created x/a, modified x/a"),
+        ScriptedCase("an overflow", "new a, !write a, !create b, !delete a", gives: "created a, created b, deleted a"),
+        ScriptedCase(
+            "no birth times", "new a, rename a b", gives: "created a, deleted a, created b"
+        ).withoutBirthTimes(),
+        ScriptedCase("another case", "new a, rename a A", gives: "created a, moved a>A").foldingCase(),
+        ScriptedCase("another case, without moves", "new a, rename a A", gives: "created a, deleted a, created A") {
+            $0.events = [.created, .modified, .deleted]
+        }.foldingCase(),
+    ]
+}

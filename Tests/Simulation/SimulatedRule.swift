@@ -1,0 +1,89 @@
+package import FileEvents
+import FileWatching
+import Globbing
+import PluginProtocol
+package import Rules
+import Settling
+
+/// What one step of a simulated action does.
+package enum Behaviour: String, Sendable, Hashable {
+    /// A program reads the file.
+    case read
+    /// A program reads the file and changes it.
+    case edit
+    /// A built-in action takes the file away.
+    case take
+    /// A built-in action that leaves the file alone.
+    case note
+    /// A built-in action that writes a file of the same name into the directory `o`.
+    case copy
+
+    private var isProgram: Bool { self == .read || self == .edit }
+
+    fileprivate func action(_ place: SourcePlace) -> Action {
+        let reference = HandlerReference(
+            name: self == .take ? "move" : rawValue, location: isProgram ? "/plugin" : nil)
+        return Action(.use(reference, with: .object([:])), place: place)
+    }
+}
+
+/// A rule of a simulated run.
+package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
+    package var name = "rule"
+    package var events: EventMask = .differences
+    package var steps: [Behaviour] = [.read]
+    /// Files of at least this size are refused by `where`.
+    package var refusedSize: UInt64?
+    /// Names below the base directory that the rule excludes.
+    package var outside: [String] = []
+    package var isPolled = false
+    package var catchUp = true
+    package var whileBusy = Rule.WhileBusy.coalesce
+    package var concurrency = 4
+    package var batch: Int?
+    package var cooldown = Duration.zero
+    /// Whether later rules receive nothing of what it matches.
+    package var stops = false
+    package var onFailure: [Behaviour] = []
+
+    package init() {}
+
+    static let quiet = Duration.milliseconds(100)
+
+    func rule(in base: PathBytes) -> Rule {
+        let place = SourcePlace(file: "rules.yaml", line: 1, column: 1)
+        let globs = [try? Glob(base.appending("**").bytes)].compactMap(\.self)
+        let excluded = outside.compactMap { try? Glob(PathBytes($0).bytes) }
+        var rule = Rule(
+            name: name, place: place, filter: PathFilter(globs: globs, exclude: GlobSet(excluded)), events: events,
+            settle: SettlePolicy(quiet: Self.quiet), backend: isPolled ? .poll : .auto,
+            actions: steps.map { $0.action(place) }, concurrency: concurrency,
+            retry: RetryPolicy(attempts: 3, delay: .seconds(1)))
+        rule.catchUp = catchUp
+        rule.whileBusy = whileBusy
+        rule.cooldown = cooldown
+        rule.isLast = stops
+        rule.onFailure = onFailure.map { $0.action(place) }
+        rule.batch = batch.map { Rule.Batch(files: $0, wait: .milliseconds(50)) }
+        if let refusedSize {
+            rule.condition = .size(Comparisons([.init(.less, refusedSize)], text: "< \(refusedSize)"))
+        }
+        return rule
+    }
+
+    /// Whether `where` lets a file pass.
+    func wants(_ snapshot: Snapshot) -> Bool { refusedSize.map { snapshot.size < $0 } ?? true }
+
+    package var description: String {
+        var words = ["events \(events)", "steps \(steps.map(\.rawValue).joined(separator: "+"))"]
+        if let refusedSize { words.append("where size < \(refusedSize)") }
+        if !outside.isEmpty { words.append("exclude \(outside.joined(separator: " "))") }
+        if isPolled { words.append("polled") }
+        if !catchUp { words.append("catch_up: false") }
+        if whileBusy != .coalesce { words.append("while_busy: \(whileBusy)") }
+        if concurrency != 4 { words.append("concurrency \(concurrency)") }
+        if let batch { words.append("batch \(batch)") }
+        if cooldown != .zero { words.append("cooldown \(cooldown)") }
+        return "\(name): " + words.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,351 @@
+import Engine
+import FileEvents
+import FileWatching
+import Handling
+import Journaling
+import Logging
+import PluginProtocol
+import Rules
+import Settling
+import Synchronization
+
+/// A run of the core in a simulated world: its files, its time, its kills, and the actions of its rules.
+///
+/// The real engine, reconciler, dispatcher and journal run, turn by turn, on the thread of the owner; the watcher and the
+/// disk are simulated. Actions run on coroutines, so that whatever happens to files can come between any two of their
+/// steps. The same steps give the same run.
+// The state is used by the owner's thread, and by a coroutine only while the owner waits for that: a hand-over by a
+// semaphore is between any two accesses.
+package final class SimulatedRun: @unchecked Sendable {
+    package let world: World
+    package let rules: [SimulatedRule]
+    let loaded: [Rule]
+    private let host: Host
+    var journal: DiskJournal
+    private var engine: Engine?
+    private var turns: EngineTurns?
+    var watcher: SimulatedWatcher?
+    private var hints: HintQueue?
+    /// The attempts that were begun and have not ended, in order.
+    var activities: [Activity] = []
+    private var active: Activity?
+    /// Whether all actions fail; nil if steps say how they end.
+    var fails: Bool?
+    var record: RunRecord
+    /// Printed as it happens; for people.
+    package var trace: (@Sendable (String) -> Void)?
+
+    static let origin = ContinuousClock.now
+
+    package init(
+        _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true, foldsCase: Bool = false
+    ) {
+        let world = World(seed: seed, delays: delays)
+        self.world = world
+        self.rules = rules
+        loaded = rules.map { $0.rule(in: world.base) }
+        record = RunRecord(rules: rules.count)
+        let clock = Clock(
+            now: { Self.origin + world.elapsed }, time: { world.time },
+            fileTime: { world.time.advanced(by: .milliseconds(-2)) })
+        host = Host(fileSystem: world, clock: clock, random: { 0.5 })
+        do {
+            journal = try DiskJournal(inMemory: nil, now: world.time, clock: clock.now)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+        world.apply(.mkdir("x/"))
+        world.apply(.mkdir("y/"))
+        world.apply(.mkdir("o/"))
+        if foldsCase { world.foldCase(in: "") }
+        if !hasBirth { world.dropBirthTimes(in: "") }
+        boot()
+        settle()
+    }
+
+    // MARK: The program
+
+    private func boot() {
+        guard turns == nil else { return }
+        var options = Engine.Options(jobs: 8)
+        options.host = host
+        options.executor = Executor(self)
+        let engine = Engine(
+            ruleset: Ruleset(loaded), options: options, journal: journal,
+            perform: { [unowned self] in perform($0, $1) },
+            log: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() },
+            report: { [unowned self] in take($0) })
+        self.engine = engine
+        do {
+            turns = try EngineTurns(engine) { [world] scope, queue in
+                let watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
+                self.watcher = watcher
+                hints = queue
+                return watcher
+            }
+        } catch {
+            preconditionFailure("\(error)")
+        }
+        while watcher?.list() == true {}
+        turn(isLeasing: false)
+    }
+
+    /// Kills the program, with the effects of the actions that have begun or without them.
+    private func halt(afterEffects: Bool) {
+        guard turns != nil else { return }
+        for activity in activities where activity.stage == .begun && afterEffects { effect(of: activity) }
+        for activity in activities {
+            activity.isKilled = true
+            while !activity.coroutine.isOver { resume(activity) }
+        }
+        activities = []
+        turns = nil
+        engine = nil
+        watcher = nil
+        hints = nil
+        record.forgive(self)
+        do {
+            journal = try DiskJournal(afterKillOf: journal, now: world.time, clock: host.clock.now)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+
+    func turn(isLeasing: Bool = true) {
+        _ = turns?.next(isLeasing: isLeasing)
+    }
+
+    var nextWake: ContinuousClock.Instant? {
+        turns?.nextWake
+    }
+
+    // MARK: Steps
+
+    /// Does one step; false when it made no sense here.
+    @discardableResult
+    package func take(_ step: Step) -> Bool {
+        trace?(step.description)
+        switch step {
+        case .world(let operation, let isHintLost):
+            guard world.apply(operation, isHintLost: isHintLost) else { return false }
+            let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
+            // An output is known as it is when the attempt ends, whoever has changed it meanwhile.
+            record.leaveUntracked(open.intersection(operation.paths.map { world.base.appending($0.bytes) }))
+        case .drain: return watcher?.drain() ?? false
+        case .read: return watcher?.drainAll() ?? false
+        case .list(let path): return watcher?.list(path.map { world.base.appending($0.bytes) }) ?? false
+        case .poll: watcher?.poll()
+        case .wait(let milliseconds): world.advance(by: .milliseconds(milliseconds))
+        case .turn: turn(isLeasing: false)
+        case .lease: turn()
+        case .settle: settle()
+        case .begin(let path):
+            guard let activity = activities.first(where: { $0.stage == .leased }) else { return false }
+            _ = path
+            resume(activity)
+        case .run(let path), .miss(let path):
+            guard let activity = activity(.begun, at: path) else { return false }
+            if case .run = step { effect(of: activity) }
+            activity.stage = .done
+        case .ok(let path), .fail(let path), .giveUp(let path):
+            guard let activity = activity(.done, at: path) ?? activity(.begun, at: path) else { return false }
+            switch step {
+            case .ok where activity.hasEffect: activity.verdict = .succeeded
+            case .giveUp: activity.verdict = .failed
+            default: activity.verdict = .retry
+            }
+            resume(activity)
+            if watcher?.drainAll() != nil { turn(isLeasing: false) }
+        case .kill, .crash:
+            halt(afterEffects: step == .crash)
+            boot()
+        case .halt: halt(afterEffects: false)
+        case .boot: boot()
+        case .hint(let path): hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
+        case .rescan: engine?.rescan()
+        case .retry:
+            let failed = record.dead
+            record.dead = []
+            engine?.carryOut(.retry(failed)) {}
+            turn(isLeasing: false)
+        case .hold: engine?.pause(nil)
+        case .release: engine?.resume(nil)
+        case .reload:
+            engine?.reload(Ruleset(loaded))
+            turn(isLeasing: false)
+        case .rest, .failing:
+            fails = step == .failing ? true : nil
+            let problem = rest()
+            fails = nil
+            record.fault = record.fault ?? problem
+        }
+        return true
+    }
+
+    /// Lets time pass until nothing settles any more that can.
+    private func settle() {
+        watcher?.drainAll()
+        turn(isLeasing: false)
+        for _ in 0..<12 where turns?.isSettling == true {
+            let pause = nextWake.map { $0 - host.clock.now() } ?? .zero
+            world.advance(by: min(max(pause, .zero), .seconds(1)) + .milliseconds(1))
+            turn(isLeasing: false)
+        }
+    }
+
+    /// Lets all happen that can without another change of the files.
+    ///
+    /// - Returns: Why it does not come to an end; nil if it does.
+    private func rest() -> String? {
+        boot()
+        for (path, _) in world.files(below: world.base).sorted(by: { $0.key < $1.key }) {
+            while world.isBeingWritten(path) { world.apply(.close(world.name(of: path))) }
+        }
+        for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
+        engine?.resume(nil)
+        var idle = 0
+        for _ in 0..<3_000 {
+            watcher?.drainAll()
+            while watcher?.list() == true {}
+            turn()
+            if let activity = activities.first {
+                idle = 0
+                finish(activity)
+                continue
+            }
+            if let wake = nextWake, wake - host.clock.now() < .seconds(36_000) {
+                if wake > host.clock.now() { world.advance(by: wake - host.clock.now() + .milliseconds(1)) }
+                continue
+            }
+            guard watcher?.hasWork != true, journal.counts.running == 0 else { continue }
+            idle += 1
+            if idle > 4 { return nil }
+            watcher?.poll()
+            world.advance(by: .milliseconds(200))
+        }
+        return "it does not come to rest: \(journal.counts)"
+    }
+
+    private func finish(_ activity: Activity) {
+        while !activity.coroutine.isOver {
+            if activity.stage == .begun {
+                effect(of: activity)
+                activity.stage = .done
+            }
+            activity.verdict = activity.hasEffect && fails != true ? .succeeded : .retry
+            resume(activity)
+        }
+    }
+
+    /// Runs the steps, and all that follows, and judges.
+    ///
+    /// - Returns: What is wrong; nil if nothing is.
+    package func run(_ steps: [Step]) -> String? {
+        for step in steps where record.fault == nil { take(step) }
+        take(.rest)
+        let fault = record.fault ?? verdict()
+        end()
+        return fault
+    }
+
+    /// Ends all threads of the run.
+    package func end() { halt(afterEffects: false) }
+
+    // MARK: Actions
+
+    /// One attempt.
+    final class Activity {
+        enum Stage { case leased, begun, done }
+
+        let coroutine: Coroutine
+        var stage = Stage.leased
+        var isKilled = false
+        /// What the action is run for, while it runs.
+        var action: Action?
+        var invocations: [Invocation] = []
+        /// How far each has come to its effect.
+        var hasEffect = false
+        var verdict = Outcome.Ending.retry
+
+        init(_ coroutine: Coroutine) { self.coroutine = coroutine }
+    }
+
+    /// Makes attempts coroutines.
+    private final class Executor: AttemptExecutor, @unchecked Sendable {
+        // The simulation outlives its engine.
+        unowned let simulation: SimulatedRun
+
+        init(_ simulation: SimulatedRun) { self.simulation = simulation }
+
+        func submit(_ work: [@Sendable () -> Void], isQuick: Bool) {
+            for attempt in work { simulation.activities.append(Activity(Coroutine { _ in attempt() })) }
+        }
+
+        func wakeRest() {}
+    }
+
+    func activity(_ stage: Activity.Stage, at path: PathBytes?) -> Activity? {
+        let wanted = path.map { world.base.appending($0.bytes) }
+        return activities.first { activity in
+            activity.stage == stage
+                && (wanted == nil || activity.invocations.contains { $0.job.event.path == wanted })
+        }
+    }
+
+    private func resume(_ activity: Activity) {
+        active = activity
+        activity.coroutine.resume()
+        active = nil
+        if activity.coroutine.isOver { activities.removeAll { $0 === activity } }
+    }
+
+    /// Called on the coroutine.
+    private func perform(_ action: Action, _ invocations: [Invocation]) -> [Outcome] {
+        guard let activity = active else { preconditionFailure("an action outside of its attempt") }
+        func interrupted() -> [Outcome] { invocations.map { _ in .interrupted("killed") } }
+        guard !activity.isKilled else { return interrupted() }
+        activity.stage = .begun
+        activity.action = action
+        activity.invocations = invocations
+        activity.hasEffect = false
+        for invocation in invocations where record.fault == nil {
+            record.fault = record.checkOnce(invocation.job, self)
+        }
+        activity.coroutine.pause()
+        guard !activity.isKilled, !invocations.contains(where: { $0.stop.isRaised }) else { return interrupted() }
+        let verdict = activity.verdict
+        activity.verdict = .retry
+        if verdict == .succeeded { for invocation in invocations { record.noteSuccess(invocation.job, self) } }
+        return invocations.map { invocation in
+            let outputs = verdict == .succeeded ? record.outputs[invocation.job.id] ?? [] : []
+            return Outcome(verdict, verdict == .succeeded ? "" : "it failed", outputs: outputs)
+        }
+    }
+
+    /// Does what a step of the action does to files and to what it knows.
+    private func effect(of activity: Activity) {
+        guard let action = activity.action, !activity.hasEffect else { return }
+        let behaviour = action.name == "move" ? .take : Behaviour(rawValue: action.name) ?? .read
+        // Of several the last one decides: a batch has one outcome here.
+        for invocation in activity.invocations {
+            trace?(
+                "  \(behaviour.rawValue) \(invocation.job.event.kind) \(invocation.job.event.path) attempt \(invocation.job.attempt)"
+            )
+            activity.hasEffect = record.perform(behaviour, invocation.job, self)
+        }
+    }
+
+    // MARK: Reports
+
+    private func take(_ report: EngineReport) {
+        for attempt in report.attempts {
+            trace?("  \(attempt.state) \(attempt.event) \(attempt.path) \(attempt.outcome.code ?? "")")
+            record.note(attempt, self)
+        }
+    }
+}
+
+extension World {
+    /// A path as operations have it.
+    func name(of path: PathBytes) -> PathBytes { path.relative(to: base).map { PathBytes($0) } ?? path }
+}

@@ -1,0 +1,127 @@
+package import FileEvents
+
+/// One step of a simulated run.
+///
+/// A list of steps repeats a run, whatever they were drawn from. A step that makes no sense any more, since one before it
+/// was left out, does nothing.
+package enum Step: Sendable, Hashable, CustomStringConvertible {
+    /// Another process changes files; with `!` before it the kernel's queue overflows.
+    case world(Operation, isHintLost: Bool)
+    /// The watcher reads what the kernel tells by now, or all.
+    case drain, read
+    /// The watcher lists a directory, the next one with nil; polled directories are due.
+    case list(PathBytes?), poll
+    /// Time passes.
+    case wait(milliseconds: Int)
+    /// A turn of the engine, without leases or with them.
+    case turn, lease
+    /// All that has been hinted settles, and nothing is leased.
+    case settle
+    /// An action that was leased starts.
+    case begin(PathBytes?)
+    /// It has its effect on the files; it comes to no effect.
+    case run(PathBytes?), miss(PathBytes?)
+    /// It ends.
+    case ok(PathBytes?), fail(PathBytes?), giveUp(PathBytes?)
+    /// The program is killed before the effects of what runs, or after them, and starts again.
+    case kill, crash
+    /// The program is killed, and starts again later.
+    case halt, boot
+    /// A hint without a change.
+    case hint(PathBytes)
+    /// The watcher lists everything again, as by `alight rescan`.
+    case rescan
+    /// `alight retry` of failed jobs, `alight pause` and `resume` of all rules.
+    case retry, hold, release
+    /// The rules are loaded again.
+    case reload
+    /// All that can happen without another change of the files happens; with actions that fail, if any.
+    case rest, failing
+
+    package var description: String {
+        switch self {
+        case .world(let operation, let isHintLost): (isHintLost ? "!" : "") + operation.description
+        case .drain: "drain"
+        case .read: "read"
+        case .list(let path): Self.text("list", path)
+        case .poll: "poll"
+        case .wait(let milliseconds): "wait \(milliseconds)ms"
+        case .turn: "turn"
+        case .lease: "lease"
+        case .settle: "settle"
+        case .begin(let path): Self.text("begin", path)
+        case .run(let path): Self.text("run", path)
+        case .miss(let path): Self.text("miss", path)
+        case .ok(let path): Self.text("ok", path)
+        case .fail(let path): Self.text("fail", path)
+        case .giveUp(let path): Self.text("give-up", path)
+        case .kill: "kill"
+        case .crash: "crash"
+        case .halt: "halt"
+        case .boot: "boot"
+        case .hint(let path): "hint \(path)"
+        case .rescan: "rescan"
+        case .retry: "retry"
+        case .hold: "hold"
+        case .release: "release"
+        case .reload: "reload"
+        case .rest: "rest"
+        case .failing: "failing"
+        }
+    }
+
+    private static func text(_ verb: String, _ path: PathBytes?) -> String { path.map { "\(verb) \($0)" } ?? verb }
+
+    /// Reads the notation of one step; nil for what is none.
+    package static func read(_ text: Substring) -> [Step]? {
+        let words = text.split(separator: " ").map(String.init)
+        guard let verb = words.first else { return nil }
+        let path: PathBytes? = words.count > 1 ? PathBytes(words[1]) : nil
+        switch verb {
+        case "drain": return [.drain]
+        case "read" where path == nil: return [.read]
+        case "list": return path.map { [.list($0)] } ?? [.poll] + Array(repeating: .list(nil), count: 8)
+        case "poll": return [.poll]
+        case "wait": return words.last.flatMap { Int($0.dropLast(2)) }.map { [.wait(milliseconds: $0)] }
+        case "turn": return [.turn]
+        case "lease": return [.lease]
+        case "settle": return [.settle]
+        case "begin": return [.begin(path)]
+        case "run": return [.run(path)]
+        case "miss": return [.miss(path)]
+        case "ok": return [.ok(path)]
+        case "fail": return [.fail(path)]
+        case "give-up": return [.giveUp(path)]
+        case "kill": return [.kill]
+        case "crash": return [.crash]
+        case "halt": return [.halt]
+        case "boot": return [.boot]
+        case "hint": return path.map { [.hint($0)] }
+        case "rescan": return [.rescan]
+        case "retry": return [.retry]
+        case "hold": return [.hold]
+        case "release": return [.release]
+        case "reload": return [.reload]
+        case "rest": return [.rest]
+        case "failing": return [.failing]
+        case "start": return [.settle, .lease, .begin(path)]
+        case "give": return [.settle, .lease, .begin(path), .run(path), .ok(path)]
+        case "new":
+            return path.map {
+                [.world(.create($0), isHintLost: false), .settle, .lease, .begin($0), .run($0), .ok($0)]
+            }
+        default:
+            let isHintLost = text.hasPrefix("!")
+            return Operation(String(text.drop { $0 == "!" })).map { [.world($0, isHintLost: isHintLost)] }
+        }
+    }
+
+    /// Reads steps, separated by commas.
+    package static func script(_ text: String) -> [Step] {
+        text.split(separator: ",").flatMap { part -> [Step] in
+            let part = part.drop { $0 == " " }
+            guard let steps = read(part) else { preconditionFailure("no step: '\(part)'") }
+            return steps
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import FileEvents
+import Journaling
+import Rules
+import Settling
+
+extension SimulatedRun {
+    /// Judges a run that has come to rest.
+    ///
+    /// - Returns: What is wrong; nil if the actions know all files as they are, and the ledger too.
+    func verdict() -> String? {
+        let counts = journal.counts
+        guard counts.open == 0 else { return "jobs at rest: \(counts.pending) pending, \(counts.running) running" }
+        for index in rules.indices {
+            if let fault = verdict(of: index) { return rules.count == 1 ? fault : "\(rules[index].name): \(fault)" }
+        }
+        return nil
+    }
+
+    private func verdict(of index: Int) -> String? {
+        let rule = loaded[index]
+        let mirror = record.mirrors[index]
+        let present = world.files(below: world.base).filter { path, snapshot in
+            snapshot.type == .file && rule.root(taking: path) != nil
+        }
+        for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
+            let name = world.name(of: path)
+            guard let known = journal.snapshot(view: rule.name, path: path) else {
+                return "\(name) is not in the ledger"
+            }
+            guard known.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
+            guard !mirror.isForgiven, !mirror.untracked.contains(path), rules[index].wants(snapshot) else { continue }
+            if rules[index].steps.contains(.take) {
+                // Without other events a move is not seen, nor one by which a file comes.
+                if rule.events.contains(.attributes) { return "\(name) was not taken" }
+                continue
+            }
+            guard rule.events.isSuperset(of: [.created, .modified]) else { continue }
+            let content = mirror.contents[path]
+            if content != world.content(path) {
+                return "\(name): the mirror has \(content.map(String.init) ?? "nothing"), "
+                    + "the disk \(world.content(path).map(String.init) ?? "nothing")"
+            }
+        }
+        var ghosts: [PathBytes] = []
+        journal.visit(view: rule.name, inside: world.base) { path, _ in if present[path] == nil { ghosts.append(path) }
+        }
+        // What a mount hides, or has taken along, is out of sight, and stays known.
+        ghosts.removeAll { path in world.mountedOnce.contains { path.isInside($0) } }
+        if let ghost = ghosts.min() { return "\(world.name(of: ghost)) is in the ledger, and is gone" }
+        guard rule.events.contains(.deleted), !mirror.isForgiven else { return nil }
+        let unknown = mirror.contents.keys.filter { path in
+            present[path] == nil && !mirror.untracked.contains(path)
+                && !world.mountedOnce.contains { path.isInside($0) }
+        }
+        return unknown.min().map { "\(world.name(of: $0)) is in the mirror, and is gone" }
+    }
+}

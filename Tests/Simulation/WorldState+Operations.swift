@@ -1,0 +1,387 @@
+import FileEvents
+import FileWatching
+import Glibc
+import Settling
+
+extension WorldState {
+    /// A name that an operation is about.
+    private func spot(_ path: PathBytes) -> Spot? {
+        let trimmed = path.bytes.last == .slash ? PathBytes(path.bytes.dropLast()) : path
+        let spot = try? walk(base.resolving(trimmed.bytes), following: .middle, isPrivileged: true)
+        return spot?.name == "." ? nil : spot
+    }
+
+    /// A name that there is, of a file, link or directory as the notation says.
+    private func existing(_ path: PathBytes, isDirectory: Bool? = nil) -> (spot: Spot, node: Int)? {
+        guard let spot = spot(path), let node = spot.node else { return nil }
+        let type = nodes[node].type
+        guard (type == .directory) == (isDirectory ?? (path.bytes.last == .slash)) else { return nil }
+        return (spot, node)
+    }
+
+    /// A regular file.
+    private func file(_ path: PathBytes) -> (spot: Spot, node: Int)? {
+        guard let found = existing(path, isDirectory: false), nodes[found.node].type == .file else { return nil }
+        return found
+    }
+
+    private func vacant(_ path: PathBytes) -> Spot? {
+        guard let spot = spot(path), spot.node == nil, nodes[spot.directory].type == .directory,
+            !nodes[spot.directory].isRemoved
+        else { return nil }
+        return spot
+    }
+
+    /// Does it; false, and nothing changed, when it can't be done.
+    mutating func apply(_ operation: Operation) -> Bool {
+        switch operation {
+        case .create(let path): create(path)
+        case .write(let path): write(path)
+        case .replace(let path): replace(path)
+        case .delete(let path): delete(path)
+        case .rename(let from, let to): rename(from, to, isDirectory: from.bytes.last == .slash)
+        case .folder(let from, let to): rename(from, to, isDirectory: true)
+        case .swap(let one, let other): exchange(one, other)
+        case .link(let from, let to): link(from, to)
+        case .symlink(let path, let target): symlink(path, target)
+        case .chmod(let path): chmod(path, nil)
+        case .hide(let path): existing(path, isDirectory: true) != nil && chmod(path, 0)
+        case .show(let path): existing(path, isDirectory: true) != nil && chmod(path, 0o755)
+        case .touch(let path): touch(path)
+        case .open(let path): open(path)
+        case .close(let path): close(path)
+        case .read(let path): read(path)
+        case .mkdir(let path): makeDirectory(path)
+        case .rmdir(let path): removeDirectory(path)
+        case .mount(let path): mount(path)
+        case .umount(let path): unmount(path)
+        }
+    }
+
+    // MARK: Files
+
+    private mutating func create(_ path: PathBytes) -> Bool {
+        guard path.bytes.last != .slash, let spot = vacant(path) else { return false }
+        let node = addNode(.file, in: nodes[spot.directory].volume, mode: 0o644, like: spot.directory)
+        attach(node, spot.name, in: spot.directory)
+        noteNames(spot.directory)
+        tell(.create, spot.name, in: spot.directory, isFolder: false)
+        change(node, spot)
+        tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
+        return true
+    }
+
+    /// Opens it and writes.
+    private mutating func change(_ node: Int, _ spot: Spot) {
+        tell(.open, spot.name, in: spot.directory, isFolder: false)
+        noteContent(node)
+        tell(.modify, spot.name, in: spot.directory, isFolder: false)
+    }
+
+    private mutating func write(_ path: PathBytes) -> Bool {
+        guard let (spot, node) = file(path) else { return false }
+        change(node, spot)
+        tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
+        return true
+    }
+
+    /// The new file comes from a directory that nobody watches.
+    private mutating func replace(_ path: PathBytes) -> Bool {
+        guard let (spot, old) = existing(path, isDirectory: false) else { return false }
+        let node = addNode(.file, in: nodes[spot.directory].volume, mode: 0o644, like: spot.directory)
+        noteContent(node)
+        noteChange(node)
+        noteReplaced(old, spot)
+        attach(node, spot.name, in: spot.directory)
+        noteNames(spot.directory)
+        tell(.movedTo, spot.name, in: spot.directory, isFolder: false)
+        release(old)
+        return true
+    }
+
+    /// Takes a name away from what another file is renamed to.
+    private mutating func noteReplaced(_ node: Int, _ spot: Spot) {
+        detach(spot.name, from: spot.directory)
+        noteChange(node)
+        unlinkHandles(spot)
+    }
+
+    private mutating func unlinkHandles(_ spot: Spot) {
+        for index in handles.indices where handles[index].directory == spot.directory {
+            if handles[index].name == spot.name { handles[index].isUnlinked = true }
+        }
+    }
+
+    private mutating func delete(_ path: PathBytes) -> Bool {
+        guard let (spot, node) = existing(path, isDirectory: false) else { return false }
+        unlink(spot, node)
+        return true
+    }
+
+    private mutating func unlink(_ spot: Spot, _ node: Int) {
+        noteReplaced(node, spot)
+        noteNames(spot.directory)
+        tell(.delete, spot.name, in: spot.directory, isFolder: false)
+        release(node)
+    }
+
+    private mutating func link(_ from: PathBytes, _ to: PathBytes) -> Bool {
+        guard let (_, node) = existing(from, isDirectory: false), let spot = vacant(to), to.bytes.last != .slash,
+            nodes[node].volume == nodes[spot.directory].volume
+        else { return false }
+        attach(node, spot.name, in: spot.directory)
+        noteChange(node)
+        noteNames(spot.directory)
+        tell(.create, spot.name, in: spot.directory, isFolder: false)
+        return true
+    }
+
+    private mutating func symlink(_ path: PathBytes, _ target: PathBytes) -> Bool {
+        guard path.bytes.last != .slash, let spot = vacant(path) else { return false }
+        let node = addNode(.symlink, in: nodes[spot.directory].volume, mode: 0o777, like: spot.directory)
+        nodes[node].target = target
+        nodes[node].size = UInt64(target.bytes.count)
+        attach(node, spot.name, in: spot.directory)
+        noteNames(spot.directory)
+        tell(.create, spot.name, in: spot.directory, isFolder: false)
+        return true
+    }
+
+    private mutating func chmod(_ path: PathBytes, _ mode: UInt16?) -> Bool {
+        guard let (spot, node) = existing(path), nodes[node].type != .symlink else { return false }
+        let isFolder = nodes[node].type == .directory
+        let modes: (UInt16, UInt16) = isFolder ? (0o755, 0o700) : (0o644, 0o600)
+        nodes[node].mode = mode ?? (nodes[node].mode == modes.0 ? modes.1 : modes.0)
+        noteChange(node)
+        tellAttributes(spot, node)
+        return true
+    }
+
+    private mutating func tellAttributes(_ spot: Spot, _ node: Int) {
+        let isFolder = nodes[node].type == .directory
+        // A mount point's name is not in the file system of its parent.
+        if !isFolder || !isVolumeRoot(node) { tell(.attrib, spot.name, in: spot.directory, isFolder: isFolder) }
+        if isFolder { tell(.attrib, node) }
+    }
+
+    private mutating func touch(_ path: PathBytes) -> Bool {
+        guard let (spot, node) = existing(path) else { return false }
+        let time = tick()
+        (nodes[node].modified, nodes[node].changed) = (time, time)
+        tellAttributes(spot, node)
+        return true
+    }
+
+    // MARK: Writers
+
+    private mutating func open(_ path: PathBytes) -> Bool {
+        guard let (spot, node) = file(path) else { return false }
+        change(node, spot)
+        nodes[node].writers += 1
+        handles.append(WriteHandle(node: node, directory: spot.directory, name: spot.name))
+        return true
+    }
+
+    private mutating func close(_ path: PathBytes) -> Bool {
+        guard let spot = spot(path) else { return false }
+        func isOpen(_ handle: WriteHandle) -> Bool { handle.directory == spot.directory && handle.name == spot.name }
+        let index =
+            handles.firstIndex { isOpen($0) && !$0.isUnlinked }
+            ?? handles.firstIndex { $0.node == spot.node } ?? handles.firstIndex(where: isOpen)
+        guard let index else { return false }
+        let handle = handles.remove(at: index)
+        tick()
+        if !handle.isUnlinked { tell(.closeWrite, handle.name, in: handle.directory, isFolder: false) }
+        nodes[handle.node].writers -= 1
+        release(handle.node)
+        return true
+    }
+
+    private mutating func read(_ path: PathBytes) -> Bool {
+        guard let (spot, _) = file(path) else { return false }
+        tick()
+        for kind in [.open, .access, .closeNoWrite] as [KernelEvent.Kinds] {
+            tell(kind, spot.name, in: spot.directory, isFolder: false)
+        }
+        return true
+    }
+
+    // MARK: Renames
+
+    private func isBusy(_ node: Int, _ spot: Spot) -> Bool { isVolumeRoot(node) || node == visible(baseNode) }
+
+    private var baseNode: Int { (try? walk(base, isPrivileged: true))?.node ?? root }
+
+    private func isBelow(_ directory: Int, _ ancestor: Int) -> Bool {
+        var directory = directory
+        while directory != ancestor {
+            let above = parent(of: directory)
+            if above == directory { return false }
+            directory = above
+        }
+        return true
+    }
+
+    private mutating func rename(_ from: PathBytes, _ to: PathBytes, isDirectory: Bool) -> Bool {
+        guard let (source, node) = existing(from, isDirectory: isDirectory), let target = spot(to),
+            isDirectory || to.bytes.last != .slash, !nodes[target.directory].isRemoved,
+            nodes[target.directory].type == .directory, !isBusy(node, source),
+            nodes[node].volume == nodes[target.directory].volume
+        else { return false }
+        // As it will be stored: another case of the same name is kept.
+        let name = PathBytes((to.bytes.last == .slash ? PathBytes(to.bytes.dropLast()) : to).lastComponent)
+        if isDirectory, isBelow(target.directory, node) { return false }
+        var replaced: Int?
+        if let other = target.node {
+            if other == node {
+                let isOtherCase =
+                    source.directory == target.directory && source.name == target.name && name != source.name
+                guard isOtherCase else { return false }
+            } else {
+                guard (nodes[other].type == .directory) == isDirectory, !isBusy(other, target) else { return false }
+                guard !isDirectory || nodes[other].entries.isEmpty else { return false }
+                replaced = other
+            }
+        }
+        detach(source.name, from: source.directory)
+        if let replaced { noteReplaced(replaced, target) }
+        attach(node, name, in: target.directory)
+        moveHandles(source, to: (target.directory, name), node)
+        noteChange(node)
+        noteNames(source.directory)
+        if source.directory != target.directory { noteNames(target.directory) }
+        let later = tellMove(source, (target.directory, name), node)
+        if let replaced { release(replaced) }
+        if isDirectory { tell(.moveSelf, node, at: later) }
+        return true
+    }
+
+    private mutating func moveHandles(_ source: Spot, to target: (directory: Int, name: PathBytes), _ node: Int) {
+        for index in handles.indices where handles[index].node == node && !handles[index].isUnlinked {
+            guard handles[index].directory == source.directory, handles[index].name == source.name else { continue }
+            (handles[index].directory, handles[index].name) = target
+        }
+    }
+
+    /// Tells both halves; the time when the second one can be read.
+    private mutating func tellMove(
+        _ source: Spot, _ target: (directory: Int, name: PathBytes), _ node: Int, after earliest: Duration? = nil
+    ) -> Duration {
+        let isFolder = nodes[node].type == .directory
+        let first = max(earliest ?? elapsed, notBefore[source.directory] ?? .zero, notBefore[target.directory] ?? .zero)
+        tell(.movedFrom, source.name, in: source.directory, isFolder: isFolder, at: first)
+        var later = max(first, elapsed)
+        if hasDelays, Bool.random(using: &generator) {
+            later += .microseconds(Int64.random(in: 0...25_000, using: &generator))
+            // The kernel holds both directories until then.
+            notBefore[source.directory] = later
+            notBefore[target.directory] = later
+        }
+        tell(.movedTo, target.name, in: target.directory, isFolder: isFolder, at: later)
+        return later
+    }
+
+    private mutating func exchange(_ one: PathBytes, _ other: PathBytes) -> Bool {
+        guard let first = spot(one), let second = spot(other), let node = first.node, let replaced = second.node,
+            node != replaced, !isBusy(node, first), !isBusy(replaced, second),
+            nodes[node].volume == nodes[replaced].volume
+        else { return false }
+        for (path, node) in [(one, node), (other, replaced)] where path.bytes.last == .slash {
+            guard nodes[node].type == .directory else { return false }
+        }
+        if nodes[node].type == .directory, isBelow(second.directory, node) { return false }
+        if nodes[replaced].type == .directory, isBelow(first.directory, replaced) { return false }
+        detach(first.name, from: first.directory)
+        detach(second.name, from: second.directory)
+        attach(node, second.name, in: second.directory)
+        attach(replaced, first.name, in: first.directory)
+        for index in handles.indices where !handles[index].isUnlinked {
+            let handle = handles[index]
+            if handle.directory == first.directory, handle.name == first.name {
+                (handles[index].directory, handles[index].name) = (second.directory, second.name)
+            } else if handle.directory == second.directory, handle.name == second.name {
+                (handles[index].directory, handles[index].name) = (first.directory, first.name)
+            }
+        }
+        noteChange(node)
+        noteChange(replaced)
+        noteNames(first.directory)
+        if first.directory != second.directory { noteNames(second.directory) }
+        var later = tellMove(first, (second.directory, second.name), node)
+        if nodes[node].type == .directory { tell(.moveSelf, node, at: later) }
+        later = tellMove(second, (first.directory, first.name), replaced, after: later)
+        if nodes[replaced].type == .directory { tell(.moveSelf, replaced, at: later) }
+        return true
+    }
+
+    // MARK: Directories
+
+    private mutating func makeDirectory(_ path: PathBytes) -> Bool {
+        guard let spot = vacant(path) else { return false }
+        let node = addNode(.directory, in: nodes[spot.directory].volume, mode: 0o755, like: spot.directory)
+        attach(node, spot.name, in: spot.directory)
+        noteNames(spot.directory)
+        tell(.create, spot.name, in: spot.directory, isFolder: true)
+        return true
+    }
+
+    private mutating func removeDirectory(_ path: PathBytes) -> Bool {
+        guard let (spot, node) = existing(path, isDirectory: true), !isBusy(node, spot), !holdsMount(node) else {
+            return false
+        }
+        remove(node, spot)
+        return true
+    }
+
+    private func holdsMount(_ directory: Int) -> Bool {
+        covered.keys.contains { isBelow($0, directory) } || isBelow(baseNode, directory)
+    }
+
+    private mutating func remove(_ node: Int, _ spot: Spot) {
+        for (name, child) in entries(node) {
+            let inner = Spot(directory: node, name: name, node: child, physical: "")
+            if nodes[child].type == .directory { remove(child, inner) } else { unlink(inner, child) }
+        }
+        detach(spot.name, from: spot.directory)
+        noteNames(spot.directory)
+        noteChange(node)
+        tell(.delete, spot.name, in: spot.directory, isFolder: true)
+        release(node)
+    }
+
+    private mutating func mount(_ path: PathBytes) -> Bool {
+        guard let (spot, node) = existing(path, isDirectory: true) else { return false }
+        let point = spot.physical
+        let known = volumes.firstIndex { $0.point == point }
+        guard known == nil || known.map({ volumes[$0].mount == 0 }) == true else { return false }
+        if known == nil { addVolume(at: point) }
+        let volume = known ?? volumes.count - 1
+        nextMount += 1
+        volumes[volume].mount = nextMount
+        volumes[volume].covers = node
+        covered[node] = volume
+        mountEdition += 1
+        tick()
+        return true
+    }
+
+    /// Refused, as by the kernel, while something is mounted below, or a process has a file or directory open.
+    private mutating func unmount(_ path: PathBytes) -> Bool {
+        guard let (_, node) = existing(path, isDirectory: true), isVolumeRoot(node) else { return false }
+        let volume = nodes[node].volume
+        guard let point = volumes[volume].covers, !covered.keys.contains(where: { nodes[$0].volume == volume }),
+            !handles.contains(where: { nodes[$0.node].volume == volume }),
+            !openDirectories.values.contains(where: { nodes[$0].volume == volume }), node != visible(baseNode)
+        else { return false }
+        covered[point] = nil
+        volumes[volume].covers = nil
+        volumes[volume].mount = 0
+        mountEdition += 1
+        tick()
+        for node in watches.keys.sorted() where nodes[node].volume == volume {
+            tell(.unmount, node)
+            endWatch(node)
+        }
+        return true
+    }
+}

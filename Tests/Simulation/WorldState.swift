@@ -1,0 +1,315 @@
+import FileEvents
+import FileWatching
+import Glibc
+import Settling
+
+/// All that a world consists of.
+struct WorldState {
+    var nodes: [Inode] = []
+    var volumes: [Volume] = []
+    /// Inode that is mounted over → volume.
+    var covered: [Int: Int] = [:]
+    var nextMount: UInt64 = 20
+    var mountEdition = 0
+    var mountedOnce: Set<PathBytes> = []
+    var elapsed = Duration.zero
+    var generator: SplitMix64
+    let base: PathBytes
+    let hasDelays: Bool
+    var contents = 0
+    var handles: [WriteHandle] = []
+    var openDirectories: [Int32: Int] = [:]
+    var nextDescriptor: Int32 = 1000
+
+    /// Watched inode → watch, and what is asked.
+    var watches: [Int: (watch: Int32, kinds: KernelEvent.Kinds)] = [:]
+    var nextWatch: Int32 = 1
+    /// In the order in which they become readable.
+    var events: [KernelEvent] = []
+    var isOverflowed = false
+    /// Whether what happens now is dropped from the queue.
+    var isLosing = false
+    /// Inode of a directory → until when changes of its names wait for the second half of a rename.
+    var notBefore: [Int: Duration] = [:]
+
+    static let start = Timestamp(seconds: 1_772_355_600, nanoseconds: 0)
+    var now: Timestamp { Self.start.advanced(by: elapsed) }
+
+    init(seed: UInt64, base: PathBytes, hasDelays: Bool) {
+        generator = SplitMix64(seed: seed)
+        self.base = base
+        self.hasDelays = hasDelays
+        addVolume(at: "/")
+        volumes[0].mount = nextMount
+        var directory = volumes[0].root
+        for name in base.bytes.split(separator: .slash) {
+            let made = addNode(.directory, in: 0, mode: 0o755, like: directory)
+            attach(made, PathBytes(name), in: directory)
+            directory = made
+        }
+    }
+
+    // MARK: Time
+
+    /// Lets some microseconds pass; no two calls give the same time.
+    @discardableResult mutating func tick() -> Timestamp {
+        elapsed += .microseconds(Int64.random(in: 1...5, using: &generator))
+        return now
+    }
+
+    // MARK: Inodes
+
+    mutating func addVolume(at point: PathBytes) {
+        volumes.append(Volume(minor: UInt32(volumes.count + 1), point: point))
+        let volume = volumes.count - 1
+        let time = tick()
+        nodes.append(
+            Inode(
+                volume: volume, number: 2, type: .directory, modified: time, changed: time, born: time, mode: 0o755))
+        nodes[nodes.count - 1].parent = nodes.count - 1
+        volumes[volume].root = nodes.count - 1
+    }
+
+    mutating func addNode(_ type: FileType, in volume: Int, mode: UInt16, like directory: Int) -> Int {
+        let time = tick()
+        var node = Inode(
+            volume: volume, number: volumes[volume].takeNumber(), type: type, modified: time, changed: time, born: time,
+            mode: mode)
+        node.isFoldingCase = type == .directory && nodes[directory].isFoldingCase
+        node.hasBirth = nodes[directory].hasBirth
+        node.size = type == .directory ? 4096 : 0
+        nodes.append(node)
+        return nodes.count - 1
+    }
+
+    /// Gives a file of a directory the name.
+    mutating func attach(_ node: Int, _ name: PathBytes, in directory: Int) {
+        nodes[directory].entries[name] = node
+        if nodes[node].type == .directory { nodes[node].parent = directory } else { nodes[node].links += 1 }
+    }
+
+    /// Takes the name away; the file goes with its last name and its last open descriptor.
+    mutating func detach(_ name: PathBytes, from directory: Int) {
+        guard let node = nodes[directory].entries.removeValue(forKey: name) else { return }
+        if nodes[node].type != .directory { nodes[node].links -= 1 }
+    }
+
+    /// Frees the inode of a file or directory that has no name any more.
+    mutating func release(_ node: Int) {
+        guard !nodes[node].isRemoved, nodes[node].writers == 0 else { return }
+        guard nodes[node].type == .directory || nodes[node].links == 0 else { return }
+        nodes[node].isRemoved = true
+        volumes[nodes[node].volume].giveBack(nodes[node].number)
+        guard nodes[node].type == .directory else { return }
+        tell(.deleteSelf, node)
+        endWatch(node)
+    }
+
+    /// Notes that names in a directory have changed.
+    mutating func noteNames(_ directory: Int) {
+        let time = tick()
+        (nodes[directory].modified, nodes[directory].changed) = (time, time)
+    }
+
+    mutating func noteChange(_ node: Int) { nodes[node].changed = tick() }
+
+    mutating func noteContent(_ node: Int) {
+        contents += 1
+        nodes[node].content = contents
+        // Often the same size, which then shows nothing.
+        if nodes[node].size == 0 || Bool.random(using: &generator) {
+            nodes[node].size = UInt64.random(in: 20...60, using: &generator)
+        }
+        let time = tick()
+        (nodes[node].modified, nodes[node].changed) = (time, time)
+    }
+
+    // MARK: Names
+
+    /// The inode of a name, and the name as it is stored.
+    func lookUp(_ name: PathBytes, in directory: Int) -> (name: PathBytes, node: Int)? {
+        let inode = nodes[directory]
+        if let node = inode.entries[name] { return (name, node) }
+        guard inode.isFoldingCase else { return nil }
+        let folded = Self.fold(name)
+        guard let stored = inode.entries.keys.first(where: { Self.fold($0) == folded }) else { return nil }
+        return inode.entries[stored].map { (stored, $0) }
+    }
+
+    static func fold(_ name: PathBytes) -> PathBytes {
+        PathBytes(name.bytes.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 + 32 : $0 })
+    }
+
+    /// What is to be seen at a directory: the root of the file system that is mounted over it.
+    func visible(_ node: Int) -> Int {
+        var node = node
+        while let volume = covered[node] { node = volumes[volume].root }
+        return node
+    }
+
+    func isVolumeRoot(_ node: Int) -> Bool { volumes[nodes[node].volume].root == node }
+
+    func parent(of directory: Int) -> Int {
+        var directory = directory
+        while isVolumeRoot(directory), let covered = volumes[nodes[directory].volume].covers { directory = covered }
+        return nodes[directory].parent
+    }
+
+    /// The root of all.
+    var root: Int { visible(volumes[0].root) }
+
+    /// What a path leads to.
+    struct Spot {
+        var directory: Int
+        /// As it is stored, or as it was asked for when there is nothing.
+        var name: PathBytes
+        /// Nil when there is nothing of that name.
+        var node: Int?
+        /// The path without links, when it was followed from the root of all.
+        var physical: PathBytes
+        /// The directories that were passed and the name that was looked up in each.
+        var steps: [(directory: Int, name: PathBytes)] = []
+    }
+
+    enum Links {
+        /// All are followed; all but a last one; none.
+        case all, middle, none
+    }
+
+    /// Follows a path.
+    ///
+    /// - Throws: What the system call would; a missing last name is no error.
+    func walk(
+        _ path: PathBytes, from start: Int? = nil, following links: Links = .middle, isPrivileged: Bool = false
+    ) throws(SystemError) -> Spot {
+        var directory = path.bytes.first == .slash ? root : start ?? root
+        var rest = Array(path.bytes.split(separator: .slash).reversed())
+        var spot = Spot(directory: parent(of: directory), name: ".", node: directory, physical: "/")
+        var followed = 0
+        while let word = rest.popLast() {
+            guard nodes[directory].type == .directory else { throw SystemError(errno: ENOTDIR) }
+            guard isPrivileged || nodes[directory].mode & 0o111 != 0 else { throw SystemError(errno: EACCES) }
+            if word.elementsEqual([.dot]) { continue }
+            if word.elementsEqual([.dot, .dot]) {
+                directory = parent(of: directory)
+                spot.node = directory
+                spot.physical = spot.physical.parent
+                continue
+            }
+            let name = PathBytes(word)
+            guard word.count <= 255 else { throw SystemError(errno: ENAMETOOLONG) }
+            spot.directory = directory
+            spot.steps.append((directory, name))
+            guard let found = lookUp(name, in: directory) else {
+                guard rest.isEmpty else { throw SystemError(errno: ENOENT) }
+                spot.name = name
+                spot.node = nil
+                return spot
+            }
+            let node = visible(found.node)
+            if nodes[node].type == .symlink, links == .all || !rest.isEmpty {
+                followed += 1
+                guard links != .none, followed <= 40, let target = nodes[node].target else {
+                    throw SystemError(errno: ELOOP)
+                }
+                if target.bytes.first == .slash {
+                    directory = root
+                    spot.physical = "/"
+                }
+                spot.node = directory
+                rest += target.bytes.split(separator: .slash).reversed()
+                continue
+            }
+            spot.name = found.name
+            spot.node = node
+            spot.physical = spot.physical.appending(found.name.bytes)
+            directory = node
+        }
+        return spot
+    }
+
+    // MARK: Facts
+
+    func snapshot(_ node: Int) -> Snapshot {
+        let inode = nodes[node]
+        let volume = volumes[inode.volume]
+        let birth = inode.hasBirth ? inode.born.seconds * 1_000_000_000 + Int64(inode.born.nanoseconds) : 0
+        let links =
+            inode.type == .directory
+            ? (inode.isRemoved ? 0 : 2 + inode.entries.values.count { nodes[$0].type == .directory }) : inode.links
+        return Snapshot(
+            identity: FileIdentity(deviceMajor: 8, deviceMinor: volume.minor, inode: inode.number, birth: birth),
+            type: inode.type, size: inode.size, modified: inode.modified, changed: inode.changed,
+            born: inode.hasBirth ? inode.born : nil, mode: inode.mode, uid: inode.uid, gid: inode.uid,
+            links: UInt32(links), mount: volume.mount)
+    }
+
+    /// The names of a directory, sorted, and what they lead to.
+    func entries(_ directory: Int) -> [(name: PathBytes, node: Int)] {
+        nodes[directory].entries.sorted { $0.key < $1.key }.map { ($0.key, visible($0.value)) }
+    }
+
+    // MARK: The kernel's queue
+
+    /// Watches a directory; what is asked adds up.
+    mutating func watch(_ node: Int, _ kinds: KernelEvent.Kinds) -> Int32 {
+        if let known = watches[node] {
+            watches[node] = (known.watch, known.kinds.union(kinds))
+            return known.watch
+        }
+        watches[node] = (nextWatch, kinds)
+        nextWatch += 1
+        return nextWatch - 1
+    }
+
+    mutating func endWatch(_ node: Int) {
+        guard let known = watches.removeValue(forKey: node) else { return }
+        queue(KernelEvent(watch: known.watch, kinds: .ignored, name: nil, isFolder: true, readable: elapsed))
+    }
+
+    mutating func removeWatch(_ watch: Int32) {
+        guard let node = watches.first(where: { $0.value.watch == watch })?.key else { return }
+        endWatch(node)
+    }
+
+    /// Tells of a watched directory itself.
+    mutating func tell(_ kinds: KernelEvent.Kinds, _ node: Int, at time: Duration? = nil) {
+        guard let known = watches[node], !known.kinds.union(.always).isDisjoint(with: kinds) else { return }
+        queue(KernelEvent(watch: known.watch, kinds: kinds, name: nil, isFolder: true, readable: time ?? elapsed))
+    }
+
+    /// Tells of a name in a directory.
+    mutating func tell(
+        _ kinds: KernelEvent.Kinds, _ name: PathBytes, in directory: Int, isFolder: Bool, at time: Duration? = nil
+    ) {
+        guard let known = watches[directory], !known.kinds.isDisjoint(with: kinds) else { return }
+        var readable = max(time ?? elapsed, elapsed)
+        if !kinds.isDisjoint(with: .nameChanges), let earliest = notBefore[directory] {
+            readable = max(readable, earliest)
+        }
+        queue(
+            KernelEvent(
+                watch: known.watch, kinds: kinds.intersection(known.kinds), name: name, isFolder: isFolder,
+                readable: readable))
+    }
+
+    private mutating func queue(_ event: KernelEvent) {
+        if isLosing { isOverflowed = true }
+        guard !isOverflowed else { return }
+        var place = events.count
+        while place > 0, events[place - 1].readable > event.readable { place -= 1 }
+        events.insert(event, at: place)
+    }
+
+    /// Removes and returns what can be read.
+    mutating func takeEvents(all: Bool) -> [KernelEvent] {
+        let count = all ? events.count : events.firstIndex { $0.readable > elapsed } ?? events.count
+        var taken = Array(events[..<count])
+        events.removeFirst(count)
+        if isOverflowed {
+            isOverflowed = false
+            taken.append(KernelEvent(watch: -1, kinds: .overflow, name: nil, isFolder: false, readable: elapsed))
+        }
+        return taken
+    }
+}

@@ -1,0 +1,109 @@
+import CTestKit
+import FileEvents
+import Glibc
+import Settling
+import Simulation
+import TestKit
+
+/// Does to files of the kernel what an operation does to those of a world.
+struct RealFiles: ~Copyable {
+    let base: PathBytes
+    private var descriptors: [(path: PathBytes, descriptor: Int32)] = []
+    private var count = 0
+
+    init(base: PathBytes) {
+        self.base = base
+        // Other directories on the same file system, of which the watcher knows nothing.
+        TestFile.makeFolder(beside)
+    }
+
+    private var beside: PathBytes { base.parent.appending("beside") }
+
+    deinit { for opened in descriptors { Glibc.close(opened.descriptor) } }
+
+    private func full(_ path: PathBytes) -> PathBytes {
+        base.appending(path.bytes.last == .slash ? Array(path.bytes.dropLast()) : path.bytes)
+    }
+
+    private func put(_ path: PathBytes, _ flags: Int32) -> Int32 {
+        let descriptor = path.withCString { Glibc.open($0, O_WRONLY | O_CLOEXEC | flags, 0o644) }
+        precondition(descriptor >= 0, "cannot open \(path): errno \(errno)")
+        let bytes = Array("content \(count)".utf8)
+        precondition(bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) } == bytes.count)
+        return descriptor
+    }
+
+    private func renamed(_ from: PathBytes, _ to: PathBytes) -> Bool {
+        from.withCString { from in to.withCString { rename(from, $0) == 0 } }
+    }
+
+    /// The descriptor that is closed for a path: opened by that name, or of that file, or of one that had the name last.
+    private func opened(_ path: PathBytes) -> Int? {
+        func name(_ descriptor: Int32) -> PathBytes {
+            var buffer = [CChar](repeating: 0, count: 4096)
+            let count = readlink("/proc/self/fd/\(descriptor)", &buffer, buffer.count)
+            return PathBytes(buffer[..<max(0, count)].map { UInt8(bitPattern: $0) })
+        }
+        var status = Glibc.stat()
+        let isThere = path.withCString { lstat($0, &status) } == 0
+        let names = descriptors.map { name($0.descriptor) }
+        if let index = names.firstIndex(of: path) { return index }
+        let same = descriptors.firstIndex { opened in
+            var other = Glibc.stat()
+            return isThere && fstat(opened.descriptor, &other) == 0 && other.st_ino == status.st_ino
+        }
+        return same ?? names.firstIndex(of: PathBytes("\(path) (deleted)"))
+    }
+
+    /// Removes a directory and all below it, as rm(1) does.
+    private func remove(_ folder: PathBytes) -> Bool {
+        for name in DiskProbe.names(in: folder) {
+            let path = folder.appending(name.bytes)
+            var status = Glibc.stat()
+            guard path.withCString({ lstat($0, &status) }) == 0 else { return false }
+            if status.st_mode & S_IFMT == S_IFDIR {
+                guard remove(path) else { return false }
+            } else {
+                guard path.withCString({ unlink($0) }) == 0 else { return false }
+            }
+        }
+        return folder.withCString { Glibc.rmdir($0) } == 0
+    }
+
+    /// Does it; the world says before whether it can be done.
+    mutating func apply(_ operation: Operation) -> Bool {
+        count += 1
+        let path = full(operation.paths[0])
+        switch operation {
+        case .create: Glibc.close(put(path, O_CREAT | O_EXCL))
+        case .write: Glibc.close(put(path, 0))
+        case .open: descriptors.append((path, put(path, 0)))
+        case .close:
+            guard let index = opened(path) else { return false }
+            Glibc.close(descriptors.remove(at: index).descriptor)
+        case .read: return TestFile.read(path) != nil
+        case .replace:
+            let new = beside.appending("new")
+            Glibc.close(put(new, O_CREAT))
+            return renamed(new, path)
+        case .delete: return path.withCString { unlink($0) } == 0
+        case .rename(_, let to), .folder(_, let to): return renamed(path, full(to))
+        case .swap(_, let to):
+            return path.withCString { one in full(to).withCString { ctk_exchange(one, $0) == 0 } }
+        case .link(_, let to): return path.withCString { from in full(to).withCString { Glibc.link(from, $0) == 0 } }
+        case .symlink(_, let target): return target.withCString { to in path.withCString { symlink(to, $0) == 0 } }
+        case .mkdir: return path.withCString { mkdir($0, 0o755) } == 0
+        case .rmdir: return remove(path)
+        case .touch: return path.withCString { utimensat(AT_FDCWD, $0, nil, AT_SYMLINK_NOFOLLOW) } == 0
+        case .chmod:
+            var status = Glibc.stat()
+            guard path.withCString({ lstat($0, &status) }) == 0 else { return false }
+            let isFolder = status.st_mode & S_IFMT == S_IFDIR
+            let modes: (mode_t, mode_t) = isFolder ? (0o755, 0o700) : (0o644, 0o600)
+            let mode = status.st_mode & 0o7777 == modes.0 ? modes.1 : modes.0
+            return path.withCString { Glibc.chmod($0, mode) } == 0
+        case .mount, .umount, .hide, .show: return false
+        }
+        return true
+    }
+}

@@ -1,0 +1,126 @@
+import Glibc
+import Simulation
+
+/// Runs the core in simulated worlds, and prints what goes wrong.
+///
+///     simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
+///     simulator --seed N [--steps N] [-v]
+///     simulator --scripted [NAME] [-v]
+///
+/// Without a seed it does runs until one fails, or for 60 seconds; with `--keep-going` until the end, and counts the faults
+/// by their kind. A run of a known seed has to fail, and counts as none that does. The last line has a digest of all that
+/// actions received, the same for the same runs.
+struct Simulator {
+    private var first: UInt64 = 1
+    private var runs = UInt64.max
+    private var steps = 200
+    private var seconds = 60
+    private var seed: UInt64?
+    private var scripted: String?
+    private var isVerbose = false
+    private var keepsGoing = false
+    private var known: Set<UInt64> = []
+
+    init(_ arguments: ArraySlice<String>) {
+        var rest = arguments
+        func fail(_ text: String) -> Never {
+            print("simulator: \(text)")
+            exit(2)
+        }
+        while let option = rest.popFirst() {
+            func number() -> Int {
+                guard let text = rest.popFirst(), let number = Int(text), number >= 0 else {
+                    fail("\(option) needs a number")
+                }
+                return number
+            }
+            switch option {
+            case "--first": first = UInt64(number())
+            case "--runs":
+                runs = UInt64(number())
+                seconds = .max
+            case "--steps": steps = number()
+            case "--seconds": seconds = number()
+            case "--seed": seed = UInt64(number())
+            case "--scripted":
+                scripted = rest.first.map { $0.hasPrefix("-") ? "" : $0 } ?? ""
+                if scripted != "" { rest.removeFirst() }
+            case "--keep-going": keepsGoing = true
+            case "--known":
+                let seeds = (rest.popFirst() ?? "").split(separator: ",").map { UInt64($0) }
+                guard seeds.allSatisfy({ $0 != nil }) else { fail("\(option) needs seeds, separated by commas") }
+                known = Set(seeds.compactMap(\.self))
+            case "-v": isVerbose = true
+            default: fail("unknown option '\(option)'")
+            }
+        }
+    }
+
+    func run() -> Int32 {
+        if let scripted { return runScripted(scripted) }
+        if let seed { return report(RandomRun(seed: seed, steps: steps)) }
+        let clock = ContinuousClock()
+        let start = clock.now
+        var done: UInt64 = 0
+        var operations = 0
+        var digest: UInt64 = 0xCBF2_9CE4_8422_2325
+        var kinds: [String: [UInt64]] = [:]
+        while done < runs, clock.now - start < .seconds(seconds) {
+            let run = RandomRun(seed: first + done, steps: steps)
+            done += 1
+            operations += run.steps.count
+            digest = digest &* 0x100_0000_01B3 ^ run.digest
+            let isKnown = known.contains(run.seed)
+            guard let fault = run.fault ?? (isKnown ? "seed \(run.seed) is known to fail, and holds" : nil),
+                !isKnown || run.fault == nil
+            else { continue }
+            if !keepsGoing {
+                print("after \(done) runs, \(clock.now - start):")
+                return report(run)
+            }
+            let kind = RandomRun.kind(of: fault)
+            if kinds[kind] == nil { print("after \(done) runs, \(clock.now - start): seed \(run.seed): \(fault)") }
+            kinds[kind, default: []].append(run.seed)
+        }
+        let duration = clock.now - start
+        let rate = Int(Double(operations) / (duration / .seconds(1)))
+        let faults = kinds.values.reduce(0) { $0 + $1.count }
+        print("\(done) runs, \(operations) steps in \(duration), \(rate) steps a second, \(faults) faults")
+        print("digest \(String(digest, radix: 16))")
+        for (kind, seeds) in kinds.sorted(by: { $0.value.count > $1.value.count }) {
+            print("  \(seeds.count) × \(kind): seeds \(seeds.prefix(8).map(String.init).joined(separator: " "))")
+        }
+        return faults == 0 ? 0 : 1
+    }
+
+    private func report(_ run: RandomRun) -> Int32 {
+        guard let fault = run.fault else {
+            print("seed \(run.seed) holds")
+            return 0
+        }
+        print("seed \(run.seed): \(fault)")
+        for rule in run.rules { print("  \(rule)") }
+        if run.delays { print("  with delays") }
+        if !run.hasBirth { print("  without birth times") }
+        let steps = run.shrunk()
+        print("shrunk from \(run.steps.count) to \(steps.count) steps:")
+        print("  " + steps.map(\.description).joined(separator: ", "))
+        let again = SimulatedRun(run.rules, seed: run.seed, delays: run.delays, hasBirth: run.hasBirth)
+        if isVerbose { again.trace = { print("    \($0)") } }
+        print(again.run(steps) ?? "it holds when it is repeated")
+        return 1
+    }
+
+    private func runScripted(_ name: String) -> Int32 {
+        var faults = 0
+        let cases = ScriptedCase.all.filter { name.isEmpty || $0.name == name }
+        for scripted in cases {
+            if let fault = isVerbose ? scripted.run(trace: { print("    \($0)") }) : scripted.run() {
+                faults += 1
+                print("\(scripted.name): \(fault)")
+            }
+        }
+        print("\(cases.count) cases, \(faults) faults")
+        return faults == 0 ? 0 : 1
+    }
+}
