@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 package import FileWatching
 import Handling
 import Journaling
@@ -82,8 +82,11 @@ package struct EngineTurns: ~Copyable {
         engine.nextWake(reconciler.nextDeadline, dispatcher.nextDeadline(after: now), state, after: now)
     }
 
-    /// Whether a path has not settled yet.
+    /// Whether any path has not settled yet.
     package var isSettling: Bool { !reconciler.isEmpty }
+
+    /// Whether the path has not settled yet.
+    package func isSettling(_ path: PathBytes) -> Bool { reconciler.isSettling(path) }
 
     /// Does the next turn.
     ///

@@ -230,6 +230,9 @@ package struct Reconciler: ~Copyable {
     /// Whether nothing waits to settle or to be told.
     package var isEmpty: Bool { settler.count == 0 && turn.isEmpty }
 
+    /// Whether the path waits until it has settled.
+    package func isSettling(_ path: PathBytes) -> Bool { settler.keys.contains { $0.path == path } }
+
     /// How many paths wait until they have settled, counted once for each way to settle.
     package var settling: Int { settler.count }
 

@@ -18,13 +18,20 @@ package struct RandomRun {
     /// Stands for all that actions received and did.
     package private(set) var digest: UInt64 = 0xCBF2_9CE4_8422_2325
 
+    private let checksInvariant: Bool
     private var dice: SplitMix64
     private static let names: [PathBytes] = ["x/", "y/", ""].flatMap { directory in
         ["a", "b", "c", "d"].map { PathBytes(directory + $0) }
     }
 
     /// Draws a run and does it.
-    package init(seed: UInt64, steps count: Int) {
+    ///
+    /// - Parameters:
+    ///   - seed: What it is drawn from.
+    ///   - count: How many steps are drawn.
+    ///   - checksInvariant: See ``SimulatedRun/checksInvariant``.
+    package init(seed: UInt64, steps count: Int, checksInvariant: Bool = false) {
+        self.checksInvariant = checksInvariant
         self.seed = seed
         dice = SplitMix64(seed: seed)
         var rules = [Self.rule(&dice, "rule")]
@@ -37,6 +44,7 @@ package struct RandomRun {
         delays = dice.chance(0.5)
         hasBirth = dice.chance(0.93)
         let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
+        run.checksInvariant = checksInvariant
         for _ in 0..<count {
             guard run.record.fault == nil else { break }
             let step = next(run)
@@ -162,7 +170,9 @@ package struct RandomRun {
         let kind = Self.kind(of: fault)
         var steps = steps
         func fails(_ steps: [Step]) -> Bool {
-            SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth).run(steps).map {
+            let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
+            run.checksInvariant = checksInvariant
+            return run.run(steps).map {
                 Self.kind(of: $0) == kind
             } ?? false
         }

@@ -12,6 +12,8 @@ struct RunRecord {
         var contents: [PathBytes: Int] = [:]
         /// Paths of which a job was given up, or about which nothing is promised for other reasons.
         var untracked: Set<PathBytes> = []
+        /// The files as the sum of all events whose actions have succeeded has them.
+        var received: [PathBytes: Snapshot] = [:]
         /// The files as they were offered to actions that succeeded.
         var handled: [PathBytes: Snapshot] = [:]
     }
@@ -47,6 +49,8 @@ struct RunRecord {
     mutating func noteSuccess(_ job: Job, _ run: SimulatedRun) {
         guard let index = index(job.rule, run) else { return }
         let event = job.event
+        if let from = event.from { mirrors[index].received[from] = nil }
+        mirrors[index].received[event.path] = event.kind == .deleted ? nil : event.snapshot
         switch event.kind {
         case .deleted: mirrors[index].handled[event.path] = nil
         case .moved:

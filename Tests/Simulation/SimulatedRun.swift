@@ -26,12 +26,16 @@ package final class SimulatedRun: @unchecked Sendable {
     private var turns: EngineTurns?
     var watcher: SimulatedWatcher?
     private var hints: HintQueue?
+    /// Whether the watcher has worked since the last turn.
+    private(set) var hasUnreadHints = false
     /// The attempts that were begun and have not ended, in order.
     var activities: [Activity] = []
     private var active: Activity?
     /// Whether all actions fail; nil if steps say how they end.
     var fails: Bool?
     var record: RunRecord
+    /// Whether the ledger is judged after each step, too.
+    package var checksInvariant = false
     /// Printed as it happens; for people.
     package var trace: (@Sendable (String) -> Void)?
 
@@ -112,8 +116,12 @@ package final class SimulatedRun: @unchecked Sendable {
     }
 
     func turn(isLeasing: Bool = true) {
+        hasUnreadHints = false
         _ = turns?.next(isLeasing: isLeasing)
     }
+
+    var isRunning: Bool { turns != nil }
+    func isSettling(_ path: PathBytes) -> Bool { turns?.isSettling(path) ?? false }
 
     var nextWake: ContinuousClock.Instant? {
         turns?.nextWake
@@ -125,15 +133,16 @@ package final class SimulatedRun: @unchecked Sendable {
     @discardableResult
     package func take(_ step: Step) -> Bool {
         trace?(step.description)
+        defer { if checksInvariant { record.fault = record.fault ?? invariantFault() } }
         switch step {
         case .world(let operation, let isHintLost):
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
             let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
             // An output is known as it is when the attempt ends, whoever has changed it meanwhile.
             record.leaveUntracked(open.intersection(operation.paths.map { world.base.appending($0.bytes) }))
-        case .drain: return watcher?.drain() ?? false
-        case .read: return watcher?.drainAll() ?? false
-        case .list(let path): return watcher?.list(path.map { world.base.appending($0.bytes) }) ?? false
+        case .drain, .read, .list:
+            hasUnreadHints = true
+            return work(step)
         case .poll: watcher?.poll()
         case .wait(let milliseconds): world.advance(by: .milliseconds(milliseconds))
         case .turn: turn(isLeasing: false)
@@ -161,7 +170,9 @@ package final class SimulatedRun: @unchecked Sendable {
             boot()
         case .halt: halt(afterEffects: false)
         case .boot: boot()
-        case .hint(let path): hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
+        case .hint(let path):
+            hasUnreadHints = true
+            hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
         case .rescan: engine?.rescan()
         case .retry:
             let failed = record.dead
@@ -180,6 +191,15 @@ package final class SimulatedRun: @unchecked Sendable {
             record.fault = record.fault ?? problem
         }
         return true
+    }
+
+    /// Lets the watcher work.
+    private func work(_ step: Step) -> Bool {
+        switch step {
+        case .drain: watcher?.drain() ?? false
+        case .list(let path): watcher?.list(path.map { world.base.appending($0.bytes) }) ?? false
+        default: watcher?.drainAll() ?? false
+        }
     }
 
     /// Lets time pass until nothing settles any more that can.

@@ -4,11 +4,12 @@ import Simulation
 /// Runs the core in simulated worlds, and prints what goes wrong.
 ///
 ///     simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
+///               [--invariant]
 ///     simulator --seed N [--steps N] [-v]
 ///     simulator --scripted [NAME] [-v]
 ///
 /// Without a seed it does runs until one fails, or for 60 seconds; with `--keep-going` until the end, and counts the faults
-/// by their kind. A run of a known seed has to fail, and counts as none that does. The last line has a digest of all that
+/// by their kind. With `--invariant` the ledger is judged after each step as well. A run of a known seed has to fail, and counts as none that does. The last line has a digest of all that
 /// actions received, the same for the same runs.
 struct Simulator {
     private var first: UInt64 = 1
@@ -20,6 +21,7 @@ struct Simulator {
     private var isVerbose = false
     private var keepsGoing = false
     private var known: Set<UInt64> = []
+    private var checksInvariant = false
 
     init(_ arguments: ArraySlice<String>) {
         var rest = arguments
@@ -50,6 +52,7 @@ struct Simulator {
                 let seeds = (rest.popFirst() ?? "").split(separator: ",").map { UInt64($0) }
                 guard seeds.allSatisfy({ $0 != nil }) else { fail("\(option) needs seeds, separated by commas") }
                 known = Set(seeds.compactMap(\.self))
+            case "--invariant": checksInvariant = true
             case "-v": isVerbose = true
             default: fail("unknown option '\(option)'")
             }
@@ -58,7 +61,7 @@ struct Simulator {
 
     func run() -> Int32 {
         if let scripted { return runScripted(scripted) }
-        if let seed { return report(RandomRun(seed: seed, steps: steps)) }
+        if let seed { return report(RandomRun(seed: seed, steps: steps, checksInvariant: checksInvariant)) }
         let clock = ContinuousClock()
         let start = clock.now
         var done: UInt64 = 0
@@ -66,7 +69,7 @@ struct Simulator {
         var digest: UInt64 = 0xCBF2_9CE4_8422_2325
         var kinds: [String: [UInt64]] = [:]
         while done < runs, clock.now - start < .seconds(seconds) {
-            let run = RandomRun(seed: first + done, steps: steps)
+            let run = RandomRun(seed: first + done, steps: steps, checksInvariant: checksInvariant)
             done += 1
             operations += run.steps.count
             digest = digest &* 0x100_0000_01B3 ^ run.digest
@@ -106,6 +109,7 @@ struct Simulator {
         print("shrunk from \(run.steps.count) to \(steps.count) steps:")
         print("  " + steps.map(\.description).joined(separator: ", "))
         let again = SimulatedRun(run.rules, seed: run.seed, delays: run.delays, hasBirth: run.hasBirth)
+        again.checksInvariant = checksInvariant
         if isVerbose { again.trace = { print("    \($0)") } }
         print(again.run(steps) ?? "it holds when it is repeated")
         return 1

@@ -1,0 +1,57 @@
+import FileEvents
+import Handling
+import Journaling
+import Rules
+import Settling
+
+extension SimulatedRun {
+    /// Judges a run between two steps.
+    ///
+    /// A rule that asks for all events and refuses nothing has received what the ledger has: the ledger equals the sum of
+    /// the events whose actions have succeeded, and a path of which ledger and disk differ is on its way.
+    ///
+    /// - Returns: What is wrong; nil if nothing is.
+    func invariantFault() -> String? {
+        guard isRunning else { return nil }
+        for (index, rule) in rules.enumerated() where rule.isPlain {
+            let loaded = loaded[index]
+            let present = world.files(below: world.base).filter { path, snapshot in
+                snapshot.type == .file && loaded.root(taking: path) != nil
+            }
+            var ledger: [PathBytes: Snapshot] = [:]
+            journal.visit(view: rule.name, inside: world.base) { ledger[$0] = $1 }
+            let received = record.mirrors[index].received
+            for path in Set(ledger.keys).union(present.keys).union(received.keys).sorted() {
+                let name = world.name(of: path)
+                if !Self.isSame(ledger[path], received[path]) {
+                    return "\(name): the ledger is not what the action has received"
+                }
+                if !Self.isSame(ledger[path], present[path]), !isOnItsWay(path, rule.name) {
+                    return "\(name) differs from the ledger, and nothing waits for it"
+                }
+            }
+        }
+        return nil
+    }
+
+    private static func isSame(_ one: Snapshot?, _ other: Snapshot?) -> Bool {
+        guard let one, let other else { return one == nil && other == nil }
+        return one.hasSameContent(as: other)
+    }
+
+    /// Whether something is still to be read, listed, settled or done about a path.
+    private func isOnItsWay(_ path: PathBytes, _ rule: String) -> Bool {
+        world.waitingEvents > 0 || watcher?.hasWork == true || hasUnreadHints || isSettling(path)
+            || journal.hasPending(view: rule, path: path)
+            || activities.contains { $0.stage == .leased }
+            || activities.flatMap(\.invocations).contains { $0.job.event.path == path || $0.job.event.from == path }
+    }
+}
+
+extension SimulatedRule {
+    /// Whether all that happens to its files is received, and by its action alone.
+    fileprivate var isPlain: Bool {
+        events == .differences && refusedSize == nil && outside.isEmpty && steps == [.read] && catchUp && !isPolled
+            && onFailure.isEmpty && !stops && whileBusy == .coalesce
+    }
+}
