@@ -35,13 +35,15 @@ struct RunRecord {
 
     /// What must not be offered: a file that has been handled as it is, without a word that says so.
     func checkOnce(_ job: Job, _ run: SimulatedRun) -> String? {
-        guard let index = index(job.rule, run), job.attempt == 1, !job.isInterrupted, job.steps.isEmpty,
+        // The files of a set are all offered when one of them has changed.
+        guard let index = index(job.rule, run), run.rules[index].group.isEmpty, job.attempt == 1,
+            !job.isInterrupted, job.steps.isEmpty,
             job.event.kind == .created || job.event.kind == .modified,
             let handled = mirrors[index].handled[job.event.path]
         else { return nil }
         let offered = job.event.snapshot
         guard handled.identity == offered.identity, handled.changed == offered.changed,
-            handled.hasSameContent(as: offered)
+            handled.hasSameContent(as: offered), handled.digest == offered.digest
         else { return nil }
         return "\(job.event.kind) \(run.world.name(of: job.event.path)) again, as it was handled"
     }

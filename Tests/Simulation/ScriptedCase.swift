@@ -251,5 +251,29 @@ extension ScriptedCase {
         ScriptedCase("another case, without moves", "new a, rename a A", gives: "created a, deleted a, created A") {
             $0.events = [.created, .modified, .deleted]
         }.foldingCase(),
+        ScriptedCase("a set", "create a.x, settle, lease, create a.y", gives: "created a.x, created a.y") {
+            $0.group = ["*.x", "*.y"]
+        },
+        ScriptedCase(
+            "a set of which one changes", "create a.x, create a.y, start, write a.y, run, ok",
+            gives: "created a.x, created a.y, modified a.x, modified a.y"
+        ) { $0.group = ["*.x", "*.y"] },
+        ScriptedCase(
+            "a set that is cut off", "create a.x, create a.y, start, crash",
+            gives: "created a.x, created a.y, created a.x, created a.y"
+        ) { $0.group = ["*.x", "*.y"] },
+        ScriptedCase("a tree", "mkdir d/, create d/a, settle, write d/a", gives: "created d") { $0.isTree = true },
+        ScriptedCase(
+            "a tree that changes later", "mkdir d/, create d/a, rest, write d/a", gives: "created d, modified d"
+        ) {
+            $0.isTree = true
+        },
+        ScriptedCase(
+            "a tree that changes while its action runs", "mkdir d/, create d/a, start d, create d/b, settle, run, ok",
+            gives: "created d, modified d"
+        ) { $0.isTree = true },
+        ScriptedCase("a window", "create a, settle, lease, write a, settle, lease", gives: "created a") {
+            $0.opens = 23 * 60 + 59
+        },
     ]
 }

@@ -45,6 +45,12 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
     /// Whether later rules receive nothing of what it matches.
     package var stops = false
     package var onFailure: [Behaviour] = []
+    /// The names of which one each belongs to a set, by the stem.
+    package var group: [String] = []
+    /// Whether it is for directories, each one unit with all below it.
+    package var isTree = false
+    /// The minutes of a day after which actions may begin; nil for at any time.
+    package var opens: Int?
 
     package init() {}
 
@@ -52,11 +58,12 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
 
     func rule(in base: PathBytes) -> Rule {
         let place = SourcePlace(file: "rules.yaml", line: 1, column: 1)
-        let globs = [try? Glob(base.appending("**").bytes)].compactMap(\.self)
+        let globs = [try? Glob(base.appending(isTree ? "*" : "**").bytes)].compactMap(\.self)
         let excluded = outside.compactMap { try? Glob(PathBytes($0).bytes) }
         var rule = Rule(
-            name: name, place: place, filter: PathFilter(globs: globs, exclude: GlobSet(excluded)), events: events,
-            settle: SettlePolicy(quiet: Self.quiet), backend: isPolled ? .poll : .auto,
+            name: name, place: place, filter: PathFilter(globs: globs, exclude: GlobSet(excluded), isTree: isTree),
+            types: isTree ? [.directory] : [.file], events: events,
+            settle: SettlePolicy(quiet: Self.quiet, isTree: isTree), backend: isPolled ? .poll : .auto,
             actions: steps.map { $0.action(place) }, concurrency: concurrency,
             retry: RetryPolicy(attempts: 3, delay: .seconds(1)))
         rule.catchUp = catchUp
@@ -65,6 +72,13 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
         rule.isLast = stops
         rule.onFailure = onFailure.map { $0.action(place) }
         rule.batch = batch.map { Rule.Batch(files: $0, wait: .milliseconds(50)) }
+        if !group.isEmpty, let key = try? Template("${stem}", environment: { _ in nil }) {
+            let kinds = group.compactMap { name in
+                (try? Glob(PathBytes(name).bytes)).map { Grouping.Kind(text: name, glob: $0) }
+            }
+            rule.group = Grouping(key: key, required: kinds)
+        }
+        rule.window = opens.map { RunWindow([RunWindow.Span(start: $0, end: 24 * 60)]) }
         if let refusedSize {
             rule.condition = .size(Comparisons([.init(.less, refusedSize)], text: "< \(refusedSize)"))
         }

@@ -18,9 +18,11 @@ extension SimulatedRun {
 
     private func verdict(of index: Int) -> String? {
         let rule = loaded[index]
+        // What is below a directory is not compared with what its action knows.
+        guard !rules[index].isTree else { return nil }
         let mirror = record.mirrors[index]
         let present = world.files(below: world.base).filter { path, snapshot in
-            snapshot.type == .file && rule.root(taking: path) != nil
+            rule.types.contains(snapshot.type) && rule.root(taking: path) != nil
         }
         for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
             let name = world.name(of: path)

@@ -10,7 +10,7 @@ import Testing
         "certain", "keep-uncertain", "read-what-was-offered", "drain", "steps", "overtaken", "kept-steps", "swap",
         "interrupted move", "deleted, and back before it begins", "kill inside a step, and a new file",
         "given up, then moved", "an overflow hides a swap", "a declared output that is deleted, and written again",
-        "another case", "another case, without moves",
+        "another case", "another case, without moves", "a tree",
     ]
 
     @Test(arguments: ScriptedCase.all) func `a scripted run gives the action what it has to receive`(
