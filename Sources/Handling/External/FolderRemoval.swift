@@ -37,6 +37,10 @@ struct FolderRemoval {
     ///
     /// - Throws: Why it stays; all that could be removed of it is gone.
     static func remove(_ folder: PathBytes) throws(ScratchFailure) {
+        // What it occupies is freed when the descriptor is closed, which takes some file systems a millisecond: not within
+        // rmdir(2), for whose duration nobody can make a folder beside it.
+        let descriptor = folder.withCString { open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        defer { if descriptor >= 0 { close(descriptor) } }
         if folder.withCString({ rmdir($0) }) == 0 || errno == ENOENT { return }
         var removal = FolderRemoval(isOwn: true) { false }
         let error: Int32
