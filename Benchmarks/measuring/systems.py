@@ -152,7 +152,9 @@ class Alight(System):
     lanes = 2 * PROCESSORS
     action = '{ exec: ["{record}", each, "{log}", "${path}"] }'
     more = ""
-    environment = {"ALIGHT_CONTROL": "{own}/control", "XDG_STATE_HOME": "{own}/state"}
+    # Scratch folders are in memory, as they are where /run is, which it need not be in a container.
+    environment = {
+        "ALIGHT_CONTROL": "{own}/control", "XDG_STATE_HOME": "{own}/state", "RUNTIME_DIRECTORY": "{own}/run"}
 
     @property
     def command(self):

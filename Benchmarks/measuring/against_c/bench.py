@@ -101,7 +101,8 @@ class Bench:
         self.work = tempfile.mkdtemp(prefix="alight-bench-", dir=options.root)
         # So that a running Alight of the machine is left alone.
         self.environment = dict(
-            os.environ, ALIGHT_CONTROL=os.path.join(self.work, "control"), XDG_STATE_HOME=self.work)
+            os.environ, ALIGHT_CONTROL=os.path.join(self.work, "control"), XDG_STATE_HOME=self.work,
+            RUNTIME_DIRECTORY=os.path.join(self.work, "run"))
 
     def program(self, name):
         return os.path.join(self.options.programs, name)
