@@ -49,15 +49,17 @@ struct Draw {
         "folder x/ y/", "open a", "close a", "symlink a target", "mkdir x/", "rmdir x/", "mount x/", "umount x/",
         "hide x/", "show x/", "read a",
     ])
-    func notation(_ text: String) { #expect(Simulation.Operation(text)?.description == text) }
+    func `an operation is printed as it is read`(_ text: String) {
+        #expect(Simulation.Operation(text)?.description == text)
+    }
 
-    @Test func refusesOtherNotation() {
+    @Test func `other notation is refused`() {
         for text in ["", "create", "rename a", "create a b", "make a", "create  a"] {
             #expect(Simulation.Operation(text) == nil, "\(text)")
         }
     }
 
-    @Test func repeatsExactly() {
+    @Test func `the same seed gives the same world`() {
         func run() -> [String] {
             let world = World(seed: 3, delays: true)
             var draw = Draw(seed: 4)
@@ -116,7 +118,7 @@ struct Draw {
     }
 
     /// Real files get the times of a tick of some milliseconds, so that these are let pass.
-    @Test(arguments: 1...4) func filesAreLikeTheKernels(_ seed: UInt64) throws {
+    @Test(arguments: 1...4) func `files change like those of the kernel`(_ seed: UInt64) throws {
         withTempTree { temporary in
             let base = temporary.path("w")
             TestFile.makeFolder(base)
@@ -147,7 +149,7 @@ struct Draw {
         }
     }
 
-    @Test func mountsComeAndGo() throws {
+    @Test func `file systems are mounted and unmounted`() throws {
         let world = World()
         world.apply(.mkdir("x/"))
         world.apply(.create("x/a"))
@@ -167,7 +169,7 @@ struct Draw {
         #expect(world.snapshot("/w/x/a")?.identity == first?.identity && world.snapshot("/w/x/a")?.mount != mount)
     }
 
-    @Test func hiddenAndLinkedDirectories() throws {
+    @Test func `unreadable directories and links lead nowhere`() throws {
         let world = World()
         for text in ["mkdir x/", "create x/a", "symlink l x", "hide x/"] {
             #expect(Simulation.Operation(text).map { world.apply($0) } == true)
@@ -182,7 +184,7 @@ struct Draw {
         #expect(world.apply(.rename("x/a", "x/A")) && world.entries(of: "/w/x") == ["A"])
     }
 
-    @Test func overflowLosesWhatFollows() {
+    @Test func `an overflow loses what follows`() {
         let world = World()
         let queue = HintQueue(wake: {})
         let scope = WatchScope(roots: [WatchRoot(path: "/w")], reaches: { _ in true }, takes: { _ in true })
@@ -199,7 +201,7 @@ struct Draw {
         #expect(Set(queue.take().hints.map(\.path)) == ["/w/a", "/w/b", "/w/c"])
     }
 
-    @Test func pollingTellsDifferences() {
+    @Test func `polling hints differences`() {
         let world = World()
         let queue = HintQueue(wake: {})
         let scope = WatchScope(
@@ -230,7 +232,7 @@ struct Draw {
     }
 
     @Test(arguments: [(1, false), (2, true), (3, false)] as [(UInt64, Bool)])
-    func hintsAreLikeTheWatchers(_ seed: UInt64, _ isRaw: Bool) throws {
+    func `hints are those of the real watcher`(_ seed: UInt64, _ isRaw: Bool) throws {
         try withTempTree { temporary in
             let base = temporary.path("w")
             TestFile.makeFolder(base)
@@ -244,7 +246,7 @@ struct Draw {
             let simulated = SimulatedWatcher(world: world, scope: scope("/w"), queue: queue)
             let watcher = try Watcher(scope: scope(base), queue: realQueue)
             defer { watcher.stop() }
-            usleep(200_000)
+            _ = Deadline.wait { realQueue.take().reports.contains { if case .ready = $0 { true } else { false } } }
             var draw = Draw(seed: seed)
             var (done, differing) = (0, 0)
             func settle() {
@@ -254,7 +256,7 @@ struct Draw {
                 }
             }
             settle()
-            _ = (queue.take(), realQueue.take())
+            _ = queue.take()
             for _ in 0..<600 {
                 let operation = draw.operation()
                 guard world.apply(operation) else { continue }
@@ -262,10 +264,14 @@ struct Draw {
                     Issue.record("\(done) \(operation) can't be done, errno \(errno)")
                     return
                 }
-                usleep(25_000)
                 settle()
                 done += 1
-                let (simulatedHints, kernels) = (gathered(queue, below: "/w"), gathered(realQueue, below: base))
+                let simulatedHints = gathered(queue, below: "/w")
+                var kernels: [PathBytes: Hint.Signs] = [:]
+                _ = Deadline.wait(within: .seconds(20)) {
+                    kernels.merge(gathered(realQueue, below: base)) { $0.union($1) }
+                    return kernels == simulatedHints
+                }
                 for path in Set(simulatedHints.keys).union(kernels.keys).sorted()
                 where simulatedHints[path] != kernels[path] {
                     differing += 1
