@@ -16,6 +16,8 @@ struct RunRecord {
         var received: [PathBytes: Snapshot] = [:]
         /// The files as they were offered to actions that succeeded.
         var handled: [PathBytes: Snapshot] = [:]
+        /// Paths of which there was a job since their deletion was told last.
+        var offered: Set<PathBytes> = []
     }
 
     var mirrors: [Mirror]
@@ -32,6 +34,23 @@ struct RunRecord {
     init(rules: Int) { mirrors = Array(repeating: Mirror(), count: rules) }
 
     private func index(_ rule: String, _ run: SimulatedRun) -> Int? { run.rules.firstIndex { $0.name == rule } }
+
+    /// What must not be offered: a deletion of a file of which there was no job.
+    func checkDeletion(_ job: Job, _ run: SimulatedRun) -> String? {
+        guard job.event.kind == .deleted, job.steps.isEmpty, !job.isInterrupted, job.previous == nil,
+            let index = index(job.rule, run), run.loaded[index].events.contains(.created), !mirrors[index].isForgiven,
+            !mirrors[index].offered.contains(job.event.path)
+        else { return nil }
+        return "deleted \(run.world.name(of: job.event.path)), of which nothing was told"
+    }
+
+    /// Notes the files of which there are jobs.
+    mutating func noteAccepted(_ jobs: [Job], _ run: SimulatedRun) {
+        for job in jobs where job.event.kind != .deleted {
+            guard let index = index(job.rule, run) else { continue }
+            mirrors[index].offered.insert(job.event.path)
+        }
+    }
 
     /// What must not be offered: a file that has been handled as it is, without a word that says so.
     func checkOnce(_ job: Job, _ run: SimulatedRun) -> String? {
@@ -54,7 +73,12 @@ struct RunRecord {
         if let from = event.from { mirrors[index].received[from] = nil }
         mirrors[index].received[event.path] = event.kind == .deleted ? nil : event.snapshot
         switch event.kind {
-        case .deleted: mirrors[index].handled[event.path] = nil
+        case .deleted:
+            mirrors[index].handled[event.path] = nil
+            // What came since is another file's.
+            if run.journal.pendingEvent(view: job.rule, path: event.path) == nil {
+                mirrors[index].offered.remove(event.path)
+            }
         case .moved:
             // A move offers the content that was handled under the old name; what differs from it follows.
             let handled = event.from.flatMap { mirrors[index].handled.removeValue(forKey: $0) }
@@ -65,6 +89,7 @@ struct RunRecord {
         for output in outputs[job.id] ?? [] {
             guard let present = run.world.snapshot(output), run.rules[index].wants(present) else { continue }
             mirrors[index].contents[output] = run.world.content(output)
+            mirrors[index].offered.insert(output)
         }
     }
 

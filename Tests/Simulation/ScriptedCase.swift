@@ -149,6 +149,24 @@ extension ScriptedCase {
         ScriptedCase("moved to a name that is refused", "new a, rename a b", gives: "created a, deleted a") {
             $0.outside = ["b"]
         },
+        ScriptedCase("touched while its job waits", "create a, settle, touch a, settle", gives: "created a") {
+            $0.events = [.created, .modified]
+        },
+        ScriptedCase(
+            "renamed while down, polled", "create a, list, give a, list, give a, halt, rename a b, boot",
+            gives: "created a, moved a>b"
+        ) { $0.isPolled = true },
+        // The first size is 42, the second one less than 40.
+        ScriptedCase(
+            "refused, then of a size that is let through, and deleted",
+            "create a, rest, replace a, rest, delete a", gives: ""
+        ) {
+            $0.refusedSize = 40
+            $0.events = [.created, .deleted]
+        },
+        ScriptedCase("refused by its content, and deleted", "create a, rest, delete a", gives: "") {
+            $0.refusesContent = true
+        },
         ScriptedCase(
             "deleted, and back before it begins", "create a, settle a, lease a, rename a b, begin, rename b a",
             gives: "created a"),

@@ -34,6 +34,8 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
     package var steps: [Behaviour] = [.read]
     /// Files of at least this size are refused by `where`.
     package var refusedSize: UInt64?
+    /// Whether `where` asks for the content type, which nobody can tell here: files are refused when an action is to begin.
+    package var refusesContent = false
     /// Names below the base directory that the rule excludes.
     package var outside: [String] = []
     package var isPolled = false
@@ -82,15 +84,17 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
         if let refusedSize {
             rule.condition = .size(Comparisons([.init(.less, refusedSize)], text: "< \(refusedSize)"))
         }
+        if refusesContent { rule.condition = .mime([Condition.MediaPattern(type: nil, subtype: nil)]) }
         return rule
     }
 
     /// Whether `where` lets a file pass.
-    func wants(_ snapshot: Snapshot) -> Bool { refusedSize.map { snapshot.size < $0 } ?? true }
+    func wants(_ snapshot: Snapshot) -> Bool { !refusesContent && refusedSize.map { snapshot.size < $0 } ?? true }
 
     package var description: String {
         var words = ["events \(events)", "steps \(steps.map(\.rawValue).joined(separator: "+"))"]
         if let refusedSize { words.append("where size < \(refusedSize)") }
+        if refusesContent { words.append("where mime */*") }
         if !outside.isEmpty { words.append("exclude \(outside.joined(separator: " "))") }
         if isPolled { words.append("polled") }
         if !catchUp { words.append("catch_up: false") }

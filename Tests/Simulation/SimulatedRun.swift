@@ -329,7 +329,7 @@ package final class SimulatedRun: @unchecked Sendable {
         activity.invocations = invocations
         activity.hasEffect = false
         for invocation in invocations where record.fault == nil {
-            record.fault = record.checkOnce(invocation.job, self)
+            record.fault = record.checkDeletion(invocation.job, self) ?? record.checkOnce(invocation.job, self)
         }
         activity.coroutine.pause()
         guard !activity.isKilled, !invocations.contains(where: { $0.stop.isRaised }) else { return interrupted() }
@@ -358,6 +358,7 @@ package final class SimulatedRun: @unchecked Sendable {
     // MARK: Reports
 
     private func take(_ report: EngineReport) {
+        if case .accepted(let jobs) = report { record.noteAccepted(jobs, self) }
         for attempt in report.attempts {
             trace?("  \(attempt.state) \(attempt.event) \(attempt.path) \(attempt.outcome.code ?? "")")
             record.note(attempt, self)
