@@ -20,6 +20,8 @@ package struct RandomRun {
 
     private let checksInvariant: Bool
     private var dice: SplitMix64
+    /// The last rename, which may be undone.
+    private var renamed: (from: PathBytes, to: PathBytes)?
     private static let names: [PathBytes] = ["x/", "y/", ""].flatMap { directory in
         ["a", "b", "c", "d"].map { PathBytes(directory + $0) }
     }
@@ -82,6 +84,7 @@ package struct RandomRun {
         if dice.chance(0.2) { rule.concurrency = 1 }
         if dice.chance(0.1) { rule.batch = 3 }
         if dice.chance(0.1) { rule.cooldown = .seconds(1) }
+        if dice.chance(0.1) { rule.onFailure = [.note] }
         // With `queue`, an action reads the file after the event, and one that changes it feeds itself.
         if dice.chance(0.15) { rule.whileBusy = .restart }
         return rule
@@ -130,11 +133,17 @@ package struct RandomRun {
         let isHintLost = dice.chance(0.1) && !run.rules.contains(where: \.isPolled)
         func step(_ operation: Operation) -> Step { .world(operation, isHintLost: isHintLost) }
         guard let file = dice.pick(there) else { return step(.create(name)) }
-        switch dice.pick(Array(0..<13)) ?? 0 {
+        if let last = renamed, there.contains(last.to), dice.chance(0.2) {
+            renamed = nil
+            return step(.rename(last.to, last.from))
+        }
+        switch dice.pick(Array(0..<14)) ?? 0 {
         case 0: return step(.create(name))
         case 1: return step(.write(file))
         case 2: return step(.replace(file))
-        case 3, 4: return step(.rename(file, name))
+        case 3, 4:
+            renamed = (file, name)
+            return step(.rename(file, name))
         case 5: return step(.delete(file))
         case 6: return step(.chmod(file))
         case 7:
@@ -156,6 +165,7 @@ package struct RandomRun {
             // The kernel does not tell of the mode of a mounted directory.
             let modes: [Operation] = run.world.mountedOnce.isEmpty ? [.hide(directory), .show(directory)] : []
             return step(dice.pick(operations + modes) ?? .touch(file))
+        case 11: return step(.touch(file))
         default:
             return run.world.isBeingWritten(run.world.base.appending(file.bytes))
                 ? step(.close(file)) : step(.open(file))

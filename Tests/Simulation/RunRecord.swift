@@ -25,6 +25,8 @@ struct RunRecord {
     var history: [String] = []
     var fault: String?
     var dead: [JobID] = []
+    /// The failed jobs that were run again by hand.
+    var retried: Set<JobID> = []
     /// The files that first steps have taken away, by their jobs.
     private var archive: [JobID: Snapshot] = [:]
     private var noted: Set<JobID> = []
@@ -39,7 +41,7 @@ struct RunRecord {
     func checkDeletion(_ job: Job, _ run: SimulatedRun) -> String? {
         guard job.event.kind == .deleted, job.steps.isEmpty, !job.isInterrupted, job.previous == nil,
             let index = index(job.rule, run), run.loaded[index].events.contains(.created), !mirrors[index].isForgiven,
-            !mirrors[index].offered.contains(job.event.path)
+            !mirrors[index].offered.contains(job.event.path), !retried.contains(job.id)
         else { return nil }
         return "deleted \(run.world.name(of: job.event.path)), of which nothing was told"
     }

@@ -177,6 +177,7 @@ package final class SimulatedRun: @unchecked Sendable {
         case .retry:
             let failed = record.dead
             record.dead = []
+            record.retried.formUnion(failed)
             engine?.carryOut(.retry(failed)) {}
             turn(isLeasing: false)
         case .hold: engine?.pause(nil)
