@@ -19,7 +19,7 @@ package struct EngineTurns: ~Copyable {
     private var dispatcher: Dispatcher
     private var state: Engine.RunState
     private var now: ContinuousClock.Instant
-    /// Hints that came after the engine was told to stop.
+    /// Hints that arrived after a stop was requested.
     private var late: [Hint] = []
 
     private var journal: any Journal { engine.journal }
@@ -129,7 +129,7 @@ package struct EngineTurns: ~Copyable {
     ///
     /// - Returns: How the run went.
     package mutating func end() -> EngineSummary {
-        // What the kernel told until now, and nobody looked at.
+        // Includes the hints that have arrived until now.
         watcher.stop()
         late += queue.take().leaving(state.ignored).hints
         return engine.summary(state, unsettled: reconciler.unsettled(and: late))

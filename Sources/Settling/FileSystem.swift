@@ -85,8 +85,7 @@ package struct KernelFileSystem: FileSystem {
 
     package func names(in place: DiskProbe.Place) throws(SystemError) -> [PathBytes] {
         var listing = try FolderNames(place.name, in: place.descriptor)
-        var names: [PathBytes] = []
-        while let name = listing.next() { names.append(name) }
+        let names = listing.rest()
         guard listing.error == 0 else { throw SystemError(errno: listing.error) }
         return names
     }

@@ -34,6 +34,13 @@ struct FolderNames: ~Copyable {
     /// The open folder, for calls that are relative to it.
     var descriptor: Int32 { dirfd(stream) }
 
+    /// The names that are left; ``error`` tells whether these are all.
+    mutating func rest() -> [PathBytes] {
+        var names: [PathBytes] = []
+        while let name = next() { names.append(name) }
+        return names
+    }
+
     /// The next name; nil at the end, and when reading fails.
     mutating func next() -> PathBytes? {
         while true {
@@ -82,8 +89,6 @@ extension DiskProbe {
 
     private static func names(opened descriptor: Int32) throws(SystemError) -> [PathBytes] {
         var listing = try FolderNames(opened: descriptor)
-        var names: [PathBytes] = []
-        while let name = listing.next() { names.append(name) }
-        return names
+        return listing.rest()
     }
 }
