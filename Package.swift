@@ -147,7 +147,7 @@ let package = Package(
             name: "Simulation",
             dependencies: [
                 "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol", "Rules",
-                "Settling", logging,
+                "Settling", "TestKit", logging,
             ], path: "Tests/Simulation", swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(
             name: "simulator", dependencies: ["Simulation"], path: "Tests/Simulator", swiftSettings: strict),

@@ -14,10 +14,7 @@ extension SimulatedRun {
     func invariantFault() -> String? {
         guard isRunning else { return nil }
         for (index, rule) in rules.enumerated() where rule.isPlain {
-            let loaded = loaded[index]
-            let present = world.files(below: world.base).filter { path, snapshot in
-                snapshot.type == .file && loaded.root(taking: path) != nil
-            }
+            let present = files(of: loaded[index])
             var ledger: [PathBytes: Snapshot] = [:]
             journal.visit(view: rule.name, inside: world.base) { ledger[$0] = $1 }
             let received = record.mirrors[index].received

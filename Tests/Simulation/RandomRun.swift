@@ -1,6 +1,7 @@
 import FileEvents
 import Handling
 import Rules
+import TestKit
 
 /// A run whose steps are drawn from a seed.
 package struct RandomRun {
@@ -19,7 +20,7 @@ package struct RandomRun {
     package private(set) var digest: UInt64 = 0xCBF2_9CE4_8422_2325
 
     private let checksInvariant: Bool
-    private var dice: SplitMix64
+    private var dice: SeededGenerator
     /// The last rename, which may be undone.
     private var renamed: (from: PathBytes, to: PathBytes)?
     private static let names: [PathBytes] = ["x/", "y/", ""].flatMap { directory in
@@ -35,7 +36,7 @@ package struct RandomRun {
     package init(seed: UInt64, steps count: Int, checksInvariant: Bool = false) {
         self.checksInvariant = checksInvariant
         self.seed = seed
-        dice = SplitMix64(seed: seed)
+        dice = SeededGenerator(seed: seed)
         var rules = [Self.rule(&dice, "rule")]
         if dice.chance(0.25) { rules.append(Self.rule(&dice, "other")) }
         // What one rule takes away, another one never sees: nothing is promised of that.
@@ -52,22 +53,20 @@ package struct RandomRun {
             let step = next(run)
             if run.take(step) { steps.append(step) }
         }
-        run.take(.rest)
-        fault = run.record.fault ?? run.verdict()
-        run.end()
+        fault = run.run([])
         for byte in run.record.history.joined(separator: "\n").utf8 {
             digest = (digest ^ UInt64(byte)) &* 0x100_0000_01B3
         }
     }
 
-    private static func rule(_ dice: inout SplitMix64, _ name: String) -> SimulatedRule {
+    private static func rule(_ dice: inout SeededGenerator, _ name: String) -> SimulatedRule {
         var rule = SimulatedRule()
         rule.name = name
         rule.steps =
             dice.pick([
                 [.read], [.read], [.read], [.read], [.read], [.read], [.take, .note], [.take], [.edit], [.read, .note],
                 [.edit, .note], [.copy], [.copy, .note],
-            ]) ?? [.read]
+            ])
         if dice.chance(0.5) {
             let kinds: [EventMask] = [.created, .modified, .deleted, .moved, .attributes]
             var mask: EventMask = []
@@ -95,7 +94,7 @@ package struct RandomRun {
         switch roll {
         case ..<0.33: return world(run)
         case ..<0.40: return dice.chance(0.5) ? .drain : .read
-        case ..<0.50: return .wait(milliseconds: dice.pick([3, 20, 60, 110, 250]) ?? 3)
+        case ..<0.50: return .wait(milliseconds: dice.pick([3, 20, 60, 110, 250]))
         case ..<0.56: return .turn
         case ..<0.58: return .settle
         case ..<0.70: return .lease
@@ -111,15 +110,16 @@ package struct RandomRun {
         case ..<0.988: return .hold
         case ..<0.993: return .release
         case ..<0.996: return .reload
-        default: return .hint(dice.pick(Self.names) ?? "a")
+        default: return .hint(dice.pick(Self.names))
         }
     }
 
     private mutating func act(_ run: SimulatedRun) -> Step {
         let stages = Set(run.activities.map(\.stage))
-        guard let stage = dice.pick([.leased, .begun, .done].filter(stages.contains)) else { return .lease }
-        let at = run.activities.filter { $0.stage == stage }
-        let chosen = dice.pick(at).flatMap { $0.invocations.first?.job.event.path }.map { run.world.name(of: $0) }
+        guard !stages.isEmpty else { return .lease }
+        let stage = dice.pick([.leased, .begun, .done].filter(stages.contains))
+        let path = dice.pick(run.activities.filter { $0.stage == stage }).invocations.first?.job.event.path
+        let chosen = path.map { run.world.name(of: $0) }
         switch stage {
         case .leased: return .begin(nil)
         case .begun: return dice.chance(0.85) ? .run(chosen) : .miss(chosen)
@@ -129,15 +129,16 @@ package struct RandomRun {
 
     private mutating func world(_ run: SimulatedRun) -> Step {
         let there = run.world.files(below: run.world.base).keys.map { run.world.name(of: $0) }.sorted()
-        let name = dice.pick(Self.names) ?? "a"
+        let name = dice.pick(Self.names)
         let isHintLost = dice.chance(0.1) && !run.rules.contains(where: \.isPolled)
         func step(_ operation: Operation) -> Step { .world(operation, isHintLost: isHintLost) }
-        guard let file = dice.pick(there) else { return step(.create(name)) }
+        guard !there.isEmpty else { return step(.create(name)) }
+        let file = dice.pick(there)
         if let last = renamed, there.contains(last.to), dice.chance(0.2) {
             renamed = nil
             return step(.rename(last.to, last.from))
         }
-        switch dice.pick(Array(0..<14)) ?? 0 {
+        switch dice.below(14) {
         case 0: return step(.create(name))
         case 1: return step(.write(file))
         case 2: return step(.replace(file))
@@ -150,21 +151,19 @@ package struct RandomRun {
             // An action that changes a file by one name changes it by all.
             return run.rules.contains { $0.steps.contains(.edit) || $0.steps.contains(.copy) }
                 ? step(.touch(file)) : step(.link(file, name))
-        case 8:
-            guard let other = dice.pick(there) else { return step(.touch(file)) }
-            return step(.swap(file, other))
+        case 8: return step(.swap(file, dice.pick(there)))
         case 9:
             let isThere = there.contains { $0.bytes.starts(with: "y/".utf8) }
             return isThere ? step(.folder("y/", "z/")) : step(.folder("x/", "y/"))
         case 10:
-            let directory = dice.pick(["x/", "y/", "x/e/", "z/"] as [PathBytes]) ?? "x/"
+            let directory = dice.pick(["x/", "y/", "x/e/", "z/"] as [PathBytes])
             let operations: [Operation] = [
                 .mkdir(directory), .rmdir(directory), .swap("x/", "y/"),
                 .mount(directory), .umount(directory), .symlink(name, "x/a"), .touch(file),
             ]
             // The kernel does not tell of the mode of a mounted directory.
             let modes: [Operation] = run.world.mountedOnce.isEmpty ? [.hide(directory), .show(directory)] : []
-            return step(dice.pick(operations + modes) ?? .touch(file))
+            return step(dice.pick(operations + modes))
         case 11: return step(.touch(file))
         default:
             return run.world.isBeingWritten(run.world.base.appending(file.bytes))
@@ -182,9 +181,7 @@ package struct RandomRun {
         func fails(_ steps: [Step]) -> Bool {
             let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
             run.checksInvariant = checksInvariant
-            return run.run(steps).map {
-                Self.kind(of: $0) == kind
-            } ?? false
+            return run.run(steps).map { Self.kind(of: $0) == kind } ?? false
         }
         guard fails(steps) else { return steps }
         var size = max(1, steps.count / 2)
@@ -214,10 +211,7 @@ package struct RandomRun {
     }
 }
 
-extension SplitMix64 {
+extension SeededGenerator {
     mutating func fraction() -> Double { Double(next() >> 11) / Double(1 << 53) }
     mutating func chance(_ part: Double) -> Bool { fraction() < part }
-    mutating func pick<Element>(_ elements: [Element]) -> Element? {
-        elements.isEmpty ? nil : elements[Int(next() % UInt64(elements.count))]
-    }
 }

@@ -18,6 +18,8 @@ struct RunRecord {
         var handled: [PathBytes: Snapshot] = [:]
         /// Paths of which there was a job since their deletion was told last.
         var offered: Set<PathBytes> = []
+        /// Whether nothing is promised of what has happened.
+        var isForgiven = false
     }
 
     var mirrors: [Mirror]
@@ -29,6 +31,7 @@ struct RunRecord {
     var retried: Set<JobID> = []
     /// The files that first steps have taken away, by their jobs.
     private var archive: [JobID: Snapshot] = [:]
+    /// The jobs whose later steps have noted the file, or that were given up.
     private var noted: Set<JobID> = []
     /// What `copy` has written, by its jobs.
     private(set) var outputs: [JobID: [PathBytes]] = [:]
@@ -145,6 +148,9 @@ struct RunRecord {
         return true
     }
 
+    /// Whether a file was taken away by the first step of a job whose next one never ran.
+    var hasLostStep: Bool { !noted.isSuperset(of: archive.keys) }
+
     /// Takes what the engine reports of an attempt.
     mutating func note(_ attempt: AttemptReport, _ run: SimulatedRun) {
         guard let index = index(attempt.rule, run) else { return }
@@ -153,6 +159,7 @@ struct RunRecord {
         case .dead:
             history.append("\(index == 0 ? "" : "\(attempt.rule): ")failed \(name)")
             dead.append(attempt.job)
+            noted.insert(attempt.job)
             mirrors[index].untracked.formUnion([attempt.path, attempt.from].compactMap(\.self))
         case .skipped:
             if attempt.outcome.code == "gone" { history.append("skipped \(name)") }
@@ -168,13 +175,5 @@ struct RunRecord {
     /// With `catch_up: false`, changes that had not become jobs before a kill are not reported.
     mutating func forgive(_ run: SimulatedRun) {
         for (index, rule) in run.rules.enumerated() where !rule.catchUp { mirrors[index].isForgiven = true }
-    }
-}
-
-extension RunRecord.Mirror {
-    /// Whether nothing is promised of what has happened.
-    var isForgiven: Bool {
-        get { untracked.contains("/") }
-        set { if newValue { untracked.insert("/") } else { untracked.remove("/") } }
     }
 }

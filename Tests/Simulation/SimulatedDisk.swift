@@ -3,6 +3,7 @@ import FileWatching
 import Glibc
 package import Settling
 import Synchronization
+import TestKit
 
 /// What the program sees of the world's files.
 extension World: FileSystem {
@@ -159,7 +160,7 @@ extension WorldState {
     /// The entries in an order as a file system with hashed names has.
     func listing(_ directory: Int) -> [(name: PathBytes, node: Int)] {
         func hash(_ name: PathBytes) -> UInt64 {
-            var generator = SplitMix64(seed: name.bytes.reduce(5381) { $0 &* 33 &+ UInt64($1) })
+            var generator = SeededGenerator(seed: name.bytes.reduce(5381) { $0 &* 33 &+ UInt64($1) })
             return generator.next()
         }
         return entries(directory).map { (hash($0.name), $0) }.sorted { $0.0 < $1.0 }.map(\.1)

@@ -102,6 +102,7 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
         if concurrency != 4 { words.append("concurrency \(concurrency)") }
         if let batch { words.append("batch \(batch)") }
         if cooldown != .zero { words.append("cooldown \(cooldown)") }
+        if !onFailure.isEmpty { words.append("on_failure \(onFailure.map(\.rawValue).joined(separator: "+"))") }
         return "\(name): " + words.joined(separator: ", ")
     }
 }

@@ -31,8 +31,8 @@ package final class SimulatedRun: @unchecked Sendable {
     /// The attempts that were begun and have not ended, in order.
     var activities: [Activity] = []
     private var active: Activity?
-    /// Whether all actions fail; nil if steps say how they end.
-    var fails: Bool?
+    /// Whether all actions fail that no step ends.
+    private var fails = false
     var record: RunRecord
     /// Whether the ledger is judged after each step, too.
     package var checksInvariant = false
@@ -140,17 +140,16 @@ package final class SimulatedRun: @unchecked Sendable {
             let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
             // An output is known as it is when the attempt ends, whoever has changed it meanwhile.
             record.leaveUntracked(open.intersection(operation.paths.map { world.base.appending($0.bytes) }))
-        case .drain, .read, .list:
-            hasUnreadHints = true
-            return work(step)
+        case .drain: return watch { $0.drain() }
+        case .read: return watch { $0.drainAll() }
+        case .list(let path): return watch { [world] in $0.list(path.map { world.base.appending($0.bytes) }) }
         case .poll: watcher?.poll()
         case .wait(let milliseconds): world.advance(by: .milliseconds(milliseconds))
         case .turn: turn(isLeasing: false)
         case .lease: turn()
         case .settle: settle()
-        case .begin(let path):
+        case .begin:
             guard let activity = activities.first(where: { $0.stage == .leased }) else { return false }
-            _ = path
             resume(activity)
         case .run(let path), .miss(let path):
             guard let activity = activity(.begun, at: path) else { return false }
@@ -164,7 +163,8 @@ package final class SimulatedRun: @unchecked Sendable {
             default: activity.verdict = .retry
             }
             resume(activity)
-            if watcher?.drainAll() != nil { turn(isLeasing: false) }
+            watcher?.drainAll()
+            turn(isLeasing: false)
         case .kill, .crash:
             halt(afterEffects: step == .crash)
             boot()
@@ -186,21 +186,18 @@ package final class SimulatedRun: @unchecked Sendable {
             engine?.reload(Ruleset(loaded))
             turn(isLeasing: false)
         case .rest, .failing:
-            fails = step == .failing ? true : nil
+            fails = step == .failing
             let problem = rest()
-            fails = nil
+            fails = false
             record.fault = record.fault ?? problem
         }
         return true
     }
 
-    /// Lets the watcher work.
-    private func work(_ step: Step) -> Bool {
-        switch step {
-        case .drain: watcher?.drain() ?? false
-        case .list(let path): watcher?.list(path.map { world.base.appending($0.bytes) }) ?? false
-        default: watcher?.drainAll() ?? false
-        }
+    /// Lets the watcher work; false if it had nothing to do.
+    private func watch(_ work: (SimulatedWatcher) -> Bool) -> Bool {
+        hasUnreadHints = true
+        return watcher.map(work) ?? false
     }
 
     /// Lets time pass until nothing settles any more that can.
@@ -253,7 +250,7 @@ package final class SimulatedRun: @unchecked Sendable {
                 effect(of: activity)
                 activity.stage = .done
             }
-            activity.verdict = activity.hasEffect && fails != true ? .succeeded : .retry
+            activity.verdict = activity.hasEffect && !fails ? .succeeded : .retry
             resume(activity)
         }
     }

@@ -17,7 +17,7 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
     case turn, lease
     /// All that has been hinted settles, and nothing is leased.
     case settle
-    /// An action that was leased starts.
+    /// The action that was leased first starts, whatever its path.
     case begin(PathBytes?)
     /// It has its effect on the files; it comes to no effect.
     case run(PathBytes?), miss(PathBytes?)

@@ -10,10 +10,18 @@ extension SimulatedRun {
     func verdict() -> String? {
         let counts = journal.counts
         guard counts.open == 0 else { return "jobs at rest: \(counts.pending) pending, \(counts.running) running" }
+        if rules[0].steps == [.take, .note], record.hasLostStep { return "a file was taken, and is not noted" }
         for index in rules.indices {
             if let fault = verdict(of: index) { return rules.count == 1 ? fault : "\(rules[index].name): \(fault)" }
         }
         return nil
+    }
+
+    /// The files that a rule is for.
+    func files(of rule: Rule) -> [PathBytes: Snapshot] {
+        world.files(below: world.base).filter { path, snapshot in
+            rule.types.contains(snapshot.type) && rule.root(taking: path) != nil
+        }
     }
 
     private func verdict(of index: Int) -> String? {
@@ -21,9 +29,7 @@ extension SimulatedRun {
         // What is below a directory is not compared with what its action knows.
         guard !rules[index].isTree else { return nil }
         let mirror = record.mirrors[index]
-        let present = world.files(below: world.base).filter { path, snapshot in
-            rule.types.contains(snapshot.type) && rule.root(taking: path) != nil
-        }
+        let present = files(of: rule)
         for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
             let name = world.name(of: path)
             guard let known = journal.snapshot(view: rule.name, path: path) else {

@@ -2,6 +2,7 @@ import FileEvents
 import FileWatching
 import Glibc
 import Settling
+import TestKit
 
 /// All that a world consists of.
 struct WorldState {
@@ -13,7 +14,7 @@ struct WorldState {
     var mountEdition = 0
     var mountedOnce: Set<PathBytes> = []
     var elapsed = Duration.zero
-    var generator: SplitMix64
+    var generator: SeededGenerator
     let base: PathBytes
     let hasDelays: Bool
     var contents = 0
@@ -36,7 +37,7 @@ struct WorldState {
     var now: Timestamp { Self.start.advanced(by: elapsed) }
 
     init(seed: UInt64, base: PathBytes, hasDelays: Bool) {
-        generator = SplitMix64(seed: seed)
+        generator = SeededGenerator(seed: seed)
         self.base = base
         self.hasDelays = hasDelays
         addVolume(at: "/")

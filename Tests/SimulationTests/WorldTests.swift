@@ -8,11 +8,11 @@ import Testing
 
 /// Operations drawn at random, of which some can't be done.
 struct Draw {
-    var dice: SplitMix64
+    var dice: SeededGenerator
     static let files = ["a", "b", "c", "x/a", "x/b", "y/a", "y/b", "x/z/a", "y/z/b"].map { PathBytes($0) }
     static let directories = ["x/", "y/", "x/z/", "y/z/", "z/"].map { PathBytes($0) }
 
-    init(seed: UInt64) { dice = SplitMix64(seed: seed) }
+    init(seed: UInt64) { dice = SeededGenerator(seed: seed) }
 
     private mutating func pick(_ paths: [PathBytes]) -> PathBytes {
         paths[Int.random(in: 0..<paths.count, using: &dice)]

@@ -9,8 +9,8 @@ import Simulation
 ///     simulator --scripted [NAME] [-v]
 ///
 /// Without a seed it does runs until one fails, or for 60 seconds; with `--keep-going` until the end, and counts the faults
-/// by their kind. With `--invariant` the ledger is judged after each step as well. A run of a known seed has to fail, and counts as none that does. The last line has a digest of all that
-/// actions received, the same for the same runs.
+/// by their kind. With `--invariant` the ledger is judged after each step as well. A run of a known seed has to fail, and is
+/// not counted then. The digest stands for all that actions received, and is the same for the same runs.
 struct Simulator {
     private var first: UInt64 = 1
     private var runs = UInt64.max
