@@ -21,11 +21,13 @@ package struct RandomRun {
 
     private let checksInvariant: Bool
     private var dice: SeededGenerator
+    private var habits: Habits
     /// The last rename, which may be undone.
     private var renamed: (from: PathBytes, to: PathBytes)?
-    private static let names: [PathBytes] = ["x/", "y/", ""].flatMap { directory in
-        ["a", "b", "c", "d"].map { PathBytes(directory + $0) }
-    }
+    /// The paths of the last operation.
+    private var recent: [PathBytes] = []
+    /// Kinds of steps that come next, the first one last.
+    private var coming: [StepKind] = []
 
     /// Draws a run and does it.
     ///
@@ -46,6 +48,7 @@ package struct RandomRun {
         self.rules = rules
         delays = dice.chance(0.5)
         hasBirth = dice.chance(0.93)
+        habits = Habits(&dice)
         let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
         run.checksInvariant = checksInvariant
         for _ in 0..<count {
@@ -62,6 +65,8 @@ package struct RandomRun {
     private static func rule(_ dice: inout SeededGenerator, _ name: String) -> SimulatedRule {
         var rule = SimulatedRule()
         rule.name = name
+        // Of which most is promised.
+        if dice.chance(0.3) { return rule }
         rule.steps =
             dice.pick([
                 [.read], [.read], [.read], [.read], [.read], [.read], [.take, .note], [.take], [.edit], [.read, .note],
@@ -90,27 +95,32 @@ package struct RandomRun {
     }
 
     private mutating func next(_ run: SimulatedRun) -> Step {
-        let roll = dice.fraction()
-        switch roll {
-        case ..<0.33: return world(run)
-        case ..<0.40: return dice.chance(0.5) ? .drain : .read
-        case ..<0.50: return .wait(milliseconds: dice.pick([3, 20, 60, 110, 250]))
-        case ..<0.56: return .turn
-        case ..<0.58: return .settle
-        case ..<0.70: return .lease
-        case ..<0.90: return act(run)
-        case ..<0.92: return dice.chance(0.5) ? .kill : .crash
-        case ..<0.925: return .halt
-        case ..<0.94: return .boot
-        case ..<0.945: return .retry
-        case ..<0.95: return .rescan
-        case ..<0.96: return .wait(milliseconds: 1_500)
-        case ..<0.97: return .poll
-        case ..<0.985: return .list(nil)
-        case ..<0.988: return .hold
-        case ..<0.993: return .release
-        case ..<0.996: return .reload
-        default: return .hint(dice.pick(Self.names))
+        let kind = coming.popLast() ?? habits.steps.pick(&dice)
+        if coming.isEmpty, kind == .world, dice.chance(habits.burst) { coming = [.world] }
+        // What happens while it takes up again what was cut off.
+        if kind == .kill, dice.chance(habits.afterKill) { coming = [.settle, .world, .world, .lease] }
+        switch kind {
+        case .world: return world(run)
+        case .read: return dice.chance(0.5) ? .drain : .read
+        case .wait: return .wait(milliseconds: dice.pick([3, 20, 60, 110, 250]))
+        case .turn: return .turn
+        case .settle: return .settle
+        case .lease: return .lease
+        case .act: return act(run)
+        // What is cut off matters most.
+        case .kill where run.activities.isEmpty && dice.chance(0.7): return .lease
+        case .kill: return dice.chance(0.5) ? .kill : .crash
+        case .halt: return .halt
+        case .boot: return .boot
+        case .retry: return .retry
+        case .rescan: return .rescan
+        case .longWait: return .wait(milliseconds: 1_500)
+        case .poll: return .poll
+        case .list: return .list(nil)
+        case .hold: return .hold
+        case .release: return .release
+        case .reload: return .reload
+        case .hint: return .hint(dice.pick(habits.names))
         }
     }
 
@@ -129,33 +139,41 @@ package struct RandomRun {
 
     private mutating func world(_ run: SimulatedRun) -> Step {
         let there = run.world.files(below: run.world.base).keys.map { run.world.name(of: $0) }.sorted()
-        let name = dice.pick(Self.names)
+        let known = recent
+        func near(_ all: [PathBytes], _ dice: inout SeededGenerator, _ focus: Double) -> PathBytes {
+            let near = known.filter(all.contains)
+            return dice.pick(near.isEmpty || !dice.chance(focus) ? all : near)
+        }
+        let name = near(habits.names, &dice, habits.focus)
         let isHintLost = dice.chance(0.1) && !run.rules.contains(where: \.isPolled)
-        func step(_ operation: Operation) -> Step { .world(operation, isHintLost: isHintLost) }
+        func step(_ operation: Operation) -> Step {
+            recent = operation.paths
+            return .world(operation, isHintLost: isHintLost)
+        }
         guard !there.isEmpty else { return step(.create(name)) }
-        let file = dice.pick(there)
+        let file = near(there, &dice, habits.focus)
         if let last = renamed, there.contains(last.to), dice.chance(0.2) {
             renamed = nil
             return step(.rename(last.to, last.from))
         }
-        switch dice.below(14) {
-        case 0: return step(.create(name))
-        case 1: return step(.write(file))
-        case 2: return step(.replace(file))
-        case 3, 4:
+        switch habits.operations.pick(&dice) {
+        case .create: return step(.create(name))
+        case .write: return step(.write(file))
+        case .replace: return step(.replace(file))
+        case .rename:
             renamed = (file, name)
             return step(.rename(file, name))
-        case 5: return step(.delete(file))
-        case 6: return step(.chmod(file))
-        case 7:
+        case .delete: return step(.delete(file))
+        case .chmod: return step(.chmod(file))
+        case .link:
             // An action that changes a file by one name changes it by all.
             return run.rules.contains { $0.steps.contains(.edit) || $0.steps.contains(.copy) }
                 ? step(.touch(file)) : step(.link(file, name))
-        case 8: return step(.swap(file, dice.pick(there)))
-        case 9:
+        case .swap: return step(.swap(file, dice.pick(there)))
+        case .folder:
             let isThere = there.contains { $0.bytes.starts(with: "y/".utf8) }
             return isThere ? step(.folder("y/", "z/")) : step(.folder("x/", "y/"))
-        case 10:
+        case .directory:
             let directory = dice.pick(["x/", "y/", "x/e/", "z/"] as [PathBytes])
             let operations: [Operation] = [
                 .mkdir(directory), .rmdir(directory), .swap("x/", "y/"),
@@ -164,8 +182,8 @@ package struct RandomRun {
             // The kernel does not tell of the mode of a mounted directory.
             let modes: [Operation] = run.world.mountedOnce.isEmpty ? [.hide(directory), .show(directory)] : []
             return step(dice.pick(operations + modes))
-        case 11: return step(.touch(file))
-        default:
+        case .touch: return step(.touch(file))
+        case .open:
             return run.world.isBeingWritten(run.world.base.appending(file.bytes))
                 ? step(.close(file)) : step(.open(file))
         }
@@ -206,8 +224,75 @@ package struct RandomRun {
     /// A fault without the names and numbers in it, by which faults of one kind are told apart.
     package static func kind(of fault: String) -> String {
         String(
-            fault.split(separator: " ").filter { !$0.contains { $0.isNumber || $0 == "/" } && $0.count > 1 }
+            fault.split(separator: " ").filter { !$0.contains { $0.isNumber || "/:".contains($0) } && $0.count > 1 }
                 .joined(separator: " ").prefix(40))
+    }
+}
+
+extension RandomRun {
+    fileprivate enum StepKind {
+        case world, read, wait, turn, settle, lease, act, kill, halt, boot, retry, rescan, longWait, poll, list, hold,
+            release, reload, hint
+    }
+
+    fileprivate enum OperationKind {
+        case create, write, replace, rename, delete, chmod, link, swap, folder, directory, touch, open
+    }
+
+    /// What the steps of one run are drawn from: half of the runs do some things more often, and others never, so that
+    /// they come to states that a mixture of all does not come to.
+    fileprivate struct Habits {
+        var names: [PathBytes]
+        var steps = Weighted<StepKind>([
+            .world: 165, .read: 35, .wait: 50, .turn: 30, .settle: 30, .lease: 60, .act: 100, .kill: 15, .halt: 3,
+            .boot: 8, .retry: 3, .rescan: 3, .longWait: 5, .poll: 5, .list: 7, .hold: 2, .release: 3, .reload: 1,
+            .hint: 2,
+        ])
+        var operations = Weighted<OperationKind>([
+            .create: 1, .write: 1, .replace: 1, .rename: 2, .delete: 1, .chmod: 1, .link: 1, .swap: 1, .folder: 1,
+            .directory: 1, .touch: 1, .open: 2,
+        ])
+        /// How often one operation follows another at once.
+        var burst = 0.0
+        /// How often a kill is followed by leases, operations and time to settle.
+        var afterKill = 0.0
+        /// How often an operation is about a path of the one before.
+        var focus = 0.0
+
+        init(_ dice: inout SeededGenerator) {
+            let directories = dice.pick([["x/", "y/", ""], [""], ["x/", ""]])
+            let letters = ["a", "b", "c", "d"].prefix(2 + dice.below(3))
+            names = directories.flatMap { directory in letters.map { PathBytes(directory + $0) } }
+            guard dice.chance(0.6) else { return }
+            steps.vary(&dice, by: [0, 1, 4, 4, 4, 12], keeping: [.world, .kill])
+            operations.vary(&dice, by: [0, 0, 0, 4, 8], keeping: [.create, .write, .rename])
+            burst = dice.pick([0, 0.3, 0.6])
+            focus = dice.pick([0, 0.3, 0.6])
+            afterKill = dice.pick([0, 0.5])
+        }
+    }
+
+    /// Kinds that are drawn, some more often than others.
+    fileprivate struct Weighted<Kind: Equatable> {
+        private var weights: [(kind: Kind, weight: Int)]
+
+        init(_ weights: KeyValuePairs<Kind, Int>) { self.weights = weights.map { ($0, $1) } }
+
+        /// Has some drawn more often, others more rarely or never.
+        mutating func vary(_ dice: inout SeededGenerator, by factors: [Int], keeping kept: [Kind]) {
+            for index in weights.indices {
+                let factor = dice.pick(factors)
+                weights[index].weight *= kept.contains(weights[index].kind) ? max(4, factor) : factor
+            }
+        }
+
+        func pick(_ dice: inout SeededGenerator) -> Kind {
+            var rest = dice.below(weights.reduce(0) { $0 + $1.weight })
+            return weights.first {
+                rest -= $0.weight
+                return rest < 0
+            }?.kind ?? weights[0].kind
+        }
     }
 }
 

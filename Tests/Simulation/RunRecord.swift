@@ -10,6 +10,8 @@ struct RunRecord {
     struct Mirror {
         /// The content that each path has, as the action has read it.
         var contents: [PathBytes: Int] = [:]
+        /// The mode that each path has, as the action has seen it.
+        var modes: [PathBytes: UInt16] = [:]
         /// Paths of which a job was given up, or about which nothing is promised for other reasons.
         var untracked: Set<PathBytes> = []
         /// The files as the sum of all events whose actions have succeeded has them.
@@ -131,11 +133,15 @@ struct RunRecord {
         }
         history.append("\(prefix)\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
         let content = world.content(event.path)
+        if let from = event.from { mirrors[index].modes[from] = nil }
+        mirrors[index].modes[event.path] =
+            event.kind == .moved ? event.snapshot.mode : world.snapshot(event.path)?.mode
         switch event.kind {
         case .deleted: mirrors[index].contents[event.path] = nil
         case .moved:
             let held = event.from.flatMap { mirrors[index].contents.removeValue(forKey: $0) }
-            mirrors[index].contents[event.path] = job.attempt == 1 ? held ?? content : content ?? held
+            mirrors[index].contents[event.path] =
+                job.attempt == 1 && !job.isInterrupted ? held ?? content : content ?? held
         default: if let content { mirrors[index].contents[event.path] = content }
         }
         let isStale = event.from.map { mirrors[index].untracked.contains($0) } ?? false

@@ -207,6 +207,17 @@ extension ScriptedCase {
             "written by another name after it settled", "create a, link a b, settle, open b, lease a",
             gives: "created a"
         ) { $0.outside = ["b"] },
+        ScriptedCase(
+            "what comes to a name that a move left, after a kill",
+            "new a, new b, write a, write b, start, begin, kill, lease, write a, write b, settle, begin, begin, rename a b, create a, settle, lease",
+            gives: "created a, created b, moved a>b, modified a"),
+        ScriptedCase(
+            "written, then moved, then back, one by one", "new a, write a, settle, rename a b, settle, rename b a",
+            gives: "created a, modified a"),
+        ScriptedCase(
+            "deleted after a swap, with a kill",
+            "create c, start, create d, run c, ok c, swap c d, read, lease, kill, settle, replace d, settle, delete c",
+            gives: "created c, skipped c, created d, deleted c"),
     ]
     /// Several rules, gates, and file systems of other kinds.
     private static let others: [ScriptedCase] = [

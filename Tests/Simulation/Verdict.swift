@@ -48,6 +48,9 @@ extension SimulatedRun {
                 return "\(name): the mirror has \(content.map(String.init) ?? "nothing"), "
                     + "the disk \(world.content(path).map(String.init) ?? "nothing")"
             }
+            if rule.events.contains(.attributes), let mode = mirror.modes[path], mode != snapshot.mode {
+                return "\(name): the mirror has another mode than the disk"
+            }
         }
         var ghosts: [PathBytes] = []
         journal.visit(view: rule.name, inside: world.base) { path, _ in if present[path] == nil { ghosts.append(path) }
