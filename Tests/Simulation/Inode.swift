@@ -7,6 +7,8 @@ struct Inode {
     let type: FileType
     /// Which content the file has; each write makes another one.
     var content = 0
+    /// What it begins with, by whom it was written before something was added, and up to where.
+    var parts: [(content: Int, end: UInt64)] = []
     var size: UInt64 = 0
     var modified: Timestamp
     var changed: Timestamp

@@ -4,7 +4,7 @@ package import FileEvents
 ///
 /// The notation has the paths relative to the base directory of the world, a directory's with a slash at its end.
 package enum Operation: Sendable, Hashable, CustomStringConvertible {
-    case create(PathBytes), write(PathBytes), replace(PathBytes), delete(PathBytes)
+    case create(PathBytes), write(PathBytes), append(PathBytes), replace(PathBytes), delete(PathBytes)
     case rename(PathBytes, PathBytes), swap(PathBytes, PathBytes), folder(PathBytes, PathBytes)
     case link(PathBytes, PathBytes), symlink(PathBytes, PathBytes)
     case chmod(PathBytes), touch(PathBytes)
@@ -23,6 +23,7 @@ package enum Operation: Sendable, Hashable, CustomStringConvertible {
             switch words[0].description {
             case "create": one.map(Self.create)
             case "write": one.map(Self.write)
+            case "append": one.map(Self.append)
             case "replace": one.map(Self.replace)
             case "delete": one.map(Self.delete)
             case "chmod": one.map(Self.chmod)
@@ -52,6 +53,7 @@ package enum Operation: Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .create: "create"
         case .write: "write"
+        case .append: "append"
         case .replace: "replace"
         case .delete: "delete"
         case .rename: "rename"
@@ -76,7 +78,8 @@ package enum Operation: Sendable, Hashable, CustomStringConvertible {
     /// The paths as they are written; the second of `symlink` is the link's target.
     package var paths: [PathBytes] {
         switch self {
-        case .create(let path), .write(let path), .replace(let path), .delete(let path), .chmod(let path),
+        case .create(let path), .write(let path), .append(let path), .replace(let path), .delete(let path),
+            .chmod(let path),
             .touch(let path), .open(let path), .close(let path), .read(let path), .mkdir(let path), .rmdir(let path),
             .mount(let path), .umount(let path), .hide(let path), .show(let path):
             [path]

@@ -45,10 +45,14 @@ package struct RandomRun {
         if rules.count > 1, rules.contains(where: { $0.steps.contains { $0 == .take || $0 == .edit } }) {
             rules.removeLast()
         }
+        if rules.count > 1, !rules.contains(where: \.isTree), dice.chance(0.3) {
+            rules[0].stops = true
+            rules[0].events = .differences
+        }
         self.rules = rules
         delays = dice.chance(0.5)
         hasBirth = dice.chance(0.93)
-        habits = Habits(&dice)
+        habits = Habits(&dice, rules)
         let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
         run.checksInvariant = checksInvariant
         for _ in 0..<count {
@@ -89,9 +93,31 @@ package struct RandomRun {
         if dice.chance(0.1) { rule.batch = 3 }
         if dice.chance(0.1) { rule.cooldown = .seconds(1) }
         if dice.chance(0.1) { rule.onFailure = [.note] }
-        // With `queue`, an action reads the file after the event, and one that changes it feeds itself.
         if dice.chance(0.15) { rule.whileBusy = .restart }
+        if rule.steps == [.read] || rule.steps == [.read, .note] { Self.addKind(&dice, &rule) }
         return rule
+    }
+
+    /// Makes the rule one of a kind of its own.
+    ///
+    /// An action that changes its input feeds itself with these, or takes away what the others of a set wait for.
+    private static func addKind(_ dice: inout SeededGenerator, _ rule: inout SimulatedRule) {
+        switch dice.below(16) {
+        case 0:
+            rule.group = ["*.x", "*.y"]
+            rule.events = [.created, .modified]
+            (rule.batch, rule.whileBusy, rule.steps) = (nil, .coalesce, [.read])
+        case 1:
+            rule.isTree = true
+            (rule.events, rule.refusedSize, rule.whileBusy) = (.differences, nil, .coalesce)
+        case 2:
+            rule.follows = true
+            (rule.events, rule.refusedSize, rule.batch, rule.whileBusy) = (.differences, nil, nil, .coalesce)
+        case 3: rule.opens = 9 * 60 + 1
+        case 4: rule.whileBusy = .queue
+        case 5: rule.refusesContent = true
+        default: break
+        }
     }
 
     private mutating func next(_ run: SimulatedRun) -> Step {
@@ -144,6 +170,7 @@ package struct RandomRun {
             let near = known.filter(all.contains)
             return dice.pick(near.isEmpty || !dice.chance(focus) ? all : near)
         }
+        let follows = run.rules.contains(where: \.follows)
         let name = near(habits.names, &dice, habits.focus)
         let isHintLost = dice.chance(0.1) && !run.rules.contains(where: \.isPolled)
         func step(_ operation: Operation) -> Step {
@@ -157,6 +184,8 @@ package struct RandomRun {
             return step(.rename(last.to, last.from))
         }
         switch habits.operations.pick(&dice) {
+        // A text that is made anew can't be told from one that has grown.
+        case .write where follows, .open where follows: return step(.append(file))
         case .create: return step(.create(name))
         case .write: return step(.write(file))
         case .replace: return step(.replace(file))
@@ -166,8 +195,8 @@ package struct RandomRun {
         case .delete: return step(.delete(file))
         case .chmod: return step(.chmod(file))
         case .link:
-            // An action that changes a file by one name changes it by all.
-            return run.rules.contains { $0.steps.contains(.edit) || $0.steps.contains(.copy) }
+            // An action that changes a file by one name changes it by all; of each name its own text is told.
+            return run.rules.contains { $0.steps.contains(.edit) || $0.steps.contains(.copy) || $0.follows }
                 ? step(.touch(file)) : step(.link(file, name))
         case .swap: return step(.swap(file, dice.pick(there)))
         case .folder:
@@ -259,9 +288,10 @@ extension RandomRun {
         /// How often an operation is about a path of the one before.
         var focus = 0.0
 
-        init(_ dice: inout SeededGenerator) {
+        init(_ dice: inout SeededGenerator, _ rules: [SimulatedRule]) {
             let directories = dice.pick([["x/", "y/", ""], [""], ["x/", ""]])
-            let letters = ["a", "b", "c", "d"].prefix(2 + dice.below(3))
+            let isGrouped = rules.contains { !$0.group.isEmpty }
+            let letters = isGrouped ? ["a.x", "a.y", "b.x"] : ["a", "b", "c", "d"].prefix(2 + dice.below(3))
             names = directories.flatMap { directory in letters.map { PathBytes(directory + $0) } }
             guard dice.chance(0.6) else { return }
             steps.vary(&dice, by: [0, 1, 4, 4, 4, 12], keeping: [.world, .kill])

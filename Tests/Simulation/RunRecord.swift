@@ -12,6 +12,10 @@ struct RunRecord {
         var contents: [PathBytes: Int] = [:]
         /// The mode that each path has, as the action has seen it.
         var modes: [PathBytes: UInt16] = [:]
+        /// What was in each directory that is one unit, as the action has seen it.
+        var trees: [PathBytes: [PathBytes: Int]] = [:]
+        /// The text of each file, as it was told.
+        var texts: [PathBytes: [UInt8]] = [:]
         /// Paths of which a job was given up, or about which nothing is promised for other reasons.
         var untracked: Set<PathBytes> = []
         /// The files as the sum of all events whose actions have succeeded has them.
@@ -43,9 +47,12 @@ struct RunRecord {
     private func index(_ rule: String, _ run: SimulatedRun) -> Int? { run.rules.firstIndex { $0.name == rule } }
 
     /// What must not be offered: a deletion of a file of which there was no job.
+    ///
+    /// Directories are there at the start; and of a queue's events each has been accepted with those before it.
     func checkDeletion(_ job: Job, _ run: SimulatedRun) -> String? {
         guard job.event.kind == .deleted, job.steps.isEmpty, !job.isInterrupted, job.previous == nil,
-            let index = index(job.rule, run), run.loaded[index].events.contains(.created), !mirrors[index].isForgiven,
+            let index = index(job.rule, run), !run.rules[index].isTree, run.rules[index].whileBusy != .queue,
+            run.loaded[index].events.contains(.created), !mirrors[index].isForgiven,
             !mirrors[index].offered.contains(job.event.path), !retried.contains(job.id)
         else { return nil }
         return "deleted \(run.world.name(of: job.event.path)), of which nothing was told"
@@ -61,8 +68,9 @@ struct RunRecord {
 
     /// What must not be offered: a file that has been handled as it is, without a word that says so.
     func checkOnce(_ job: Job, _ run: SimulatedRun) -> String? {
-        // The files of a set are all offered when one of them has changed.
-        guard let index = index(job.rule, run), run.rules[index].group.isEmpty, job.attempt == 1,
+        // The files of a set are all offered when one of them has changed, and a text piece by piece.
+        guard let index = index(job.rule, run), run.rules[index].group.isEmpty, !run.rules[index].follows,
+            job.attempt == 1,
             !job.isInterrupted, job.steps.isEmpty,
             job.event.kind == .created || job.event.kind == .modified,
             let handled = mirrors[index].handled[job.event.path]
@@ -72,6 +80,26 @@ struct RunRecord {
             handled.hasSameContent(as: offered), handled.digest == offered.digest
         else { return nil }
         return "\(job.event.kind) \(run.world.name(of: job.event.path)) again, as it was handled"
+    }
+
+    /// What must not be offered: what the rule refuses, or an earlier one keeps, or comes outside of the rule's hours.
+    func checkAdmission(_ job: Job, _ run: SimulatedRun) -> String? {
+        guard let index = index(job.rule, run), job.attempt == 1, !job.isInterrupted, job.steps.isEmpty else {
+            return nil
+        }
+        let (rule, event) = (run.rules[index], job.event)
+        let name = run.world.name(of: event.path)
+        if let window = run.loaded[index].window, !window.isOpen(at: run.world.time, LocalClock { _ in 0 }) {
+            return "\(event.kind) \(name) outside of its window"
+        }
+        guard event.kind == .created || event.kind == .modified else { return nil }
+        if !rule.wants(event.snapshot) { return "\(event.kind) \(name), which is refused" }
+        if index > 0, run.rules[0].stops, run.loaded[0].root(taking: event.path) != nil,
+            run.rules[0].wants(event.snapshot)
+        {
+            return "\(event.kind) \(name), which the rule before it takes"
+        }
+        return nil
     }
 
     mutating func noteSuccess(_ job: Job, _ run: SimulatedRun) {
@@ -98,6 +126,26 @@ struct RunRecord {
             mirrors[index].contents[output] = run.world.content(output)
             mirrors[index].offered.insert(output)
         }
+    }
+
+    /// Puts a piece of text behind what was told before; of a job that was given up it is lost, and of what
+    /// nobody caught up with.
+    private mutating func noteText(_ job: Job, _ index: Int, _ run: SimulatedRun) {
+        let event = job.event
+        let isDoubtful =
+            mirrors[index].isForgiven
+            || [event.path, event.from].contains { $0.map(mirrors[index].untracked.contains) ?? false }
+        if let from = event.from { mirrors[index].texts[event.path] = mirrors[index].texts.removeValue(forKey: from) }
+        let isOther = event.kind == .created || event.isReplaced || event.tail?.isReset == true
+        if event.kind == .deleted || isOther { mirrors[index].texts[event.path] = nil }
+        guard let tail = event.tail else { return }
+        let known = (isDoubtful ? run.world.text(event.path) : mirrors[index].texts[event.path]) ?? []
+        let start = Int(tail.offset)
+        let isAgain = job.isInterrupted || job.attempt > 1 || retried.contains(job.id)
+        if !isDoubtful, start > known.count || start < known.count && !isAgain {
+            fault = fault ?? "\(run.world.name(of: event.path)): text from \(start) after \(known.count) bytes"
+        }
+        mirrors[index].texts[event.path] = known.prefix(start) + tail.bytes
     }
 
     /// Does one step of an action, which reads the files as they are now.
@@ -133,6 +181,13 @@ struct RunRecord {
         }
         history.append("\(prefix)\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
         let content = world.content(event.path)
+        if run.rules[index].follows { noteText(job, index, run) }
+        if run.rules[index].isTree {
+            let held = event.from.flatMap { mirrors[index].trees.removeValue(forKey: $0) }
+            let isLooking = event.kind != .moved || job.attempt > 1 || job.isInterrupted
+            mirrors[index].trees[event.path] =
+                event.kind == .deleted ? nil : isLooking ? world.tree(event.path) : held ?? world.tree(event.path)
+        }
         if let from = event.from { mirrors[index].modes[from] = nil }
         mirrors[index].modes[event.path] =
             event.kind == .moved ? event.snapshot.mode : world.snapshot(event.path)?.mode
@@ -144,7 +199,8 @@ struct RunRecord {
                 job.attempt == 1 && !job.isInterrupted ? held ?? content : content ?? held
         default: if let content { mirrors[index].contents[event.path] = content }
         }
-        let isStale = event.from.map { mirrors[index].untracked.contains($0) } ?? false
+        let stale = event.kind == .moved ? [event.from, job.attempt > 1 ? event.path : nil].compactMap(\.self) : []
+        let isStale = stale.contains(where: mirrors[index].untracked.contains)
         mirrors[index].untracked.subtract([event.path, event.from].compactMap(\.self))
         if isStale { mirrors[index].untracked.insert(event.path) }
         if behaviour == .edit, content != nil, event.kind != .deleted {

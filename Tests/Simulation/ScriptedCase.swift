@@ -301,6 +301,57 @@ extension ScriptedCase {
             "a tree that changes while its action runs", "mkdir d/, create d/a, start d, create d/b, settle, run, ok",
             gives: "created d, modified d"
         ) { $0.isTree = true },
+        ScriptedCase(
+            "a tree of which a file is made after its action has read it",
+            "mkdir d/, create d/a, start d, run, create d/b, ok",
+            gives: "created d, modified d"
+        ) { $0.isTree = true },
+        ScriptedCase(
+            "text", "new a, append a, start a, append a, run, ok, append a", gives: "created a, modified a, modified a"
+        ) {
+            $0.follows = true
+        },
+        ScriptedCase(
+            "text, and a kill", "new a, append a, start a, crash, append a",
+            gives: "created a, modified a, modified a, modified a"
+        ) {
+            $0.follows = true
+        },
+        ScriptedCase(
+            "rotation", "new a, append a, rename a b, create a, rest, append a",
+            gives: "created a, moved a>b, modified b, created a, modified a"
+        ) {
+            $0.follows = true
+        },
+        ScriptedCase(
+            "a file with text is replaced", "new a, append a, replace a, settle, append a",
+            gives: "created a, modified a, modified a"
+        ) { $0.follows = true },
+        ScriptedCase(
+            "text that takes the place of another while both wait", "create a, create c, settle, rename c a",
+            gives: "created a"
+        ) { $0.follows = true },
+        ScriptedCase(
+            "text of a file that is renamed and renamed back while it waits",
+            "create a, settle, rename a b, settle, !rename b a, crash, settle", gives: "created a"
+        ) {
+            $0.follows = true
+            $0.outside = ["b"]
+        },
+        ScriptedCase(
+            "text of a file that is deleted before it is told",
+            "create b, settle, append b, lease, begin, run b, settle, ok b, lease, delete b, kill",
+            gives: "created b, modified b, deleted b"
+        ) { $0.follows = true },
+        ScriptedCase("text of a file that came while down", "halt, create a, boot", gives: "created a") {
+            $0.follows = true
+        },
+        ScriptedCase(
+            "text of a file that has rested when it is seen at a start", "create a, halt, wait 1500ms, boot",
+            gives: "created a"
+        ) {
+            $0.follows = true
+        },
         ScriptedCase("a window", "create a, settle, lease, write a, settle, lease", gives: "created a") {
             $0.opens = 23 * 60 + 59
         },

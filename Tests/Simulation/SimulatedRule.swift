@@ -51,6 +51,8 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
     package var group: [String] = []
     /// Whether it is for directories, each one unit with all below it.
     package var isTree = false
+    /// Whether events bring the text that was added to a file.
+    package var follows = false
     /// The minutes of a day after which actions may begin; nil for at any time.
     package var opens: Int?
 
@@ -65,13 +67,15 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
         var rule = Rule(
             name: name, place: place, filter: PathFilter(globs: globs, exclude: GlobSet(excluded), isTree: isTree),
             types: isTree ? [.directory] : [.file], events: events,
-            settle: SettlePolicy(quiet: Self.quiet, isTree: isTree), backend: isPolled ? .poll : .auto,
+            settle: SettlePolicy(quiet: Self.quiet, writers: follows ? .ignore : .wait, isTree: isTree),
+            backend: isPolled ? .poll : .auto,
             actions: steps.map { $0.action(place) }, concurrency: concurrency,
             retry: RetryPolicy(attempts: 3, delay: .seconds(1)))
         rule.catchUp = catchUp
         rule.whileBusy = whileBusy
         rule.cooldown = cooldown
         rule.isLast = stops
+        rule.tail = follows ? Rule.Tail() : nil
         rule.onFailure = onFailure.map { $0.action(place) }
         rule.batch = batch.map { Rule.Batch(files: $0, wait: .milliseconds(50)) }
         if !group.isEmpty, let key = try? Template("${stem}", environment: { _ in nil }) {
@@ -88,6 +92,13 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
         return rule
     }
 
+    /// Whether the set of a file has one of each kind.
+    func isComplete(_ path: PathBytes, among paths: some Sequence<PathBytes>) -> Bool {
+        let stem = path.bytes.prefix { $0 != .dot }
+        let set = paths.lazy.filter { $0.parent == path.parent && $0.bytes.prefix { $0 != .dot } == stem }
+        return group.allSatisfy { kind in set.contains { $0.bytes.suffix(2) == Array(kind.utf8).suffix(2)[...] } }
+    }
+
     /// Whether `where` lets a file pass.
     func wants(_ snapshot: Snapshot) -> Bool { !refusesContent && refusedSize.map { snapshot.size < $0 } ?? true }
 
@@ -102,6 +113,11 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
         if concurrency != 4 { words.append("concurrency \(concurrency)") }
         if let batch { words.append("batch \(batch)") }
         if cooldown != .zero { words.append("cooldown \(cooldown)") }
+        if stops { words.append("stop") }
+        if !group.isEmpty { words.append("group ${stem}, require \(group.joined(separator: " "))") }
+        if isTree { words.append("tree") }
+        if follows { words.append("tail") }
+        if let opens { words.append("window from minute \(opens)") }
         if !onFailure.isEmpty { words.append("on_failure \(onFailure.map(\.rawValue).joined(separator: "+"))") }
         return "\(name): " + words.joined(separator: ", ")
     }

@@ -73,6 +73,7 @@ package final class SimulatedRun: @unchecked Sendable {
         guard turns == nil else { return }
         var options = Engine.Options(jobs: 8)
         options.host = host
+        options.clock = LocalClock { _ in 0 }
         options.executor = Executor(self)
         let engine = Engine(
             ruleset: Ruleset(loaded), options: options, journal: journal,
@@ -231,7 +232,7 @@ package final class SimulatedRun: @unchecked Sendable {
                 finish(activity)
                 continue
             }
-            if let wake = nextWake, wake - host.clock.now() < .seconds(36_000) {
+            if let wake = nextWake, wake - host.clock.now() < .seconds(3_000) {
                 if wake > host.clock.now() { world.advance(by: wake - host.clock.now() + .milliseconds(1)) }
                 continue
             }
@@ -327,7 +328,9 @@ package final class SimulatedRun: @unchecked Sendable {
         activity.invocations = invocations
         activity.hasEffect = false
         for invocation in invocations where record.fault == nil {
-            record.fault = record.checkDeletion(invocation.job, self) ?? record.checkOnce(invocation.job, self)
+            record.fault =
+                record.checkDeletion(invocation.job, self) ?? record.checkOnce(invocation.job, self)
+                ?? record.checkAdmission(invocation.job, self)
         }
         activity.coroutine.pause()
         guard !activity.isKilled, !invocations.contains(where: { $0.stop.isRaised }) else { return interrupted() }
@@ -346,9 +349,9 @@ package final class SimulatedRun: @unchecked Sendable {
         let behaviour = action.name == "move" ? .take : Behaviour(rawValue: action.name) ?? .read
         // Of several the last one decides: a batch has one outcome here.
         for invocation in activity.invocations {
-            trace?(
-                "  \(behaviour.rawValue) \(invocation.job.event.kind) \(invocation.job.event.path) attempt \(invocation.job.attempt)"
-            )
+            let job = invocation.job
+            let tail = job.event.tail.map { " text \($0.offset)+\($0.bytes.count)\($0.isReset ? " reset" : "")" } ?? ""
+            trace?("  \(behaviour.rawValue) \(job.event.kind) \(job.event.path)\(tail) attempt \(job.attempt)")
             activity.hasEffect = record.perform(behaviour, invocation.job, self)
         }
     }
@@ -367,4 +370,12 @@ package final class SimulatedRun: @unchecked Sendable {
 extension World {
     /// A path as operations have it.
     func name(of path: PathBytes) -> PathBytes { path.relative(to: base).map { PathBytes($0) } ?? path }
+
+    /// What files are below a directory, and their contents.
+    func tree(_ directory: PathBytes) -> [PathBytes: Int] {
+        let files = files(below: directory).keys.compactMap { path in
+            content(path).flatMap { content in path.relative(to: directory).map { (PathBytes($0), content) } }
+        }
+        return Dictionary(files) { one, _ in one }
+    }
 }

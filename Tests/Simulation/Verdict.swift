@@ -9,10 +9,42 @@ extension SimulatedRun {
     /// - Returns: What is wrong; nil if the actions know all files as they are, and the ledger too.
     func verdict() -> String? {
         let counts = journal.counts
-        guard counts.open == 0 else { return "jobs at rest: \(counts.pending) pending, \(counts.running) running" }
+        guard counts.open == waitingForSets else {
+            return "jobs at rest: \(counts.pending) pending, \(counts.running) running"
+        }
         if rules[0].steps == [.take, .note], record.hasLostStep { return "a file was taken, and is not noted" }
         for index in rules.indices {
             if let fault = verdict(of: index) { return rules.count == 1 ? fault : "\(rules[index].name): \(fault)" }
+        }
+        return nil
+    }
+
+    /// How many jobs wait for a file that their set lacks.
+    private var waitingForSets: Int {
+        rules.indices.filter { !rules[$0].group.isEmpty }.reduce(0) { sum, index in
+            let present = files(of: loaded[index])
+            let wanted = present.filter { rules[index].wants($0.value) }.keys
+            return sum
+                + present.keys.count { path in
+                    !(wanted.contains(path) && rules[index].isComplete(path, among: wanted))
+                        && journal.hasPending(view: rules[index].name, path: path)
+                }
+        }
+    }
+
+    private func treeVerdict(of index: Int) -> String? {
+        // What is mounted below a directory is told as what happens to the root.
+        guard world.mountedOnce.isEmpty, loaded[index].events.isSuperset(of: .differences) else { return nil }
+        let mirror = record.mirrors[index]
+        guard !mirror.isForgiven else { return nil }
+        let present = world.entries(of: world.base).map { world.base.appending($0.bytes) }.filter {
+            world.snapshot($0)?.type == .directory && loaded[index].root(taking: $0) != nil
+        }
+        for path in Set(present).union(mirror.trees.keys).sorted() where !mirror.untracked.contains(path) {
+            let tree = present.contains(path) ? world.tree(path) : [:]
+            if tree != mirror.trees[path] ?? [:] {
+                return "\(world.name(of: path)): the mirror has another tree than the disk"
+            }
         }
         return nil
     }
@@ -26,10 +58,10 @@ extension SimulatedRun {
 
     private func verdict(of index: Int) -> String? {
         let rule = loaded[index]
-        // What is below a directory is not compared with what its action knows.
-        guard !rules[index].isTree else { return nil }
+        if rules[index].isTree { return treeVerdict(of: index) }
         let mirror = record.mirrors[index]
         let present = files(of: rule)
+        let wanted = present.filter { rules[index].wants($0.value) }.keys
         for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
             let name = world.name(of: path)
             guard let known = journal.snapshot(view: rule.name, path: path) else {
@@ -43,6 +75,18 @@ extension SimulatedRun {
                 continue
             }
             guard rule.events.isSuperset(of: [.created, .modified]) else { continue }
+            // What the rule before it takes, and files of a set of which one is missing.
+            if index > 0, rules[0].stops, loaded[0].root(taking: path) != nil, rules[0].wants(snapshot) { continue }
+            guard rules[index].isComplete(path, among: wanted) else { continue }
+            if rules[index].follows, mirror.texts[path] ?? [] != world.text(path) ?? [] {
+                return "\(name): the mirror has another text than the disk"
+            }
+            if rules[index].whileBusy == .queue {
+                guard let received = mirror.received[path], received.hasSameContent(as: snapshot) else {
+                    return "\(name): what was told of last is not what is there"
+                }
+                continue
+            }
             let content = mirror.contents[path]
             if content != world.content(path) {
                 return "\(name): the mirror has \(content.map(String.init) ?? "nothing"), "
@@ -59,8 +103,11 @@ extension SimulatedRun {
         ghosts.removeAll { path in world.mountedOnce.contains { path.isInside($0) } }
         if let ghost = ghosts.min() { return "\(world.name(of: ghost)) is in the ledger, and is gone" }
         guard rule.events.contains(.deleted), !mirror.isForgiven else { return nil }
-        let unknown = mirror.contents.keys.filter { path in
-            present[path] == nil && !mirror.untracked.contains(path)
+        let known = rules[index].whileBusy == .queue ? Set(mirror.received.keys) : Set(mirror.contents.keys)
+        let unknown = known.filter { path in
+            present[path] == nil
+                && !(index > 0 && rules[0].stops && loaded[0].root(taking: path) != nil)
+                && !mirror.untracked.contains(path)
                 && !world.mountedOnce.contains { path.isInside($0) }
         }
         return unknown.min().map { "\(world.name(of: $0)) is in the mirror, and is gone" }

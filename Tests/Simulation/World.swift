@@ -115,6 +115,13 @@ package final class World: Sendable {
         }
     }
 
+    /// The bytes of a file; nil if it is none.
+    func text(_ path: PathBytes) -> [UInt8]? {
+        state.withLock { state in
+            state.truth(path).flatMap { state.nodes[$0].type == .file ? state.text($0) : nil }
+        }
+    }
+
     package func isBeingWritten(_ path: PathBytes) -> Bool {
         state.withLock { state in state.truth(path).map { state.nodes[$0].writers > 0 } ?? false }
     }

@@ -37,6 +37,7 @@ extension WorldState {
         switch operation {
         case .create(let path): create(path)
         case .write(let path): write(path)
+        case .append(let path): append(path)
         case .replace(let path): replace(path)
         case .delete(let path): delete(path)
         case .rename(let from, let to): rename(from, to, isDirectory: from.bytes.last == .slash)
@@ -81,6 +82,15 @@ extension WorldState {
     private mutating func write(_ path: PathBytes) -> Bool {
         guard let (spot, node) = file(path) else { return false }
         change(node, spot)
+        tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
+        return true
+    }
+
+    private mutating func append(_ path: PathBytes) -> Bool {
+        guard let (spot, node) = file(path) else { return false }
+        tell(.open, spot.name, in: spot.directory, isFolder: false)
+        noteAddition(node)
+        tell(.modify, spot.name, in: spot.directory, isFolder: false)
         tell(.closeWrite, spot.name, in: spot.directory, isFolder: false)
         return true
     }

@@ -117,12 +117,33 @@ struct WorldState {
     mutating func noteContent(_ node: Int) {
         contents += 1
         nodes[node].content = contents
+        nodes[node].parts = []
         // Often the same size, which then shows nothing.
         if nodes[node].size == 0 || Bool.random(using: &generator) {
             nodes[node].size = UInt64.random(in: 20...60, using: &generator)
         }
         let time = tick()
         (nodes[node].modified, nodes[node].changed) = (time, time)
+    }
+
+    /// Makes a file longer.
+    mutating func noteAddition(_ node: Int) {
+        nodes[node].parts.append((nodes[node].content, nodes[node].size))
+        contents += 1
+        nodes[node].content = contents
+        nodes[node].size += UInt64.random(in: 5...40, using: &generator)
+        let time = tick()
+        (nodes[node].modified, nodes[node].changed) = (time, time)
+    }
+
+    /// The bytes of a file: the numbers of its contents, again and again.
+    func text(_ node: Int) -> [UInt8] {
+        var text: [UInt8] = []
+        for part in nodes[node].parts + [(nodes[node].content, nodes[node].size)] {
+            let line = Array("content \(part.content)\n".utf8)
+            text += (UInt64(text.count)..<max(UInt64(text.count), part.end)).map { line[Int($0) % line.count] }
+        }
+        return text
     }
 
     // MARK: Names

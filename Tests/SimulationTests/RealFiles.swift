@@ -77,6 +77,7 @@ struct RealFiles: ~Copyable {
         switch operation {
         case .create: Glibc.close(put(path, O_CREAT | O_EXCL))
         case .write: Glibc.close(put(path, 0))
+        case .append: Glibc.close(put(path, O_APPEND))
         case .open: descriptors.append((path, put(path, 0)))
         case .close:
             guard let index = opened(path) else { return false }

@@ -23,7 +23,8 @@ struct Draw {
         let (directory, other) = (pick(Self.directories), pick(Self.directories))
         return switch Int.random(in: 0..<25, using: &dice) {
         case 0...3: .create(one)
-        case 4, 5: .write(one)
+        case 4: .write(one)
+        case 5: .append(one)
         case 6: .replace(one)
         case 7, 8: .rename(one, two)
         case 9: .delete(one)
@@ -45,7 +46,8 @@ struct Draw {
 
 @Suite struct WorldTests {
     @Test(arguments: [
-        "create a", "write a", "replace a", "rename a b", "delete a", "chmod a", "touch a", "link a b", "swap a b",
+        "create a", "write a", "append a", "replace a", "rename a b", "delete a", "chmod a", "touch a", "link a b",
+        "swap a b",
         "folder x/ y/", "open a", "close a", "symlink a target", "mkdir x/", "rmdir x/", "mount x/", "umount x/",
         "hide x/", "show x/", "read a",
     ])
