@@ -218,7 +218,23 @@ extension ScriptedCase {
             "deleted after a swap, with a kill",
             "create c, start, create d, run c, ok c, swap c d, read, lease, kill, settle, replace d, settle, delete c",
             gives: "created c, skipped c, created d, deleted c"),
+        ScriptedCase(
+            "written, and moved after its lease", "new a, write a, settle, lease, rename a b",
+            gives: "created a, moved a>b, modified b"),
+        ScriptedCase(
+            "its mode is set after its action has read it", "create a, start a, run, chmod a, ok",
+            gives: "created a, attributes a"),
+        ScriptedCase(
+            "a file takes the name of one that is tried again",
+            "create a, start a, delete a, create b, settle, lease, rename b a, begin, fail a", gives: "created a"),
+        ScriptedCase(
+            "swapped and replaced before it is tried again", "create b, create c, start b, miss b, swap b c, replace b",
+            gives: "created b, created c"),
+        ScriptedCase(
+            "another name after a move that waits", "new a, rename a c, settle, link c b, settle",
+            gives: "created a, moved a>c, created b, attributes c"),
     ]
+
     /// Several rules, gates, and file systems of other kinds.
     private static let others: [ScriptedCase] = [
         ScriptedCase("two rules on a file", "create a, write a", gives: "created a, other: created a").beside(),
