@@ -82,8 +82,9 @@ struct RunRecord {
         return "\(job.event.kind) \(run.world.name(of: job.event.path)) again, as it was handled"
     }
 
-    /// What must not be offered: what the rule refuses, or an earlier one keeps, or comes outside of the rule's hours.
-    func checkAdmission(_ job: Job, _ run: SimulatedRun) -> String? {
+    /// What must not be offered: what the rule refuses, or an earlier one keeps, or comes outside of the rule's hours, or is
+    /// not the whole of a set.
+    func checkAdmission(_ job: Job, with others: [Job], _ run: SimulatedRun) -> String? {
         guard let index = index(job.rule, run), job.attempt == 1, !job.isInterrupted, job.steps.isEmpty else {
             return nil
         }
@@ -93,6 +94,7 @@ struct RunRecord {
             return "\(event.kind) \(name) outside of its window"
         }
         guard event.kind == .created || event.kind == .modified else { return nil }
+        if !rule.isComplete(event.path, among: others.map(\.event.path)) { return "\(name) without its set" }
         if !rule.wants(event.snapshot) { return "\(event.kind) \(name), which is refused" }
         if index > 0, run.rules[0].stops, run.loaded[0].root(taking: event.path) != nil,
             run.rules[0].wants(event.snapshot)

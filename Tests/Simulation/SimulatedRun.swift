@@ -330,7 +330,7 @@ package final class SimulatedRun: @unchecked Sendable {
         for invocation in invocations where record.fault == nil {
             record.fault =
                 record.checkDeletion(invocation.job, self) ?? record.checkOnce(invocation.job, self)
-                ?? record.checkAdmission(invocation.job, self)
+                ?? record.checkAdmission(invocation.job, with: invocations.map(\.job), self)
         }
         activity.coroutine.pause()
         guard !activity.isKilled, !invocations.contains(where: { $0.stop.isRaised }) else { return interrupted() }
