@@ -13,7 +13,7 @@ extension SimulatedRun {
     /// - Returns: What is wrong; nil if nothing is.
     func invariantFault() -> String? {
         guard isRunning else { return nil }
-        for (index, rule) in rules.enumerated() where rule.isPlain {
+        for (index, rule) in rules.enumerated() where rule.isPlain && (index == 0 || !rules[0].stops) {
             let present = files(of: loaded[index])
             var ledger: [PathBytes: Snapshot] = [:]
             journal.visit(view: rule.name, inside: world.base) { ledger[$0] = $1 }
@@ -49,6 +49,7 @@ extension SimulatedRule {
     /// Whether all that happens to its files is received, and by its action alone.
     fileprivate var isPlain: Bool {
         events == .differences && refusedSize == nil && outside.isEmpty && steps == [.read] && catchUp && !isPolled
-            && onFailure.isEmpty && !stops && whileBusy == .coalesce
+            && onFailure.isEmpty && !stops && whileBusy == .coalesce && group.isEmpty && !isTree && !follows
+            && opens == nil && !refusesContent
     }
 }
