@@ -75,6 +75,9 @@ let package = Package(
         layer("Settling", ["CAlightLinux", "FileEvents", "FileWatching", heap]),
 
         // Layer 4: what to do when.
+        .target(
+            name: "LedgerReconciling", dependencies: ["FileEvents", "FileWatching", "Globbing", "Settling"],
+            path: "Sources/Pipeline/Reconciling", swiftSettings: strict),
         layer("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Settling"]),
         layer(
             "Rules",
@@ -146,7 +149,8 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol", "Rules",
+                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling",
+                "PluginProtocol", "Rules",
                 "Settling", "TestKit", logging,
             ], path: "Tests/Simulation", swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(

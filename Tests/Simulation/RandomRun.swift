@@ -1,12 +1,34 @@
-import FileEvents
+package import FileEvents
 import Handling
 import Rules
 import TestKit
 
+/// What runs in a simulated world.
+package enum SimulatedCore { case engine, ledger }
+
+/// A core that runs in a simulated world, step by step.
+package protocol CoreRun: AnyObject {
+    var world: World { get }
+    var rules: [SimulatedRule] { get }
+    /// What is wrong; nil if nothing is.
+    var fault: String? { get }
+    /// What actions received and did.
+    var history: [String] { get }
+    /// How far each action has come that was begun, and its path.
+    var actions: [(stage: ActionStage, path: PathBytes?)] { get }
+    /// Does one step; false if it makes no sense.
+    @discardableResult func take(_ step: Step) -> Bool
+    /// Does steps and all that follows, and judges.
+    func run(_ steps: [Step]) -> String?
+    var trace: (@Sendable (String) -> Void)? { get set }
+}
+
+package enum ActionStage { case leased, begun, done }
+
 /// A run whose steps are drawn from a seed.
 package struct RandomRun {
     package let seed: UInt64
-    package let rules: [SimulatedRule]
+    package private(set) var rules: [SimulatedRule]
     /// Whether the kernel tells of some things late.
     package let delays: Bool
     /// Whether files have birth times.
@@ -19,6 +41,7 @@ package struct RandomRun {
     /// Stands for all that actions received and did.
     package private(set) var digest: UInt64 = 0xCBF2_9CE4_8422_2325
 
+    private let core: SimulatedCore
     private let checksInvariant: Bool
     private var dice: SeededGenerator
     private var habits: Habits
@@ -34,8 +57,10 @@ package struct RandomRun {
     /// - Parameters:
     ///   - seed: What it is drawn from.
     ///   - count: How many steps are drawn.
+    ///   - core: What runs.
     ///   - checksInvariant: See ``SimulatedRun/checksInvariant``.
-    package init(seed: UInt64, steps count: Int, checksInvariant: Bool = false) {
+    package init(seed: UInt64, steps count: Int, on core: SimulatedCore = .engine, checksInvariant: Bool = false) {
+        self.core = core
         self.checksInvariant = checksInvariant
         self.seed = seed
         dice = SeededGenerator(seed: seed)
@@ -53,16 +78,37 @@ package struct RandomRun {
         delays = dice.chance(0.5)
         hasBirth = dice.chance(0.93)
         habits = Habits(&dice, rules)
-        let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
-        run.checksInvariant = checksInvariant
+        if core == .ledger { simplify() }
+        let run = makeRun()
         for _ in 0..<count {
-            guard run.record.fault == nil else { break }
+            guard run.fault == nil else { break }
             let step = next(run)
             if run.take(step) { steps.append(step) }
         }
         fault = run.run([])
-        for byte in run.record.history.joined(separator: "\n").utf8 {
+        for byte in run.history.joined(separator: "\n").utf8 {
             digest = (digest ^ UInt64(byte)) &* 0x100_0000_01B3
+        }
+    }
+
+    /// Makes a run that has not begun.
+    package func makeRun() -> any CoreRun {
+        guard core == .engine else { return LedgerRun(rules, seed: seed, delays: delays, hasBirth: hasBirth) }
+        let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
+        run.checksInvariant = checksInvariant
+        return run
+    }
+
+    /// Takes out what the reconciler alone does not do.
+    private mutating func simplify() {
+        for index in rules.indices {
+            var rule = rules[index]
+            (rule.whileBusy, rule.batch, rule.cooldown, rule.onFailure) = (.coalesce, nil, .zero, [])
+            (rule.group, rule.isTree, rule.follows, rule.opens, rule.refusesContent, rule.stops) = (
+                [], false, false, nil, false, false
+            )
+            rule.steps = rule.steps.map { $0 == .copy ? .read : $0 }
+            rules[index] = rule
         }
     }
 
@@ -120,7 +166,7 @@ package struct RandomRun {
         }
     }
 
-    private mutating func next(_ run: SimulatedRun) -> Step {
+    private mutating func next(_ run: any CoreRun) -> Step {
         let kind = coming.popLast() ?? habits.steps.pick(&dice)
         if coming.isEmpty, kind == .world, dice.chance(habits.burst) { coming = [.world] }
         // What happens while it takes up again what was cut off.
@@ -134,7 +180,7 @@ package struct RandomRun {
         case .lease: return .lease
         case .act: return act(run)
         // What is cut off matters most.
-        case .kill where run.activities.isEmpty && dice.chance(0.7): return .lease
+        case .kill where run.actions.isEmpty && dice.chance(0.7): return .lease
         case .kill: return dice.chance(0.5) ? .kill : .crash
         case .halt: return .halt
         case .boot: return .boot
@@ -150,11 +196,11 @@ package struct RandomRun {
         }
     }
 
-    private mutating func act(_ run: SimulatedRun) -> Step {
-        let stages = Set(run.activities.map(\.stage))
+    private mutating func act(_ run: any CoreRun) -> Step {
+        let stages = Set(run.actions.map(\.stage))
         guard !stages.isEmpty else { return .lease }
         let stage = dice.pick([.leased, .begun, .done].filter(stages.contains))
-        let path = dice.pick(run.activities.filter { $0.stage == stage }).invocations.first?.job.event.path
+        let path = dice.pick(run.actions.filter { $0.stage == stage }).path
         let chosen = path.map { run.world.name(of: $0) }
         switch stage {
         case .leased: return .begin(nil)
@@ -163,7 +209,7 @@ package struct RandomRun {
         }
     }
 
-    private mutating func world(_ run: SimulatedRun) -> Step {
+    private mutating func world(_ run: any CoreRun) -> Step {
         let there = run.world.files(below: run.world.base).keys.map { run.world.name(of: $0) }.sorted()
         let known = recent
         func near(_ all: [PathBytes], _ dice: inout SeededGenerator, _ focus: Double) -> PathBytes {
@@ -226,8 +272,7 @@ package struct RandomRun {
         let kind = Self.kind(of: fault)
         var steps = steps
         func fails(_ steps: [Step]) -> Bool {
-            let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
-            run.checksInvariant = checksInvariant
+            let run = makeRun()
             return run.run(steps).map { Self.kind(of: $0) == kind } ?? false
         }
         guard fails(steps) else { return steps }

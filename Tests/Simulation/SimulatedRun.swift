@@ -1,5 +1,5 @@
 import Engine
-import FileEvents
+package import FileEvents
 import FileWatching
 import Handling
 import Journaling
@@ -16,7 +16,7 @@ import Synchronization
 /// steps. The same steps give the same run.
 // The state is used by the owner's thread, and by a coroutine only while the owner waits for that: a hand-over by a
 // semaphore is between any two accesses.
-package final class SimulatedRun: @unchecked Sendable {
+package final class SimulatedRun: CoreRun, @unchecked Sendable {
     package let world: World
     package let rules: [SimulatedRule]
     let loaded: [Rule]
@@ -65,6 +65,12 @@ package final class SimulatedRun: @unchecked Sendable {
         if !hasBirth { world.dropBirthTimes(in: "") }
         boot()
         settle()
+    }
+
+    package var fault: String? { record.fault }
+    package var history: [String] { record.history }
+    package var actions: [(stage: ActionStage, path: PathBytes?)] {
+        activities.map { ($0.stage, $0.invocations.first?.job.event.path) }
     }
 
     // MARK: The program
@@ -274,7 +280,7 @@ package final class SimulatedRun: @unchecked Sendable {
 
     /// One attempt.
     final class Activity {
-        enum Stage { case leased, begun, done }
+        typealias Stage = ActionStage
 
         let coroutine: Coroutine
         var stage = Stage.leased

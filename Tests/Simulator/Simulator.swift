@@ -4,7 +4,7 @@ import Simulation
 /// Runs the core in simulated worlds, and prints what goes wrong.
 ///
 ///     simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
-///               [--invariant]
+///               [--invariant] [--ledger]
 ///     simulator --seed N [--steps N] [-v]
 ///     simulator --scripted [NAME] [-v]
 ///
@@ -22,6 +22,7 @@ struct Simulator {
     private var keepsGoing = false
     private var known: Set<UInt64> = []
     private var checksInvariant = false
+    private var core = SimulatedCore.engine
 
     init(_ arguments: ArraySlice<String>) {
         var rest = arguments
@@ -53,6 +54,7 @@ struct Simulator {
                 guard seeds.allSatisfy({ $0 != nil }) else { fail("\(option) needs seeds, separated by commas") }
                 known = Set(seeds.compactMap(\.self))
             case "--invariant": checksInvariant = true
+            case "--ledger": core = .ledger
             case "-v": isVerbose = true
             default: fail("unknown option '\(option)'")
             }
@@ -61,7 +63,7 @@ struct Simulator {
 
     func run() -> Int32 {
         if let scripted { return runScripted(scripted) }
-        if let seed { return report(RandomRun(seed: seed, steps: steps, checksInvariant: checksInvariant)) }
+        if let seed { return report(RandomRun(seed: seed, steps: steps, on: core, checksInvariant: checksInvariant)) }
         let clock = ContinuousClock()
         let start = clock.now
         var done: UInt64 = 0
@@ -69,7 +71,7 @@ struct Simulator {
         var digest: UInt64 = 0xCBF2_9CE4_8422_2325
         var kinds: [String: [UInt64]] = [:]
         while done < runs, clock.now - start < .seconds(seconds) {
-            let run = RandomRun(seed: first + done, steps: steps, checksInvariant: checksInvariant)
+            let run = RandomRun(seed: first + done, steps: steps, on: core, checksInvariant: checksInvariant)
             done += 1
             operations += run.steps.count
             digest = digest &* 0x100_0000_01B3 ^ run.digest
@@ -108,8 +110,7 @@ struct Simulator {
         let steps = run.shrunk()
         print("shrunk from \(run.steps.count) to \(steps.count) steps:")
         print("  " + steps.map(\.description).joined(separator: ", "))
-        let again = SimulatedRun(run.rules, seed: run.seed, delays: run.delays, hasBirth: run.hasBirth)
-        again.checksInvariant = checksInvariant
+        let again = run.makeRun()
         if isVerbose { again.trace = { print("    \($0)") } }
         print(again.run(steps) ?? "it holds when it is repeated")
         return 1
@@ -119,7 +120,9 @@ struct Simulator {
         var faults = 0
         let cases = ScriptedCase.all.filter { name.isEmpty || $0.name == name }
         for scripted in cases {
-            if let fault = isVerbose ? scripted.run(trace: { print("    \($0)") }) : scripted.run() {
+            var trace: (@Sendable (String) -> Void)?
+            if isVerbose { trace = { print("    \($0)") } }
+            if let fault = core == .ledger ? scripted.runLedger(trace: trace) : scripted.run(trace: trace) {
                 faults += 1
                 print("\(scripted.name): \(fault)")
             }

@@ -1,0 +1,155 @@
+import FileEvents
+
+/// The due paths of one view, and the order in which they are leased.
+///
+/// A due path contains no event: that is computed when it is leased. A path that settles again keeps its entry, so that it
+/// is recorded if its file goes before an action has received it.
+struct DueTable {
+    struct Entry {
+        /// The metadata at which the path settled; nil while it settles.
+        var settled: Stamp?
+        /// The merged signs of its hints.
+        var signs: Hint.Signs
+        var origin: EventOrigin
+        /// The time at which it settled.
+        var time: Timestamp
+        /// The file with which it was due for an event; nil if it never was.
+        var announced: FileIdentity?
+        /// The file at the path, if a gone path may wait for it.
+        var file: FileIdentity?
+        /// The fingerprint of a directory that is one unit with all below it.
+        var digest: [UInt8]?
+        /// Whether the directories around a gone path were listed again since its hint.
+        var isConfirmed = false
+        /// The last place in the order; entries of the queue with other numbers are outdated.
+        fileprivate(set) var position: UInt64 = 0
+        /// The reason for which it is not in the order.
+        fileprivate(set) var wait: Wait?
+    }
+
+    /// The file and the change time by which a later change is noticed; ``absent`` for a path that is gone.
+    struct Stamp: Hashable {
+        var inode: UInt64
+        var changed: Timestamp
+
+        static let absent = Stamp(inode: 0, changed: Timestamp(seconds: 0, nanoseconds: 0))
+
+        init(inode: UInt64, changed: Timestamp) {
+            self.inode = inode
+            self.changed = changed
+        }
+
+        init(_ snapshot: Snapshot?) {
+            self = snapshot.map { Stamp(inode: $0.identity.inode, changed: $0.changed) } ?? .absent
+        }
+    }
+
+    /// What a due path waits for.
+    enum Wait: Hashable {
+        /// Another path of the view: its action, or what becomes of it.
+        case path(PathBytes)
+        /// The end of the listing under way.
+        case listing
+        /// A time.
+        case time(ContinuousClock.Instant)
+    }
+
+    private(set) var entries: [PathBytes: Entry] = [:]
+    private var order: [(position: UInt64, path: PathBytes)] = []
+    private var first = 0
+    private var position: UInt64 = 0
+    private var waiters: [Wait: Set<PathBytes>] = [:]
+    private var times: Set<ContinuousClock.Instant> = []
+
+    var isEmpty: Bool { entries.isEmpty }
+    var nextTime: ContinuousClock.Instant? { times.min() }
+
+    subscript(path: PathBytes) -> Entry? {
+        get { entries[path] }
+    }
+
+    /// Adds a path, or replaces its entry, and puts it at the end of the order.
+    mutating func add(_ path: PathBytes, _ entry: Entry) {
+        stopWaiting(path)
+        entries[path] = entry
+        enqueue(path)
+    }
+
+    private mutating func enqueue(_ path: PathBytes) {
+        position += 1
+        entries[path]?.position = position
+        order.append((position, path))
+    }
+
+    /// Removes a path.
+    @discardableResult
+    mutating func remove(_ path: PathBytes) -> Entry? {
+        stopWaiting(path)
+        return entries.removeValue(forKey: path)
+    }
+
+    /// Marks a path as settling, with further signs.
+    mutating func unsettle(_ path: PathBytes) {
+        guard entries[path] != nil else { return }
+        entries[path]?.settled = nil
+    }
+
+    mutating func confirm(_ path: PathBytes) { entries[path]?.isConfirmed = true }
+
+    mutating func announce(_ path: PathBytes, _ file: FileIdentity?) { entries[path]?.announced = file }
+
+    /// Takes the first path of the order; its entry stays.
+    mutating func next() -> PathBytes? {
+        while first < order.count {
+            let (position, path) = order[first]
+            first += 1
+            if first > 1_024, first * 2 > order.count {
+                order.removeFirst(first)
+                first = 0
+            }
+            if entries[path]?.position == position, entries[path]?.wait == nil { return path }
+        }
+        order.removeAll(keepingCapacity: true)
+        first = 0
+        return nil
+    }
+
+    /// Lets a path wait.
+    mutating func wait(_ path: PathBytes, for wait: Wait) {
+        stopWaiting(path)
+        guard entries[path] != nil else { return }
+        entries[path]?.wait = wait
+        waiters[wait, default: []].insert(path)
+        if case .time(let time) = wait { times.insert(time) }
+    }
+
+    /// Puts the paths that wait for this back into the order, sorted.
+    mutating func wake(_ wait: Wait) {
+        guard let woken = waiters.removeValue(forKey: wait) else { return }
+        if case .time(let time) = wait { times.remove(time) }
+        for path in woken.sorted() {
+            entries[path]?.wait = nil
+            enqueue(path)
+        }
+    }
+
+    mutating func wake(until now: ContinuousClock.Instant) {
+        for time in times.filter({ $0 <= now }).sorted() { wake(.time(time)) }
+    }
+
+    /// Puts a path back into the order, if it has an entry that is not waiting.
+    mutating func requeue(_ path: PathBytes) {
+        stopWaiting(path)
+        if entries[path] != nil { enqueue(path) }
+    }
+
+    private mutating func stopWaiting(_ path: PathBytes) {
+        guard let wait = entries[path]?.wait else { return }
+        entries[path]?.wait = nil
+        waiters[wait]?.remove(path)
+        if waiters[wait]?.isEmpty == true {
+            waiters[wait] = nil
+            if case .time(let time) = wait { times.remove(time) }
+        }
+    }
+}

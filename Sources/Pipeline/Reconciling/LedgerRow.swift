@@ -1,0 +1,108 @@
+package import FileEvents
+
+/// The state of a path as the action of one rule has received it.
+package struct LedgerRow: Sendable, Hashable {
+    /// The metadata of the file as the action last received it, or as of the decision that the rule does not want it.
+    ///
+    /// Nil if the action never received the path, or has received its deletion.
+    package var handled: Snapshot?
+    package var trust: Trust
+    /// Whether the rule refused the path when it was new and no event has named it since: its deletion is not reported.
+    package var isWithheld: Bool
+
+    package enum Trust: UInt8, Sendable, Hashable {
+        /// The action knows `handled`.
+        case certain
+        /// An event that names the path was leased, and it is not known what its action has seen.
+        case uncertain
+        /// The job was given up: certain while the file is as it was offered, uncertain once it differs.
+        case failed
+    }
+
+    package init(_ handled: Snapshot? = nil, _ trust: Trust = .certain, isWithheld: Bool = false) {
+        self.handled = handled
+        self.trust = trust
+        self.isWithheld = isWithheld
+    }
+
+    /// Whether the row says no more than a missing one.
+    package var isEmpty: Bool { handled == nil && trust != .uncertain }
+}
+
+/// A rule or an observer, in the ledger.
+package struct RuleID: Sendable, Hashable {
+    package let number: Int64
+
+    package init(_ number: Int64) { self.number = number }
+}
+
+/// Reads ledger rows from where they are stored.
+///
+/// A row that cannot be read is missing; the store reports why with its next commit.
+package protocol LedgerStore: Sendable {
+    /// The row of a path; nil if there is none.
+    func row(of rule: RuleID, at path: PathBytes) -> LedgerRow?
+
+    /// The paths at which the rule has handled the file.
+    ///
+    /// An identity without a birth time matches all files with its device and inode.
+    func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes]
+
+    /// The rows strictly below a directory, sorted by path: those behind `last`, up to a number that the store chooses.
+    ///
+    /// Empty at the end.
+    func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) -> [(PathBytes, LedgerRow)]
+}
+
+/// The ledger: rows of a store under those that have changed since the last commit.
+package struct Ledger: ~Copyable {
+    package let store: any LedgerStore
+    /// The changed rows; an empty one deletes what is stored.
+    package private(set) var changes: [RuleID: [PathBytes: LedgerRow]] = [:]
+    /// The paths of changed rows by their files, some of which may have other rows by now.
+    private var paths: [RuleID: [FileIdentity: Set<PathBytes>]] = [:]
+
+    package init(_ store: any LedgerStore) { self.store = store }
+
+    /// The row of a path; an empty one if there is none.
+    package func row(of rule: RuleID, at path: PathBytes) -> LedgerRow {
+        changes[rule]?[path] ?? store.row(of: rule, at: path) ?? LedgerRow()
+    }
+
+    package mutating func set(_ row: LedgerRow, of rule: RuleID, at path: PathBytes) {
+        changes[rule, default: [:]][path] = row
+        guard let identity = row.handled?.identity else { return }
+        paths[rule, default: [:]][identity.withoutBirth, default: []].insert(path)
+    }
+
+    /// The paths at which the rule has handled the file, sorted.
+    package func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes] {
+        var found = store.paths(of: rule, handling: identity).filter { changes[rule]?[$0] == nil }
+        for path in paths[rule]?[identity.withoutBirth] ?? [] {
+            if let handled = changes[rule]?[path]?.handled, identity.includes(handled.identity) { found.append(path) }
+        }
+        return found.sorted()
+    }
+
+    /// Calls the closure for each row of a directory and of all below it that is not empty, in no order.
+    package func visit(_ rule: RuleID, inside directory: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
+        var last: PathBytes?
+        while true {
+            let page = store.rows(of: rule, below: directory, after: last)
+            guard let end = page.last?.0 else { break }
+            for (path, row) in page where changes[rule]?[path] == nil { body(path, row) }
+            last = end
+        }
+        for (path, row) in changes[rule] ?? [:] where path != directory && path.isInside(directory) && !row.isEmpty {
+            body(path, row)
+        }
+        let row = row(of: rule, at: directory)
+        if !row.isEmpty { body(directory, row) }
+    }
+
+    /// Forgets the changes, once they are committed.
+    package mutating func markCommitted() {
+        changes.removeAll(keepingCapacity: true)
+        paths.removeAll(keepingCapacity: true)
+    }
+}

@@ -1,0 +1,51 @@
+package import FileEvents
+
+/// An event that was leased, from its lease until its action has succeeded or was given up.
+///
+/// A path is named by at most one offer of a view.
+package struct Offer: Sendable {
+    package enum State: Sendable, Hashable {
+        case leased, started
+        /// The next attempt is due at the time.
+        case retrying(ContinuousClock.Instant)
+    }
+
+    package let number: UInt64
+    package var event: FileEvent
+    /// The metadata that the action is offered; nil for a deletion.
+    package var offered: Snapshot? { event.kind == .deleted ? nil : event.snapshot }
+    package var attempt = 1
+    package var state = State.leased
+    /// The number of finished steps.
+    package var steps = 0
+    /// Whether a finished step has removed the input.
+    package var hasRemovedInput = false
+    /// Whether an attempt at the present step was interrupted by a kill, a timeout or a signal.
+    package var isInterrupted = false
+    /// Whether a path of the event was uncertain at the lease.
+    package var isUncertain: Bool
+    /// Whether it runs on another host and survives a restart.
+    package var isSent = false
+    /// Whether the present step may remove the input and not come to its end.
+    package var mayRemoveInput = false
+    /// The file at the path at the end of the last attempt.
+    package var left: Snapshot?
+    /// Whether the event is nothing but a change that the rule's own program left.
+    package var isRepeat: Bool
+    /// Whether a path was created, moved or deleted since the lease, or since the first lease if finished steps are kept.
+    package var wasNamed = false
+    /// Whether hints were lost since then.
+    package var missedHints = false
+    /// The change time of the file at that lease.
+    package var changed: Timestamp?
+    /// The trust that its paths had before the lease.
+    var trustBefore: [PathBytes: LedgerRow.Trust]
+    /// The file with which the path was announced.
+    var announced: FileIdentity?
+
+    package var path: PathBytes { event.path }
+    package var paths: [PathBytes] { [event.from, event.path].compactMap(\.self) }
+    package var isRunning: Bool {
+        if case .retrying = state { false } else { true }
+    }
+}

@@ -1,0 +1,384 @@
+package import FileEvents
+import FileWatching
+import Settling
+
+extension Reconciler {
+    /// The comparison of a due path with its ledger row.
+    enum Judgement {
+        case nothing
+        /// The rule does not want the difference.
+        case unreported
+        case wait(DueTable.Wait)
+        case event(FileEvent)
+        /// It cannot be inspected.
+        case unreadable
+    }
+
+    /// Compares a path with its ledger row.
+    func judge(_ view: Int, _ path: PathBytes) -> Judgement {
+        let row = row(view, path)
+        switch sight(view, path) {
+        case .unreadable: return .unreadable
+        case .absent: return judgeGone(view, path, row)
+        case .present(var now):
+            if let digest = states[view].due[path]?.digest { now.digest = digest }
+            return judgePresent(view, path, row, now)
+        }
+    }
+
+    private func judgeGone(_ view: Int, _ path: PathBytes, _ row: LedgerRow) -> Judgement {
+        let signs = states[view].due[path]?.signs ?? []
+        guard row.handled != nil || row.trust == .uncertain, isInSight(view, path, row.handled) else { return .nothing }
+        if let was = row.handled {
+            if let other = movedTo(view, was, from: path) { return .wait(.path(other)) }
+            if states[view].view.mask.contains(.moved) {
+                if !unlisted.isEmpty { return .wait(.listing) }
+                if isPolled(view, path) || signs.contains(.polled), states[view].due[path]?.isConfirmed != true {
+                    return .wait(.listing)
+                }
+            }
+        }
+        if row.isWithheld || !states[view].view.mask.contains(.deleted) { return .unreported }
+        var event = event(.deleted, view, path, row.handled ?? .unseen)
+        event.isByMove = signs.isSuperset(of: [.vanished, .moved])
+        return .event(event)
+    }
+
+    private func judgePresent(_ view: Int, _ path: PathBytes, _ row: LedgerRow, _ now: Snapshot) -> Judgement {
+        let mask = states[view].view.mask
+        let signs = states[view].due[path]?.signs ?? []
+        let isUncertain = row.trust == .uncertain
+        guard let handled = row.handled else {
+            if let move = move(view, to: path, now, isReplacing: false) { return move }
+            var event = event(.created, view, path, now)
+            event.isByMove = signs.isSuperset(of: [.appeared, .moved])
+            return reported(view, event)
+        }
+        let was = known(handled, as: now, at: path, signs)
+        let mayBeWritten =
+            signs.contains(.written) || !signs.contains(.attributes)
+            || !signs.isDisjoint(with: [.listed, .polled])
+        let difference = Difference(before: was, after: now, mayBeWritten: mayBeWritten)
+        var now = now
+        if !states[view].view.settle.isTree { now.digest = was.digest }
+        var event = event(.modified, view, path, now)
+        event.before = was
+        event.isReplaced = difference.isReplaced
+        event.changed = difference.content
+        guard !difference.isEmpty else { return isUncertain ? reported(view, event) : .nothing }
+        if difference.isReplaced {
+            if let other = movedTo(view, handled, from: path) { return .wait(.path(other)) }
+            if let move = move(view, to: path, now, isReplacing: true) { return move }
+        }
+        let isContent = isUncertain || difference.isReplaced || !difference.content.isEmpty
+        if !isContent || mask.isDisjoint(with: .content) && !difference.attributes.isEmpty {
+            event.kind = .attributes
+            event.changed = difference.attributes
+        }
+        return reported(view, event)
+    }
+
+    private func reported(_ view: Int, _ event: FileEvent) -> Judgement {
+        guard states[view].view.mask.takes(event.kind, changed: event.changed), admits(view, event) else {
+            return .unreported
+        }
+        return .event(event)
+    }
+
+    // MARK: Moves
+
+    /// The move by which a file came to a path; nil if it did not come from a path at which it was handled.
+    private func move(_ view: Int, to path: PathBytes, _ now: Snapshot, isReplacing: Bool) -> Judgement? {
+        // Without a birth time a reused inode looks like a moved file.
+        guard states[view].view.mask.contains(.moved), now.identity.birth != 0 else { return nil }
+        for from in ledger.paths(of: states[view].view.id, handling: identity(of: now, at: path)) where from != path {
+            let source = row(view, from)
+            guard let handled = source.handled, !source.isWithheld else { continue }
+            switch sight(view, from) {
+            case .present(let there) where there.identity == now.identity || isReplacing: continue
+            case .unreadable: continue
+            default: break
+            }
+            let event = moveEvent(view, from, handled, to: path, now, isReplacing: isReplacing)
+            guard admits(view, event) else { continue }
+            if let number = states[view].offerOfPath[from], states[view].offers[number]?.isRunning == true {
+                return .wait(.path(from))
+            }
+            return .event(event)
+        }
+        return nil
+    }
+
+    private func moveEvent(
+        _ view: Int, _ from: PathBytes, _ handled: Snapshot, to path: PathBytes, _ now: Snapshot, isReplacing: Bool
+    ) -> FileEvent {
+        var offered = handled
+        if handled.isSameState(as: now) { (offered.changed, offered.mount) = (now.changed, now.mount) }
+        offered.identity = now.identity
+        var event = event(.moved, view, path, offered)
+        event.from = from
+        event.before = handled
+        event.isReplaced = isReplacing
+        return event
+    }
+
+    /// A dirty or due path without a row that has the file handled at a path: it will be reported as a move from there.
+    private func movedTo(_ view: Int, _ was: Snapshot, from path: PathBytes) -> PathBytes? {
+        guard states[view].view.mask.contains(.moved), was.identity.birth != 0, !row(view, path).isWithheld else {
+            return nil
+        }
+        let paths = (dirtyFiles[was.identity] ?? []).union(states[view].dueFiles[was.identity] ?? [])
+        return paths.sorted().first { other in
+            guard other != path, root(view, other) != nil, row(view, other).handled == nil,
+                let now = present(view, other), now.identity == was.identity
+            else { return false }
+            return admits(view, moveEvent(view, path, was, to: other, now, isReplacing: false))
+        }
+    }
+
+    /// The identity by which the ledger may know the file at a path.
+    ///
+    /// On overlayfs, a file that was born after its content was last written may be the copy of one with an earlier birth time.
+    private func identity(of snapshot: Snapshot, at path: PathBytes) -> FileIdentity {
+        guard let born = snapshot.born, snapshot.modified < born else { return snapshot.identity }
+        return files.isOnOverlay(path) ? snapshot.identity.withoutBirth : snapshot.identity
+    }
+
+    /// The row's metadata, with the identity of the file there now if that is its copy in the upper layer of overlayfs.
+    private func known(
+        _ before: Snapshot, as snapshot: Snapshot, at path: PathBytes, _ signs: Hint.Signs
+    ) -> Snapshot {
+        guard snapshot.mayBeCopy(of: before) else { return before }
+        let isSameName = signs.isDisjoint(with: [.appeared, .vanished, .listed, .polled])
+        guard isSameName || snapshot.isUnwrittenCopy(of: before), files.isOnOverlay(path) else { return before }
+        var known = before
+        known.identity = snapshot.identity
+        return known
+    }
+
+    /// Whether an absent path is gone, not only out of sight: its root is missing, or another file system hides it.
+    func isInSight(_ view: Int, _ path: PathBytes, _ before: Snapshot?) -> Bool {
+        guard let root = root(view, path), case .present(let there) = host.fileSystem.stat(root) else { return false }
+        guard let before else { return true }
+        var directory = path.parent
+        var present = there
+        while directory != root, directory.isInside(root) {
+            if case .present(let snapshot) = files.look(at: directory) {
+                present = snapshot
+                break
+            }
+            directory = directory.parent
+        }
+        let isSameDevice =
+            present.identity.deviceMajor == before.identity.deviceMajor
+            && present.identity.deviceMinor == before.identity.deviceMinor
+        if directory == path.parent, away.contains(path), !away.contains(where: { directory.isInside($0) }) {
+            return true
+        }
+        let isAway = away.contains { path.isInside($0) }
+        guard before.mount != 0, present.mount != 0 else { return isSameDevice || !isAway }
+        return before.mount == present.mount
+            || isSameDevice && !isAway && !host.fileSystem.isMounted(before.mount)
+    }
+
+    // MARK: Leases
+
+    /// Leases the first due path of a view that may run.
+    ///
+    /// All hints have to be received before. The rows of the paths that the event names are uncertain from now on.
+    ///
+    /// - Parameters:
+    ///   - view: The view.
+    ///   - now: The time.
+    ///   - gate: Called for a path that could run: nil to let it run, or the time until which it waits.
+    /// - Returns: The offer, in a first or a further attempt; nil if nothing can run.
+    package mutating func lease(
+        _ view: Int, at now: ContinuousClock.Instant, gate: (FileEvent) -> ContinuousClock.Instant? = { _ in nil }
+    ) -> Offer? {
+        defer { files.forget() }
+        while let path = states[view].due.next() {
+            if let offer = lease(view, path, at: now, gate) { return offer }
+        }
+        return nil
+    }
+
+    private mutating func lease(
+        _ view: Int, _ path: PathBytes, at now: ContinuousClock.Instant, _ gate: (FileEvent) -> ContinuousClock.Instant?
+    ) -> Offer? {
+        let old = offer(view, path)
+        if old?.isRunning == true {
+            states[view].due.wait(path, for: .path(path))
+            return nil
+        }
+        guard let entry = states[view].due[path] else { return nil }
+        var judgement = judge(view, path)
+        var isMove = false
+        if case .event(let event) = judgement { isMove = event.kind == .moved }
+        if !isMove {
+            guard let settled = entry.settled else { return nil }
+            let now = sight(view, path)
+            guard now == .absent ? settled == .absent : settled == DueTable.Stamp(now.snapshot) else {
+                resettle(view, path)
+                return nil
+            }
+            if let other = old?.paths.first(where: { $0 != path && isDirty(view, $0) }) {
+                states[view].due.wait(path, for: .path(other))
+                return nil
+            }
+        }
+        if let old {
+            var next: FileEvent?
+            if isAsOffered(view, old) {
+                next = old.event
+            } else if isLeft(view, old), case .event(let event) = judgement, event.from == nil {
+                next = event
+            }
+            if let next {
+                if case .retrying(let due) = old.state, let time = due > now ? due : gate(next) {
+                    states[view].due.wait(path, for: .time(time))
+                    return nil
+                }
+                return again(view, old.number, next)
+            }
+            supersede(view, old.number, settled: path)
+            judgement = judge(view, path)
+        }
+        switch judgement {
+        case .nothing:
+            refresh(view, path)
+            resolve(view, path)
+        case .unreported:
+            markHandled(view, path)
+            resolve(view, path)
+        case .unreadable: resettle(view, path)
+        case .wait(let wait): self.wait(view, path, wait, at: now)
+        case .event(let event):
+            if let from = event.from, let source = offer(view, from) {
+                supersede(view, source.number, settled: path)
+                compare(view, from)
+                states[view].due.requeue(path)
+            } else if let time = gate(event) {
+                states[view].due.wait(path, for: .time(time))
+            } else {
+                return make(view, event)
+            }
+        }
+        return nil
+    }
+
+    private mutating func wait(
+        _ view: Int, _ path: PathBytes, _ wait: DueTable.Wait, at now: ContinuousClock.Instant
+    ) {
+        states[view].due.wait(path, for: wait)
+        if case .listing = wait, unlisted.isEmpty { doubted.append(path) }
+        // The path that has its file may never settle.
+        guard case .path(let other) = wait, states[view].due[other] == nil, let file = dirtyFile(other) else { return }
+        addDue(view, other, settled: nil, Note(signs: [.appeared], origin: .live, listing: listing, file: file))
+    }
+
+    private func offer(_ view: Int, _ path: PathBytes) -> Offer? {
+        states[view].offerOfPath[path].flatMap { states[view].offers[$0] }
+    }
+
+    func isDirty(_ view: Int, _ path: PathBytes) -> Bool {
+        settler.contains(Key(path: path, policy: states[view].policy))
+    }
+
+    /// Lets a path settle again that is not as it was.
+    private mutating func resettle(_ view: Int, _ path: PathBytes) {
+        if isDirty(view, path) {
+            states[view].due.unsettle(path)
+        } else {
+            markDirty(path, .listed, .live, [view], at: host.clock.now())
+        }
+    }
+
+    /// Whether the disk shows what an offer offered, so that it can be repeated as it is.
+    private func isAsOffered(_ view: Int, _ offer: Offer) -> Bool {
+        let now = present(view, offer.path)
+        if offer.hasRemovedInput { return true }
+        if offer.isInterrupted, offer.mayRemoveInput, offer.event.kind != .deleted {
+            if now == nil || hasWork(view, offer) { return true }
+        }
+        guard let offered = offer.offered else { return now == nil }
+        guard let now else { return false }
+        guard let from = offer.event.from else { return now.isSameState(as: offered) }
+        return now.identity == offered.identity && present(view, from)?.identity != now.identity
+    }
+
+    /// Whether the disk shows what the last attempt of an offer left.
+    private func isLeft(_ view: Int, _ offer: Offer) -> Bool {
+        guard offer.event.from == nil, let left = offer.left, let now = present(view, offer.path) else { return false }
+        return now.isSameState(as: left)
+    }
+
+    private mutating func again(_ view: Int, _ number: UInt64, _ event: FileEvent) -> Offer? {
+        guard var offer = states[view].offers[number] else { return nil }
+        if event != offer.event {
+            offer.event = event
+            offer.isRepeat = true
+            offer.steps = 0
+        }
+        for path in offer.paths { removeDue(view, path) }
+        offer.state = .leased
+        if offer.steps == 0 {
+            offer.wasNamed = false
+            offer.missedHints = false
+            offer.changed = present(view, offer.path)?.changed
+        }
+        states[view].offers[number] = offer
+        return offer
+    }
+
+    private mutating func make(_ view: Int, _ event: FileEvent) -> Offer {
+        number += 1
+        let paths = [event.from, event.path].compactMap(\.self)
+        let now = present(view, event.path)
+        let left = states[view].left.removeValue(forKey: event.path)
+        let before = Dictionary(paths.map { ($0, row(view, $0).trust) }) { first, _ in first }
+        var offer = Offer(
+            number: number, event: event, isUncertain: before.values.contains { $0 != .certain },
+            isRepeat: now.flatMap { now in left.map { $0.isSameState(as: now) } } ?? false,
+            changed: event.kind == .deleted ? nil : now?.changed, trustBefore: before)
+        for path in paths {
+            let entry = removeDue(view, path)
+            if path == event.path { offer.announced = entry?.announced }
+            set(view, path, LedgerRow(row(view, path).handled, .uncertain))
+            states[view].offerOfPath[path] = number
+        }
+        states[view].offers[number] = offer
+        return offer
+    }
+
+    /// Ends an offer in favour of a newer event; its paths stay uncertain and are compared.
+    mutating func supersede(_ view: Int, _ number: UInt64, settled: PathBytes? = nil) {
+        guard let offer = states[view].offers.removeValue(forKey: number) else { return }
+        for path in offer.paths { states[view].offerOfPath[path] = nil }
+        for path in offer.paths where path != settled { compare(view, path) }
+        reports.append(.superseded(view: view, offer))
+    }
+
+    /// Stores the metadata of a path that differs in nothing that an event reports.
+    mutating func refresh(_ view: Int, _ path: PathBytes) {
+        var row = row(view, path)
+        guard let handled = row.handled, let now = present(view, path), !handled.isUnchanged(now) else { return }
+        var fresh = now
+        (fresh.digest, fresh.delivered) = (handled.digest, handled.delivered)
+        row.handled = fresh
+        set(view, path, row)
+    }
+}
+
+extension DiskProbe.Sight {
+    fileprivate var snapshot: Snapshot? {
+        if case .present(let snapshot) = self { snapshot } else { nil }
+    }
+}
+
+extension Snapshot {
+    /// Whether both show the same file with the same content and attributes.
+    func isSameState(as other: Snapshot) -> Bool {
+        hasSameContent(as: other) && mode == other.mode && uid == other.uid && gid == other.gid
+            && (type == .directory || links == other.links)
+    }
+}

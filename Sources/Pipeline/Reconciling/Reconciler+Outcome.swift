@@ -1,0 +1,179 @@
+package import FileEvents
+import Settling
+
+extension Reconciler {
+    /// The result of an attempt.
+    package enum Termination: Sendable, Hashable {
+        case succeeded
+        /// It failed and is tried again at the time.
+        case retry(at: ContinuousClock.Instant)
+        /// It failed and is not tried again.
+        case gaveUp
+        /// It found neither its input nor its own work.
+        case gone
+    }
+
+    /// Checks the path of an offer once more, immediately before its action starts.
+    ///
+    /// - Returns: False if the file is gone: the lease is undone, and its paths settle again.
+    package mutating func start(_ view: Int, _ number: UInt64, at now: ContinuousClock.Instant) -> Bool {
+        defer { files.forget() }
+        guard let offer = states[view].offers[number] else { return false }
+        let mayBeDone = offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput
+        if offer.event.kind == .deleted || mayBeDone || present(view, offer.path) != nil {
+            states[view].offers[number]?.state = .started
+            return true
+        }
+        if offer.attempt > 1 {
+            // What the attempt before left is not known: the file may be back before its absence has settled.
+            states[view].offers[number]?.state = .retrying(now)
+        } else {
+            states[view].offers[number] = nil
+            for path in offer.paths {
+                states[view].offerOfPath[path] = nil
+                set(view, path, LedgerRow(row(view, path).handled, offer.trustBefore[path] ?? .uncertain))
+            }
+            addDue(view, offer.path, settled: nil, Note(signs: .vanished, origin: .live, listing: listing))
+            states[view].due.announce(offer.path, offer.offered?.identity)
+        }
+        for path in offer.paths {
+            markDirty(path, .vanished, .live, [view], at: now)
+            states[view].due.wake(.path(path))
+        }
+        return false
+    }
+
+    /// Records that a step has succeeded which others follow.
+    package mutating func finishStep(_ view: Int, _ number: UInt64, removedInput: Bool) {
+        states[view].offers[number]?.steps += 1
+        states[view].offers[number]?.isInterrupted = false
+        if removedInput { states[view].offers[number]?.hasRemovedInput = true }
+    }
+
+    /// Changes an offer.
+    package mutating func update(_ view: Int, _ number: UInt64, _ body: (inout Offer) -> Void) {
+        guard states[view].offers[number] != nil else { return }
+        states[view].offers[number].mutate(body)
+    }
+
+    /// Records the result of an attempt.
+    ///
+    /// All hints have to be received before that were queued when the result arrived.
+    package mutating func finish(
+        _ view: Int, _ number: UInt64, _ termination: Termination, at now: ContinuousClock.Instant
+    ) {
+        defer { files.forget() }
+        guard var offer = states[view].offers[number] else { return }
+        let there = present(view, offer.path)
+        offer.isSent = false
+        offer.left = there
+        switch termination {
+        case .gone: return supersede(view, number)
+        case .retry(let time):
+            offer.state = .retrying(time)
+            offer.attempt += 1
+            states[view].offers[number] = offer
+            for path in offer.paths { compare(view, path) }
+            return
+        case .succeeded, .gaveUp: break
+        }
+        states[view].offers[number] = nil
+        for path in offer.paths { states[view].offerOfPath[path] = nil }
+        settleRows(view, offer, there, termination)
+        for path in offer.paths { compare(view, path) }
+        if let offered = offer.offered, offered.links > 1 || (there?.links ?? 0) > 1 {
+            markOtherNames(view, offer.path, [offered.identity])
+        }
+    }
+
+    /// Moves the rows to what was offered. They are certain if the action can only have read that.
+    private mutating func settleRows(_ view: Int, _ offer: Offer, _ there: Snapshot?, _ termination: Termination) {
+        let mayHaveMissed = isPolled(view, offer.path) || offer.missedHints
+        let isSameTime = there == nil || !mayHaveMissed || there?.changed == offer.changed
+        var handled = offer.offered
+        let isAsOffered =
+            there.flatMap { there in handled.map { $0.isSameState(as: there) } } ?? (there == nil && handled == nil)
+        var isSure = !offer.wasNamed && isSameTime && isAsOffered
+        if isAsOffered, let there { handled?.changed = there.changed }
+        if !offer.wasNamed, offer.isRepeat, states[view].view.mayChangeInput, let there,
+            there.identity == handled?.identity
+        {
+            isSure = true
+            handled = there
+        } else if !isAsOffered {
+            states[view].left[offer.path] = there
+        }
+        if offer.hasRemovedInput { (isSure, handled) = (true, nil) }
+        if let from = offer.event.from {
+            isSure = isSure && offer.trustBefore[from] == .certain
+            set(view, from, LedgerRow())
+        }
+        set(view, offer.path, LedgerRow(handled, termination == .gaveUp ? .failed : isSure ? .certain : .uncertain))
+    }
+
+    // MARK: Restarts, retries, own writes
+
+    /// Takes over the offers that an earlier run left; those that were running were interrupted.
+    package mutating func restore(_ view: Int, _ offers: [Offer], at now: ContinuousClock.Instant) {
+        for var offer in offers {
+            if offer.isRunning, !offer.isSent {
+                offer.state = .retrying(now)
+                offer.attempt += 1
+                offer.isInterrupted = true
+                offer.left = present(view, offer.path)
+            }
+            if offer.steps > 0 || offer.isSent { offer.missedHints = true }
+            offer.trustBefore = [:]
+            number = max(number, offer.number)
+            states[view].offers[offer.number] = offer
+            for path in offer.paths { states[view].offerOfPath[path] = offer.number }
+        }
+        for offer in offers { for path in offer.paths { compare(view, path) } }
+    }
+
+    /// Compares paths that an earlier run left due.
+    package mutating func restoreDue(_ view: Int, _ paths: [PathBytes], at now: ContinuousClock.Instant) {
+        for path in paths { markDirty(path, .listed, .live, [view], at: now) }
+    }
+
+    /// Runs an offer again that was given up, if no newer event of its paths was leased; else compares its paths.
+    package mutating func retry(_ view: Int, _ failed: Offer, at now: ContinuousClock.Instant) {
+        guard !failed.paths.contains(where: { states[view].offerOfPath[$0] != nil }) else { return }
+        let row = row(view, failed.path)
+        let isOverdue = failed.paths.contains { $0 != failed.path && self.row(view, $0) != LedgerRow() }
+        let isCurrent =
+            failed.offered.map { offered in
+                row.trust == .failed && row.handled?.isSameState(as: offered) == true
+            } ?? (row == LedgerRow())
+        if !failed.hasRemovedInput, isOverdue || !isCurrent {
+            for path in failed.paths {
+                set(view, path, LedgerRow(self.row(view, path).handled, .uncertain))
+                compare(view, path)
+            }
+            return
+        }
+        var offer = failed
+        offer.state = .retrying(now)
+        offer.attempt = 2
+        offer.missedHints = true
+        states[view].offers[offer.number] = offer
+        for path in offer.paths { states[view].offerOfPath[path] = offer.number }
+        for path in offer.paths { compare(view, path) }
+    }
+
+    /// Records that an action of the rule, or an undo, has written a path.
+    package mutating func recordOwnWrite(_ view: Int, _ path: PathBytes) {
+        let trust = row(view, path).trust
+        markHandled(view, path)
+        if trust == .uncertain { set(view, path, LedgerRow(row(view, path).handled, .uncertain)) }
+    }
+}
+
+extension Optional {
+    fileprivate mutating func mutate(_ body: (inout Wrapped) -> Void) {
+        if var value = self {
+            body(&value)
+            self = value
+        }
+    }
+}

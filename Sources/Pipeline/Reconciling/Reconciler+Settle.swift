@@ -1,0 +1,182 @@
+import FileEvents
+import FileWatching
+import Settling
+
+extension Reconciler {
+    /// Inspects the paths whose quiet time is over; those that have settled and differ are due.
+    ///
+    /// - Parameters:
+    ///   - now: The time.
+    ///   - limit: The most paths; the rest is due in the next turn.
+    package mutating func settle(at now: ContinuousClock.Instant, limit: Int = 500) {
+        defer { files.forget() }
+        for view in states.indices { states[view].due.wake(until: now) }
+        for (key, entry) in settler.takeDue(at: now, limit: limit) {
+            var entry = entry
+            let isPolled = entry.note.signs.contains(.polled) || isPolled(key.path)
+            var verdict: FinishedProbe.Verdict
+            do throws(SystemError) {
+                verdict = FinishedProbe.check(
+                    try files.place(of: key.path), in: host.fileSystem, at: host.clock.time(),
+                    policy: policies[key.policy], isPolled: isPolled, sample: entry.note.sample, round: entry.rounds,
+                    waited: now - entry.since)
+            } catch {
+                verdict = DiskProbe.Sight(directory: error.errno) == .absent ? .gone : .unreadable(errno: error.errno)
+            }
+            switch verdict {
+            case .finished(let snapshot, let isForced):
+                settled(key, snapshot, entry.note, at: now)
+                if isForced { add(key, entry.note, at: now) }
+            case .gone where now - entry.since < Self.renameGap && awaitsHalf(key):
+                settler.putBack(key, entry, until: entry.since + Self.renameGap)
+            case .gone: settled(key, nil, entry.note, at: now)
+            case .unreadable(let errno):
+                if unreadable.insert(key.path.parent).inserted { warn(.unreadable(key.path, errno: errno)) }
+                guard isPatient else { continue }
+                settler.putBack(key, entry, until: now + .seconds(1 << min(entry.rounds, 3)))
+            case .wait(let pause, let sample, _):
+                entry.note.sample = sample
+                settler.putBack(key, entry, until: now + pause)
+            }
+        }
+    }
+
+    /// Whether the path of a view that asks for moves is in the ledger: the other half of a rename may be on its way.
+    private func awaitsHalf(_ key: Key) -> Bool {
+        matches(key.path).contains { states[$0].policy == key.policy && states[$0].view.mask.contains(.moved) }
+    }
+
+    private mutating func settled(
+        _ key: Key, _ snapshot: Snapshot?, _ note: Note, at now: ContinuousClock.Instant
+    ) {
+        setDirtyFile(nil, at: key.path)
+        for view in matches(key.path) where states[view].policy == key.policy {
+            let now = snapshot.flatMap { _ in present(view, key.path) }
+            // A file that goes before the next poll is not missed by it.
+            let isSeenLate =
+                isPolled(view, key.path) || note.signs.contains(.polled)
+                || note.signs.isSuperset(of: [.vanished, .listed])
+            if isSeenLate, let now, row(view, key.path).handled?.isUnchanged(now) != true { doubted.append(key.path) }
+            var stamp = now
+            stamp?.digest = snapshot?.digest
+            addDue(view, key.path, settled: stamp.map { .some($0) } ?? .some(nil), note)
+            var identities = [row(view, key.path).handled, now].compactMap { $0 }.filter { $0.links > 1 }.map(
+                \.identity)
+            if let file = note.file, now?.identity != file { identities.append(file) }
+            markOtherNames(view, key.path, identities)
+        }
+    }
+
+    private mutating func add(_ key: Key, _ note: Note, at now: ContinuousClock.Instant) {
+        settler.add(key, note: note, quiet: policies[key.policy].quiet(isPolled: false), at: now) { $0.merge(note) }
+    }
+
+    /// Puts a path into the order.
+    ///
+    /// One that settles is in it only for a move. One that has settled and needs no action leaves it at once.
+    ///
+    /// - Parameter settled: The metadata at which it settled, nil within for a path that is gone, and nil while it settles.
+    mutating func addDue(_ view: Int, _ path: PathBytes, settled: Snapshot??, _ note: Note) {
+        let before = removeDue(view, path)
+        var entry = DueTable.Entry(
+            settled: settled.map { DueTable.Stamp($0) }, signs: note.signs.union(before?.signs ?? []),
+            origin: note.origin, time: host.clock.time(), announced: before?.announced,
+            digest: settled??.digest, isConfirmed: note.isConfirmed)
+        let file = settled == nil ? note.file : settled??.identity
+        if let file, states[view].view.mask.contains(.moved), row(view, path).handled == nil {
+            entry.file = file
+            states[view].dueFiles[file, default: []].insert(path)
+        }
+        states[view].due.add(path, entry)
+        if states[view].view.storesDuePaths { dueChanges[states[view].view.id, default: [:]][path] = true }
+        guard let settled, states[view].offerOfPath[path] == nil else { return }
+        // A gone path may have another name that nothing has hinted yet: the lease reads all hints first.
+        if settled == nil, states[view].view.mask.contains(.moved) { return }
+        switch judge(view, path) {
+        case .event(let event):
+            if event.kind != .deleted { states[view].due.announce(path, event.snapshot.identity) }
+        case .wait, .unreadable: break
+        case .nothing:
+            refresh(view, path)
+            resolve(view, path)
+        case .unreported:
+            markHandled(view, path)
+            resolve(view, path)
+        }
+    }
+
+    @discardableResult
+    mutating func removeDue(_ view: Int, _ path: PathBytes) -> DueTable.Entry? {
+        guard let entry = states[view].due.remove(path) else { return nil }
+        if let file = entry.file {
+            states[view].dueFiles[file]?.remove(path)
+            if states[view].dueFiles[file]?.isEmpty == true { states[view].dueFiles[file] = nil }
+        }
+        if states[view].view.storesDuePaths { dueChanges[states[view].view.id, default: [:]][path] = false }
+        return entry
+    }
+
+    /// Takes a path out of the order for which no action has to run.
+    mutating func resolve(_ view: Int, _ path: PathBytes) {
+        let entry = removeDue(view, path)
+        if let file = entry?.announced, present(view, path) == nil, !isKnownElsewhere(view, file, path) {
+            reports.append(.gone(view: view, path))
+        }
+        states[view].due.wake(.path(path))
+    }
+
+    private func isKnownElsewhere(_ view: Int, _ file: FileIdentity, _ path: PathBytes) -> Bool {
+        let paths = (dirtyFiles[file] ?? []).union(states[view].dueFiles[file] ?? [])
+            .union(ledger.paths(of: states[view].view.id, handling: file))
+        return paths.contains { $0 != path && root(view, $0) != nil && present(view, $0)?.identity == file }
+    }
+
+    /// Makes the other names of files dirty that differ from the disk: the kernel hints only the name that was used.
+    mutating func markOtherNames(_ view: Int, _ path: PathBytes, _ identities: [FileIdentity]) {
+        for identity in Set(identities) {
+            for other in ledger.paths(of: states[view].view.id, handling: identity)
+            where other != path && states[view].due[other] == nil {
+                guard !settler.contains(Key(path: other, policy: states[view].policy)) else { continue }
+                let handled = row(view, other).handled
+                let isAsHandled = present(view, other).map { handled?.isUnchanged($0) ?? false }
+                if isAsHandled ?? !isInSight(view, other, handled) { continue }
+                markDirty(other, .attributes, .live, [view], at: host.clock.now())
+            }
+        }
+    }
+
+    /// Compares a path once more, because others have waited for what became of it, or it may differ.
+    mutating func compare(_ view: Int, _ path: PathBytes) {
+        states[view].due.wake(.path(path))
+        let row = row(view, path)
+        let isNamed = states[view].offerOfPath[path] != nil
+        if !isNamed, row.trust != .uncertain {
+            let now = present(view, path)
+            if now == nil, row.handled == nil { return }
+            if let now, let handled = row.handled, handled.isUnchanged(now) { return }
+        }
+        if !settler.contains(Key(path: path, policy: states[view].policy)) {
+            markDirty(path, .listed, .live, [view], at: host.clock.now())
+        }
+    }
+
+    /// Lets the state of a path count as handled, without an event.
+    mutating func markHandled(_ view: Int, _ path: PathBytes) {
+        let old = row(view, path)
+        let now = present(view, path)
+        var isWithheld = false
+        if let now {
+            let isNew = old.handled == nil && old.trust == .certain
+            isWithheld = old.isWithheld || isNew && !admits(view, event(.created, view, path, now))
+        }
+        set(view, path, LedgerRow(now, isWithheld: isWithheld))
+        states[view].left[path] = nil
+    }
+
+    func event(_ kind: EventKind, _ view: Int, _ path: PathBytes, _ snapshot: Snapshot) -> FileEvent {
+        let entry = states[view].due[path]
+        return FileEvent(
+            kind: kind, path: path, root: root(view, path) ?? path.parent, snapshot: snapshot,
+            origin: entry?.origin ?? .live, time: entry?.time ?? host.clock.time())
+    }
+}

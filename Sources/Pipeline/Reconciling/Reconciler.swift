@@ -1,0 +1,419 @@
+package import FileEvents
+package import FileWatching
+import Globbing
+package import Settling
+
+/// Compares the disk with the ledger, and offers the differences as events.
+///
+/// A hint makes a path dirty. A dirty path settles; one that has settled and differs from its ledger row, or whose row is
+/// uncertain, is due. A due path is leased when there is a slot for it: only then the event is computed, as the difference
+/// between what the action has received and the disk. An outcome moves the row to what was offered.
+///
+/// Everything enters as a hint: events of the kernel, listings, polling, and the comparison after an outcome. It belongs to
+/// one thread, blocks as the file systems do, and is passed the time.
+package struct Reconciler: ~Copyable {
+    /// A path that settles, once for all views with the same policy.
+    struct Key: Hashable, Sendable {
+        var path: PathBytes
+        var policy: Int
+    }
+
+    /// The merged hints of a dirty path.
+    struct Note: Sendable {
+        var signs: Hint.Signs
+        var origin: EventOrigin
+        /// The number of the listing that was under way at its last hint.
+        var listing: Int
+        var sample: FinishedProbe.Sample?
+        /// Whether the watcher hinted it again after polling, see ``Reconciler/doubted``.
+        var isConfirmed = false
+        /// The file at the path at its last hint that said so, if it has several names or a move may be wanted.
+        var file: FileIdentity?
+
+        mutating func merge(_ later: Note) {
+            signs.formUnion(later.signs)
+            if later.origin == .live { origin = .live }
+            listing = later.listing
+            isConfirmed = later.isConfirmed
+            sample = nil
+            file = later.file ?? file
+        }
+    }
+
+    /// The state of one view.
+    struct ViewState {
+        let view: View
+        var policy: Int
+        var due = DueTable()
+        /// The due paths without a row, by their files.
+        var dueFiles: [FileIdentity: Set<PathBytes>] = [:]
+        /// The unfinished offers, by number and by each path that they name.
+        var offers: [UInt64: Offer] = [:]
+        var offerOfPath: [PathBytes: UInt64] = [:]
+        /// What the last action left at a path, if it differs from what was offered.
+        var left: [PathBytes: Snapshot] = [:]
+    }
+
+    /// A condition that people should know of.
+    package enum Warning: Sendable, Hashable {
+        /// A process has had the file open for writing for this long.
+        case stillWritten(PathBytes, for: Duration)
+        /// A path cannot be inspected; its ledger row stays.
+        case unreadable(PathBytes, errno: Int32)
+    }
+
+    /// A change of the core's own state that its owner reports.
+    package enum Report: Sendable {
+        /// The rule does not want the event: its metadata count as handled.
+        case unreported(view: Int, PathBytes)
+        /// A path that was due is gone before an action received it.
+        case gone(view: Int, PathBytes)
+        /// An unfinished offer was given up for a newer event of its paths.
+        case superseded(view: Int, Offer)
+    }
+
+    package internal(set) var ledger: Ledger
+    var states: [ViewState]
+    let filters: PathFilterIndex
+    let policies: [SettlePolicy]
+    let host: Host
+    let files: WatchedPaths
+    let isPatient: Bool
+    /// Whether a view wants an event, by its conditions.
+    let admits: (Int, FileEvent) -> Bool
+    /// Whether the interrupted step of an offer finds its own work, whatever is at the path by now.
+    let hasWork: (Int, Offer) -> Bool
+    let warn: (Warning) -> Void
+
+    var settler = Settler<Key, Note>()
+    /// The dirty paths by their files, as of their last hint.
+    var dirtyFiles: [FileIdentity: Set<PathBytes>] = [:]
+    private var fileOfDirty: [PathBytes: FileIdentity] = [:]
+    /// Gone paths that the watcher has to hint again when it has polled the directories around them.
+    package var doubted: [PathBytes] = []
+    /// Due paths that are to be stored (true) or deleted from the store.
+    package var dueChanges: [RuleID: [PathBytes: Bool]] = [:]
+    var polled: Set<PathBytes> = []
+    /// Mount points whose file system is not there.
+    var away: Set<PathBytes> = []
+    var isStarting = true
+    /// The number of the listing under way, or of the last one; the roots that it has still to list; the last complete one.
+    var listing = 0
+    var unlisted: Set<PathBytes> = []
+    var listed = 0
+    /// The number of the last offer.
+    package var number: UInt64 = 0
+    package var reports: [Report] = []
+    var unreadable: Set<PathBytes> = []
+
+    /// How long a file settles that was complete when it was renamed into place.
+    static let moment = Duration.milliseconds(50)
+    /// How long a gone path settles at least if its file may be at another path: the kernel queues the halves of a rename up
+    /// to 21 ms apart.
+    static let renameGap = Duration.milliseconds(100)
+    static let patience = Duration.seconds(600)
+
+    package init(
+        views: [View], ledger store: any LedgerStore, isPatient: Bool, on host: Host = .machine,
+        admits: @escaping (Int, FileEvent) -> Bool = { _, _ in true },
+        hasWork: @escaping (Int, Offer) -> Bool = { _, _ in false }, warn: @escaping (Warning) -> Void = { _ in }
+    ) {
+        var policies: [SettlePolicy] = []
+        states = views.map { view in
+            let index = policies.firstIndex(of: view.settle) ?? policies.count
+            if index == policies.count { policies.append(view.settle) }
+            return ViewState(view: view, policy: index)
+        }
+        self.policies = policies
+        filters = PathFilterIndex(views.map(\.filter))
+        files = WatchedPaths(roots: views.flatMap(\.roots), in: host.fileSystem)
+        ledger = Ledger(store)
+        self.host = host
+        self.isPatient = isPatient
+        self.admits = admits
+        self.hasWork = hasWork
+        self.warn = warn
+    }
+
+    /// Whether nothing is dirty.
+    package var isSettled: Bool { settler.count == 0 }
+    package var isIdle: Bool { isSettled && states.allSatisfy { $0.due.isEmpty && $0.offers.isEmpty } }
+    package func isSettling(_ path: PathBytes) -> Bool { settler.keys.contains { $0.path == path } }
+    package func isDue(_ path: PathBytes) -> Bool {
+        states.contains { $0.due[path] != nil || $0.offerOfPath[path] != nil }
+    }
+    package var nextDeadline: ContinuousClock.Instant? {
+        ([settler.nextDeadline] + states.map(\.due.nextTime)).compactMap(\.self).min()
+    }
+    package func offers(of view: Int) -> [Offer] { states[view].offers.values.sorted { $0.number < $1.number } }
+    package mutating func markCommitted() { ledger.markCommitted() }
+
+    // MARK: Views
+
+    /// The views that match a path by name.
+    func matches(_ path: PathBytes) -> [Int] {
+        filters.candidates(for: path.bytes).filter { states[$0].view.filter.root(taking: path.bytes) != nil }
+    }
+
+    func root(_ view: Int, _ path: PathBytes) -> PathBytes? {
+        states[view].view.filter.root(taking: path.bytes).map { PathBytes($0) }
+    }
+
+    func isPolled(_ path: PathBytes) -> Bool {
+        !polled.isEmpty && path.andParents.contains { polled.contains($0) }
+    }
+
+    func isPolled(_ view: Int, _ path: PathBytes) -> Bool { states[view].view.isPolled || isPolled(path) }
+
+    /// What a view has at a path: nothing behind a symbolic link, and nothing of another type.
+    func sight(_ view: Int, _ path: PathBytes) -> DiskProbe.Sight {
+        guard let root = root(view, path), !files.isBehindLink(path, root: root) else { return .absent }
+        let sight = files.look(at: path, reading: states[view].view.readsExtended ? .extended : [])
+        guard case .present(let snapshot) = sight, !states[view].view.types.contains(snapshot.type) else {
+            return sight
+        }
+        return .absent
+    }
+
+    func present(_ view: Int, _ path: PathBytes) -> Snapshot? {
+        if case .present(let snapshot) = sight(view, path) { snapshot } else { nil }
+    }
+
+    func row(_ view: Int, _ path: PathBytes) -> LedgerRow { ledger.row(of: states[view].view.id, at: path) }
+
+    mutating func set(_ view: Int, _ path: PathBytes, _ row: LedgerRow) {
+        ledger.set(row.isEmpty ? LedgerRow() : row, of: states[view].view.id, at: path)
+    }
+
+    // MARK: Hints
+
+    /// Takes the hints and reports of the watcher.
+    ///
+    /// A listing starts before what it found, and ends after it.
+    package mutating func receive(_ batch: HintQueue.Batch, at now: ContinuousClock.Instant) {
+        defer { files.forget() }
+        for report in batch.reports where !report.endsListing { receive(report, at: now) }
+        for hint in batch.hints { receive(hint, at: now) }
+        for report in batch.reports where report.endsListing { receive(report, at: now) }
+    }
+
+    private mutating func receive(_ hint: Hint, at now: ContinuousClock.Instant) {
+        var hint = hint
+        if hint.signs.contains(.subtree) {
+            markNamed(inside: hint.path)
+            compareKnown(inside: hint.path, signs: hint.signs.intersection([.moved, .polled]), hint.origin, at: now)
+        }
+        hint.signs.subtract(.bare)
+        hint.signs.remove(.subtree)
+        guard !hint.signs.isEmpty else { return }
+        markTrees(holding: hint, at: now)
+        let matches = matches(hint.path)
+        guard !matches.isEmpty else { return }
+        if !hint.signs.isDisjoint(with: [.appeared, .vanished]) { for view in matches { markNamed(view, hint.path) } }
+        let isFound = isStarting && hint.signs.contains(.listed) && !hint.signs.contains(.appeared)
+        if hint.origin == .scan || isFound {
+            found(hint, matches, at: now)
+        } else if hint.signs != .listed || !isKnown(hint.path, matches) {
+            markDirty(hint.path, hint.signs, hint.origin, matches, at: now)
+        }
+    }
+
+    /// Makes a path settle for each of the views.
+    mutating func markDirty(
+        _ path: PathBytes, _ signs: Hint.Signs, _ origin: EventOrigin, _ matches: [Int],
+        at now: ContinuousClock.Instant, quiet: Duration? = nil
+    ) {
+        var note = Note(signs: signs, origin: origin, listing: listing)
+        if case .present(let snapshot) = files.look(at: path), snapshot.type != .directory {
+            let wantsMove = matches.contains { states[$0].view.mask.contains(.moved) }
+            if wantsMove || snapshot.links > 1 { note.file = snapshot.identity }
+            if wantsMove { setDirtyFile(snapshot.identity, at: path) }
+        }
+        note.isConfirmed = signs == .polled
+        for policy in Set(matches.map { states[$0].policy }) {
+            add(Key(path: path, policy: policy), note, quiet, at: now)
+        }
+        for view in matches {
+            states[view].due.unsettle(path)
+            // A move need not have settled.
+            if let file = note.file, signs.contains(.appeared) { offerMove(view, to: path, of: file, note, at: now) }
+        }
+    }
+
+    mutating func setDirtyFile(_ file: FileIdentity?, at path: PathBytes) {
+        guard fileOfDirty[path] != file else { return }
+        if let old = fileOfDirty[path] {
+            dirtyFiles[old]?.remove(path)
+            if dirtyFiles[old]?.isEmpty == true { dirtyFiles[old] = nil }
+        }
+        fileOfDirty[path] = file
+        if let file { dirtyFiles[file, default: []].insert(path) }
+    }
+
+    func dirtyFile(_ path: PathBytes) -> FileIdentity? { fileOfDirty[path] }
+
+    /// Puts a dirty path into the order if its file was handled at another path.
+    mutating func offerMove(
+        _ view: Int, to path: PathBytes, of file: FileIdentity, _ note: Note, at now: ContinuousClock.Instant
+    ) {
+        guard states[view].view.mask.contains(.moved), states[view].due[path] == nil,
+            !ledger.paths(of: states[view].view.id, handling: file).isEmpty
+        else { return }
+        addDue(view, path, settled: nil, note)
+    }
+
+    private mutating func add(
+        _ key: Key, _ note: Note, _ quiet: Duration?, at now: ContinuousClock.Instant
+    ) {
+        let policy = policies[key.policy]
+        let isComplete =
+            note.signs.isSuperset(of: [.appeared, .moved]) && note.signs.isDisjoint(with: [.written, .listed])
+            && !policy.isTree && !settler.contains(key)
+        let asked = quiet ?? policy.quiet(isPolled: note.signs.contains(.polled) || isPolled(key.path))
+        settler.add(
+            key, note: note, quiet: isComplete ? min(asked, Self.moment) : asked, longest: policy.maximumWait, at: now
+        ) {
+            $0.merge(note)
+        }
+    }
+
+    /// Records an event of a name for the offers that it may concern.
+    private mutating func markNamed(_ view: Int, _ path: PathBytes) {
+        guard let number = states[view].offerOfPath[path], let offer = states[view].offers[number],
+            offer.isRunning || offer.steps > 0
+        else { return }
+        states[view].offers[number]?.wasNamed = true
+    }
+
+    private mutating func markNamed(inside directory: PathBytes) {
+        for view in states.indices {
+            for (number, offer) in states[view].offers where offer.paths.contains(where: { $0.isInside(directory) }) {
+                states[view].offers[number]?.wasNamed = true
+            }
+        }
+    }
+
+    /// A hint below a directory that is one unit is one of the directory.
+    private mutating func markTrees(holding hint: Hint, at now: ContinuousClock.Instant) {
+        guard hint.signs != .listed else { return }
+        for view in filters.treeCandidates(for: hint.path.bytes) {
+            for directory in states[view].view.filter.trees(holding: hint.path.bytes) {
+                let path = PathBytes(directory)
+                if !hint.signs.isDisjoint(with: [.appeared, .vanished]) { markNamed(view, path) }
+                markDirty(path, .written, hint.origin, [view], at: now)
+            }
+        }
+    }
+
+    /// Whether a path that a listing found is as all views have handled it.
+    private func isKnown(_ path: PathBytes, _ matches: [Int]) -> Bool {
+        matches.allSatisfy { view in
+            if settler.contains(Key(path: path, policy: states[view].policy)) || states[view].due[path] != nil {
+                return false
+            }
+            let row = row(view, path)
+            guard row.trust != .uncertain else { return states[view].offerOfPath[path] != nil }
+            guard let now = present(view, path) else { return row.handled == nil }
+            return row.handled?.isUnchanged(now) ?? false
+        }
+    }
+
+    // MARK: Listings
+
+    private mutating func receive(_ report: WatchReport, at now: ContinuousClock.Instant) {
+        switch report {
+        case .listing(let root, _):
+            if unlisted.isEmpty { listing += 1 }
+            unlisted.insert(root)
+        case .listed(let root, let origin):
+            compareKnown(inside: root, origin == .scan ? .scan : .rescan, at: now)
+            unlisted.remove(root)
+            if unlisted.isEmpty { endListing() }
+        case .overflow:
+            for view in states.indices {
+                for (number, offer) in states[view].offers where offer.isRunning || offer.steps > 0 {
+                    states[view].offers[number]?.missedHints = true
+                }
+            }
+        case .unmounted(let directory, _):
+            away.insert(directory)
+            polled = polled.filter { !$0.isInside(directory) }
+        case .mounted(let directory): away.remove(directory)
+        case .polling(let directory, _, _): polled.insert(directory)
+        case .ready: isStarting = false
+        default: break
+        }
+    }
+
+    private mutating func endListing() {
+        listed = listing
+        for view in states.indices { states[view].due.wake(.listing) }
+    }
+
+    /// Takes a path that the first listing found.
+    private mutating func found(_ hint: Hint, _ matches: [Int], at now: ContinuousClock.Instant) {
+        for view in matches {
+            guard row(view, hint.path) == LedgerRow(), states[view].offerOfPath[hint.path] == nil,
+                let snapshot = present(view, hint.path)
+            else { continue }
+            let isDirty = settler.contains(Key(path: hint.path, policy: states[view].policy))
+            let isUnfinished = snapshot.type == .file && files.writers(of: hint.path) == .somebody
+            if isUnfinished || isDirty || hint.origin == .live {
+                markDirty(hint.path, hint.signs, .live, [view], at: now)
+            } else if states[view].view.initialScan.reports(snapshot) {
+                markDirty(hint.path, hint.signs, hint.origin, [view], at: now)
+            } else {
+                markHandled(view, hint.path)
+            }
+        }
+    }
+
+    /// Makes dirty what is in the ledger and differs from the disk.
+    private mutating func compareKnown(
+        inside directory: PathBytes, signs: Hint.Signs = [], _ origin: EventOrigin, at now: ContinuousClock.Instant
+    ) {
+        for view in filters.candidates(inside: directory.bytes)
+        where origin != .scan || states[view].view.initialScan.usesLedger {
+            var changed: [PathBytes] = []
+            var gone: [PathBytes] = []
+            ledger.visit(states[view].view.id, inside: directory) { path, row in
+                guard let now = present(view, path) else { return gone.append(path) }
+                let isKnown = row.handled?.isUnchanged(now) ?? false
+                if states[view].view.settle.isTree || !isKnown || row.trust == .uncertain { changed.append(path) }
+            }
+            for path in changed.sorted() + gone.sorted(by: >) {
+                if origin == .scan, replace(view, path) { continue }
+                markDirty(path, signs.union([.vanished, .listed]), origin, [view], at: now)
+            }
+        }
+    }
+
+    /// Lets the state of a path at the start count as handled, if the view wants that.
+    private mutating func replace(_ view: Int, _ path: PathBytes) -> Bool {
+        let now = present(view, path)
+        let row = row(view, path)
+        guard states[view].view.initialScan.replaces(now), row.trust != .uncertain,
+            states[view].offerOfPath[path] == nil, !isDirty(view, path),
+            now != nil || isInSight(view, path, row.handled)
+        else { return false }
+        markHandled(view, path)
+        return true
+    }
+}
+
+extension WatchReport {
+    fileprivate var endsListing: Bool {
+        switch self {
+        case .listed, .ready, .rescanned: true
+        default: false
+        }
+    }
+}
+
+extension Snapshot {
+    /// Whether nothing has happened to the file since: the kernel sets the change time, and nobody can set it back.
+    func isUnchanged(_ later: Snapshot) -> Bool {
+        identity == later.identity && changed == later.changed && size == later.size && modified == later.modified
+            && type == later.type && mode == later.mode && links == later.links
+    }
+}

@@ -1,0 +1,89 @@
+package import FileEvents
+package import Globbing
+package import Settling
+
+/// How the first listing of a view treats existing files.
+package enum InitialScanPolicy: Sendable, Hashable {
+    /// Existing files count as handled.
+    case ignore
+    /// Existing files are due.
+    case report
+    /// Files that differ from the ledger are due.
+    ///
+    /// With a time, a file without a row is due only if its metadata changed at that time or later.
+    case compare(since: Timestamp?)
+    /// Existing files count as handled, and replace the rows of the ledger.
+    ///
+    /// With a time, a file that changed at that time or earlier is due.
+    case replace(since: Timestamp?)
+
+    /// Whether a file without a row is due.
+    func reports(_ snapshot: Snapshot) -> Bool {
+        switch self {
+        case .ignore: false
+        case .report: true
+        case .compare(let since): since.map { $0 <= snapshot.changed } ?? true
+        case .replace: !replaces(snapshot)
+        }
+    }
+
+    /// Whether the state of a file with a row replaces that row.
+    func replaces(_ snapshot: Snapshot?) -> Bool {
+        guard case .replace(let since) = self else { return false }
+        guard let since, let snapshot else { return true }
+        return since < snapshot.changed
+    }
+
+    /// Whether the rows of an earlier run are compared.
+    var usesLedger: Bool {
+        switch self {
+        case .compare, .replace: true
+        case .ignore, .report: false
+        }
+    }
+
+    /// Whether existing files may be due.
+    var mayReport: Bool {
+        switch self {
+        case .report, .compare: true
+        case .ignore, .replace: false
+        }
+    }
+}
+
+/// The files and the events that one rule, or one observer, asks for.
+package struct View: Sendable {
+    package var id: RuleID
+    package var filter: PathFilter
+    package var types: Set<FileType>
+    package var mask: EventMask
+    package var settle: SettlePolicy
+    package var initialScan: InitialScanPolicy
+    /// Whether due paths are stored until they are leased.
+    package var storesDuePaths: Bool
+    /// Whether its roots are polled: the kernel hints nothing of what happens in them.
+    package var isPolled: Bool
+    /// Whether a program works on the file, which may change it as its normal effect.
+    package var mayChangeInput: Bool
+
+    package init(
+        id: RuleID, filter: PathFilter, types: Set<FileType> = [.file], mask: EventMask,
+        settle: SettlePolicy = SettlePolicy(), initialScan: InitialScanPolicy = .ignore, storesDuePaths: Bool = false,
+        isPolled: Bool = false, mayChangeInput: Bool = false
+    ) {
+        self.id = id
+        self.filter = filter
+        self.types = types
+        self.mask = mask
+        self.settle = settle
+        self.initialScan = initialScan
+        self.storesDuePaths = storesDuePaths
+        self.isPolled = isPolled
+        self.mayChangeInput = mayChangeInput
+    }
+
+    /// Whether extended attributes are compared.
+    var readsExtended: Bool { !mask.isDisjoint(with: [.attributes, .xattr]) }
+
+    var roots: [PathBytes] { filter.roots.map { PathBytes($0) } }
+}

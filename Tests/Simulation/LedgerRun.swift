@@ -1,0 +1,466 @@
+import Engine
+package import FileEvents
+import FileWatching
+import Globbing
+import LedgerReconciling
+import Rules
+import Settling
+import Synchronization
+
+/// A run of the reconciler of `Sources/Pipeline` in a simulated world, with actions that keep mirrors of the files.
+package final class LedgerRun: CoreRun {
+    package let world: World
+    package let rules: [SimulatedRule]
+    private let views: [LedgerReconciling.View]
+    private let host: Host
+    private let store = MemoryStore()
+    private var reconciler: LedgerReconciling.Reconciler?
+    private var watcher: SimulatedWatcher?
+    private var hints: HintQueue?
+    private var activities: [Activity] = []
+    private var fails: Bool?
+    private var lastOffer: UInt64 = 0
+    private var mirrors: [Mirror]
+    package private(set) var history: [String] = []
+    package private(set) var fault: String?
+    package var trace: (@Sendable (String) -> Void)?
+
+    /// What one rule's action knows.
+    private struct Mirror {
+        var contents: [PathBytes: Int] = [:]
+        var untracked: Set<PathBytes> = []
+        var archive: [UInt64: Snapshot] = [:]
+        var noted: Set<UInt64> = []
+        var failed: [Offer] = []
+        var isForgiven = false
+    }
+
+    private struct Activity {
+        var view: Int
+        var offer: UInt64
+        var stage = ActionStage.leased
+        var hasEffect = false
+    }
+
+    package init(
+        _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true, foldsCase: Bool = false
+    ) {
+        let world = World(seed: seed, delays: delays)
+        self.world = world
+        self.rules = rules
+        mirrors = Array(repeating: Mirror(), count: rules.count)
+        views = rules.enumerated().map { index, simulated in
+            let rule = simulated.rule(in: world.base)
+            return LedgerReconciling.View(
+                id: RuleID(Int64(index + 1)), filter: rule.filter, types: rule.types, mask: rule.events,
+                settle: rule.settle, initialScan: simulated.catchUp ? .compare(since: nil) : .replace(since: nil),
+                storesDuePaths: !simulated.catchUp, isPolled: simulated.isPolled,
+                mayChangeInput: simulated.steps.contains(.edit))
+        }
+        let clock = Clock(
+            now: { SimulatedRun.origin + world.elapsed }, time: { world.time },
+            fileTime: { world.time.advanced(by: .milliseconds(-2)) })
+        host = Host(fileSystem: world, clock: clock, random: { 0.5 })
+        for directory in ["x/", "y/", "o/"] { world.apply(.mkdir(PathBytes(directory))) }
+        if foldsCase { world.foldCase(in: "") }
+        if !hasBirth { world.dropBirthTimes(in: "") }
+        boot()
+        settle()
+    }
+
+    package var actions: [(stage: ActionStage, path: PathBytes?)] { activities.map { ($0.stage, offer($0)?.path) } }
+
+    private var now: ContinuousClock.Instant { host.clock.now() }
+
+    // MARK: The program
+
+    private func boot() {
+        guard reconciler == nil else { return }
+        let wanted = rules
+        let queue = HintQueue {}
+        reconciler = LedgerReconciling.Reconciler(
+            views: views, ledger: store, isPatient: true, on: host,
+            admits: { view, event in event.kind == .deleted || wanted[view].wants(event.snapshot) },
+            hasWork: { [unowned self] view, offer in mirrors[view].archive[offer.number] != nil })
+        reconciler?.number = lastOffer
+        let scope = Ruleset(rules.map { $0.rule(in: world.base) }).scope
+        watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
+        hints = queue
+        for index in views.indices {
+            let (offers, due) = store.contents.withLock {
+                ($0.offers[views[index].id] ?? [], $0.due[views[index].id] ?? [])
+            }
+            reconciler?.restore(index, offers, at: now)
+            reconciler?.restoreDue(index, due.sorted(), at: now)
+        }
+        while watcher?.list() == true {}
+        turn()
+    }
+
+    private func halt(afterEffects: Bool) {
+        guard reconciler != nil else { return }
+        for index in activities.indices where activities[index].stage == .begun && afterEffects { effect(index) }
+        activities = []
+        for index in rules.indices where !rules[index].catchUp { mirrors[index].isForgiven = true }
+        reconciler = nil
+        watcher = nil
+        hints = nil
+    }
+
+    private func turn() {
+        receive()
+        reconciler?.settle(at: now)
+        commit()
+    }
+
+    private func receive() {
+        guard let batch = hints?.take() else { return }
+        reconciler?.receive(batch, at: now)
+    }
+
+    private func commit() {
+        guard reconciler != nil else { return }
+        for index in views.indices {
+            let id = views[index].id
+            let offers = reconciler?.offers(of: index) ?? []
+            let changes = reconciler?.ledger.changes[id] ?? [:]
+            let due = reconciler?.dueChanges[id] ?? [:]
+            store.contents.withLock { contents in
+                for (path, row) in changes { contents.rows[id, default: [:]][path] = row.isEmpty ? nil : row }
+                contents.offers[id] = offers
+                for (path, isDue) in due {
+                    if isDue {
+                        contents.due[id, default: []].insert(path)
+                    } else {
+                        contents.due[id, default: []].remove(path)
+                    }
+                }
+            }
+        }
+        reconciler?.markCommitted()
+        reconciler?.dueChanges = [:]
+        for report in reconciler?.reports ?? [] {
+            if case .gone(let view, let path) = report {
+                history.append("\(prefix(view))skipped \(world.name(of: path))")
+            }
+            if case .superseded(let view, let offer) = report { mirrors[view].noted.insert(offer.number) }
+        }
+        reconciler?.reports = []
+        watcher?.hintAgain(reconciler?.doubted ?? [])
+        reconciler?.doubted = []
+    }
+
+    private func prefix(_ view: Int) -> String { view == 0 ? "" : "\(rules[view].name): " }
+
+    private func lease() {
+        watcher?.drainAll()
+        turn()
+        for view in views.indices {
+            while activities.count(where: { $0.view == view }) < rules[view].concurrency,
+                let offer = reconciler?.lease(view, at: now)
+            {
+                trace?(
+                    "  lease \(offer.number) \(offer.event.kind) \(world.name(of: offer.path)) attempt \(offer.attempt)"
+                )
+                activities.append(Activity(view: view, offer: offer.number))
+                lastOffer = max(lastOffer, offer.number)
+                reconciler?.update(view, offer.number) { [self] in $0.mayRemoveInput = step(view, $0) == .take }
+                if fault == nil { fault = wrong(view, offer) }
+            }
+        }
+        commit()
+    }
+
+    private func step(_ view: Int, _ offer: Offer) -> Behaviour {
+        rules[view].steps[min(offer.steps, rules[view].steps.count - 1)]
+    }
+
+    /// What must never be leased.
+    private func wrong(_ view: Int, _ offer: Offer) -> String? {
+        let name = world.name(of: offer.path)
+        if !views[view].mask.takes(offer.event.kind, changed: offer.event.changed) {
+            return "\(offer.event.kind) \(name) is not in the mask"
+        }
+        if offer.event.kind != .moved, offer.event.kind != .deleted, world.isBeingWritten(offer.path),
+            !rules[view].isPolled
+        {
+            return "\(name) leased while it is being written"
+        }
+        return nil
+    }
+
+    private func offer(_ activity: Activity) -> Offer? {
+        reconciler?.offers(of: activity.view).first { $0.number == activity.offer }
+    }
+
+    private func index(_ stage: ActionStage, _ path: PathBytes?) -> Int? {
+        let wanted = path.map { world.base.appending($0.bytes) }
+        return activities.firstIndex { $0.stage == stage && (wanted == nil || offer($0)?.path == wanted) }
+    }
+
+    private func begin(_ index: Int) {
+        let activity = activities[index]
+        if reconciler?.start(activity.view, activity.offer, at: now) == true {
+            activities[index].stage = .begun
+        } else {
+            activities.remove(at: index)
+        }
+        commit()
+    }
+
+    private func effect(_ index: Int) {
+        guard let offer = offer(activities[index]), !activities[index].hasEffect else { return }
+        activities[index].hasEffect = perform(activities[index].view, offer)
+    }
+
+    /// One step of an action, which reads the disk as it is now.
+    private func perform(_ view: Int, _ offer: Offer) -> Bool {
+        let event = offer.event
+        let path = event.path
+        let name = world.name(of: path)
+        let step = step(view, offer)
+        trace?("  \(step.rawValue) \(offer.number) \(event.kind) \(name)")
+        switch step {
+        case .note:
+            mirrors[view].noted.insert(offer.number)
+            history.append("\(prefix(view))note \(name)")
+            return true
+        case .take:
+            if mirrors[view].archive[offer.number] != nil { return true }
+            guard let present = world.snapshot(path), present.hasSameContent(as: event.snapshot) else { return false }
+            mirrors[view].archive[offer.number] = present
+            world.apply(.delete(name))
+            history.append("\(prefix(view))take \(name)")
+            return true
+        default: break
+        }
+        history.append("\(prefix(view))\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
+        let content = world.content(path)
+        switch event.kind {
+        case .deleted: mirrors[view].contents[path] = nil
+        case .moved:
+            let held = event.from.flatMap { mirrors[view].contents.removeValue(forKey: $0) }
+            mirrors[view].contents[path] = offer.attempt == 1 ? held ?? content : content ?? held
+        default: if let content { mirrors[view].contents[path] = content }
+        }
+        let isStale = event.from.map { mirrors[view].untracked.contains($0) } ?? false
+        mirrors[view].untracked.subtract(offer.paths)
+        if isStale { mirrors[view].untracked.insert(path) }
+        if step == .edit, content != nil, event.kind != .deleted {
+            world.apply(.write(name))
+            mirrors[view].contents[path] = world.content(path)
+        }
+        return true
+    }
+
+    private func end(_ index: Int, succeeded: Bool, isFinal: Bool = false) {
+        var activity = activities[index]
+        guard let offer = offer(activity) else { return }
+        let view = activity.view
+        let step = step(view, offer)
+        if activity.hasEffect, succeeded, offer.steps + 1 < rules[view].steps.count {
+            reconciler?.finishStep(view, offer.number, removedInput: step == .take)
+            reconciler?.update(view, offer.number) { [self] in $0.mayRemoveInput = self.step(view, $0) == .take }
+            (activity.stage, activity.hasEffect) = (.begun, false)
+            activities[index] = activity
+            return commit()
+        }
+        activities.remove(at: index)
+        if activity.hasEffect, step == .take {
+            reconciler?.update(view, offer.number) {
+                if succeeded { $0.hasRemovedInput = true } else { $0.isInterrupted = true }
+            }
+        }
+        watcher?.drainAll()
+        receive()
+        let hasFoundNothing =
+            step == .take && !activity.hasEffect && offer.event.kind != .deleted
+            && mirrors[view].archive[offer.number] == nil && world.snapshot(offer.path) == nil && offer.attempt > 1
+        if activity.hasEffect, succeeded {
+            reconciler?.finish(view, offer.number, .succeeded, at: now)
+        } else if hasFoundNothing {
+            reconciler?.finish(view, offer.number, .gone, at: now)
+        } else if offer.attempt < 3, !isFinal {
+            reconciler?.finish(view, offer.number, .retry(at: now + .seconds(1 << (offer.attempt - 1))), at: now)
+        } else {
+            reconciler?.update(view, offer.number) { mirrors[view].failed.append($0) }
+            reconciler?.finish(view, offer.number, .gaveUp, at: now)
+            mirrors[view].untracked.formUnion(offer.paths)
+            mirrors[view].noted.insert(offer.number)
+            history.append("\(prefix(view))failed \(world.name(of: offer.path))")
+        }
+        commit()
+    }
+
+    // MARK: Steps
+
+    /// Does one step; false if it makes no sense.
+    @discardableResult
+    package func take(_ step: Step) -> Bool {
+        if trace != nil { trace?("\(step)") }
+        switch step {
+        case .world(let operation, let isHintLost):
+            guard world.apply(operation, isHintLost: isHintLost) else { return false }
+        case .drain: return watcher?.drain() ?? false
+        case .read: return watcher?.drainAll() ?? false
+        case .list(let path): return watcher?.list(path.map { world.base.appending($0.bytes) }) ?? false
+        case .poll: watcher?.poll()
+        case .wait(let milliseconds): world.advance(by: .milliseconds(milliseconds))
+        case .turn: turn()
+        case .lease: lease()
+        case .settle: settle()
+        case .begin(let path):
+            guard let index = index(.leased, path) ?? index(.leased, nil) else { return false }
+            begin(index)
+        case .run(let path), .miss(let path):
+            guard let index = index(.begun, path) else { return false }
+            if case .run = step { effect(index) }
+            activities[index].stage = .done
+        case .ok(let path), .fail(let path), .giveUp(let path):
+            guard let index = index(.done, path) ?? index(.begun, path) else { return false }
+            if case .ok = step {
+                end(index, succeeded: true)
+            } else if case .fail = step {
+                end(index, succeeded: false)
+            } else {
+                end(index, succeeded: false, isFinal: true)
+            }
+        case .kill, .crash:
+            halt(afterEffects: step == .crash)
+            boot()
+        case .halt: halt(afterEffects: false)
+        case .boot: boot()
+        case .hint(let path): hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
+        case .rescan: watcher?.rescan()
+        case .retry:
+            for view in views.indices {
+                let failed = mirrors[view].failed
+                mirrors[view].failed = []
+                for offer in failed {
+                    reconciler?.retry(view, offer, at: now)
+                    if reconciler?.offers(of: view).contains(where: { $0.number == offer.number }) == true {
+                        mirrors[view].noted.remove(offer.number)
+                    }
+                }
+            }
+            commit()
+        case .hold, .release, .reload: return false
+        case .rest, .failing:
+            fails = step == .failing
+            let problem = rest()
+            fails = nil
+            fault = fault ?? problem
+        }
+        return true
+    }
+
+    private func settle() {
+        watcher?.drainAll()
+        turn()
+        for _ in 0..<12 where reconciler?.isSettled == false {
+            let pause = reconciler?.nextDeadline.map { $0 - now } ?? .zero
+            world.advance(by: min(max(pause, .zero), .seconds(1)) + .milliseconds(1))
+            turn()
+        }
+    }
+
+    private func rest() -> String? {
+        boot()
+        for (path, _) in world.files(below: world.base).sorted(by: { $0.key < $1.key }) {
+            while world.isBeingWritten(path) { world.apply(.close(world.name(of: path))) }
+        }
+        for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
+        var idle = 0
+        for _ in 0..<3_000 {
+            watcher?.drainAll()
+            while watcher?.list() == true {}
+            lease()
+            if !activities.isEmpty {
+                idle = 0
+                while !activities.isEmpty {
+                    if activities[0].stage == .leased {
+                        begin(0)
+                    } else {
+                        if activities[0].stage == .begun { effect(0) }
+                        end(0, succeeded: fails != true)
+                    }
+                }
+                continue
+            }
+            if let wake = reconciler?.nextDeadline {
+                if wake > now { world.advance(by: wake - now + .milliseconds(1)) }
+                continue
+            }
+            guard watcher?.hasWork != true else { continue }
+            idle += 1
+            if idle > 4 { return nil }
+            watcher?.poll()
+            world.advance(by: .milliseconds(200))
+        }
+        return "it does not come to rest"
+    }
+
+    /// Runs the steps and all that follows, and judges.
+    package func run(_ steps: [Step]) -> String? {
+        for step in steps where fault == nil { take(step) }
+        take(.rest)
+        fault = fault ?? verdict()
+        return fault
+    }
+
+    // MARK: Verdict
+
+    private func verdict() -> String? {
+        for view in views.indices {
+            if let fault = verdict(of: view) { return rules.count == 1 ? fault : "\(rules[view].name): \(fault)" }
+        }
+        return nil
+    }
+
+    private func verdict(of view: Int) -> String? {
+        let rule = rules[view]
+        let mirror = mirrors[view]
+        let mask = views[view].mask
+        if let offer = reconciler?.offers(of: view).first {
+            return "job at rest: \(offer.event.kind) \(world.name(of: offer.path))"
+        }
+        let rows = store.contents.withLock { $0.rows[views[view].id] ?? [:] }
+        let present = world.files(below: world.base).filter { path, snapshot in
+            views[view].types.contains(snapshot.type) && views[view].filter.root(taking: path.bytes) != nil
+        }
+        for (path, row) in rows.sorted(by: { $0.key < $1.key }) {
+            let name = world.name(of: path)
+            if world.mountedOnce.contains(where: { path.isInside($0) }) { continue }
+            if row.trust == .uncertain { return "\(name) is uncertain at rest" }
+            if present[path] == nil, row.handled != nil { return "\(name) is in the ledger, and is gone" }
+        }
+        if rule.steps == [.take, .note], !mirror.noted.isSuperset(of: mirror.archive.keys) {
+            return "a file was taken, and is not noted"
+        }
+        for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
+            let name = world.name(of: path)
+            guard let handled = rows[path]?.handled else { return "\(name) is not in the ledger" }
+            // Nothing hints what is written by a name that no rule matches.
+            if snapshot.links > 1, present.count(where: { $0.value.identity == snapshot.identity }) < snapshot.links {
+                continue
+            }
+            guard handled.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
+            guard !mirror.isForgiven, !mirror.untracked.contains(path), rule.wants(snapshot) else { continue }
+            if rule.steps.contains(.take) {
+                if mask.contains(.attributes) { return "\(name) was not taken" }
+                continue
+            }
+            guard mask.isSuperset(of: [.created, .modified]) else { continue }
+            if mirror.contents[path] != world.content(path) {
+                return "\(name): the mirror has \(mirror.contents[path].map(String.init) ?? "nothing"), the disk "
+                    + "\(world.content(path).map(String.init) ?? "nothing")"
+            }
+        }
+        guard mask.contains(.deleted), !mirror.isForgiven else { return nil }
+        let ghosts = mirror.contents.keys.filter { path in
+            present[path] == nil && !mirror.untracked.contains(path)
+                && !world.mountedOnce.contains { path.isInside($0) }
+        }
+        return ghosts.min().map { "\(world.name(of: $0)) is in the mirror, and is gone" }
+    }
+}
