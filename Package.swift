@@ -154,7 +154,8 @@ let package = Package(
                 "Settling", "TestKit", logging,
             ], path: "Tests/Simulation", swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(
-            name: "simulator", dependencies: ["Simulation"], path: "Tests/Simulator", swiftSettings: strict),
+            name: "simulator", dependencies: ["LedgerReconciling", "Simulation"], path: "Tests/Simulator",
+            swiftSettings: strict),
         // Kills the program while files change, and compares what was done with what is there.
         .executableTarget(name: "crash-recorder", dependencies: ["CTestKit"], path: "Tests/CrashRecorder"),
         .executableTarget(
@@ -219,7 +220,10 @@ let package = Package(
         tests("Settling", ["FileEvents", "Settling", "TestKit"]),
         tests(
             "Simulation",
-            ["CTestKit", "FileEvents", "FileWatching", "Settling", "Simulation", "TestKit", "simulator"]),
+            [
+                "CTestKit", "FileEvents", "FileWatching", "LedgerReconciling", "Settling", "Simulation", "TestKit",
+                "simulator",
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )

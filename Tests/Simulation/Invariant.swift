@@ -47,7 +47,7 @@ extension SimulatedRun {
 
 extension SimulatedRule {
     /// Whether all that happens to its files is received, and by its action alone.
-    fileprivate var isPlain: Bool {
+    var isPlain: Bool {
         events == .differences && refusedSize == nil && outside.isEmpty && steps == [.read] && catchUp && !isPolled
             && onFailure.isEmpty && !stops && whileBusy == .coalesce && group.isEmpty && !isTree && !follows
             && opens == nil && !refusesContent

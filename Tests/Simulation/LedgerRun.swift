@@ -2,7 +2,7 @@ import Engine
 package import FileEvents
 import FileWatching
 import Globbing
-import LedgerReconciling
+package import LedgerReconciling
 import Rules
 import Settling
 import Synchronization
@@ -20,9 +20,13 @@ package final class LedgerRun: CoreRun {
     private var activities: [Activity] = []
     private var fails: Bool?
     private var lastOffer: UInt64 = 0
+    /// A rule of the core that is left out.
+    private let omitted: CoreRule?
     private var mirrors: [Mirror]
     package private(set) var history: [String] = []
     package private(set) var fault: String?
+    /// Whether a step of an action that does not run is a fault.
+    var isStrict = false
     package var trace: (@Sendable (String) -> Void)?
 
     /// What one rule's action knows.
@@ -32,6 +36,10 @@ package final class LedgerRun: CoreRun {
         var archive: [UInt64: Snapshot] = [:]
         var noted: Set<UInt64> = []
         var failed: [Offer] = []
+        /// The files as the sum of the events whose actions have succeeded.
+        var received: [PathBytes: Snapshot] = [:]
+        /// The paths that an event has named, and that the action may still know.
+        var named: Set<PathBytes> = []
         var isForgiven = false
     }
 
@@ -43,11 +51,14 @@ package final class LedgerRun: CoreRun {
     }
 
     package init(
-        _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true, foldsCase: Bool = false
+        _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true,
+        foldsCase: Bool = false,
+        omitting omitted: CoreRule? = nil
     ) {
         let world = World(seed: seed, delays: delays)
         self.world = world
         self.rules = rules
+        self.omitted = omitted
         mirrors = Array(repeating: Mirror(), count: rules.count)
         views = rules.enumerated().map { index, simulated in
             let rule = simulated.rule(in: world.base)
@@ -83,6 +94,7 @@ package final class LedgerRun: CoreRun {
             admits: { view, event in event.kind == .deleted || wanted[view].wants(event.snapshot) },
             hasWork: { [unowned self] view, offer in mirrors[view].archive[offer.number] != nil })
         reconciler?.number = lastOffer
+        reconciler?.omitted = omitted
         let scope = Ruleset(rules.map { $0.rule(in: world.base) }).scope
         watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
         hints = queue
@@ -99,8 +111,11 @@ package final class LedgerRun: CoreRun {
 
     private func halt(afterEffects: Bool) {
         guard reconciler != nil else { return }
-        for index in activities.indices where activities[index].stage == .begun && afterEffects { effect(index) }
-        activities = []
+        for index in activities.indices
+        where activities[index].stage == .begun && afterEffects && !rules[activities[index].view].isRemote {
+            effect(index)
+        }
+        activities.removeAll { !rules[$0.view].isRemote || $0.stage == .leased }
         for index in rules.indices where !rules[index].catchUp { mirrors[index].isForgiven = true }
         reconciler = nil
         watcher = nil
@@ -113,7 +128,11 @@ package final class LedgerRun: CoreRun {
         commit()
     }
 
+    /// Whether the watcher has hinted what was not received yet.
+    private var hasUnread = false
+
     private func receive() {
+        hasUnread = false
         guard let batch = hints?.take() else { return }
         reconciler?.receive(batch, at: now)
     }
@@ -152,12 +171,15 @@ package final class LedgerRun: CoreRun {
 
     private func prefix(_ view: Int) -> String { view == 0 ? "" : "\(rules[view].name): " }
 
-    private func lease() {
-        watcher?.drainAll()
-        turn()
+    private func lease(only path: PathBytes? = nil) {
+        if omitted != .readFirst {
+            watcher?.drainAll()
+            turn()
+        }
         for view in views.indices {
             while activities.count(where: { $0.view == view }) < rules[view].concurrency,
-                let offer = reconciler?.lease(view, at: now)
+                let offer = reconciler?.lease(
+                    view, at: now, gate: { path == nil || $0.path == path ? nil : now + .milliseconds(1) })
             {
                 trace?(
                     "  lease \(offer.number) \(offer.event.kind) \(world.name(of: offer.path)) attempt \(offer.attempt)"
@@ -166,6 +188,7 @@ package final class LedgerRun: CoreRun {
                 lastOffer = max(lastOffer, offer.number)
                 reconciler?.update(view, offer.number) { [self] in $0.mayRemoveInput = step(view, $0) == .take }
                 if fault == nil { fault = wrong(view, offer) }
+                mirrors[view].named.formUnion(offer.paths)
             }
         }
         commit()
@@ -177,16 +200,82 @@ package final class LedgerRun: CoreRun {
 
     /// What must never be leased.
     private func wrong(_ view: Int, _ offer: Offer) -> String? {
+        let event = offer.event
         let name = world.name(of: offer.path)
-        if !views[view].mask.takes(offer.event.kind, changed: offer.event.changed) {
-            return "\(offer.event.kind) \(name) is not in the mask"
+        let mirror = mirrors[view]
+        if !views[view].mask.takes(event.kind, changed: event.changed) {
+            return "\(event.kind) \(name) is not in the mask"
         }
-        if offer.event.kind != .moved, offer.event.kind != .deleted, world.isBeingWritten(offer.path),
-            !rules[view].isPolled
+        if event.kind != .deleted, !rules[view].wants(event.snapshot) { return "\(event.kind) \(name) is refused" }
+        let others = reconciler?.offers(of: view).filter { $0.number != offer.number }.flatMap(\.paths) ?? []
+        if let twice = offer.paths.first(where: others.contains) {
+            return "\(world.name(of: twice)) is named by two jobs"
+        }
+        if event.kind != .moved, event.kind != .deleted, world.isBeingWritten(offer.path), offer.steps == 0,
+            !offer.isInterrupted
         {
             return "\(name) leased while it is being written"
         }
+        if event.kind != .moved, rules.count == 1, offer.attempt == 1, reconciler?.isSettling(offer.path) == true {
+            return "\(name) leased before it has settled"
+        }
+        let isPlain = offer.attempt == 1 && !offer.isUncertain && !mirror.isForgiven
+        if isPlain, event.kind == .created || event.kind == .modified, let received = mirror.received[offer.path],
+            received.isSame(as: event.snapshot), received.changed == event.snapshot.changed
+        {
+            return "\(event.kind) \(name) again, as it was received"
+        }
+        guard event.kind == .deleted, isPlain, !mirror.named.contains(offer.path) else { return nil }
+        let asks: EventMask = [.created, .modified, .moved, .attributes]
+        return views[view].mask.isSuperset(of: asks) ? "deleted \(name), which the action never knew" : nil
+    }
+
+    private func recordSuccess(_ view: Int, _ offer: Offer) {
+        if let from = offer.event.from { mirrors[view].received[from] = nil }
+        mirrors[view].received[offer.path] = offer.hasRemovedInput ? nil : offer.offered
+    }
+
+    /// Judges between two steps: the ledger equals the sum of the events whose actions have ended, and what differs from the
+    /// disk is on its way.
+    private func invariantFault() -> String? {
+        guard reconciler != nil else { return nil }
+        for view in views.indices where rules[view].isPlain && !rules[view].isRemote {
+            let present = files(of: view)
+            let rows = store.contents.withLock { $0.rows[views[view].id] ?? [:] }
+            for path in Set(rows.keys).union(present.keys).union(mirrors[view].received.keys).sorted() {
+                if isOutOfSight(path) || mirrors[view].untracked.contains(path) {
+                    continue
+                }
+                let name = world.name(of: path)
+                let handled = rows[path]?.handled
+                if !Snapshot.areSame(handled, mirrors[view].received[path]) {
+                    return "\(name): the ledger is not what the action has received"
+                }
+                if let file = present[path], file.links > 1 { continue }
+                let isOnItsWay =
+                    world.waitingEvents > 0 || world.isLosing || watcher?.hasWork == true || hasUnread
+                    || reconciler?.isSettling(path) == true || reconciler?.isDue(path) == true
+                if !Snapshot.areSame(handled, present[path]), !isOnItsWay {
+                    return "\(name) differs from the ledger, and nothing waits for it"
+                }
+            }
+        }
         return nil
+    }
+
+    package func checkInvariant() {
+        if fault == nil, omitted == nil { fault = invariantFault() }
+    }
+
+    private func isOutOfSight(_ path: PathBytes) -> Bool {
+        world.mountedOnce.contains { path.isInside($0) }
+            || path.parent.andParents.contains { world.snapshot($0).map { $0.mode & 0o444 == 0 } ?? false }
+    }
+
+    private func files(of view: Int) -> [PathBytes: Snapshot] {
+        world.files(below: world.base).filter { path, snapshot in
+            views[view].types.contains(snapshot.type) && views[view].filter.root(taking: path.bytes) != nil
+        }
     }
 
     private func offer(_ activity: Activity) -> Offer? {
@@ -202,6 +291,7 @@ package final class LedgerRun: CoreRun {
         let activity = activities[index]
         if reconciler?.start(activity.view, activity.offer, at: now) == true {
             activities[index].stage = .begun
+            if rules[activity.view].isRemote { reconciler?.update(activity.view, activity.offer) { $0.isSent = true } }
         } else {
             activities.remove(at: index)
         }
@@ -271,19 +361,28 @@ package final class LedgerRun: CoreRun {
                 if succeeded { $0.hasRemovedInput = true } else { $0.isInterrupted = true }
             }
         }
-        watcher?.drainAll()
-        receive()
+        if omitted != .drain {
+            watcher?.drainAll()
+            receive()
+        }
         let hasFoundNothing =
             step == .take && !activity.hasEffect && offer.event.kind != .deleted
             && mirrors[view].archive[offer.number] == nil && world.snapshot(offer.path) == nil && offer.attempt > 1
         if activity.hasEffect, succeeded {
+            reconciler?.update(view, offer.number) { recordSuccess(view, $0) }
             reconciler?.finish(view, offer.number, .succeeded, at: now)
+            if offer.event.kind == .deleted, reconciler?.ledger.row(of: views[view].id, at: offer.path) == LedgerRow() {
+                mirrors[view].named.remove(offer.path)
+            }
         } else if hasFoundNothing {
             reconciler?.finish(view, offer.number, .gone, at: now)
         } else if offer.attempt < 3, !isFinal {
             reconciler?.finish(view, offer.number, .retry(at: now + .seconds(1 << (offer.attempt - 1))), at: now)
         } else {
-            reconciler?.update(view, offer.number) { mirrors[view].failed.append($0) }
+            reconciler?.update(view, offer.number) {
+                mirrors[view].failed.append($0)
+                recordSuccess(view, $0)
+            }
             reconciler?.finish(view, offer.number, .gaveUp, at: now)
             mirrors[view].untracked.formUnion(offer.paths)
             mirrors[view].noted.insert(offer.number)
@@ -300,14 +399,29 @@ package final class LedgerRun: CoreRun {
         if trace != nil { trace?("\(step)") }
         switch step {
         case .world(let operation, let isHintLost):
+            // What another process changes while a repeat is under way may be taken for the program's own change.
+            let changed = operation.paths.map { world.base.appending($0.bytes) }
+            let files = changed.compactMap { world.snapshot($0)?.identity }
+            for view in views.indices {
+                for offer in reconciler?.offers(of: view) ?? [] where offer.isRepeat {
+                    let isChanged = offer.paths.contains { path in
+                        changed.contains { path.isInside($0) }
+                            || world.snapshot(path).map { files.contains($0.identity) } ?? false
+                    }
+                    if isChanged { mirrors[view].untracked.formUnion(offer.paths) }
+                }
+            }
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
-        case .drain: return watcher?.drain() ?? false
-        case .read: return watcher?.drainAll() ?? false
-        case .list(let path): return watcher?.list(path.map { world.base.appending($0.bytes) }) ?? false
+        case .drain: return watch { $0.drain() }
+        case .read: return watch { $0.drainAll() }
+        case .list(let path):
+            if path != nil, rules.contains(where: \.isPolled) { watcher?.poll() }
+            return watch { [world] in $0.list(path.map { world.base.appending($0.bytes).normalized }) }
         case .poll: watcher?.poll()
         case .wait(let milliseconds): world.advance(by: .milliseconds(milliseconds))
         case .turn: turn()
         case .lease: lease()
+        case .leaseOnly(let path): lease(only: world.base.appending(path.bytes))
         case .settle: settle()
         case .begin(let path):
             guard let index = index(.leased, path) ?? index(.leased, nil) else { return false }
@@ -330,7 +444,9 @@ package final class LedgerRun: CoreRun {
             boot()
         case .halt: halt(afterEffects: false)
         case .boot: boot()
-        case .hint(let path): hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
+        case .hint(let path):
+            hasUnread = true
+            hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
         case .rescan: watcher?.rescan()
         case .retry:
             for view in views.indices {
@@ -344,6 +460,17 @@ package final class LedgerRun: CoreRun {
                 }
             }
             commit()
+        case .undo(let name):
+            let path = world.base.appending(name.bytes)
+            guard world.content(path) != nil, !world.isBeingWritten(path), !isOutOfSight(path),
+                let view = views.indices.first,
+                views[view].filter.root(taking: path.bytes) != nil,
+                reconciler?.undo(view, path, { world.apply(.write(name)) }) == true
+            else { return false }
+            mirrors[view].untracked.insert(path)
+            mirrors[view].named.insert(path)
+            mirrors[view].received[path] = world.snapshot(path)
+            commit()
         case .hold, .release, .reload: return false
         case .rest, .failing:
             fails = step == .failing
@@ -352,6 +479,11 @@ package final class LedgerRun: CoreRun {
             fault = fault ?? problem
         }
         return true
+    }
+
+    private func watch(_ work: (SimulatedWatcher) -> Bool) -> Bool {
+        hasUnread = true
+        return watcher.map(work) ?? false
     }
 
     private func settle() {
@@ -402,7 +534,10 @@ package final class LedgerRun: CoreRun {
 
     /// Runs the steps and all that follows, and judges.
     package func run(_ steps: [Step]) -> String? {
-        for step in steps where fault == nil { take(step) }
+        for step in steps where fault == nil {
+            if !take(step), step.isOfAction, isStrict { fault = "nothing to \(step)" }
+            checkInvariant()
+        }
         take(.rest)
         fault = fault ?? verdict()
         return fault
@@ -425,9 +560,7 @@ package final class LedgerRun: CoreRun {
             return "job at rest: \(offer.event.kind) \(world.name(of: offer.path))"
         }
         let rows = store.contents.withLock { $0.rows[views[view].id] ?? [:] }
-        let present = world.files(below: world.base).filter { path, snapshot in
-            views[view].types.contains(snapshot.type) && views[view].filter.root(taking: path.bytes) != nil
-        }
+        let present = files(of: view)
         for (path, row) in rows.sorted(by: { $0.key < $1.key }) {
             let name = world.name(of: path)
             if world.mountedOnce.contains(where: { path.isInside($0) }) { continue }
@@ -462,5 +595,16 @@ package final class LedgerRun: CoreRun {
                 && !world.mountedOnce.contains { path.isInside($0) }
         }
         return ghosts.min().map { "\(world.name(of: $0)) is in the mirror, and is gone" }
+    }
+}
+
+extension Snapshot {
+    fileprivate func isSame(as other: Snapshot) -> Bool {
+        hasSameContent(as: other) && mode == other.mode && links == other.links
+    }
+
+    fileprivate static func areSame(_ one: Snapshot?, _ other: Snapshot?) -> Bool {
+        guard let one, let other else { return one == nil && other == nil }
+        return one.hasSameContent(as: other)
     }
 }

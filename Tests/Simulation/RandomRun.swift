@@ -21,6 +21,8 @@ package protocol CoreRun: AnyObject {
     /// Does steps and all that follows, and judges.
     func run(_ steps: [Step]) -> String?
     var trace: (@Sendable (String) -> Void)? { get set }
+    /// Judges between two steps.
+    func checkInvariant()
 }
 
 package enum ActionStage { case leased, begun, done }
@@ -83,7 +85,10 @@ package struct RandomRun {
         for _ in 0..<count {
             guard run.fault == nil else { break }
             let step = next(run)
-            if run.take(step) { steps.append(step) }
+            if run.take(step) {
+                steps.append(step)
+                run.checkInvariant()
+            }
         }
         fault = run.run([])
         for byte in run.history.joined(separator: "\n").utf8 {
@@ -101,8 +106,10 @@ package struct RandomRun {
 
     /// Takes out what the reconciler alone does not do.
     private mutating func simplify() {
+        var dice = SeededGenerator(seed: seed &+ 1 << 32)
         for index in rules.indices {
             var rule = rules[index]
+            rule.isRemote = dice.chance(0.15)
             (rule.whileBusy, rule.batch, rule.cooldown, rule.onFailure) = (.coalesce, nil, .zero, [])
             (rule.group, rule.isTree, rule.follows, rule.opens, rule.refusesContent, rule.stops) = (
                 [], false, false, nil, false, false
@@ -167,6 +174,7 @@ package struct RandomRun {
     }
 
     private mutating func next(_ run: any CoreRun) -> Step {
+        if core == .ledger, dice.chance(0.01) { return .undo(dice.pick(habits.names)) }
         let kind = coming.popLast() ?? habits.steps.pick(&dice)
         if coming.isEmpty, kind == .world, dice.chance(habits.burst) { coming = [.world] }
         // What happens while it takes up again what was cut off.

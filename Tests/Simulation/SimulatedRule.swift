@@ -55,6 +55,8 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
     package var follows = false
     /// The minutes of a day after which actions may begin; nil for at any time.
     package var opens: Int?
+    /// Whether its action runs on another host, and goes on when the program is killed.
+    package var isRemote = false
 
     package init() {}
 
@@ -97,6 +99,12 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
         let stem = path.bytes.prefix { $0 != .dot }
         let set = paths.lazy.filter { $0.parent == path.parent && $0.bytes.prefix { $0 != .dot } == stem }
         return group.allSatisfy { kind in set.contains { $0.bytes.suffix(2) == Array(kind.utf8).suffix(2)[...] } }
+    }
+
+    /// Whether the reconciler alone does all that it asks for.
+    var isForLedger: Bool {
+        whileBusy == .coalesce && batch == nil && cooldown == .zero && onFailure.isEmpty && group.isEmpty && !isTree
+            && !follows && opens == nil && !refusesContent && !stops && !steps.contains(.copy)
     }
 
     /// Whether `where` lets a file pass.

@@ -68,6 +68,8 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     }
 
     package var fault: String? { record.fault }
+    /// Done by ``take(_:)``, if at all.
+    package func checkInvariant() {}
     package var history: [String] { record.history }
     package var actions: [(stage: ActionStage, path: PathBytes?)] {
         activities.map { ($0.stage, $0.invocations.first?.job.event.path) }
@@ -153,7 +155,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         case .poll: watcher?.poll()
         case .wait(let milliseconds): world.advance(by: .milliseconds(milliseconds))
         case .turn: turn(isLeasing: false)
-        case .lease: turn()
+        case .lease, .leaseOnly: turn()
         case .settle: settle()
         case .begin:
             guard let activity = activities.first(where: { $0.stage == .leased }) else { return false }
@@ -187,6 +189,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             record.retried.formUnion(failed)
             engine?.carryOut(.retry(failed)) {}
             turn(isLeasing: false)
+        case .undo: return false
         case .hold: engine?.pause(nil)
         case .release: engine?.resume(nil)
         case .reload:

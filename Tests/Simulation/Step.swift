@@ -15,6 +15,8 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
     case wait(milliseconds: Int)
     /// A turn of the engine, without leases or with them.
     case turn, lease
+    /// A turn with the lease of one path.
+    case leaseOnly(PathBytes)
     /// All that has been hinted settles, and nothing is leased.
     case settle
     /// The action that was leased first starts, whatever its path.
@@ -33,10 +35,19 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
     case rescan
     /// `alight retry` of failed jobs, `alight pause` and `resume` of all rules.
     case retry, hold, release
+    /// `alight undo` of a change of the file.
+    case undo(PathBytes)
     /// The rules are loaded again.
     case reload
     /// All that can happen without another change of the files happens; with actions that fail, if any.
     case rest, failing
+
+    var isOfAction: Bool {
+        switch self {
+        case .begin, .run, .ok, .fail: true
+        default: false
+        }
+    }
 
     package var description: String {
         switch self {
@@ -48,6 +59,7 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
         case .wait(let milliseconds): "wait \(milliseconds)ms"
         case .turn: "turn"
         case .lease: "lease"
+        case .leaseOnly(let path): "lease \(path)"
         case .settle: "settle"
         case .begin(let path): Self.text("begin", path)
         case .run(let path): Self.text("run", path)
@@ -64,6 +76,7 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
         case .retry: "retry"
         case .hold: "hold"
         case .release: "release"
+        case .undo(let path): "undo \(path)"
         case .reload: "reload"
         case .rest: "rest"
         case .failing: "failing"
@@ -84,7 +97,7 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
         case "poll": return [.poll]
         case "wait": return words.last.flatMap { Int($0.dropLast(2)) }.map { [.wait(milliseconds: $0)] }
         case "turn": return [.turn]
-        case "lease": return [.lease]
+        case "lease": return [path.map { .leaseOnly($0) } ?? .lease]
         case "settle": return [.settle]
         case "begin": return [.begin(path)]
         case "run": return [.run(path)]
@@ -96,6 +109,7 @@ package enum Step: Sendable, Hashable, CustomStringConvertible {
         case "crash": return [.crash]
         case "halt": return [.halt]
         case "boot": return [.boot]
+        case "undo": return path.map { [.undo($0)] }
         case "hint": return path.map { [.hint($0)] }
         case "rescan": return [.rescan]
         case "retry": return [.retry]

@@ -126,6 +126,9 @@ package final class World: Sendable {
         state.withLock { state in state.truth(path).map { state.nodes[$0].writers > 0 } ?? false }
     }
 
+    /// Whether events were dropped, of which nothing was read yet.
+    var isLosing: Bool { state.withLock { $0.isOverflowed } }
+
     /// How many events of the kernel wait to be read, also those that can't be read yet.
     package var waitingEvents: Int { state.withLock { $0.events.count } }
 }

@@ -1,4 +1,5 @@
 import FileEvents
+import LedgerReconciling
 import Simulation
 import TestKit
 import Testing
@@ -30,6 +31,21 @@ import Testing
     }
 }
 
+/// The reconciler of `Sources/Pipeline` in the same worlds.
+@Suite struct LedgerCaseTests {
+    @Test(arguments: ScriptedCase.all.filter(\.isForLedger)) func `a scripted run is offered what it has to receive`(
+        _ scripted: ScriptedCase
+    ) {
+        #expect(scripted.runLedger() == nil)
+    }
+
+    @Test(arguments: CoreRule.allCases) func `a case shows each rule of the core`(_ rule: CoreRule) throws {
+        let scripted = try #require(
+            ScriptedCase.all.first { $0.name == rule.rawValue || $0.name.hasPrefix("\(rule.rawValue),") })
+        #expect(scripted.runLedger(omitting: rule) != nil)
+    }
+}
+
 /// Runs drawn from seeds; `make soak` draws new ones.
 struct SimulatedRunTests {
     private static let processes = Blocking(atMost: 2)
@@ -52,6 +68,13 @@ struct SimulatedRunTests {
         try await Self.processes.run {
             let (status, output) = Self.simulate(
                 ["--first", "\(range.first)", "--runs", "1000", "--keep-going", "--known", range.known])
+            #expect(status == 0, "\(output)")
+        }
+    }
+
+    @Test func `what the reconciler offers adds up to the files`() async throws {
+        try await Self.processes.run {
+            let (status, output) = Self.simulate(["--ledger", "--runs", "1500", "--keep-going"])
             #expect(status == 0, "\(output)")
         }
     }

@@ -1,10 +1,11 @@
 import Glibc
+import LedgerReconciling
 import Simulation
 
 /// Runs the core in simulated worlds, and prints what goes wrong.
 ///
 ///     simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
-///               [--invariant] [--ledger]
+///               [--invariant] [--ledger] [--omitting RULE]
 ///     simulator --seed N [--steps N] [-v]
 ///     simulator --scripted [NAME] [-v]
 ///
@@ -23,6 +24,7 @@ struct Simulator {
     private var known: Set<UInt64> = []
     private var checksInvariant = false
     private var core = SimulatedCore.engine
+    private var omitted: CoreRule?
 
     init(_ arguments: ArraySlice<String>) {
         var rest = arguments
@@ -55,6 +57,7 @@ struct Simulator {
                 known = Set(seeds.compactMap(\.self))
             case "--invariant": checksInvariant = true
             case "--ledger": core = .ledger
+            case "--omitting": omitted = rest.popFirst().flatMap(CoreRule.init)
             case "-v": isVerbose = true
             default: fail("unknown option '\(option)'")
             }
@@ -118,11 +121,13 @@ struct Simulator {
 
     private func runScripted(_ name: String) -> Int32 {
         var faults = 0
-        let cases = ScriptedCase.all.filter { name.isEmpty || $0.name == name }
+        let cases = ScriptedCase.all.filter { (name.isEmpty || $0.name == name) && (core == .engine || $0.isForLedger) }
         for scripted in cases {
             var trace: (@Sendable (String) -> Void)?
             if isVerbose { trace = { print("    \($0)") } }
-            if let fault = core == .ledger ? scripted.runLedger(trace: trace) : scripted.run(trace: trace) {
+            if let fault = core == .ledger
+                ? scripted.runLedger(omitting: omitted, trace: trace) : scripted.run(trace: trace)
+            {
                 faults += 1
                 print("\(scripted.name): \(fault)")
             }

@@ -28,17 +28,17 @@ extension Reconciler {
 
     private func judgeGone(_ view: Int, _ path: PathBytes, _ row: LedgerRow) -> Judgement {
         let signs = states[view].due[path]?.signs ?? []
-        guard row.handled != nil || row.trust == .uncertain, isInSight(view, path, row.handled) else { return .nothing }
+        guard row.handled != nil || isUncertain(row), isInSight(view, path, row.handled) else { return .nothing }
         if let was = row.handled {
             if let other = movedTo(view, was, from: path) { return .wait(.path(other)) }
-            if states[view].view.mask.contains(.moved) {
+            if states[view].view.mask.contains(.moved), applies(.listing) {
                 if !unlisted.isEmpty { return .wait(.listing) }
                 if isPolled(view, path) || signs.contains(.polled), states[view].due[path]?.isConfirmed != true {
                     return .wait(.listing)
                 }
             }
         }
-        if row.isWithheld || !states[view].view.mask.contains(.deleted) { return .unreported }
+        if row.isWithheld && applies(.withheld) || !states[view].view.mask.contains(.deleted) { return .unreported }
         var event = event(.deleted, view, path, row.handled ?? .unseen)
         event.isByMove = signs.isSuperset(of: [.vanished, .moved])
         return .event(event)
@@ -47,7 +47,7 @@ extension Reconciler {
     private func judgePresent(_ view: Int, _ path: PathBytes, _ row: LedgerRow, _ now: Snapshot) -> Judgement {
         let mask = states[view].view.mask
         let signs = states[view].due[path]?.signs ?? []
-        let isUncertain = row.trust == .uncertain
+        let isUncertain = isUncertain(row)
         guard let handled = row.handled else {
             if let move = move(view, to: path, now, isReplacing: false) { return move }
             var event = event(.created, view, path, now)
@@ -77,6 +77,8 @@ extension Reconciler {
         }
         return reported(view, event)
     }
+
+    private func isUncertain(_ row: LedgerRow) -> Bool { row.trust == .uncertain && applies(.certain) }
 
     private func reported(_ view: Int, _ event: FileEvent) -> Judgement {
         guard states[view].view.mask.takes(event.kind, changed: event.changed), admits(view, event) else {
@@ -124,7 +126,9 @@ extension Reconciler {
 
     /// A dirty or due path without a row that has the file handled at a path: it will be reported as a move from there.
     private func movedTo(_ view: Int, _ was: Snapshot, from path: PathBytes) -> PathBytes? {
-        guard states[view].view.mask.contains(.moved), was.identity.birth != 0, !row(view, path).isWithheld else {
+        guard applies(.waitForMove), states[view].view.mask.contains(.moved), was.identity.birth != 0,
+            !row(view, path).isWithheld
+        else {
             return nil
         }
         let paths = (dirtyFiles[was.identity] ?? []).union(states[view].dueFiles[was.identity] ?? [])
@@ -205,44 +209,54 @@ extension Reconciler {
     private mutating func lease(
         _ view: Int, _ path: PathBytes, at now: ContinuousClock.Instant, _ gate: (FileEvent) -> ContinuousClock.Instant?
     ) -> Offer? {
-        let old = offer(view, path)
+        let old = offer(view, path).flatMap { applies(.busy) || !$0.isRunning ? $0 : nil }
         if old?.isRunning == true {
             states[view].due.wait(path, for: .path(path))
             return nil
         }
-        guard let entry = states[view].due[path] else { return nil }
         var judgement = judge(view, path)
-        var isMove = false
-        if case .event(let event) = judgement { isMove = event.kind == .moved }
-        if !isMove {
-            guard let settled = entry.settled else { return nil }
-            let now = sight(view, path)
-            guard now == .absent ? settled == .absent : settled == DueTable.Stamp(now.snapshot) else {
-                resettle(view, path)
-                return nil
-            }
-            if let other = old?.paths.first(where: { $0 != path && isDirty(view, $0) }) {
-                states[view].due.wait(path, for: .path(other))
-                return nil
-            }
-        }
+        guard isReady(view, path, judgement, old) else { return nil }
         if let old {
-            var next: FileEvent?
-            if isAsOffered(view, old) {
-                next = old.event
-            } else if isLeft(view, old), case .event(let event) = judgement, event.from == nil {
-                next = event
-            }
-            if let next {
-                if case .retrying(let due) = old.state, let time = due > now ? due : gate(next) {
-                    states[view].due.wait(path, for: .time(time))
-                    return nil
+            if let event = repeated(view, old, judgement) {
+                guard case .retrying(let due) = old.state, let time = due > now ? due : gate(event) else {
+                    return again(view, old.number, event)
                 }
-                return again(view, old.number, next)
+                states[view].due.wait(path, for: .time(time))
+                return nil
             }
             supersede(view, old.number, settled: path)
             judgement = judge(view, path)
         }
+        return lease(view, path, judgement, gate)
+    }
+
+    /// Whether a path may be leased: it is as it settled, or it is a move, and the other path of its retry has settled, too.
+    private mutating func isReady(_ view: Int, _ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
+        if case .event(let event) = judgement, event.kind == .moved, applies(.moveAtOnce) { return true }
+        guard let settled = states[view].due[path]?.settled else { return false }
+        let now = sight(view, path)
+        let isAsSettled = settled == (now == .absent ? .absent : DueTable.Stamp(now.snapshot))
+        guard isAsSettled || !applies(.settledFacts) else {
+            resettle(view, path)
+            return false
+        }
+        guard let other = old?.paths.first(where: { $0 != path && isDirty(view, $0) }) else { return true }
+        states[view].due.wait(path, for: .path(other))
+        return false
+    }
+
+    /// The event with which an offer is repeated; nil if it is superseded.
+    ///
+    /// That is its own, or, if only its last attempt has changed the file, what the disk shows.
+    private func repeated(_ view: Int, _ old: Offer, _ judgement: Judgement) -> FileEvent? {
+        if isAsOffered(view, old) { return old.event }
+        guard isLeft(view, old), case .event(let event) = judgement, event.from == nil else { return nil }
+        return event
+    }
+
+    private mutating func lease(
+        _ view: Int, _ path: PathBytes, _ judgement: Judgement, _ gate: (FileEvent) -> ContinuousClock.Instant?
+    ) -> Offer? {
         switch judgement {
         case .nothing:
             refresh(view, path)
@@ -251,7 +265,7 @@ extension Reconciler {
             markHandled(view, path)
             resolve(view, path)
         case .unreadable: resettle(view, path)
-        case .wait(let wait): self.wait(view, path, wait, at: now)
+        case .wait(let wait): self.wait(view, path, wait)
         case .event(let event):
             if let from = event.from, let source = offer(view, from) {
                 supersede(view, source.number, settled: path)
@@ -266,9 +280,7 @@ extension Reconciler {
         return nil
     }
 
-    private mutating func wait(
-        _ view: Int, _ path: PathBytes, _ wait: DueTable.Wait, at now: ContinuousClock.Instant
-    ) {
+    private mutating func wait(_ view: Int, _ path: PathBytes, _ wait: DueTable.Wait) {
         states[view].due.wait(path, for: wait)
         if case .listing = wait, unlisted.isEmpty { doubted.append(path) }
         // The path that has its file may never settle.
@@ -276,7 +288,7 @@ extension Reconciler {
         addDue(view, other, settled: nil, Note(signs: [.appeared], origin: .live, listing: listing, file: file))
     }
 
-    private func offer(_ view: Int, _ path: PathBytes) -> Offer? {
+    func offer(_ view: Int, _ path: PathBytes) -> Offer? {
         states[view].offerOfPath[path].flatMap { states[view].offers[$0] }
     }
 
@@ -296,8 +308,8 @@ extension Reconciler {
     /// Whether the disk shows what an offer offered, so that it can be repeated as it is.
     private func isAsOffered(_ view: Int, _ offer: Offer) -> Bool {
         let now = present(view, offer.path)
-        if offer.hasRemovedInput { return true }
-        if offer.isInterrupted, offer.mayRemoveInput, offer.event.kind != .deleted {
+        if offer.hasRemovedInput, applies(.steps) { return true }
+        if offer.isInterrupted, offer.mayRemoveInput, offer.event.kind != .deleted, applies(.reenter) {
             if now == nil || hasWork(view, offer) { return true }
         }
         guard let offered = offer.offered else { return now == nil }
@@ -308,7 +320,8 @@ extension Reconciler {
 
     /// Whether the disk shows what the last attempt of an offer left.
     private func isLeft(_ view: Int, _ offer: Offer) -> Bool {
-        guard offer.event.from == nil, let left = offer.left, let now = present(view, offer.path) else { return false }
+        guard applies(.leftBehind), offer.event.from == nil, let left = offer.left, let now = present(view, offer.path)
+        else { return false }
         return now.isSameState(as: left)
     }
 
@@ -321,7 +334,7 @@ extension Reconciler {
         }
         for path in offer.paths { removeDue(view, path) }
         offer.state = .leased
-        if offer.steps == 0 {
+        if offer.steps == 0 || !applies(.keptSteps) {
             offer.wasNamed = false
             offer.missedHints = false
             offer.changed = present(view, offer.path)?.changed
@@ -353,7 +366,10 @@ extension Reconciler {
     /// Ends an offer in favour of a newer event; its paths stay uncertain and are compared.
     mutating func supersede(_ view: Int, _ number: UInt64, settled: PathBytes? = nil) {
         guard let offer = states[view].offers.removeValue(forKey: number) else { return }
-        for path in offer.paths { states[view].offerOfPath[path] = nil }
+        for path in offer.paths {
+            states[view].offerOfPath[path] = nil
+            if !applies(.keepUncertain) { set(view, path, LedgerRow(row(view, path).handled)) }
+        }
         for path in offer.paths where path != settled { compare(view, path) }
         reports.append(.superseded(view: view, offer))
     }

@@ -19,10 +19,14 @@ extension Reconciler {
     package mutating func start(_ view: Int, _ number: UInt64, at now: ContinuousClock.Instant) -> Bool {
         defer { files.forget() }
         guard let offer = states[view].offers[number] else { return false }
-        let mayBeDone = offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput
+        let mayBeDone = offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput && applies(.reenter)
         if offer.event.kind == .deleted || mayBeDone || present(view, offer.path) != nil {
             states[view].offers[number]?.state = .started
             return true
+        }
+        guard applies(.gone) else {
+            finish(view, number, .succeeded, at: now)
+            return false
         }
         if offer.attempt > 1 {
             // What the attempt before left is not known: the file may be back before its absence has settled.
@@ -80,6 +84,7 @@ extension Reconciler {
         states[view].offers[number] = nil
         for path in offer.paths { states[view].offerOfPath[path] = nil }
         settleRows(view, offer, there, termination)
+        guard applies(.recheck) else { return }
         for path in offer.paths { compare(view, path) }
         if let offered = offer.offered, offered.links > 1 || (there?.links ?? 0) > 1 {
             markOtherNames(view, offer.path, [offered.identity])
@@ -104,8 +109,9 @@ extension Reconciler {
             states[view].left[offer.path] = there
         }
         if offer.hasRemovedInput { (isSure, handled) = (true, nil) }
+        if !applies(.readWhatWasOffered) { isSure = true }
         if let from = offer.event.from {
-            isSure = isSure && offer.trustBefore[from] == .certain
+            isSure = isSure && (offer.trustBefore[from] == .certain || !applies(.certain))
             set(view, from, LedgerRow())
         }
         set(view, offer.path, LedgerRow(handled, termination == .gaveUp ? .failed : isSure ? .certain : .uncertain))
@@ -122,7 +128,7 @@ extension Reconciler {
                 offer.isInterrupted = true
                 offer.left = present(view, offer.path)
             }
-            if offer.steps > 0 || offer.isSent { offer.missedHints = true }
+            if offer.steps > 0 && applies(.keptSteps) || offer.isSent && applies(.sent) { offer.missedHints = true }
             offer.trustBefore = [:]
             number = max(number, offer.number)
             states[view].offers[offer.number] = offer
@@ -145,7 +151,7 @@ extension Reconciler {
             failed.offered.map { offered in
                 row.trust == .failed && row.handled?.isSameState(as: offered) == true
             } ?? (row == LedgerRow())
-        if !failed.hasRemovedInput, isOverdue || !isCurrent {
+        if applies(.overtaken), !failed.hasRemovedInput, isOverdue || !isCurrent {
             for path in failed.paths {
                 set(view, path, LedgerRow(self.row(view, path).handled, .uncertain))
                 compare(view, path)
@@ -155,13 +161,31 @@ extension Reconciler {
         var offer = failed
         offer.state = .retrying(now)
         offer.attempt = 2
+        offer.isSent = false
         offer.missedHints = true
         states[view].offers[offer.number] = offer
         for path in offer.paths { states[view].offerOfPath[path] = offer.number }
         for path in offer.paths { compare(view, path) }
     }
 
-    /// Records that an action of the rule, or an undo, has written a path.
+    /// Has Alight itself change the file at a path; no event reports that.
+    ///
+    /// - Returns: False if an action runs for the path; nothing is changed then.
+    package mutating func undo(_ view: Int, _ path: PathBytes, _ change: () -> Void) -> Bool {
+        if let number = states[view].offerOfPath[path], let offer = states[view].offers[number] {
+            guard !offer.isRunning else { return false }
+            if applies(.ownLane) { supersede(view, number) }
+        }
+        change()
+        files.forget()
+        removeDue(view, path)
+        markHandled(view, path)
+        if isPolled(view, path) { doubted.append(path) }
+        states[view].due.wake(.path(path))
+        return true
+    }
+
+    /// Records that an action of the rule has written a path.
     package mutating func recordOwnWrite(_ view: Int, _ path: PathBytes) {
         let trust = row(view, path).trust
         markHandled(view, path)

@@ -11,6 +11,7 @@ extension Reconciler {
     package mutating func settle(at now: ContinuousClock.Instant, limit: Int = 500) {
         defer { files.forget() }
         for view in states.indices { states[view].due.wake(until: now) }
+        var others: [(view: Int, path: PathBytes, identities: [FileIdentity])] = []
         for (key, entry) in settler.takeDue(at: now, limit: limit) {
             var entry = entry
             let isPolled = entry.note.signs.contains(.polled) || isPolled(key.path)
@@ -25,11 +26,11 @@ extension Reconciler {
             }
             switch verdict {
             case .finished(let snapshot, let isForced):
-                settled(key, snapshot, entry.note, at: now)
+                settled(key, snapshot, entry.note, &others)
                 if isForced { add(key, entry.note, at: now) }
             case .gone where now - entry.since < Self.renameGap && awaitsHalf(key):
                 settler.putBack(key, entry, until: entry.since + Self.renameGap)
-            case .gone: settled(key, nil, entry.note, at: now)
+            case .gone: settled(key, nil, entry.note, &others)
             case .unreadable(let errno):
                 if unreadable.insert(key.path.parent).inserted { warn(.unreadable(key.path, errno: errno)) }
                 guard isPatient else { continue }
@@ -39,6 +40,7 @@ extension Reconciler {
                 settler.putBack(key, entry, until: now + pause)
             }
         }
+        for (view, path, identities) in others { markOtherNames(view, path, identities) }
     }
 
     /// Whether the path of a view that asks for moves is in the ledger: the other half of a rename may be on its way.
@@ -47,7 +49,8 @@ extension Reconciler {
     }
 
     private mutating func settled(
-        _ key: Key, _ snapshot: Snapshot?, _ note: Note, at now: ContinuousClock.Instant
+        _ key: Key, _ snapshot: Snapshot?, _ note: Note,
+        _ others: inout [(view: Int, path: PathBytes, identities: [FileIdentity])]
     ) {
         setDirtyFile(nil, at: key.path)
         for view in matches(key.path) where states[view].policy == key.policy {
@@ -63,7 +66,8 @@ extension Reconciler {
             var identities = [row(view, key.path).handled, now].compactMap { $0 }.filter { $0.links > 1 }.map(
                 \.identity)
             if let file = note.file, now?.identity != file { identities.append(file) }
-            markOtherNames(view, key.path, identities)
+            if let offered = offer(view, key.path)?.offered, offered.links > 1 { identities.append(offered.identity) }
+            if !identities.isEmpty { others.append((view, key.path, identities)) }
         }
     }
 
@@ -88,7 +92,7 @@ extension Reconciler {
             states[view].dueFiles[file, default: []].insert(path)
         }
         states[view].due.add(path, entry)
-        if states[view].view.storesDuePaths { dueChanges[states[view].view.id, default: [:]][path] = true }
+        storeDue(view, path, true)
         guard let settled, states[view].offerOfPath[path] == nil else { return }
         // A gone path may have another name that nothing has hinted yet: the lease reads all hints first.
         if settled == nil, states[view].view.mask.contains(.moved) { return }
@@ -112,14 +116,21 @@ extension Reconciler {
             states[view].dueFiles[file]?.remove(path)
             if states[view].dueFiles[file]?.isEmpty == true { states[view].dueFiles[file] = nil }
         }
-        if states[view].view.storesDuePaths { dueChanges[states[view].view.id, default: [:]][path] = false }
+        storeDue(view, path, false)
         return entry
+    }
+
+    private mutating func storeDue(_ view: Int, _ path: PathBytes, _ isDue: Bool) {
+        guard states[view].view.storesDuePaths, applies(.dueRows) else { return }
+        dueChanges[states[view].view.id, default: [:]][path] = isDue
     }
 
     /// Takes a path out of the order for which no action has to run.
     mutating func resolve(_ view: Int, _ path: PathBytes) {
         let entry = removeDue(view, path)
-        if let file = entry?.announced, present(view, path) == nil, !isKnownElsewhere(view, file, path) {
+        if applies(.skipped), let file = entry?.announced, present(view, path) == nil,
+            !isKnownElsewhere(view, file, path)
+        {
             reports.append(.gone(view: view, path))
         }
         states[view].due.wake(.path(path))
@@ -133,7 +144,7 @@ extension Reconciler {
 
     /// Makes the other names of files dirty that differ from the disk: the kernel hints only the name that was used.
     mutating func markOtherNames(_ view: Int, _ path: PathBytes, _ identities: [FileIdentity]) {
-        for identity in Set(identities) {
+        for identity in Set(identities) where applies(.names) {
             for other in ledger.paths(of: states[view].view.id, handling: identity)
             where other != path && states[view].due[other] == nil {
                 guard !settler.contains(Key(path: other, policy: states[view].policy)) else { continue }

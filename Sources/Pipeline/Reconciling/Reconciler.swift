@@ -85,6 +85,9 @@ package struct Reconciler: ~Copyable {
     let hasWork: (Int, Offer) -> Bool
     let warn: (Warning) -> Void
 
+    /// A rule of the core that a test leaves out.
+    package var omitted: CoreRule?
+
     var settler = Settler<Key, Note>()
     /// The dirty paths by their files, as of their last hint.
     var dirtyFiles: [FileIdentity: Set<PathBytes>] = [:]
@@ -147,6 +150,8 @@ package struct Reconciler: ~Copyable {
     }
     package func offers(of view: Int) -> [Offer] { states[view].offers.values.sorted { $0.number < $1.number } }
     package mutating func markCommitted() { ledger.markCommitted() }
+
+    func applies(_ rule: CoreRule) -> Bool { rule != omitted }
 
     // MARK: Views
 
@@ -234,7 +239,7 @@ package struct Reconciler: ~Copyable {
             add(Key(path: path, policy: policy), note, quiet, at: now)
         }
         for view in matches {
-            states[view].due.unsettle(path)
+            if applies(.leaseLook) { states[view].due.unsettle(path) }
             // A move need not have settled.
             if let file = note.file, signs.contains(.appeared) { offerMove(view, to: path, of: file, note, at: now) }
         }
@@ -256,7 +261,7 @@ package struct Reconciler: ~Copyable {
     mutating func offerMove(
         _ view: Int, to path: PathBytes, of file: FileIdentity, _ note: Note, at now: ContinuousClock.Instant
     ) {
-        guard states[view].view.mask.contains(.moved), states[view].due[path] == nil,
+        guard applies(.moveAtOnce), states[view].view.mask.contains(.moved), states[view].due[path] == nil,
             !ledger.paths(of: states[view].view.id, handling: file).isEmpty
         else { return }
         addDue(view, path, settled: nil, note)
@@ -280,10 +285,12 @@ package struct Reconciler: ~Copyable {
     /// Records an event of a name for the offers that it may concern.
     private mutating func markNamed(_ view: Int, _ path: PathBytes) {
         guard let number = states[view].offerOfPath[path], let offer = states[view].offers[number],
-            offer.isRunning || offer.steps > 0
+            keepsRecord(offer)
         else { return }
         states[view].offers[number]?.wasNamed = true
     }
+
+    private func keepsRecord(_ offer: Offer) -> Bool { offer.isRunning || offer.steps > 0 && applies(.keptSteps) }
 
     private mutating func markNamed(inside directory: PathBytes) {
         for view in states.indices {
@@ -331,7 +338,7 @@ package struct Reconciler: ~Copyable {
             if unlisted.isEmpty { endListing() }
         case .overflow:
             for view in states.indices {
-                for (number, offer) in states[view].offers where offer.isRunning || offer.steps > 0 {
+                for (number, offer) in states[view].offers where keepsRecord(offer) {
                     states[view].offers[number]?.missedHints = true
                 }
             }
