@@ -91,7 +91,7 @@ extension Reconciler {
         }
     }
 
-    /// Moves the rows to what was offered. They are certain if the action can only have read that.
+    /// Moves the rows to what was offered; they are certain if the action can only have read that.
     private mutating func settleRows(_ view: Int, _ offer: Offer, _ there: Snapshot?, _ termination: Termination) {
         let mayHaveMissed = isPolled(view, offer.path) || offer.missedHints
         let isSameTime = there == nil || !mayHaveMissed || there?.changed == offer.changed

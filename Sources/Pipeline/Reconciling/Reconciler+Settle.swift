@@ -79,7 +79,11 @@ extension Reconciler {
     ///
     /// One that settles is in it only for a move. One that has settled and needs no action leaves it at once.
     ///
-    /// - Parameter settled: The metadata at which it settled, nil within for a path that is gone, and nil while it settles.
+    /// - Parameters:
+    ///   - view: The view.
+    ///   - path: The path.
+    ///   - settled: The metadata at which it settled, nil within for a path that is gone, and nil while it settles.
+    ///   - note: Its hints.
     mutating func addDue(_ view: Int, _ path: PathBytes, settled: Snapshot??, _ note: Note) {
         let before = removeDue(view, path)
         var entry = DueTable.Entry(
