@@ -76,7 +76,7 @@ let package = Package(
 
         // Layer 4: what to do when.
         .target(
-            name: "LedgerReconciling", dependencies: ["FileEvents", "FileWatching", "Globbing", "Settling"],
+            name: "LedgerReconciling", dependencies: ["FileEvents", "FileWatching", "Globbing", "Settling", heap],
             path: "Sources/Pipeline/Reconciling", swiftSettings: strict),
         layer("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Settling"]),
         layer(

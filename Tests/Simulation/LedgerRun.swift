@@ -20,6 +20,7 @@ package final class LedgerRun: CoreRun {
     private var activities: [Activity] = []
     private var fails: Bool?
     private var lastOffer: UInt64 = 0
+    private var hasStarted = false
     /// A rule of the core that is left out.
     private let omitted: CoreRule?
     private var mirrors: [Mirror]
@@ -34,6 +35,8 @@ package final class LedgerRun: CoreRun {
         var contents: [PathBytes: Int] = [:]
         var untracked: Set<PathBytes> = []
         var archive: [UInt64: Snapshot] = [:]
+        /// The trees of directories that are one unit, as the action has read them.
+        var trees: [PathBytes: [PathBytes: Int]] = [:]
         var noted: Set<UInt64> = []
         var failed: [Offer] = []
         /// The files as the sum of the events whose actions have succeeded.
@@ -89,6 +92,16 @@ package final class LedgerRun: CoreRun {
         guard reconciler == nil else { return }
         let wanted = rules
         let queue = HintQueue {}
+        // A rule that starts for the first time takes existing files as handled.
+        let views =
+            hasStarted
+            ? views
+            : views.map { view in
+                var view = view
+                view.initialScan = .ignore
+                return view
+            }
+        hasStarted = true
         reconciler = LedgerReconciling.Reconciler(
             views: views, ledger: store, isPatient: true, on: host,
             admits: { view, event in event.kind == .deleted || wanted[view].wants(event.snapshot) },
@@ -221,11 +234,14 @@ package final class LedgerRun: CoreRun {
         }
         let isPlain = offer.attempt == 1 && !offer.isUncertain && !mirror.isForgiven
         if isPlain, event.kind == .created || event.kind == .modified, let received = mirror.received[offer.path],
-            received.isSame(as: event.snapshot), received.changed == event.snapshot.changed
+            received.isSame(as: event.snapshot), received.changed == event.snapshot.changed,
+            received.digest == event.snapshot.digest
         {
             return "\(event.kind) \(name) again, as it was received"
         }
-        guard event.kind == .deleted, isPlain, !mirror.named.contains(offer.path) else { return nil }
+        guard event.kind == .deleted, isPlain, !rules[view].isTree, !mirror.named.contains(offer.path) else {
+            return nil
+        }
         let asks: EventMask = [.created, .modified, .moved, .attributes]
         return views[view].mask.isSuperset(of: asks) ? "deleted \(name), which the action never knew" : nil
     }
@@ -325,6 +341,10 @@ package final class LedgerRun: CoreRun {
         default: break
         }
         history.append("\(prefix(view))\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
+        if rules[view].isTree {
+            if let from = event.from { mirrors[view].trees[from] = nil }
+            mirrors[view].trees[path] = event.kind == .deleted ? nil : world.tree(path)
+        }
         let content = world.content(path)
         switch event.kind {
         case .deleted: mirrors[view].contents[path] = nil
@@ -552,6 +572,22 @@ package final class LedgerRun: CoreRun {
         return nil
     }
 
+    private func treeVerdict(of view: Int) -> String? {
+        guard world.mountedOnce.isEmpty, views[view].mask.isSuperset(of: .differences), !mirrors[view].isForgiven else {
+            return nil
+        }
+        let present = world.entries(of: world.base).map { world.base.appending($0.bytes) }.filter {
+            world.snapshot($0)?.type == .directory && views[view].filter.root(taking: $0.bytes) != nil
+        }
+        let known = mirrors[view].trees
+        for path in Set(present).union(known.keys).sorted() where !mirrors[view].untracked.contains(path) {
+            if (present.contains(path) ? world.tree(path) : [:]) != known[path] ?? [:] {
+                return "\(world.name(of: path)): the mirror has another tree than the disk"
+            }
+        }
+        return nil
+    }
+
     private func verdict(of view: Int) -> String? {
         let rule = rules[view]
         let mirror = mirrors[view]
@@ -560,6 +596,7 @@ package final class LedgerRun: CoreRun {
             return "job at rest: \(offer.event.kind) \(world.name(of: offer.path))"
         }
         let rows = store.contents.withLock { $0.rows[views[view].id] ?? [:] }
+        if rule.isTree { return treeVerdict(of: view) }
         let present = files(of: view)
         for (path, row) in rows.sorted(by: { $0.key < $1.key }) {
             let name = world.name(of: path)

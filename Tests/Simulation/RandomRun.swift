@@ -111,9 +111,7 @@ package struct RandomRun {
             var rule = rules[index]
             rule.isRemote = dice.chance(0.15)
             (rule.whileBusy, rule.batch, rule.cooldown, rule.onFailure) = (.coalesce, nil, .zero, [])
-            (rule.group, rule.isTree, rule.follows, rule.opens, rule.refusesContent, rule.stops) = (
-                [], false, false, nil, false, false
-            )
+            (rule.group, rule.follows, rule.opens, rule.refusesContent, rule.stops) = ([], false, nil, false, false)
             rule.steps = rule.steps.map { $0 == .copy ? .read : $0 }
             rules[index] = rule
         }

@@ -1,4 +1,5 @@
 import FileEvents
+import HeapModule
 
 /// The due paths of one view, and the order in which they are leased.
 ///
@@ -59,10 +60,11 @@ struct DueTable {
     private var first = 0
     private var position: UInt64 = 0
     private var waiters: [Wait: Set<PathBytes>] = [:]
-    private var times: Set<ContinuousClock.Instant> = []
+    private var times = Heap<ContinuousClock.Instant>()
 
     var isEmpty: Bool { entries.isEmpty }
-    var nextTime: ContinuousClock.Instant? { times.min() }
+    /// The earliest time that a path waits for, or an earlier one for which none waits any more.
+    var nextTime: ContinuousClock.Instant? { times.min }
 
     subscript(path: PathBytes) -> Entry? {
         get { entries[path] }
@@ -94,8 +96,6 @@ struct DueTable {
         entries[path]?.settled = nil
     }
 
-    mutating func confirm(_ path: PathBytes) { entries[path]?.isConfirmed = true }
-
     mutating func announce(_ path: PathBytes, _ file: FileIdentity?) { entries[path]?.announced = file }
 
     /// Takes the first path of the order; its entry stays.
@@ -126,7 +126,6 @@ struct DueTable {
     /// Puts the paths that wait for this back into the order, sorted.
     mutating func wake(_ wait: Wait) {
         guard let woken = waiters.removeValue(forKey: wait) else { return }
-        if case .time(let time) = wait { times.remove(time) }
         for path in woken.sorted() {
             entries[path]?.wait = nil
             enqueue(path)
@@ -134,7 +133,10 @@ struct DueTable {
     }
 
     mutating func wake(until now: ContinuousClock.Instant) {
-        for time in times.filter({ $0 <= now }).sorted() { wake(.time(time)) }
+        while let time = times.min, time <= now {
+            times.removeMin()
+            wake(.time(time))
+        }
     }
 
     /// Puts a path back into the order, if it has an entry that is not waiting.
@@ -147,9 +149,6 @@ struct DueTable {
         guard let wait = entries[path]?.wait else { return }
         entries[path]?.wait = nil
         waiters[wait]?.remove(path)
-        if waiters[wait]?.isEmpty == true {
-            waiters[wait] = nil
-            if case .time(let time) = wait { times.remove(time) }
-        }
+        if waiters[wait]?.isEmpty == true { waiters[wait] = nil }
     }
 }

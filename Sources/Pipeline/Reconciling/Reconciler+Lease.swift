@@ -307,7 +307,7 @@ extension Reconciler {
 
     /// Whether the disk shows what an offer offered, so that it can be repeated as it is.
     private func isAsOffered(_ view: Int, _ offer: Offer) -> Bool {
-        let now = present(view, offer.path)
+        let now = inspect(view, offer.path)
         if offer.hasRemovedInput, applies(.steps) { return true }
         if offer.isInterrupted, offer.mayRemoveInput, offer.event.kind != .deleted, applies(.reenter) {
             if now == nil || hasWork(view, offer) { return true }
@@ -320,7 +320,7 @@ extension Reconciler {
 
     /// Whether the disk shows what the last attempt of an offer left.
     private func isLeft(_ view: Int, _ offer: Offer) -> Bool {
-        guard applies(.leftBehind), offer.event.from == nil, let left = offer.left, let now = present(view, offer.path)
+        guard applies(.leftBehind), offer.event.from == nil, let left = offer.left, let now = inspect(view, offer.path)
         else { return false }
         return now.isSameState(as: left)
     }
@@ -346,7 +346,7 @@ extension Reconciler {
     private mutating func make(_ view: Int, _ event: FileEvent) -> Offer {
         number += 1
         let paths = [event.from, event.path].compactMap(\.self)
-        let now = present(view, event.path)
+        let now = inspect(view, event.path)
         let left = states[view].left.removeValue(forKey: event.path)
         let before = Dictionary(paths.map { ($0, row(view, $0).trust) }) { first, _ in first }
         var offer = Offer(
@@ -395,6 +395,7 @@ extension Snapshot {
     /// Whether both show the same file with the same content and attributes.
     func isSameState(as other: Snapshot) -> Bool {
         hasSameContent(as: other) && mode == other.mode && uid == other.uid && gid == other.gid
-            && (type == .directory || links == other.links)
+            && (type == .directory
+                ? digest == other.digest || digest == nil || other.digest == nil : links == other.links)
     }
 }

@@ -68,7 +68,7 @@ extension Reconciler {
     ) {
         defer { files.forget() }
         guard var offer = states[view].offers[number] else { return }
-        let there = present(view, offer.path)
+        let there = inspect(view, offer.path)
         offer.isSent = false
         offer.left = there
         switch termination {
@@ -126,7 +126,7 @@ extension Reconciler {
                 offer.state = .retrying(now)
                 offer.attempt += 1
                 offer.isInterrupted = true
-                offer.left = present(view, offer.path)
+                offer.left = inspect(view, offer.path)
             }
             if offer.steps > 0 && applies(.keptSteps) || offer.isSent && applies(.sent) { offer.missedHints = true }
             offer.trustBefore = [:]

@@ -168,7 +168,8 @@ extension Reconciler {
         if !isNamed, row.trust != .uncertain {
             let now = present(view, path)
             if now == nil, row.handled == nil { return }
-            if let now, let handled = row.handled, handled.isUnchanged(now) { return }
+            let isTree = states[view].view.settle.isTree
+            if !isTree, let now, let handled = row.handled, handled.isUnchanged(now) { return }
         }
         if !settler.contains(Key(path: path, policy: states[view].policy)) {
             markDirty(path, .listed, .live, [view], at: host.clock.now())
@@ -178,7 +179,7 @@ extension Reconciler {
     /// Lets the state of a path count as handled, without an event.
     mutating func markHandled(_ view: Int, _ path: PathBytes) {
         let old = row(view, path)
-        let now = present(view, path)
+        let now = inspect(view, path)
         var isWithheld = false
         if let now {
             let isNew = old.handled == nil && old.trust == .certain

@@ -184,6 +184,16 @@ package struct Reconciler: ~Copyable {
         if case .present(let snapshot) = sight(view, path) { snapshot } else { nil }
     }
 
+    /// What is at a path, with the fingerprint of all below if a directory is one unit with that.
+    func inspect(_ view: Int, _ path: PathBytes) -> Snapshot? {
+        guard var snapshot = present(view, path), states[view].view.settle.isTree, snapshot.type == .directory,
+            let place = try? files.place(of: path),
+            case .resting(let tree) = host.fileSystem.tree(at: place, askingWriters: false)
+        else { return present(view, path) }
+        snapshot.digest = tree.fingerprint
+        return snapshot
+    }
+
     func row(_ view: Int, _ path: PathBytes) -> LedgerRow { ledger.row(of: states[view].view.id, at: path) }
 
     mutating func set(_ view: Int, _ path: PathBytes, _ row: LedgerRow) {
