@@ -43,6 +43,8 @@ package final class LedgerRun: CoreRun {
         var received: [PathBytes: Snapshot] = [:]
         /// The paths that an event has named, and that the action may still know.
         var named: Set<PathBytes> = []
+        /// What `copy` has written, by offer.
+        var outputs: [UInt64: Set<PathBytes>] = [:]
         var isForgiven = false
     }
 
@@ -246,6 +248,16 @@ package final class LedgerRun: CoreRun {
         return views[view].mask.isSuperset(of: asks) ? "deleted \(name), which the action never knew" : nil
     }
 
+    /// Records what a step has written, once it has succeeded.
+    private func recordOutputs(_ view: Int, _ offer: Offer) {
+        for output in mirrors[view].outputs.removeValue(forKey: offer.number) ?? [] {
+            guard let present = world.snapshot(output), rules[view].wants(present) else { continue }
+            mirrors[view].contents[output] = world.content(output)
+            mirrors[view].received[output] = present
+            mirrors[view].named.insert(output)
+        }
+    }
+
     private func recordSuccess(_ view: Int, _ offer: Offer) {
         if let from = offer.event.from { mirrors[view].received[from] = nil }
         mirrors[view].received[offer.path] = offer.hasRemovedInput ? nil : offer.offered
@@ -338,6 +350,14 @@ package final class LedgerRun: CoreRun {
             world.apply(.delete(name))
             history.append("\(prefix(view))take \(name)")
             return true
+        case .copy
+        where event.kind != .deleted && world.content(path) != nil && !name.bytes.starts(with: "o/".utf8):
+            let output = PathBytes("o/").appending(path.lastComponent)
+            let written = world.base.appending(output.bytes)
+            reconciler?.declareOutput(view, offer.number, written)
+            if world.apply(.create(output)) || world.apply(.write(output)) {
+                mirrors[view].outputs[offer.number, default: []].insert(written)
+            }
         default: break
         }
         history.append("\(prefix(view))\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
@@ -370,6 +390,7 @@ package final class LedgerRun: CoreRun {
         let step = step(view, offer)
         if activity.hasEffect, succeeded, offer.steps + 1 < rules[view].steps.count {
             reconciler?.finishStep(view, offer.number, removedInput: step == .take)
+            recordOutputs(view, offer)
             reconciler?.update(view, offer.number) { [self] in $0.mayRemoveInput = self.step(view, $0) == .take }
             (activity.stage, activity.hasEffect) = (.begun, false)
             activities[index] = activity
@@ -385,11 +406,13 @@ package final class LedgerRun: CoreRun {
             watcher?.drainAll()
             receive()
         }
+        if !(activity.hasEffect && succeeded) { mirrors[view].outputs[offer.number] = nil }
         let hasFoundNothing =
             step == .take && !activity.hasEffect && offer.event.kind != .deleted
             && mirrors[view].archive[offer.number] == nil && world.snapshot(offer.path) == nil && offer.attempt > 1
         if activity.hasEffect, succeeded {
             reconciler?.update(view, offer.number) { recordSuccess(view, $0) }
+            recordOutputs(view, offer)
             reconciler?.finish(view, offer.number, .succeeded, at: now)
             if offer.event.kind == .deleted, reconciler?.ledger.row(of: views[view].id, at: offer.path) == LedgerRow() {
                 mirrors[view].named.remove(offer.path)

@@ -310,7 +310,7 @@ extension ScriptedCase {
         ScriptedCase(
             "a declared output that is deleted, and written again", "new d, write d, delete o/d",
             gives: "created d, modified d"
-        ) { $0.steps = [.copy] },
+        ) { $0.steps = [.copy] }.onLedger(gives: "created d, deleted o/d, modified d"),
         ScriptedCase("a batch", "create a, create b, create c", gives: "created a, created b, created c") {
             $0.batch = 2
         },

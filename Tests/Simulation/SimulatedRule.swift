@@ -104,7 +104,7 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
     /// Whether the reconciler alone does all that it asks for.
     var isForLedger: Bool {
         whileBusy == .coalesce && batch == nil && cooldown == .zero && onFailure.isEmpty && group.isEmpty
-            && !follows && opens == nil && !refusesContent && !stops && !steps.contains(.copy)
+            && !follows && opens == nil && !refusesContent && !stops
     }
 
     /// Whether `where` lets a file pass.

@@ -210,7 +210,7 @@ extension Reconciler {
         _ view: Int, _ path: PathBytes, at now: ContinuousClock.Instant, _ gate: (FileEvent) -> ContinuousClock.Instant?
     ) -> Offer? {
         let old = offer(view, path).flatMap { applies(.busy) || !$0.isRunning ? $0 : nil }
-        if old?.isRunning == true {
+        if old?.isRunning == true || states[view].outputs[path] != nil {
             states[view].due.wait(path, for: .path(path))
             return nil
         }

@@ -49,6 +49,7 @@ extension Reconciler {
 
     /// Records that a step has succeeded which others follow.
     package mutating func finishStep(_ view: Int, _ number: UInt64, removedInput: Bool) {
+        recordOutputs(view, number, isDone: true)
         states[view].offers[number]?.steps += 1
         states[view].offers[number]?.isInterrupted = false
         if removedInput { states[view].offers[number]?.hasRemovedInput = true }
@@ -68,6 +69,7 @@ extension Reconciler {
     ) {
         defer { files.forget() }
         guard var offer = states[view].offers[number] else { return }
+        recordOutputs(view, number, isDone: termination == .succeeded)
         let there = inspect(view, offer.path)
         offer.isSent = false
         offer.left = there
@@ -183,6 +185,20 @@ extension Reconciler {
         if isPolled(view, path) { doubted.append(path) }
         states[view].due.wake(.path(path))
         return true
+    }
+
+    /// Holds a path back that the running step of an offer is about to write, until the step has ended.
+    package mutating func declareOutput(_ view: Int, _ number: UInt64, _ path: PathBytes) {
+        guard root(view, path) != nil else { return }
+        states[view].outputs[path] = number
+    }
+
+    private mutating func recordOutputs(_ view: Int, _ number: UInt64, isDone: Bool) {
+        for path in states[view].outputs.filter({ $0.value == number }).keys.sorted() {
+            states[view].outputs[path] = nil
+            if isDone { recordOwnWrite(view, path) }
+            states[view].due.wake(.path(path))
+        }
     }
 
     /// Records that an action of the rule has written a path.

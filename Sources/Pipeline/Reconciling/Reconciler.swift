@@ -52,6 +52,8 @@ package struct Reconciler: ~Copyable {
         var offerOfPath: [PathBytes: UInt64] = [:]
         /// What the last action left at a path, if it differs from what was offered.
         var left: [PathBytes: Snapshot] = [:]
+        /// The paths that running actions have declared as their outputs, by number of the offer.
+        var outputs: [PathBytes: UInt64] = [:]
     }
 
     /// A condition that people should know of.
