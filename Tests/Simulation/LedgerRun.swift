@@ -20,6 +20,8 @@ package final class LedgerRun: CoreRun {
     private var activities: [Activity] = []
     private var fails: Bool?
     private var lastOffer: UInt64 = 0
+    /// The files with several names that were changed, and the names by which.
+    private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
     private var hasStarted = false
     /// A rule of the core that is left out.
     private let omitted: CoreRule?
@@ -279,7 +281,11 @@ package final class LedgerRun: CoreRun {
                 if !Snapshot.areSame(handled, mirrors[view].received[path]) {
                     return "\(name): the ledger is not what the action has received"
                 }
-                if let file = present[path], file.links > 1 { continue }
+                if let file = present[path],
+                    file.links > 1 || changedByName.contains(where: { $0.file == file.identity })
+                {
+                    continue
+                }
                 let isOnItsWay =
                     world.waitingEvents > 0 || world.isLosing || watcher?.hasWork == true || hasUnread
                     || reconciler?.isSettling(path) == true || reconciler?.isDue(path) == true
@@ -445,6 +451,9 @@ package final class LedgerRun: CoreRun {
             // What another process changes while a repeat is under way may be taken for the program's own change.
             let changed = operation.paths.map { world.base.appending($0.bytes) }
             let files = changed.compactMap { world.snapshot($0)?.identity }
+            for path in changed {
+                if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
+            }
             for view in views.indices {
                 for offer in reconciler?.offers(of: view) ?? [] where offer.isRepeat {
                     let isChanged = offer.paths.contains { path in
@@ -545,6 +554,10 @@ package final class LedgerRun: CoreRun {
             while world.isBeingWritten(path) { world.apply(.close(world.name(of: path))) }
         }
         for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
+        // What was changed by a name that is gone is seen with the next hint of the file.
+        let gone = Set(changedByName.filter { world.snapshot($0.path)?.identity != $0.file }.map(\.file))
+        let others = world.files(below: world.base).filter { gone.contains($0.value.identity) }.keys.sorted()
+        hints?.add(others.map { Hint(path: $0, signs: .attributes) })
         var idle = 0
         for _ in 0..<3_000 {
             watcher?.drainAll()

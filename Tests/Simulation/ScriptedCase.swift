@@ -311,6 +311,9 @@ extension ScriptedCase {
             "a declared output that is deleted, and written again", "new d, write d, delete o/d",
             gives: "created d, modified d"
         ) { $0.steps = [.copy] }.onLedger(gives: "created d, deleted o/d, modified d"),
+        ScriptedCase("an output, and a crash", "create y/a, start, crash", gives: "created y/a, created y/a") {
+            $0.steps = [.copy]
+        }.onLedger(gives: "created y/a, created y/a, created o/a, modified o/a"),
         ScriptedCase("a batch", "create a, create b, create c", gives: "created a, created b, created c") {
             $0.batch = 2
         },
