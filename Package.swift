@@ -84,12 +84,13 @@ let package = Package(
             ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Settling"]),
 
         // Layer 5: events for Swift programs; rules from YAML, jobs kept, actions done.
+        layer("Storage", ["FileEvents", "LedgerReconciling", "PluginProtocol", grdb, sqlite]),
         layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
         layer(
             "Journaling",
             [
-                "CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", "Settling", grdb,
-                heap, sqlite,
+                "CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", "Settling",
+                "Storage", grdb, heap, sqlite,
             ]),
         layer(
             "RuleLoading",
@@ -150,8 +151,7 @@ let package = Package(
             name: "Simulation",
             dependencies: [
                 "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling",
-                "PluginProtocol", "Rules",
-                "Settling", "TestKit", logging,
+                "PluginProtocol", "Rules", "Settling", "Storage", "TestKit", logging,
             ], path: "Tests/Simulation", swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(
             name: "simulator", dependencies: ["LedgerReconciling", "Simulation"], path: "Tests/Simulator",

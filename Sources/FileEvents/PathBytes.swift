@@ -61,6 +61,11 @@ public struct PathBytes: Hashable, Sendable {
         return bytes.count == folder.bytes.count || folder.bytes.last == .slash || bytes[folder.bytes.count] == .slash
     }
 
+    /// Whether it is a path as rows have them: absolute, and with no `..` that leads out of a directory.
+    package var isAbsoluteName: Bool {
+        bytes.first == .slash && !bytes.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
+    }
+
     /// The part of this path below the folder, without a leading slash; nil when it is not inside.
     public func relative(to folder: PathBytes) -> ArraySlice<UInt8>? {
         guard isInside(folder) else { return nil }

@@ -2,6 +2,7 @@ package import FileEvents
 package import Globbing
 package import PluginProtocol
 package import Rules
+import Storage
 
 /// Which jobs of a journal are wanted; what is left empty asks for nothing.
 package struct JournalQuery: Sendable {

@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import PluginProtocol
 package import Rules
+import Storage
 
 // What was done to files, for those who want it taken back.
 extension JournalReader {

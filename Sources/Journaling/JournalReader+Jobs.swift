@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import PluginProtocol
 package import Rules
+import Storage
 
 extension JournalReader {
     static let columns =

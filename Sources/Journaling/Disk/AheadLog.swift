@@ -1,6 +1,7 @@
 package import FileEvents
 package import GRDB
 import Glibc
+import Storage
 
 /// What the journal tells of the last moments, ahead of its database: appended in one system call for each turn of the
 /// engine, so that an action can begin without a transaction.

@@ -1,3 +1,5 @@
+import Storage
+
 /// The rows that one turn of the engine has changed, in the order in which they are to be written, as bytes.
 ///
 /// A row is the number of its statement, the values of its parameters, and an end. A value is a byte that says

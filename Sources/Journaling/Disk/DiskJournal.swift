@@ -4,6 +4,7 @@ package import Reconciling
 package import Rules
 import Settling
 import Synchronization
+import Storage
 
 /// A journal in a file, which outlives the program, or in memory.
 ///

@@ -1,7 +1,8 @@
-package import FileEvents
+import FileEvents
 import GRDB
 import PluginProtocol
 import Reconciling
+import Storage
 
 /// What is known of files, in the journal's file, under what has changed since the last commit.
 ///
@@ -311,17 +312,5 @@ final class DiskLedger: KnownFiles {
     func noteCommitted() {
         changes.removeAll(keepingCapacity: true)
         toldYoungest = youngest
-    }
-}
-
-/// A row that no version of Alight writes.
-struct UnreadableRow: Error {
-    var table: String
-}
-
-extension PathBytes {
-    /// Whether it is a path as rows have them: absolute, and with no `..` that leads out of a directory.
-    package var isAbsoluteName: Bool {
-        bytes.first == .slash && !bytes.split(separator: .slash).contains { $0.elementsEqual([.dot, .dot]) }
     }
 }

@@ -1,5 +1,6 @@
 import FileEvents
 import Rules
+import Storage
 
 extension DiskState {
     /// Takes in the rules that run, and gives them the jobs that are theirs.

@@ -4,6 +4,7 @@ import PluginProtocol
 import Reconciling
 import Rules
 import Settling
+import Storage
 
 /// All that a journal on disk holds; it belongs to whoever holds the journal's lock.
 struct DiskState {

@@ -1,5 +1,6 @@
 import GRDB
 import Rules
+import Storage
 
 /// How much is kept of jobs that have succeeded or were skipped.
 package struct JournalRetention: Sendable {

@@ -1,6 +1,7 @@
 import FileEvents
 import PluginProtocol
 import Rules
+import Storage
 
 /// What is written of a job.
 struct JobRow {

@@ -2,6 +2,7 @@ import FileEvents
 import GRDB
 import PluginProtocol
 import Rules
+import Storage
 
 /// The rows of jobs and of attempts at them.
 ///

@@ -1,6 +1,7 @@
 package import FileEvents
 import GRDB
 import Glibc
+import Storage
 
 /// Why a journal can't be opened.
 ///

@@ -1,4 +1,5 @@
 import GRDB
+import Storage
 
 /// The statements of nearly every commit, which the log ahead of the database names by their numbers.
 ///

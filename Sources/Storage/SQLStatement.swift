@@ -1,33 +1,33 @@
-import GRDB
+package import GRDB
 import GRDBSQLite
 
 /// A prepared statement that is bound and read column by column, without arrays or copies of rows.
 ///
 /// GRDB prepares it, and its connection is the journal's. Whoever holds the
 /// journal's lock may use it; nobody else does.
-final class SQLStatement: RowSink {
+package final class SQLStatement: RowSink {
     private let statement: Statement
     private var parameter: Int32 = 0
     /// SQLite's word for: copy what is bound, at once.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
-    init(_ sql: String, in database: Database) throws { statement = try database.makeStatement(sql: sql) }
+    package init(_ sql: String, in database: Database) throws { statement = try database.makeStatement(sql: sql) }
 
     private var handle: OpaquePointer { statement.sqliteStatement }
 
     // MARK: Binding, one parameter after the other
 
-    func bind(_ number: Int64) {
+    package func bind(_ number: Int64) {
         parameter += 1
         sqlite3_bind_int64(handle, parameter, number)
     }
 
-    func bindNull() {
+    package func bindNull() {
         parameter += 1
         sqlite3_bind_null(handle, parameter)
     }
 
-    func bind(text: UnsafeBufferPointer<UInt8>) {
+    package func bind(text: UnsafeBufferPointer<UInt8>) {
         parameter += 1
         text.withMemoryRebound(to: CChar.self) { characters in
             // No address stands for NULL, not for the empty text.
@@ -36,7 +36,7 @@ final class SQLStatement: RowSink {
         }
     }
 
-    func bind(blob: UnsafeRawBufferPointer) {
+    package func bind(blob: UnsafeRawBufferPointer) {
         parameter += 1
         if blob.isEmpty {
             sqlite3_bind_zeroblob(handle, parameter, 0)
@@ -55,7 +55,7 @@ final class SQLStatement: RowSink {
     // MARK: Running
 
     /// Goes to the next row; false when there is none.
-    func step() throws -> Bool {
+    package func step() throws -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
         case SQLITE_DONE: return false
@@ -66,74 +66,76 @@ final class SQLStatement: RowSink {
     }
 
     /// Makes it ready to be bound anew; what it had locked is free.
-    func reset() {
+    package func reset() {
         sqlite3_reset(handle)
         parameter = 0
     }
 
     /// Binds by the closure, runs to the end, and is ready to be bound anew.
-    func run(_ bind: (SQLStatement) -> Void = { _ in }) throws {
+    package func run(_ bind: (SQLStatement) -> Void = { _ in }) throws {
         defer { reset() }
         bind(self)
         while try step() {}
     }
 
     /// Binds by the closure, and reads the first row by another; nil when there is none.
-    func first<Result>(_ bind: (SQLStatement) -> Void, _ read: (SQLStatement) throws -> Result) throws -> Result? {
+    package func first<Result>(_ bind: (SQLStatement) -> Void, _ read: (SQLStatement) throws -> Result) throws
+        -> Result?
+    {
         defer { reset() }
         bind(self)
         return try step() ? read(self) : nil
     }
 
     /// Binds by the closure, and calls another for each row.
-    func each(_ bind: (SQLStatement) -> Void, _ read: (SQLStatement) throws -> Void) throws {
+    package func each(_ bind: (SQLStatement) -> Void, _ read: (SQLStatement) throws -> Void) throws {
         defer { reset() }
         bind(self)
         while try step() { try read(self) }
     }
 
     /// Calls the closure for each row.
-    func each(_ read: (SQLStatement) throws -> Void) throws { try each({ _ in }, read) }
+    package func each(_ read: (SQLStatement) throws -> Void) throws { try each({ _ in }, read) }
 
     // MARK: Reading
 
-    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+    package func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
-    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+    package func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 
-    func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+    package func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
 
-    func blob(_ column: Int32) -> [UInt8] {
+    package func blob(_ column: Int32) -> [UInt8] {
         guard let start = sqlite3_column_blob(handle, column) else { return [] }
         return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
     }
 
-    func optionalBlob(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : blob(column) }
+    package func optionalBlob(_ column: Int32) -> [UInt8]? { isNull(column) ? nil : blob(column) }
 
     /// The UTF-8 of a text; nil for NULL.
-    func utf8(_ column: Int32) -> [UInt8]? { optionalBlob(column) }
+    package func utf8(_ column: Int32) -> [UInt8]? { optionalBlob(column) }
 
-    func text(_ column: Int32) -> String { String(decoding: blob(column), as: UTF8.self) }
+    package func text(_ column: Int32) -> String { String(decoding: blob(column), as: UTF8.self) }
 
-    func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
+    package func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 }
 
 /// The statements of a transaction that writes, prepared once.
 ///
 /// It is begun and ended within one access of GRDB, which looks on from the hooks that it has set.
-final class WriteTransaction {
+package final class WriteTransaction {
     private let begin: SQLStatement
     private let commit: SQLStatement
     private let rollback: SQLStatement
 
-    init(_ database: Database) throws {
+    package init(_ database: Database) throws {
         begin = try SQLStatement("BEGIN IMMEDIATE", in: database)
         commit = try SQLStatement("COMMIT", in: database)
         rollback = try SQLStatement("ROLLBACK", in: database)
     }
 
     /// Does what the closure does, all of it or nothing.
-    func run(_ body: () throws -> Void) throws {
+    package func run(_ body: () throws -> Void) throws {
         try begin.run()
         do {
             try body()

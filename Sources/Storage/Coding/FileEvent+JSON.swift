@@ -110,12 +110,12 @@ extension ExtendedAttribute: JSONRecord {
 
 extension FileIdentity {
     /// Both numbers of the device in one, as the journal's columns have it.
-    var device: Int64 {
+    package var device: Int64 {
         get { Int64(bitPattern: UInt64(deviceMajor) << 32 | UInt64(deviceMinor)) }
         set { self = FileIdentity(device: newValue, inode: inode, birth: birth) }
     }
 
-    init(device: Int64, inode: UInt64, birth: Int64) {
+    package init(device: Int64, inode: UInt64, birth: Int64) {
         let device = UInt64(bitPattern: device)
         self.init(
             deviceMajor: UInt32(truncatingIfNeeded: device >> 32), deviceMinor: UInt32(truncatingIfNeeded: device),
@@ -123,7 +123,7 @@ extension FileIdentity {
     }
 
     /// Passes the members of the object that has the identity among others.
-    mutating func code(with json: inout JSONCoder) {
+    package mutating func code(with json: inout JSONCoder) {
         json.member("device", &device)
         json.member("inode", &inode)
         json.member("birth", &birth)

@@ -1,5 +1,5 @@
 /// Where the values of a row go, one parameter after the other: a statement, or the log ahead of the database.
-protocol RowSink: AnyObject {
+package protocol RowSink: AnyObject {
     func bind(_ number: Int64)
     func bindNull()
     /// Binds the UTF-8 of a text.
@@ -8,27 +8,27 @@ protocol RowSink: AnyObject {
 }
 
 extension RowSink {
-    func bind(_ number: Int64?) {
+    package func bind(_ number: Int64?) {
         if let number { bind(number) } else { bindNull() }
     }
 
-    func bind(_ flag: Bool) { bind(flag ? 1 : 0) }
+    package func bind(_ flag: Bool) { bind(flag ? 1 : 0) }
 
-    func bind(_ text: String) {
+    package func bind(_ text: String) {
         var text = text
         text.withUTF8 { bind(text: $0) }
     }
 
-    func bind(_ text: String?) {
+    package func bind(_ text: String?) {
         if let text { bind(text) } else { bindNull() }
     }
 
     /// Binds the UTF-8 of a text.
-    func bind(utf8: [UInt8]?) {
+    package func bind(utf8: [UInt8]?) {
         if let utf8 { utf8.withUnsafeBufferPointer { bind(text: $0) } } else { bindNull() }
     }
 
-    func bind(blob: [UInt8]?) {
+    package func bind(blob: [UInt8]?) {
         if let blob { blob.withUnsafeBytes { bind(blob: $0) } } else { bindNull() }
     }
 }

@@ -1,6 +1,5 @@
 package import FileEvents
 package import PluginProtocol
-import Rules
 
 // The forms of values in the JSON of the journal.
 extension EventKind: JSONForm {}
