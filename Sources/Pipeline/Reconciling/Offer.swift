@@ -8,9 +8,11 @@ package struct Offer: Sendable {
         case leased, started
         /// The next attempt is due at the time.
         case retrying(ContinuousClock.Instant)
+        /// It was given up. The reconciler has no such offers.
+        case failed
     }
 
-    package let number: UInt64
+    package var number: UInt64
     package var event: FileEvent
     /// The metadata that the action is offered; nil for a deletion.
     package var offered: Snapshot? { event.kind == .deleted ? nil : event.snapshot }
@@ -46,6 +48,32 @@ package struct Offer: Sendable {
     package var path: PathBytes { event.path }
     package var paths: [PathBytes] { [event.from, event.path].compactMap(\.self) }
     package var isRunning: Bool {
-        if case .retrying = state { false } else { true }
+        state == .leased || state == .started
     }
+}
+
+extension Offer {
+    /// Creates an offer as it is restored: what else is known of it is set afterwards.
+    package init(number: UInt64, event: FileEvent) {
+        self.init(number: number, event: event, isUncertain: false, isRepeat: false, trustBefore: [:])
+    }
+}
+
+/// The unfinished offers of one view, and the numbers of those that have changed since the last commit.
+struct OfferTable {
+    private(set) var all: [UInt64: Offer] = [:]
+    private(set) var changed: Set<UInt64> = []
+
+    subscript(number: UInt64) -> Offer? {
+        get { all[number] }
+        set {
+            all[number] = newValue
+            changed.insert(number)
+        }
+    }
+
+    /// Marks an offer as started, which the store does not distinguish from leased.
+    mutating func start(_ number: UInt64) { all[number]?.state = .started }
+
+    mutating func markCommitted() { changed.removeAll(keepingCapacity: true) }
 }

@@ -365,7 +365,8 @@ extension Reconciler {
 
     /// Ends an offer in favour of a newer event; its paths stay uncertain and are compared.
     mutating func supersede(_ view: Int, _ number: UInt64, settled: PathBytes? = nil) {
-        guard let offer = states[view].offers.removeValue(forKey: number) else { return }
+        guard let offer = states[view].offers[number] else { return }
+        states[view].offers[number] = nil
         for path in offer.paths {
             states[view].offerOfPath[path] = nil
             if !applies(.keepUncertain) { set(view, path, LedgerRow(row(view, path).handled)) }

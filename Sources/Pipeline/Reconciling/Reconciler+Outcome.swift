@@ -21,7 +21,7 @@ extension Reconciler {
         guard let offer = states[view].offers[number] else { return false }
         let mayBeDone = offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput && applies(.reenter)
         if offer.event.kind == .deleted || mayBeDone || present(view, offer.path) != nil {
-            states[view].offers[number]?.state = .started
+            states[view].offers.start(number)
             return true
         }
         guard applies(.gone) else {
@@ -161,6 +161,7 @@ extension Reconciler {
             return
         }
         var offer = failed
+        offer.trustBefore = [:]
         offer.state = .retrying(now)
         offer.attempt = 2
         offer.isSent = false

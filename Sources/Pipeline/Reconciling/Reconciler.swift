@@ -48,7 +48,7 @@ package struct Reconciler: ~Copyable {
         /// The due paths without a row, by their files.
         var dueFiles: [FileIdentity: Set<PathBytes>] = [:]
         /// The unfinished offers, by number and by each path that they name.
-        var offers: [UInt64: Offer] = [:]
+        var offers = OfferTable()
         var offerOfPath: [PathBytes: UInt64] = [:]
         /// What the last action left at a path, if it differs from what was offered.
         var left: [PathBytes: Snapshot] = [:]
@@ -142,7 +142,7 @@ package struct Reconciler: ~Copyable {
 
     /// Whether nothing is dirty.
     package var isSettled: Bool { settler.count == 0 }
-    package var isIdle: Bool { isSettled && states.allSatisfy { $0.due.isEmpty && $0.offers.isEmpty } }
+    package var isIdle: Bool { isSettled && states.allSatisfy { $0.due.isEmpty && $0.offers.all.isEmpty } }
     package func isSettling(_ path: PathBytes) -> Bool { settler.keys.contains { $0.path == path } }
     package func isDue(_ path: PathBytes) -> Bool {
         states.contains { $0.due[path] != nil || $0.offerOfPath[path] != nil }
@@ -150,8 +150,18 @@ package struct Reconciler: ~Copyable {
     package var nextDeadline: ContinuousClock.Instant? {
         ([settler.nextDeadline] + states.map(\.due.nextTime)).compactMap(\.self).min()
     }
-    package func offers(of view: Int) -> [Offer] { states[view].offers.values.sorted { $0.number < $1.number } }
-    package mutating func markCommitted() { ledger.markCommitted() }
+    package func offers(of view: Int) -> [Offer] { states[view].offers.all.values.sorted { $0.number < $1.number } }
+
+    /// The offers that have changed since the last commit, by number; nil for those that have ended.
+    package func changedOffers(of view: Int) -> [UInt64: Offer?] {
+        let offers = states[view].offers
+        return Dictionary(uniqueKeysWithValues: offers.changed.map { ($0, offers[$0]) })
+    }
+
+    package mutating func markCommitted() {
+        ledger.markCommitted()
+        for view in states.indices { states[view].offers.markCommitted() }
+    }
 
     func applies(_ rule: CoreRule) -> Bool { rule != omitted }
 
@@ -297,7 +307,7 @@ package struct Reconciler: ~Copyable {
     /// Records an event of a name for the offers that it may concern.
     private mutating func markNamed(_ view: Int, _ path: PathBytes) {
         guard let number = states[view].offerOfPath[path], let offer = states[view].offers[number],
-            keepsRecord(offer)
+            keepsRecord(offer), !offer.wasNamed
         else { return }
         states[view].offers[number]?.wasNamed = true
     }
@@ -306,7 +316,8 @@ package struct Reconciler: ~Copyable {
 
     private mutating func markNamed(inside directory: PathBytes) {
         for view in states.indices {
-            for (number, offer) in states[view].offers where offer.paths.contains(where: { $0.isInside(directory) }) {
+            for (number, offer) in states[view].offers.all where offer.paths.contains(where: { $0.isInside(directory) })
+            {
                 states[view].offers[number]?.wasNamed = true
             }
         }
@@ -350,7 +361,7 @@ package struct Reconciler: ~Copyable {
             if unlisted.isEmpty { endListing() }
         case .overflow:
             for view in states.indices {
-                for (number, offer) in states[view].offers where keepsRecord(offer) {
+                for (number, offer) in states[view].offers.all where keepsRecord(offer) {
                     states[view].offers[number]?.missedHints = true
                 }
             }
