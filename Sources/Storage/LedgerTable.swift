@@ -1,0 +1,151 @@
+import FileEvents
+import GRDB
+import LedgerReconciling
+import PluginProtocol
+
+/// The ledger rows, found by path and by file.
+struct LedgerTable {
+    private let byPath: SQLStatement
+    private let byInode: SQLStatement
+    private let page: SQLStatement
+    private let upsert: SQLStatement
+    private let delete: SQLStatement
+
+    private static let columns = """
+        type, size, mtime, mtime_ns, ctime, ctime_ns, btime, btime_ns, device, inode, mode, uid, gid, nlink, mount, \
+        digest, delivered, xattrs, trust, withheld
+        """
+    private static let pathColumn: Int32 = 20
+
+    init(_ database: Database) throws {
+        let names = Self.columns.split(separator: ", ")
+        byPath = try SQLStatement("SELECT \(Self.columns) FROM ledger WHERE rule = ? AND path = ?", in: database)
+        byInode = try SQLStatement(
+            """
+            SELECT \(Self.columns), path FROM ledger INDEXED BY ledger_by_identity WHERE inode = ? AND rule = ?
+            """, in: database)
+        page = try SQLStatement(
+            """
+            SELECT \(Self.columns), path FROM ledger WHERE rule = ? AND path >= ? AND path < ? ORDER BY path LIMIT 256
+            """, in: database)
+        upsert = try SQLStatement(
+            """
+            INSERT INTO ledger (rule, path, \(Self.columns)) VALUES (?, ?\(String(repeating: ", ?", count: names.count)))
+            ON CONFLICT (rule, path) DO UPDATE SET \(names.map { "\($0) = excluded.\($0)" }.joined(separator: ", "))
+            """, in: database)
+        delete = try SQLStatement("DELETE FROM ledger WHERE rule = ? AND path = ?", in: database)
+    }
+
+    // MARK: Reading
+
+    func row(of rule: RuleID, at path: PathBytes) throws -> LedgerRow? {
+        try byPath.first({ $0.bind(rule, path) }, Self.row)
+    }
+
+    func paths(of rule: RuleID, handling identity: FileIdentity) throws -> [PathBytes] {
+        var paths: [PathBytes] = []
+        try byInode.each {
+            $0.bind(Int64(bitPattern: identity.inode))
+            $0.bind(rule.number)
+        } _: {
+            guard let handled = try Self.row($0).handled, identity.includes(handled.identity) else { return }
+            paths.append(try $0.path(Self.pathColumn))
+        }
+        return paths
+    }
+
+    func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) throws -> [(PathBytes, LedgerRow)] {
+        var below = directory.bytes
+        if below.last != .slash { below.append(.slash) }
+        var rows: [(PathBytes, LedgerRow)] = []
+        try page.each {
+            // The first path behind another one is that one with a zero, which no path contains.
+            $0.bind(rule, PathBytes(last.map { $0.bytes + [0] } ?? below))
+            $0.bind(blob: below.dropLast() + [.slash + 1])
+        } _: {
+            rows.append((try $0.path(Self.pathColumn), try Self.row($0)))
+        }
+        return rows
+    }
+
+    private static func row(_ row: SQLStatement) throws -> LedgerRow {
+        guard let trust = UInt8(exactly: row.integer(18)).flatMap(LedgerRow.Trust.init) else {
+            throw UnreadableRow(table: "ledger")
+        }
+        return LedgerRow(row.isNull(0) ? nil : try snapshot(row), trust, isWithheld: row.integer(19) != 0)
+    }
+
+    private static func snapshot(_ row: SQLStatement) throws -> Snapshot {
+        guard let type = FileType(rawValue: row.text(0)) else { throw UnreadableRow(table: "ledger") }
+        let (device, inode) = (row.integer(8), UInt64(bitPattern: row.integer(9)))
+        let born = row.isNull(6) ? nil : row.timestamp(6)
+        // No file has such an identity, nor a birth.
+        let birth =
+            device == 0 && inode == 0 ? 0 : born.map { $0.seconds &* 1_000_000_000 &+ Int64($0.nanoseconds) } ?? 0
+        var snapshot = Snapshot(
+            identity: FileIdentity(device: device, inode: inode, birth: birth), type: type,
+            size: UInt64(bitPattern: row.integer(1)), modified: row.timestamp(2), changed: row.timestamp(4), born: born,
+            mode: UInt16(truncatingIfNeeded: row.integer(10)), uid: UInt32(truncatingIfNeeded: row.integer(11)),
+            gid: UInt32(truncatingIfNeeded: row.integer(12)), links: UInt32(truncatingIfNeeded: row.integer(13)),
+            mount: UInt64(bitPattern: row.integer(14)), digest: row.optionalBlob(15),
+            delivered: row.optionalInteger(16).map { UInt64(bitPattern: $0) })
+        if let text = row.utf8(17) {
+            guard let extended = [ExtendedAttribute](record: text) else { throw UnreadableRow(table: "ledger") }
+            snapshot.extended = extended
+        }
+        return snapshot
+    }
+
+    // MARK: Writing
+
+    /// Writes a row; deletes it if it is empty.
+    func write(_ row: LedgerRow, of rule: RuleID, at path: PathBytes) throws {
+        guard !row.isEmpty else { return try delete.run { $0.bind(rule, path) } }
+        try upsert.run {
+            $0.bind(rule, path)
+            if let handled = row.handled { $0.bind(handled) } else { for _ in 0..<18 { $0.bindNull() } }
+            $0.bind(Int64(row.trust.rawValue))
+            $0.bind(row.isWithheld)
+        }
+    }
+}
+
+extension SQLStatement {
+    func bind(_ rule: RuleID, _ path: PathBytes) {
+        bind(rule.number)
+        bind(blob: path.bytes)
+    }
+
+    fileprivate func bind(_ snapshot: Snapshot) {
+        bind(snapshot.type.rawValue)
+        bind(Int64(bitPattern: snapshot.size))
+        bind(snapshot.modified)
+        bind(snapshot.changed)
+        bind(snapshot.born)
+        bind(snapshot.identity.device)
+        bind(Int64(bitPattern: snapshot.identity.inode))
+        bind(Int64(snapshot.mode))
+        bind(Int64(snapshot.uid))
+        bind(Int64(snapshot.gid))
+        bind(Int64(snapshot.links))
+        bind(Int64(bitPattern: snapshot.mount))
+        bind(blob: snapshot.digest)
+        bind(snapshot.delivered.map { Int64(bitPattern: $0) })
+        bind(utf8: snapshot.extended?.record)
+    }
+
+    private func bind(_ time: Timestamp?) {
+        bind(time?.seconds)
+        bind(time.map { Int64($0.nanoseconds) })
+    }
+
+    fileprivate func timestamp(_ column: Int32) -> Timestamp {
+        Timestamp(seconds: integer(column), nanoseconds: UInt32(truncatingIfNeeded: integer(column + 1)))
+    }
+
+    func path(_ column: Int32) throws -> PathBytes {
+        let path = PathBytes(blob(column))
+        guard path.isAbsoluteName else { throw UnreadableRow(table: "ledger") }
+        return path
+    }
+}
