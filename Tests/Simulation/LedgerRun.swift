@@ -5,7 +5,7 @@ import Globbing
 package import LedgerReconciling
 import Rules
 import Settling
-import Synchronization
+import Storage
 
 /// A run of the reconciler of `Sources/Pipeline` in a simulated world, with actions that keep mirrors of the files.
 package final class LedgerRun: CoreRun {
@@ -13,7 +13,7 @@ package final class LedgerRun: CoreRun {
     package let rules: [SimulatedRule]
     private let views: [LedgerReconciling.View]
     private let host: Host
-    private let store = MemoryStore()
+    private var store: any SimulatedStore
     private var reconciler: LedgerReconciling.Reconciler?
     private var watcher: SimulatedWatcher?
     private var hints: HintQueue?
@@ -40,7 +40,8 @@ package final class LedgerRun: CoreRun {
         /// The trees of directories that are one unit, as the action has read them.
         var trees: [PathBytes: [PathBytes: Int]] = [:]
         var noted: Set<UInt64> = []
-        var failed: [Offer] = []
+        /// The failed offers that are still to be committed.
+        var failed: [UInt64: Offer?] = [:]
         /// The files as the sum of the events whose actions have succeeded.
         var received: [PathBytes: Snapshot] = [:]
         /// The paths that an event has named, and that the action may still know.
@@ -57,11 +58,16 @@ package final class LedgerRun: CoreRun {
         var hasEffect = false
     }
 
+    /// Makes a world without files and starts the program, with its ledger in SQLite or without.
     package init(
         _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true,
-        foldsCase: Bool = false,
-        omitting omitted: CoreRule? = nil
+        foldsCase: Bool = false, inMemory: Bool = false, omitting omitted: CoreRule? = nil
     ) {
+        do {
+            store = inMemory ? MemoryStore() : try SQLiteStore()
+        } catch {
+            preconditionFailure("no store in memory: \(error)")
+        }
         let world = World(seed: seed, delays: delays)
         self.world = world
         self.rules = rules
@@ -89,6 +95,7 @@ package final class LedgerRun: CoreRun {
     package var actions: [(stage: ActionStage, path: PathBytes?)] { activities.map { ($0.stage, offer($0)?.path) } }
 
     private var now: ContinuousClock.Instant { host.clock.now() }
+    private var clocks: ClockPair { ClockPair(world.time, now) }
 
     // MARK: The program
 
@@ -116,11 +123,9 @@ package final class LedgerRun: CoreRun {
         watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
         hints = queue
         for index in views.indices {
-            let (offers, due) = store.contents.withLock {
-                ($0.offers[views[index].id] ?? [], $0.due[views[index].id] ?? [])
-            }
+            let offers = store.offers(of: views[index].id, at: clocks).filter { $0.state != .failed }
             reconciler?.restore(index, offers, at: now)
-            reconciler?.restoreDue(index, due.sorted(), at: now)
+            reconciler?.restoreDue(index, store.duePaths(of: views[index].id), at: now)
         }
         while watcher?.list() == true {}
         turn()
@@ -137,6 +142,7 @@ package final class LedgerRun: CoreRun {
         reconciler = nil
         watcher = nil
         hints = nil
+        do { store = try store.afterKill() } catch { fault = fault ?? "the store is gone: \(error)" }
     }
 
     private func turn() {
@@ -156,23 +162,15 @@ package final class LedgerRun: CoreRun {
 
     private func commit() {
         guard reconciler != nil else { return }
+        var changes = StoreChanges()
         for index in views.indices {
             let id = views[index].id
-            let offers = reconciler?.offers(of: index) ?? []
-            let changes = reconciler?.ledger.changes[id] ?? [:]
-            let due = reconciler?.dueChanges[id] ?? [:]
-            store.contents.withLock { contents in
-                for (path, row) in changes { contents.rows[id, default: [:]][path] = row.isEmpty ? nil : row }
-                contents.offers[id] = offers
-                for (path, isDue) in due {
-                    if isDue {
-                        contents.due[id, default: []].insert(path)
-                    } else {
-                        contents.due[id, default: []].remove(path)
-                    }
-                }
-            }
+            changes.rows[id] = reconciler?.ledger.changes[id]
+            changes.due[id] = reconciler?.dueChanges[id]
+            changes.offers[id] = reconciler?.changedOffers(of: index).merging(mirrors[index].failed) { $1 }
+            mirrors[index].failed = [:]
         }
+        do { try store.commit(changes, at: clocks) } catch { fault = fault ?? "no commit: \(error)" }
         reconciler?.markCommitted()
         reconciler?.dueChanges = [:]
         for report in reconciler?.reports ?? [] {
@@ -271,7 +269,7 @@ package final class LedgerRun: CoreRun {
         guard reconciler != nil else { return nil }
         for view in views.indices where rules[view].isPlain && !rules[view].isRemote {
             let present = files(of: view)
-            let rows = store.contents.withLock { $0.rows[views[view].id] ?? [:] }
+            let rows = store.rows(of: views[view].id)
             for path in Set(rows.keys).union(present.keys).union(mirrors[view].received.keys).sorted() {
                 if isOutOfSight(path) || mirrors[view].untracked.contains(path) {
                     continue
@@ -429,7 +427,9 @@ package final class LedgerRun: CoreRun {
             reconciler?.finish(view, offer.number, .retry(at: now + .seconds(1 << (offer.attempt - 1))), at: now)
         } else {
             reconciler?.update(view, offer.number) {
-                mirrors[view].failed.append($0)
+                var failed = $0
+                failed.state = .failed
+                mirrors[view].failed[offer.number] = failed
                 recordSuccess(view, $0)
             }
             reconciler?.finish(view, offer.number, .gaveUp, at: now)
@@ -501,16 +501,7 @@ package final class LedgerRun: CoreRun {
             hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
         case .rescan: watcher?.rescan()
         case .retry:
-            for view in views.indices {
-                let failed = mirrors[view].failed
-                mirrors[view].failed = []
-                for offer in failed {
-                    reconciler?.retry(view, offer, at: now)
-                    if reconciler?.offers(of: view).contains(where: { $0.number == offer.number }) == true {
-                        mirrors[view].noted.remove(offer.number)
-                    }
-                }
-            }
+            for view in views.indices { retryFailed(view) }
             commit()
         case .undo(let name):
             let path = world.base.appending(name.bytes)
@@ -536,6 +527,18 @@ package final class LedgerRun: CoreRun {
     private func watch(_ work: (SimulatedWatcher) -> Bool) -> Bool {
         hasUnread = true
         return watcher.map(work) ?? false
+    }
+
+    private func retryFailed(_ view: Int) {
+        guard reconciler != nil else { return }
+        for offer in store.offers(of: views[view].id, at: clocks) where offer.state == .failed {
+            reconciler?.retry(view, offer, at: now)
+            if reconciler?.offers(of: view).contains(where: { $0.number == offer.number }) == true {
+                mirrors[view].noted.remove(offer.number)
+            } else {
+                mirrors[view].failed.updateValue(nil, forKey: offer.number)
+            }
+        }
     }
 
     private func settle() {
@@ -631,7 +634,7 @@ package final class LedgerRun: CoreRun {
         if let offer = reconciler?.offers(of: view).first {
             return "job at rest: \(offer.event.kind) \(world.name(of: offer.path))"
         }
-        let rows = store.contents.withLock { $0.rows[views[view].id] ?? [:] }
+        let rows = store.rows(of: views[view].id)
         if rule.isTree { return treeVerdict(of: view) }
         let present = files(of: view)
         for (path, row) in rows.sorted(by: { $0.key < $1.key }) {

@@ -1,16 +1,45 @@
 import FileEvents
 import LedgerReconciling
+import Storage
 import Synchronization
 
+/// The store of a simulated run.
+protocol SimulatedStore: LedgerStore {
+    /// The offers of a rule, sorted by number.
+    func offers(of rule: RuleID, at clocks: ClockPair) -> [Offer]
+    func duePaths(of rule: RuleID) -> [PathBytes]
+    func commit(_ changes: StoreChanges, at clocks: ClockPair) throws
+    /// The store that the next start finds.
+    func afterKill() throws -> any SimulatedStore
+}
+
+extension SimulatedStore {
+    /// All rows of a rule.
+    func rows(of rule: RuleID) -> [PathBytes: LedgerRow] {
+        var rows: [PathBytes: LedgerRow] = [:]
+        var last: PathBytes?
+        while true {
+            let page = self.rows(of: rule, below: "/", after: last)
+            guard let end = page.last?.0 else { return rows }
+            rows.merge(page) { $1 }
+            last = end
+        }
+    }
+}
+
+extension SQLiteStore: SimulatedStore {
+    func afterKill() throws -> any SimulatedStore { try SQLiteStore(afterKillOf: self) }
+}
+
 /// A store in memory: what was committed outlives a simulated kill.
-final class MemoryStore: LedgerStore {
-    struct Contents {
+final class MemoryStore: SimulatedStore {
+    private struct Contents {
         var rows: [RuleID: [PathBytes: LedgerRow]] = [:]
-        var offers: [RuleID: [Offer]] = [:]
+        var offers: [RuleID: [UInt64: Offer]] = [:]
         var due: [RuleID: Set<PathBytes>] = [:]
     }
 
-    let contents = Mutex(Contents())
+    private let contents = Mutex(Contents())
 
     func row(of rule: RuleID, at path: PathBytes) -> LedgerRow? { contents.withLock { $0.rows[rule]?[path] } }
 
@@ -28,4 +57,32 @@ final class MemoryStore: LedgerStore {
                 .sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
         }
     }
+
+    func offers(of rule: RuleID, at clocks: ClockPair) -> [Offer] {
+        contents.withLock { ($0.offers[rule] ?? [:]).values.sorted { $0.number < $1.number } }
+    }
+
+    func duePaths(of rule: RuleID) -> [PathBytes] { contents.withLock { ($0.due[rule] ?? []).sorted() } }
+
+    func commit(_ changes: StoreChanges, at clocks: ClockPair) {
+        contents.withLock { contents in
+            for (rule, rows) in changes.rows {
+                for (path, row) in rows { contents.rows[rule, default: [:]][path] = row.isEmpty ? nil : row }
+            }
+            for (rule, offers) in changes.offers {
+                for (number, offer) in offers { contents.offers[rule, default: [:]][number] = offer }
+            }
+            for (rule, paths) in changes.due {
+                for (path, isDue) in paths {
+                    if isDue {
+                        contents.due[rule, default: []].insert(path)
+                    } else {
+                        contents.due[rule, default: []].remove(path)
+                    }
+                }
+            }
+        }
+    }
+
+    func afterKill() -> any SimulatedStore { self }
 }

@@ -4,7 +4,11 @@ import Rules
 import TestKit
 
 /// What runs in a simulated world.
-package enum SimulatedCore { case engine, ledger }
+package enum SimulatedCore: Equatable {
+    case engine
+    /// The reconciler of `Sources/Pipeline`, on SQLite or on a store in memory.
+    case ledger(inMemory: Bool)
+}
 
 /// A core that runs in a simulated world, step by step.
 package protocol CoreRun: AnyObject {
@@ -80,7 +84,7 @@ package struct RandomRun {
         delays = dice.chance(0.5)
         hasBirth = dice.chance(0.93)
         habits = Habits(&dice, rules)
-        if core == .ledger { simplify() }
+        if core != .engine { simplify() }
         let run = makeRun()
         for _ in 0..<count {
             guard run.fault == nil else { break }
@@ -98,7 +102,9 @@ package struct RandomRun {
 
     /// Makes a run that has not begun.
     package func makeRun() -> any CoreRun {
-        guard core == .engine else { return LedgerRun(rules, seed: seed, delays: delays, hasBirth: hasBirth) }
+        if case .ledger(let inMemory) = core {
+            return LedgerRun(rules, seed: seed, delays: delays, hasBirth: hasBirth, inMemory: inMemory)
+        }
         let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
         run.checksInvariant = checksInvariant
         return run
@@ -172,7 +178,7 @@ package struct RandomRun {
     }
 
     private mutating func next(_ run: any CoreRun) -> Step {
-        if core == .ledger, dice.chance(0.01) { return .undo(dice.pick(habits.names)) }
+        if core != .engine, dice.chance(0.01) { return .undo(dice.pick(habits.names)) }
         let kind = coming.popLast() ?? habits.steps.pick(&dice)
         if coming.isEmpty, kind == .world, dice.chance(habits.burst) { coming = [.world] }
         // What happens while it takes up again what was cut off.

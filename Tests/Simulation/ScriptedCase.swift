@@ -78,8 +78,10 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
     /// Runs the case with the reconciler of `Sources/Pipeline`.
     ///
     /// - Returns: What is wrong; nil if nothing is.
-    package func runLedger(omitting rule: CoreRule? = nil, trace: (@Sendable (String) -> Void)? = nil) -> String? {
-        let run = LedgerRun(rules, hasBirth: hasBirth, foldsCase: foldsCase, omitting: rule)
+    package func runLedger(
+        inMemory: Bool = false, omitting rule: CoreRule? = nil, trace: (@Sendable (String) -> Void)? = nil
+    ) -> String? {
+        let run = LedgerRun(rules, hasBirth: hasBirth, foldsCase: foldsCase, inMemory: inMemory, omitting: rule)
         run.trace = trace
         run.isStrict = rule != nil
         let fault = run.run(Step.script(steps))

@@ -5,7 +5,7 @@ import Simulation
 /// Runs the core in simulated worlds, and prints what goes wrong.
 ///
 ///     simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
-///               [--invariant] [--ledger] [--omitting RULE]
+///               [--invariant] [--ledger [--memory] [--omitting RULE]]
 ///     simulator --seed N [--steps N] [-v]
 ///     simulator --scripted [NAME] [-v]
 ///
@@ -25,6 +25,7 @@ struct Simulator {
     private var checksInvariant = false
     private var core = SimulatedCore.engine
     private var omitted: CoreRule?
+    private var isInMemory = false
 
     init(_ arguments: ArraySlice<String>) {
         var rest = arguments
@@ -56,8 +57,11 @@ struct Simulator {
                 guard seeds.allSatisfy({ $0 != nil }) else { fail("\(option) needs seeds, separated by commas") }
                 known = Set(seeds.compactMap(\.self))
             case "--invariant": checksInvariant = true
-            case "--ledger": core = .ledger
             case "--omitting": omitted = rest.popFirst().flatMap(CoreRule.init)
+            case "--ledger": core = .ledger(inMemory: isInMemory)
+            case "--memory":
+                isInMemory = true
+                core = .ledger(inMemory: true)
             case "-v": isVerbose = true
             default: fail("unknown option '\(option)'")
             }
@@ -125,8 +129,9 @@ struct Simulator {
         for scripted in cases {
             var trace: (@Sendable (String) -> Void)?
             if isVerbose { trace = { print("    \($0)") } }
-            if let fault = core == .ledger
-                ? scripted.runLedger(omitting: omitted, trace: trace) : scripted.run(trace: trace)
+            if let fault = core == .engine
+                ? scripted.run(trace: trace)
+                : scripted.runLedger(inMemory: isInMemory, omitting: omitted, trace: trace)
             {
                 faults += 1
                 print("\(scripted.name): \(fault)")
