@@ -10,6 +10,7 @@ struct LedgerTable {
     private let page: SQLStatement
     private let upsert: SQLStatement
     private let delete: SQLStatement
+    private let errors: ReadErrors
 
     private static let columns = """
         type, size, mtime, mtime_ns, ctime, ctime_ns, btime, btime_ns, device, inode, mode, uid, gid, nlink, mount, \
@@ -17,7 +18,8 @@ struct LedgerTable {
         """
     private static let pathColumn: Int32 = 20
 
-    init(_ database: Database) throws {
+    init(_ database: Database, _ errors: ReadErrors) throws {
+        self.errors = errors
         let names = Self.columns.split(separator: ", ")
         byPath = try SQLStatement("SELECT \(Self.columns) FROM ledger WHERE rule = ? AND path = ?", in: database)
         byInode = try SQLStatement(
@@ -47,9 +49,9 @@ struct LedgerTable {
         try byInode.each {
             $0.bind(Int64(bitPattern: identity.inode))
             $0.bind(rule.number)
-        } _: {
-            guard let handled = try Self.row($0).handled, identity.includes(handled.identity) else { return }
-            paths.append(try $0.path(Self.pathColumn))
+        } _: { row in
+            let handled = try errors.row { (try row.path(Self.pathColumn), try Self.row(row).handled) }
+            if case (let path, let snapshot?)? = handled, identity.includes(snapshot.identity) { paths.append(path) }
         }
         return paths
     }
@@ -62,8 +64,8 @@ struct LedgerTable {
             // The first path behind another one is that one with a zero, which no path contains.
             $0.bind(rule, PathBytes(last.map { $0.bytes + [0] } ?? below))
             $0.bind(blob: below.dropLast() + [.slash + 1])
-        } _: {
-            rows.append((try $0.path(Self.pathColumn), try Self.row($0)))
+        } _: { row in
+            if let row = try errors.row({ (try row.path(Self.pathColumn), try Self.row(row)) }) { rows.append(row) }
         }
         return rows
     }
@@ -143,9 +145,9 @@ extension SQLStatement {
         Timestamp(seconds: integer(column), nanoseconds: UInt32(truncatingIfNeeded: integer(column + 1)))
     }
 
-    func path(_ column: Int32) throws -> PathBytes {
+    func path(_ column: Int32, of table: String = "ledger") throws -> PathBytes {
         let path = PathBytes(blob(column))
-        guard path.isAbsoluteName else { throw UnreadableRow(table: "ledger") }
+        guard path.isAbsoluteName else { throw UnreadableRow(table: table) }
         return path
     }
 }

@@ -8,8 +8,10 @@ struct OfferTable {
     private let byRule: SQLStatement
     private let upsert: SQLStatement
     private let delete: SQLStatement
+    private let errors: ReadErrors
 
-    init(_ database: Database) throws {
+    init(_ database: Database, _ errors: ReadErrors) throws {
+        self.errors = errors
         byRule = try SQLStatement(
             "SELECT number, state, attempt, due, event, progress FROM offers WHERE rule = ? ORDER BY number",
             in: database)
@@ -22,8 +24,8 @@ struct OfferTable {
         var offers: [Offer] = []
         try byRule.each {
             $0.bind(rule.number)
-        } _: {
-            offers.append(try Self.offer($0, clocks))
+        } _: { row in
+            if let offer = try errors.row({ try Self.offer(row, clocks) }) { offers.append(offer) }
         }
         return offers
     }

@@ -118,13 +118,14 @@ private final class State {
     private let commitReading: SQLStatement
     private let transaction: WriteTransaction
     private var isReading = false
-    /// The first error of a read since the last commit.
-    private var error: (any Error)?
+    private let errors: ReadErrors
     /// Behind the statements, so that it outlives them.
     let connection: DatabaseQueue
 
     init(_ connection: DatabaseQueue) throws {
         self.connection = connection
+        let errors = ReadErrors()
+        self.errors = errors
         let parts = try connection.writeWithoutTransaction { database in
             try Self.prepare(database)
             let statements = try [
@@ -132,8 +133,8 @@ private final class State {
                 "SELECT path FROM due WHERE rule = ? ORDER BY path", "BEGIN DEFERRED", "COMMIT",
             ].map { try SQLStatement($0, in: database) }
             return try Parts(
-                ledger: LedgerTable(database), offers: OfferTable(database), transaction: WriteTransaction(database),
-                statements: statements)
+                ledger: LedgerTable(database, errors), offers: OfferTable(database, errors),
+                transaction: WriteTransaction(database), statements: statements)
         }
         (ledger, offers, transaction) = (parts.ledger, parts.offers, parts.transaction)
         (insertDue, deleteDue, dueOfRule) = (parts.statements[0], parts.statements[1], parts.statements[2])
@@ -163,7 +164,7 @@ private final class State {
             isReading = true
             return try body(self)
         } catch {
-            self.error = self.error ?? error
+            errors.record(error)
             return nil
         }
     }
@@ -177,16 +178,17 @@ private final class State {
 
     func duePaths(of rule: RuleID) throws -> [PathBytes] {
         var paths: [PathBytes] = []
-        try dueOfRule.each({ $0.bind(rule.number) }, { paths.append(try $0.path(0)) })
+        try dueOfRule.each {
+            $0.bind(rule.number)
+        } _: { row in
+            if let path = try errors.row({ try row.path(0, of: "due") }) { paths.append(path) }
+        }
         return paths
     }
 
     func commit(_ changes: StoreChanges, _ clocks: ClockPair) throws {
         endReading()
-        if let error {
-            self.error = nil
-            throw error
-        }
+        if let error = errors.take() { throw error }
         guard !changes.isEmpty else { return }
         try connection.writeWithoutTransaction { _ in
             try transaction.run { try write(changes, clocks) }

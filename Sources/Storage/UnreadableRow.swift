@@ -4,3 +4,25 @@ package struct UnreadableRow: Error {
 
     package init(table: String) { self.table = table }
 }
+
+/// The first error of reading since the last commit.
+final class ReadErrors {
+    private(set) var first: (any Error)?
+
+    func record(_ error: any Error) { first = first ?? error }
+
+    func take() -> (any Error)? {
+        defer { first = nil }
+        return first
+    }
+
+    /// Reads a row; nil if it is unreadable, so that the rows behind it are read.
+    func row<Row>(_ read: () throws -> Row) throws -> Row? {
+        do {
+            return try read()
+        } catch let error as UnreadableRow {
+            record(error)
+            return nil
+        }
+    }
+}
