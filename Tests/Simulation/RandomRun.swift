@@ -119,6 +119,8 @@ package struct RandomRun {
             (rule.whileBusy, rule.batch, rule.cooldown, rule.onFailure) = (.coalesce, nil, .zero, [])
             (rule.group, rule.follows, rule.opens, rule.refusesContent, rule.stops) = ([], false, nil, false, false)
             rule.steps = rule.steps.map { $0 == .copy ? .read : $0 }
+            // Nothing hints the names below a directory that the rule excludes.
+            if rule.isTree { rule.outside = [] }
             rules[index] = rule
         }
     }

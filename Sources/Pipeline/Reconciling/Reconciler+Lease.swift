@@ -55,9 +55,10 @@ extension Reconciler {
             return reported(view, event)
         }
         let was = known(handled, as: now, at: path, signs)
+        // A file that had another name meanwhile may have been written by that.
         let mayBeWritten =
             signs.contains(.written) || !signs.contains(.attributes)
-            || !signs.isDisjoint(with: [.listed, .polled])
+            || !signs.isDisjoint(with: [.listed, .polled, .appeared])
         let difference = Difference(before: was, after: now, mayBeWritten: mayBeWritten)
         var now = now
         if !states[view].view.settle.isTree { now.digest = was.digest }
