@@ -42,8 +42,6 @@ package struct Offer: Sendable {
     package var changed: Timestamp?
     /// The trust that its paths had before the lease.
     var trustBefore: [PathBytes: LedgerRow.Trust]
-    /// The file with which the path was announced.
-    var announced: FileIdentity?
 
     package var path: PathBytes { event.path }
     package var paths: [PathBytes] { [event.from, event.path].compactMap(\.self) }

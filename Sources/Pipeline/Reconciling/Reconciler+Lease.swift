@@ -259,12 +259,7 @@ extension Reconciler {
         _ view: Int, _ path: PathBytes, _ judgement: Judgement, _ gate: (FileEvent) -> ContinuousClock.Instant?
     ) -> Offer? {
         switch judgement {
-        case .nothing:
-            refresh(view, path)
-            resolve(view, path)
-        case .unreported:
-            markHandled(view, path)
-            resolve(view, path)
+        case .nothing, .unreported: conclude(view, path, judgement)
         case .unreadable: resettle(view, path)
         case .wait(let wait): self.wait(view, path, wait)
         case .event(let event):
@@ -286,7 +281,7 @@ extension Reconciler {
         if case .listing = wait, unlisted.isEmpty { doubted.append(path) }
         // The path that has its file may never settle.
         guard case .path(let other) = wait, states[view].due[other] == nil, let file = dirtyFile(other) else { return }
-        addDue(view, other, settled: nil, Note(signs: [.appeared], origin: .live, listing: listing, file: file))
+        addDue(view, other, settled: nil, Note(signs: [.appeared], origin: .live, file: file))
     }
 
     func offer(_ view: Int, _ path: PathBytes) -> Offer? {
@@ -350,13 +345,12 @@ extension Reconciler {
         let now = inspect(view, event.path)
         let left = states[view].left.removeValue(forKey: event.path)
         let before = Dictionary(paths.map { ($0, row(view, $0).trust) }) { first, _ in first }
-        var offer = Offer(
+        let offer = Offer(
             number: number, event: event, isUncertain: before.values.contains { $0 != .certain },
             isRepeat: now.flatMap { now in left.map { $0.isSameState(as: now) } } ?? false,
             changed: event.kind == .deleted ? nil : now?.changed, trustBefore: before)
         for path in paths {
-            let entry = removeDue(view, path)
-            if path == event.path { offer.announced = entry?.announced }
+            removeDue(view, path)
             set(view, path, LedgerRow(row(view, path).handled, .uncertain))
             states[view].offerOfPath[path] = number
         }

@@ -37,7 +37,7 @@ extension Reconciler {
                 states[view].offerOfPath[path] = nil
                 set(view, path, LedgerRow(row(view, path).handled, offer.trustBefore[path] ?? .uncertain))
             }
-            addDue(view, offer.path, settled: nil, Note(signs: .vanished, origin: .live, listing: listing))
+            addDue(view, offer.path, settled: nil, Note(signs: .vanished, origin: .live))
             states[view].due.announce(offer.path, offer.offered?.identity)
         }
         for path in offer.paths {

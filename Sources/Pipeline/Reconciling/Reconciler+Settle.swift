@@ -100,17 +100,19 @@ extension Reconciler {
         guard let settled, states[view].offerOfPath[path] == nil else { return }
         // A gone path may have another name that nothing has hinted yet: the lease reads all hints first.
         if settled == nil, states[view].view.mask.contains(.moved) { return }
-        switch judge(view, path) {
+        let judgement = judge(view, path)
+        switch judgement {
         case .event(let event):
             if event.kind != .deleted { states[view].due.announce(path, event.snapshot.identity) }
         case .wait, .unreadable: break
-        case .nothing:
-            refresh(view, path)
-            resolve(view, path)
-        case .unreported:
-            markHandled(view, path)
-            resolve(view, path)
+        case .nothing, .unreported: conclude(view, path, judgement)
         }
+    }
+
+    /// Lets what is at a path count as handled, and takes it out of the order.
+    mutating func conclude(_ view: Int, _ path: PathBytes, _ judgement: Judgement) {
+        if case .unreported = judgement { markHandled(view, path) } else { refresh(view, path) }
+        resolve(view, path)
     }
 
     @discardableResult

@@ -22,8 +22,6 @@ package struct Reconciler: ~Copyable {
     struct Note: Sendable {
         var signs: Hint.Signs
         var origin: EventOrigin
-        /// The number of the listing that was under way at its last hint.
-        var listing: Int
         var sample: FinishedProbe.Sample?
         /// Whether the watcher hinted it again after polling, see ``Reconciler/doubted``.
         var isConfirmed = false
@@ -33,7 +31,6 @@ package struct Reconciler: ~Copyable {
         mutating func merge(_ later: Note) {
             signs.formUnion(later.signs)
             if later.origin == .live { origin = .live }
-            listing = later.listing
             isConfirmed = later.isConfirmed
             sample = nil
             file = later.file ?? file
@@ -58,8 +55,6 @@ package struct Reconciler: ~Copyable {
 
     /// A condition that people should know of.
     package enum Warning: Sendable, Hashable {
-        /// A process has had the file open for writing for this long.
-        case stillWritten(PathBytes, for: Duration)
         /// A path cannot be inspected; its ledger row stays.
         case unreadable(PathBytes, errno: Int32)
     }
@@ -102,10 +97,8 @@ package struct Reconciler: ~Copyable {
     /// Mount points whose file system is not there.
     var away: Set<PathBytes> = []
     var isStarting = true
-    /// The number of the listing under way, or of the last one; the roots that it has still to list; the last complete one.
-    var listing = 0
+    /// The roots that the listing under way has still to list.
     var unlisted: Set<PathBytes> = []
-    var listed = 0
     /// The number of the last offer.
     package var number: UInt64 = 0
     package var reports: [Report] = []
@@ -116,7 +109,6 @@ package struct Reconciler: ~Copyable {
     /// How long a gone path settles at least if its file may be at another path: the kernel queues the halves of a rename up
     /// to 21 ms apart.
     static let renameGap = Duration.milliseconds(100)
-    static let patience = Duration.seconds(600)
 
     package init(
         views: [View], ledger store: any LedgerStore, isPatient: Bool, on host: Host = .machine,
@@ -142,7 +134,6 @@ package struct Reconciler: ~Copyable {
 
     /// Whether nothing is dirty.
     package var isSettled: Bool { settler.count == 0 }
-    package var isIdle: Bool { isSettled && states.allSatisfy { $0.due.isEmpty && $0.offers.all.isEmpty } }
     package func isSettling(_ path: PathBytes) -> Bool { settler.keys.contains { $0.path == path } }
     package func isDue(_ path: PathBytes) -> Bool {
         states.contains { $0.due[path] != nil || $0.offerOfPath[path] != nil }
@@ -198,10 +189,10 @@ package struct Reconciler: ~Copyable {
 
     /// What is at a path, with the fingerprint of all below if a directory is one unit with that.
     func inspect(_ view: Int, _ path: PathBytes) -> Snapshot? {
-        guard var snapshot = present(view, path), states[view].view.settle.isTree, snapshot.type == .directory,
-            let place = try? files.place(of: path),
+        guard var snapshot = present(view, path) else { return nil }
+        guard states[view].view.settle.isTree, snapshot.type == .directory, let place = try? files.place(of: path),
             case .resting(let tree) = host.fileSystem.tree(at: place, askingWriters: false)
-        else { return present(view, path) }
+        else { return snapshot }
         snapshot.digest = tree.fingerprint
         return snapshot
     }
@@ -250,7 +241,7 @@ package struct Reconciler: ~Copyable {
         _ path: PathBytes, _ signs: Hint.Signs, _ origin: EventOrigin, _ matches: [Int],
         at now: ContinuousClock.Instant, quiet: Duration? = nil
     ) {
-        var note = Note(signs: signs, origin: origin, listing: listing)
+        var note = Note(signs: signs, origin: origin)
         if case .present(let snapshot) = files.look(at: path), snapshot.type != .directory {
             let wantsMove = matches.contains { states[$0].view.mask.contains(.moved) }
             if wantsMove || snapshot.links > 1 { note.file = snapshot.identity }
@@ -352,13 +343,11 @@ package struct Reconciler: ~Copyable {
 
     private mutating func receive(_ report: WatchReport, at now: ContinuousClock.Instant) {
         switch report {
-        case .listing(let root, _):
-            if unlisted.isEmpty { listing += 1 }
-            unlisted.insert(root)
+        case .listing(let root, _): unlisted.insert(root)
         case .listed(let root, let origin):
             compareKnown(inside: root, origin == .scan ? .scan : .rescan, at: now)
             unlisted.remove(root)
-            if unlisted.isEmpty { endListing() }
+            if unlisted.isEmpty { for view in states.indices { states[view].due.wake(.listing) } }
         case .overflow:
             for view in states.indices {
                 for (number, offer) in states[view].offers.all where keepsRecord(offer) {
@@ -373,11 +362,6 @@ package struct Reconciler: ~Copyable {
         case .ready: isStarting = false
         default: break
         }
-    }
-
-    private mutating func endListing() {
-        listed = listing
-        for view in states.indices { states[view].due.wake(.listing) }
     }
 
     /// Takes a path that the first listing found.

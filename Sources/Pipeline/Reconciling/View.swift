@@ -41,14 +41,6 @@ package enum InitialScanPolicy: Sendable, Hashable {
         case .ignore, .report: false
         }
     }
-
-    /// Whether existing files may be due.
-    var mayReport: Bool {
-        switch self {
-        case .report, .compare: true
-        case .ignore, .replace: false
-        }
-    }
 }
 
 /// The files and the events that one rule, or one observer, asks for.
