@@ -89,8 +89,8 @@ let package = Package(
         layer(
             "Journaling",
             [
-                "CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", "Settling",
-                "Storage", grdb, heap, sqlite,
+                "CAlightLinux", "FileEvents", "Globbing", "LedgerReconciling", "PluginProtocol", "Reconciling", "Rules",
+                "Settling", "Storage", grdb, heap, sqlite,
             ]),
         layer(
             "RuleLoading",
