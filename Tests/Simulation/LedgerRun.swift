@@ -180,6 +180,7 @@ package final class LedgerRun: CoreRun {
             if case .superseded(let view, let offer) = report { mirrors[view].noted.insert(offer.number) }
         }
         reconciler?.reports = []
+        reconciler?.accepted = []
         watcher?.hintAgain(reconciler?.doubted ?? [])
         reconciler?.doubted = []
     }
@@ -193,9 +194,13 @@ package final class LedgerRun: CoreRun {
         }
         for view in views.indices {
             while activities.count(where: { $0.view == view }) < rules[view].concurrency,
-                let offer = reconciler?.lease(
-                    view, at: now, gate: { path == nil || $0.path == path ? nil : now + .milliseconds(1) })
+                let candidate = reconciler?.nextCandidate(view, at: now)
             {
+                guard path == nil || candidate.event.path == path else {
+                    reconciler?.hold(candidate, for: .init("only"), until: now + .milliseconds(1))
+                    continue
+                }
+                guard let offer = reconciler?.lease(candidate) else { continue }
                 trace?(
                     "  lease \(offer.number) \(offer.event.kind) \(world.name(of: offer.path)) attempt \(offer.attempt)"
                 )

@@ -53,6 +53,8 @@ struct DueTable {
         case listing
         /// A time.
         case time(ContinuousClock.Instant)
+        /// A condition of the owner, see ``Reconciler/wake(_:)``.
+        case gate(Reconciler.Gate)
     }
 
     private(set) var entries: [PathBytes: Entry] = [:]
@@ -60,6 +62,8 @@ struct DueTable {
     private var first = 0
     private var position: UInt64 = 0
     private var waiters: [Wait: Set<PathBytes>] = [:]
+    /// The times until which paths wait at most that wait for something else.
+    private var limits: [PathBytes: ContinuousClock.Instant] = [:]
     private var times = Heap<ContinuousClock.Instant>()
 
     var isEmpty: Bool { entries.isEmpty }
@@ -114,20 +118,24 @@ struct DueTable {
         return nil
     }
 
-    /// Lets a path wait.
-    mutating func wait(_ path: PathBytes, for wait: Wait) {
+    /// Lets a path wait, at most until the time.
+    mutating func wait(_ path: PathBytes, for wait: Wait, until time: ContinuousClock.Instant? = nil) {
         stopWaiting(path)
         guard entries[path] != nil else { return }
         entries[path]?.wait = wait
         waiters[wait, default: []].insert(path)
         if case .time(let time) = wait { times.insert(time) }
+        guard let time else { return }
+        limits[path] = time
+        waiters[.time(time), default: []].insert(path)
+        times.insert(time)
     }
 
     /// Puts the paths that wait for this back into the order, sorted.
     mutating func wake(_ wait: Wait) {
         guard let woken = waiters.removeValue(forKey: wait) else { return }
         for path in woken.sorted() {
-            entries[path]?.wait = nil
+            stopWaiting(path)
             enqueue(path)
         }
     }
@@ -148,7 +156,10 @@ struct DueTable {
     private mutating func stopWaiting(_ path: PathBytes) {
         guard let wait = entries[path]?.wait else { return }
         entries[path]?.wait = nil
-        waiters[wait]?.remove(path)
-        if waiters[wait]?.isEmpty == true { waiters[wait] = nil }
+        let limit = limits.isEmpty ? nil : limits.removeValue(forKey: path)
+        for wait in [wait] + (limit.map { [.time($0)] } ?? []) {
+            waiters[wait]?.remove(path)
+            if waiters[wait]?.isEmpty == true { waiters[wait] = nil }
+        }
     }
 }

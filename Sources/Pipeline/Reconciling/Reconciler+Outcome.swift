@@ -5,12 +5,14 @@ extension Reconciler {
     /// The result of an attempt.
     package enum Termination: Sendable, Hashable {
         case succeeded
-        /// It failed and is tried again at the time.
-        case retry(at: ContinuousClock.Instant)
+        /// It failed and is tried again at the time; whether the attempt counts.
+        case retry(at: ContinuousClock.Instant, counts: Bool = true)
         /// It failed and is not tried again.
         case gaveUp
         /// It found neither its input nor its own work.
         case gone
+        /// The rule does not want the event, as the content of the file shows.
+        case refused
     }
 
     /// Checks the path of an offer once more, immediately before its action starts.
@@ -28,15 +30,18 @@ extension Reconciler {
             finish(view, number, .succeeded, at: now)
             return false
         }
+        withdraw(view, number, at: now)
+        return false
+    }
+
+    /// Undoes a lease whose action has not started; its paths settle again.
+    package mutating func withdraw(_ view: Int, _ number: UInt64, at now: ContinuousClock.Instant) {
+        guard let offer = states[view].offers[number] else { return }
         if offer.attempt > 1 {
             // What the attempt before left is not known: the file may be back before its absence has settled.
             states[view].offers[number]?.state = .retrying(now)
         } else {
-            states[view].offers[number] = nil
-            for path in offer.paths {
-                states[view].offerOfPath[path] = nil
-                set(view, path, LedgerRow(row(view, path).handled, offer.trustBefore[path] ?? .uncertain))
-            }
+            undoLease(view, offer)
             addDue(view, offer.path, settled: nil, Note(signs: .vanished, origin: .live))
             states[view].due.announce(offer.path, offer.offered?.identity)
         }
@@ -44,7 +49,31 @@ extension Reconciler {
             markDirty(path, .vanished, .live, [view], at: now)
             states[view].due.wake(.path(path))
         }
-        return false
+    }
+
+    /// Undoes a lease whose action has not started; its path waits for a condition of the owner, at most until the time.
+    package mutating func postpone(
+        _ view: Int, _ number: UInt64, for gate: Gate, until time: ContinuousClock.Instant
+    ) {
+        defer { files.forget() }
+        guard let offer = states[view].offers[number] else { return }
+        if offer.attempt > 1 {
+            states[view].offers[number]?.state = .retrying(time)
+            for path in offer.paths { compare(view, path) }
+            return
+        }
+        undoLease(view, offer)
+        addDue(view, offer.path, settled: .some(inspect(view, offer.path)), Note(signs: [], origin: offer.event.origin))
+        states[view].due.wait(offer.path, for: .gate(gate), until: time)
+        if let from = offer.event.from { compare(view, from) }
+    }
+
+    private mutating func undoLease(_ view: Int, _ offer: Offer) {
+        states[view].offers[offer.number] = nil
+        for path in offer.paths {
+            states[view].offerOfPath[path] = nil
+            set(view, path, LedgerRow(row(view, path).handled, offer.trustBefore[path] ?? .uncertain))
+        }
     }
 
     /// Records that a step has succeeded which others follow.
@@ -75,13 +104,13 @@ extension Reconciler {
         offer.left = there
         switch termination {
         case .gone: return supersede(view, number)
-        case .retry(let time):
+        case .retry(let time, let counts):
             offer.state = .retrying(time)
-            offer.attempt += 1
+            if counts { offer.attempt += 1 }
             states[view].offers[number] = offer
             for path in offer.paths { compare(view, path) }
             return
-        case .succeeded, .gaveUp: break
+        case .succeeded, .gaveUp, .refused: break
         }
         states[view].offers[number] = nil
         for path in offer.paths { states[view].offerOfPath[path] = nil }
@@ -116,7 +145,9 @@ extension Reconciler {
             isSure = isSure && (offer.trustBefore[from] == .certain || !applies(.certain))
             set(view, from, LedgerRow())
         }
-        set(view, offer.path, LedgerRow(handled, termination == .gaveUp ? .failed : isSure ? .certain : .uncertain))
+        let trust: LedgerRow.Trust = termination == .gaveUp ? .failed : isSure ? .certain : .uncertain
+        let isWithheld = termination == .refused && offer.event.kind == .created && !offer.isUncertain
+        set(view, offer.path, LedgerRow(handled, trust, isWithheld: isWithheld))
     }
 
     // MARK: Restarts, retries, own writes

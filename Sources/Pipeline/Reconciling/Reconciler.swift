@@ -102,6 +102,8 @@ package struct Reconciler: ~Copyable {
     /// The number of the last offer.
     package var number: UInt64 = 0
     package var reports: [Report] = []
+    /// The events for which paths have become due, as they were at that time.
+    package var accepted: [(view: Int, event: FileEvent)] = []
     var unreadable: Set<PathBytes> = []
 
     /// How long a file settles that was complete when it was renamed into place.
