@@ -112,6 +112,12 @@ let package = Package(
                 "CAlightLinux", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
                 "Reconciling", "Rules", "Settling", logging, metrics,
             ]),
+        .target(
+            name: "Pipeline",
+            dependencies: [
+                "Engine", "FileEvents", "FileWatching", "Handling", "Journaling", "LedgerReconciling", "PluginProtocol",
+                "Reconciling", "Rules", "Settling", "Storage", logging,
+            ], path: "Sources/Pipeline", exclude: ["Reconciling"], swiftSettings: strict),
 
         // Layer 7: the control API and the dashboard, whose files are in the program.
         .target(

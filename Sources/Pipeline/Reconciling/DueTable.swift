@@ -67,6 +67,9 @@ struct DueTable {
     private var times = Heap<ContinuousClock.Instant>()
 
     var isEmpty: Bool { entries.isEmpty }
+    var count: Int { entries.count }
+    /// The number of paths that have settled and wait for nothing.
+    var readyCount: Int { entries.values.count { $0.wait == nil && $0.settled != nil } }
     /// The earliest time that a path waits for, or an earlier one for which none waits any more.
     var nextTime: ContinuousClock.Instant? { times.min }
 
@@ -101,6 +104,11 @@ struct DueTable {
     }
 
     mutating func announce(_ path: PathBytes, _ file: FileIdentity?) { entries[path]?.announced = file }
+
+    /// Whether a path is in the order.
+    var hasNext: Bool {
+        order[first...].contains { entries[$0.path]?.position == $0.position && entries[$0.path]?.wait == nil }
+    }
 
     /// Takes the first path of the order; its entry stays.
     mutating func next() -> PathBytes? {
@@ -138,6 +146,11 @@ struct DueTable {
             stopWaiting(path)
             enqueue(path)
         }
+    }
+
+    /// Puts all paths that wait for a condition of the owner back into the order, sorted.
+    mutating func wakeAll() {
+        for case .gate(let gate) in Array(waiters.keys) { wake(.gate(gate)) }
     }
 
     mutating func wake(until now: ContinuousClock.Instant) {

@@ -233,6 +233,17 @@ extension Reconciler {
         }
     }
 
+    /// Records that a step of an offer has written a path; its own path is offered as it is now.
+    package mutating func recordOwnWrite(_ view: Int, _ path: PathBytes, of number: UInt64) {
+        defer { files.forget() }
+        guard states[view].offers[number]?.path == path else { return recordOwnWrite(view, path) }
+        if let now = inspect(view, path) {
+            states[view].offers[number]?.event.snapshot = now
+        } else {
+            states[view].offers[number]?.hasRemovedInput = true
+        }
+    }
+
     /// Records that an action of the rule has written a path.
     package mutating func recordOwnWrite(_ view: Int, _ path: PathBytes) {
         let trust = row(view, path).trust
