@@ -5,9 +5,7 @@ package enum StorageSchema {
     /// The `user_version` of the file.
     static let version = 1
 
-    /// Returns the statements that create the ledger and the due paths.
-    ///
-    /// - Parameter reference: The constraint of the column that has the rule's id.
+    /// The statements that create the ledger and the due paths, with a constraint for the rule's id.
     package static func ledger(_ reference: String = "") -> String {
         let rule = "rule INTEGER NOT NULL" + (reference.isEmpty ? "" : " " + reference)
         return """
