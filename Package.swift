@@ -198,8 +198,8 @@ let package = Package(
         tests(
             "Journaling",
             [
-                "FileEvents", "Globbing", "JournalFixtures", "Journaling", "PluginProtocol", "Reconciling", "Rules",
-                "Settling", "TestKit", grdb, sqlite,
+                "FileEvents", "Globbing", "JournalFixtures", "Journaling", "LedgerReconciling", "PluginProtocol",
+                "Reconciling", "Rules", "Settling", "Storage", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
             "Engine",
