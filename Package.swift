@@ -156,7 +156,7 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling",
+                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling", "Pipeline",
                 "PluginProtocol", "Rules", "Settling", "Storage", "TestKit", logging,
             ], path: "Tests/Simulation", swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(

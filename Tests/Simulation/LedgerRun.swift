@@ -469,7 +469,7 @@ package final class LedgerRun: CoreRun {
                 }
             }
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
-        case .drain: return watch { $0.drain() }
+        case .drain: return watch { $0.read() }
         case .read: return watch { $0.drainAll() }
         case .list(let path):
             if path != nil, rules.contains(where: \.isPolled) { watcher?.poll() }

@@ -113,7 +113,7 @@ struct RunRecord {
         case .deleted:
             mirrors[index].handled[event.path] = nil
             // What came since is another file's.
-            if run.journal.pendingEvent(view: job.rule, path: event.path) == nil {
+            if run.program?.offersFile(job.rule, event.path) != true {
                 mirrors[index].offered.remove(event.path)
             }
         case .moved:

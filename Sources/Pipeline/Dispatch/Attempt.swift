@@ -205,10 +205,7 @@ struct Attempt: Sendable {
     private func collectOutputs(of part: inout Part, _ files: WatchedPaths) {
         guard case .outcome(var outcome) = part.termination else { return }
         part.outputs = Set((part.job.steps.flatMap(\.outputs) + outcome.outputs).flatMap(names))
-        let done = zip(rule.actions, part.job.steps).map(\.0)
-        // A rule that receives no removals receives a new file of that name as created, however soon it comes.
-        let asksRemoval = !rule.events.isDisjoint(with: [.deleted, .moved])
-        let mayRemove = done.contains { asksRemoval ? $0.removesInput : $0.mayRemoveInput }
+        let mayRemove = part.job.steps.indices.contains { rule.mayRemoveInput(step: $0) }
         part.hasRemovedInput = mayRemove && files.look(at: part.job.event.path) == .absent
         guard part.job.steps.count + part.aftermath.count > 1 else { return }
         var seen = Set(outcome.outputs)

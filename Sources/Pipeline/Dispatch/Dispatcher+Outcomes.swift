@@ -30,8 +30,10 @@ extension Dispatcher {
             for output in steps[step].outputs where rule.root(taking: output) != nil {
                 reconciler.recordOwnWrite(index, output, of: number)
             }
-            let isRemoved = rule.actions[step].mayRemoveInput && reconciler.isAbsent(index, job.event.path)
+            let isRemoved = rule.mayRemoveInput(step: step) && reconciler.isAbsent(index, job.event.path)
             reconciler.finishStep(index, number, removedInput: isRemoved)
+            let mayRemove = rule.mayRemoveInput(step: step + 1)
+            reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
         }
         rules[index].jobs[number]?.steps = steps
     }

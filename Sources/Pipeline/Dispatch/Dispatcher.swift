@@ -143,6 +143,11 @@ struct Dispatcher: ~Copyable {
         } while lanes.endFilling()
     }
 
+    /// Whether any job could be leased.
+    func hasWork(_ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> Bool {
+        rules.indices.contains { hasWork($0, reconciler, at: now) }
+    }
+
     private func hasWork(_ index: Int, _ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> Bool {
         reconciler.hasDue(index) || !rules[index].frozen.due(at: now).isEmpty
     }
@@ -270,8 +275,8 @@ struct Dispatcher: ~Copyable {
         let offer = reconciler.lease(candidate)
         number = max(number, offer.number)
         let rule = rules[index].rule
-        let step = min(offer.steps, rule.actions.count - 1)
-        reconciler.update(index, offer.number) { $0.mayRemoveInput = step >= 0 && rule.actions[step].mayRemoveInput }
+        let mayRemove = rule.mayRemoveInput(step: offer.steps)
+        reconciler.update(index, offer.number) { $0.mayRemoveInput = mayRemove }
         var job: Job
         if let known = rules[index].jobs[offer.number] {
             job = known
@@ -354,6 +359,8 @@ struct Dispatcher: ~Copyable {
                     job: job.id, jobs: attempt.inputs.count, rule: attempt.rule.name, action: attempt.rule.actionNames,
                     path: job.event.path, since: time, takesSlot: attempt.rule.takesSlot)
             })
+        let accepted = prepared.flatMap(\.inputs).filter { $0.job.attempt == 1 && !$0.job.hasBegunBefore }.map(\.job)
+        if !accepted.isEmpty { report(.accepted(accepted)) }
         let isFirst = lanes.count == prepared.count
         let isQuick = mailbox.gather(begun: prepared.count, running: lanes.count)
         executor.submit(
@@ -374,6 +381,12 @@ extension Rule {
         !takesSlot && whileBusy == .coalesce && ready == nil && group == nil && sameContent != .ignore
             // A failure of something that all of them share must not cost all of them their only attempt.
             && retry.attempts > 1 && actions.count == 1
+    }
+
+    /// Whether a step may remove the file; a rule that receives deletions learns of it by the event.
+    func mayRemoveInput(step: Int) -> Bool {
+        guard actions.indices.contains(step) else { return false }
+        return actions[step].removesInput || actions[step].isProgram && !events.contains(.deleted)
     }
 
     /// Whether its jobs are passed to its actions together.

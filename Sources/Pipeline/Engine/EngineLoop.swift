@@ -2,8 +2,8 @@ package import Engine
 package import FileEvents
 package import FileWatching
 import Handling
-import Journaling
-import LedgerReconciling
+package import Journaling
+package import LedgerReconciling
 import Reconciling
 import Rules
 import Settling
@@ -113,6 +113,8 @@ package struct EngineLoop: ~Copyable {
     private mutating func receive() -> (hints: Int, waiting: [@Sendable () -> Void]) {
         let messages = engine.mailbox.take()
         dispatcher.wakeRest()
+        // An outcome is recorded after all events that came before it.
+        if messages.contains(where: \.isOutcome) { watcher.drain() }
         var batch = hints.take()
         now = engine.host.clock.now()
         if batch.reports.contains(where: \.isOfMount) {
@@ -227,7 +229,13 @@ package struct EngineLoop: ~Copyable {
     // MARK: Dispatch
 
     private mutating func dispatch() {
-        guard run.phase != .ending, run.storeFault == nil else { return }
+        guard run.phase != .ending, run.storeFault == nil, dispatcher.hasWork(reconciler, at: now) else { return }
+        if run.phase == .running {
+            // An event is computed after all hints that the kernel has queued.
+            watcher.drain()
+            var batch = hints.take()
+            receive(&batch)
+        }
         // No batch waits for more where nothing more is expected.
         let isLast = engine.options.isOnce && run.isReady && reconciler.isSettled
         dispatcher.fill(&reconciler, at: now, isGathering: run.phase == .running && !isLast)
@@ -309,6 +317,10 @@ package struct EngineLoop: ~Copyable {
     }
 }
 
+extension Mailbox.Message {
+    fileprivate var isOutcome: Bool { if case .ended = self { true } else { false } }
+}
+
 extension WatchReport {
     /// Whether a file system was mounted.
     fileprivate var isOfMount: Bool {
@@ -322,5 +334,26 @@ extension LedgerReconciling.Reconciler.Warning {
         switch self {
         case .unreadable(let path, let errno): .unreadable(path, errno: errno)
         }
+    }
+}
+
+// What a simulation asks.
+extension EngineLoop {
+    package var counts: JobCounts { dispatcher.jobCounts(reconciler) }
+
+    /// The ledger row of a path; nil if there is no such rule.
+    package func row(of rule: String, at path: PathBytes) -> LedgerRow? {
+        dispatcher.ruleset.index(of: rule).map { reconciler.ledger.row(of: dispatcher.rules[$0].id, at: path) }
+    }
+
+    package func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, LedgerRow) -> Void) {
+        guard let index = dispatcher.ruleset.index(of: rule) else { return }
+        reconciler.ledger.visit(dispatcher.rules[index].id, inside: directory, body)
+    }
+
+    /// Whether a path has an unfinished job of the rule, or is due.
+    package func isDue(_ path: PathBytes, for rule: String) -> Bool {
+        guard let index = dispatcher.ruleset.index(of: rule) else { return false }
+        return reconciler.isDue(index, path) || dispatcher.rules[index].frozen.contains(path)
     }
 }
