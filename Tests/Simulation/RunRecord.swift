@@ -212,6 +212,8 @@ struct RunRecord {
         return true
     }
 
+    func hasTaken(_ job: JobID) -> Bool { archive[job] != nil }
+
     /// Whether a file was taken away by the first step of a job whose next one never ran.
     var hasLostStep: Bool { !noted.isSuperset(of: archive.keys) }
 

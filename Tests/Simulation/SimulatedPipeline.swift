@@ -14,13 +14,14 @@ extension DiskStore: SimulatedStorage {
     func start(
         _ rules: [Rule], _ host: Host, _ executor: any AttemptExecutor,
         perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome],
-        report: @escaping @Sendable (EngineReport) -> Void,
+        hasWork: @escaping @Sendable (JobID) -> Bool, report: @escaping @Sendable (EngineReport) -> Void,
         watching: (WatchScope, HintQueue) -> any HintProducer
     ) -> any SimulatedProgram {
         var options = Pipeline.Engine.Options(jobs: 8)
         options.host = host
         options.clock = LocalClock { _ in 0 }
         options.executor = executor
+        options.hasWork = { hasWork($1.id) }
         let engine = Pipeline.Engine(
             ruleset: Ruleset(rules), options: options, store: self, perform: perform, log: .silent, report: report)
         return NewProgram(engine, self, host, watching)

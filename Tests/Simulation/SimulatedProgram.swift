@@ -38,7 +38,7 @@ protocol SimulatedStorage {
     func start(
         _ rules: [Rule], _ host: Host, _ executor: any AttemptExecutor,
         perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome],
-        report: @escaping @Sendable (EngineReport) -> Void,
+        hasWork: @escaping @Sendable (JobID) -> Bool, report: @escaping @Sendable (EngineReport) -> Void,
         watching: (WatchScope, HintQueue) -> any HintProducer
     ) -> any SimulatedProgram
 }
@@ -47,7 +47,7 @@ extension DiskJournal: SimulatedStorage {
     func start(
         _ rules: [Rule], _ host: Host, _ executor: any AttemptExecutor,
         perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome],
-        report: @escaping @Sendable (EngineReport) -> Void,
+        hasWork: @escaping @Sendable (JobID) -> Bool, report: @escaping @Sendable (EngineReport) -> Void,
         watching: (WatchScope, HintQueue) -> any HintProducer
     ) -> any SimulatedProgram {
         var options = Engine.Options(jobs: 8)

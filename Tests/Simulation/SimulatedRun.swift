@@ -21,6 +21,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     package let rules: [SimulatedRule]
     let loaded: [Rule]
     private let host: Host
+    let isOld: Bool
     private var storage: any SimulatedStorage
     private(set) var program: (any SimulatedProgram)?
     var watcher: SimulatedWatcher?
@@ -45,6 +46,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         foldsCase: Bool = false, isOld: Bool = true
     ) {
         let world = World(seed: seed, delays: delays)
+        self.isOld = isOld
         self.world = world
         self.rules = rules
         loaded = rules.map { $0.rule(in: world.base) }
@@ -84,7 +86,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         guard program == nil else { return }
         program = storage.start(
             loaded, host, Executor(self), perform: { [unowned self] in perform($0, $1) },
-            report: { [unowned self] in take($0) }
+            hasWork: { [unowned self] in record.hasTaken($0) }, report: { [unowned self] in take($0) }
         ) { [world] scope, queue in
             let watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
             self.watcher = watcher

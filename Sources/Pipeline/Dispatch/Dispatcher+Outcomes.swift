@@ -162,11 +162,14 @@ extension Dispatcher {
     ) {
         let (index, number, now) = (ended.index, ended.number, ended.now)
         for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
-        let isCut = outcome.isInterrupted || outcome.isUncertain
+        // A built-in step that has failed may have removed the file.
+        let step = rules[index].rule.actions.dropFirst(ended.job.steps.count).first
+        let mayHaveRemoved = outcome.ending == .retry && step?.removesInput ?? false
         reconciler.update(index, number) { offer in
             if let digest = ended.job.event.snapshot.digest { offer.event.snapshot.digest = digest }
             if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
-            offer.isInterrupted = isCut && ended.part.hasStarted
+            offer.isInterrupted =
+                ended.part.hasStarted && (outcome.isInterrupted || outcome.isUncertain || mayHaveRemoved)
         }
         rules[index].jobs[number]?.steps = ended.job.steps
         rules[index].jobs[number]?.event.snapshot.digest = ended.job.event.snapshot.digest
@@ -178,7 +181,12 @@ extension Dispatcher {
             reconciler.finish(index, number, .retry(at: now + pause, counts: counts), at: now)
         case .ended(let state):
             end(number, index, state, outcome, reconciler)
-            reconciler.finish(index, number, termination(of: outcome, state), at: now)
+            let isGone = state == .skipped && outcome.code == "gone"
+            if isGone, !ended.part.input.hasStartedBefore, ended.job.steps.isEmpty {
+                reconciler.withdraw(index, number, isReported: true, at: now)
+            } else {
+                reconciler.finish(index, number, isGone ? .gone : termination(of: outcome, state), at: now)
+            }
         }
     }
 

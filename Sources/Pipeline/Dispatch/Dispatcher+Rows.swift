@@ -105,6 +105,26 @@ extension Dispatcher {
         return waiting + runningCount
     }
 
+    /// The interrupted actions that may have removed their input, by number.
+    func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
+        rules.indices.reduce(into: [:]) { all, index in
+            if rules[index].jobs.isEmpty { return }
+            all.merge(interrupted(reconciler.offers(of: index), index)) { $1 }
+        }
+    }
+
+    /// The same of restored offers.
+    func interrupted(_ offers: [Offer], _ index: Int) -> [UInt64: (action: Action, job: Job)] {
+        let actions = rules[index].rule.actions
+        return offers.reduce(into: [:]) { all, offer in
+            let isInterrupted = offer.isInterrupted || offer.state == .started
+            guard isInterrupted, offer.mayRemoveInput, actions.indices.contains(offer.steps),
+                let job = rules[index].jobs[offer.number]
+            else { return }
+            all[offer.number] = (actions[offer.steps], job)
+        }
+    }
+
     // MARK: Frozen jobs
 
     /// Appends a job whose event is not compared with the ledger.

@@ -23,9 +23,6 @@ extension Dispatcher {
         }
     }
 
-    /// How often a set is checked that stays incomplete; each file that belongs to it wakes it.
-    private static var recheck: Duration { .seconds(3_600) }
-
     /// One path for all files of a set.
     private func name(of path: PathBytes, _ group: Grouping) -> PathBytes { path.parent.appending(group.key(of: path)) }
 
@@ -66,7 +63,8 @@ extension Dispatcher {
             return []
         }
         if !hasStarted, let (waiting, pause) = obstacle(to: members, of: event, index, group, reconciler) {
-            reconciler.hold(candidate, for: groupGate(of: event.path, rules[index].rule), until: time.now + pause)
+            reconciler.hold(
+                candidate, for: groupGate(of: event.path, rules[index].rule), until: pause.map { time.now + $0 })
             record(waiting, of: event.path, index)
             return []
         }
@@ -137,10 +135,11 @@ extension Dispatcher {
         rules[index].gates.loop.takeBack(name)
     }
 
-    /// The reason for which a set cannot be handled yet, and the time after which it is checked again.
+    /// The reason for which a set cannot be handled yet, and the time after which it is checked again; without one, the next
+    /// file of the set wakes it.
     private mutating func obstacle(
         to members: [Member], of event: FileEvent, _ index: Int, _ group: Grouping, _ reconciler: borrowing Reconciler
-    ) -> (Waiting, pause: Duration)? {
+    ) -> (Waiting, pause: Duration?)? {
         let rule = rules[index].rule
         let age = host.clock.time().since(event.time)
         let missing = group.missing(in: members.map(\.path))
@@ -151,7 +150,7 @@ extension Dispatcher {
             if rules[index].reportedSets.insert(name(of: event.path, group)).inserted {
                 report(.incomplete(rule: rule.name, path: event.path, missing: missing, for: age))
             }
-            return (waiting, Self.recheck)
+            return (waiting, nil)
         }
         let pause = rule.retry.pause(whileNotReady: .seconds(1), age: age)
         for member in members where !reconciler.hasSettled(index, member.path, member.snapshot) {

@@ -16,6 +16,9 @@ final class Conditions {
     /// The types of files by their content, as `stop` of earlier rules asks for them; forgotten after each turn.
     private var contents: [PathBytes: ConditionFacts.Content] = [:]
     private(set) var writers = WriterSource.none
+    /// The interrupted actions that may have removed their input, by the numbers of their offers.
+    var interrupted: [UInt64: (action: Action, job: Job)] = [:]
+    private let finds: @Sendable (Action, Job) -> Bool
 
     /// Where it is known from who wrote.
     enum WriterSource {
@@ -25,10 +28,14 @@ final class Conditions {
         case recorder(AuthorRecorder)
     }
 
-    init(_ ruleset: Ruleset, log: Logger) {
+    init(_ ruleset: Ruleset, log: Logger, hasWork: @escaping @Sendable (Action, Job) -> Bool) {
         self.ruleset = ruleset
         self.log = log
+        finds = hasWork
     }
+
+    /// Whether the interrupted action of an offer finds its own work.
+    func hasWork(_ number: UInt64) -> Bool { interrupted[number].map { finds($0.action, $0.job) } ?? false }
 
     /// Whether a rule receives an event: no earlier rule with `stop` does, and its own `where` holds or needs the content.
     func admit(_ event: FileEvent, rule index: Int) -> Bool {

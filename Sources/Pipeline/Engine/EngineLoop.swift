@@ -37,7 +37,7 @@ package struct EngineLoop: ~Copyable {
         let (ruleset, options, host) = (engine.ruleset, engine.options, engine.host)
         try ruleset.prepareRoots(isDry: options.isDry, in: host.fileSystem)
         let queue = HintQueue { [mailbox = engine.mailbox] in mailbox.wake() }
-        let conditions = Conditions(ruleset, log: engine.log)
+        let conditions = Conditions(ruleset, log: engine.log, hasWork: options.hasWork)
         if ruleset.needsAuthors, !options.isOnce { conditions.listen(engine.report) }
         let watcher: any HintProducer
         do {
@@ -49,7 +49,7 @@ package struct EngineLoop: ~Copyable {
         let start = RuleStarts(ruleset, engine.store, isOnce: options.isOnce, on: host)
         let reconciler = LedgerReconciling.Reconciler(
             views: start.views, ledger: engine.store, isPatient: !options.isOnce, on: host,
-            admits: { conditions.admit($1, rule: $0) }, hasWork: { _, _ in false },
+            admits: { conditions.admit($1, rule: $0) }, hasWork: { conditions.hasWork($1.number) },
             warn: { [report = engine.report] in report(.remark($0.remark)) })
         let stored = engine.store.stored
         let setup = Dispatcher.Setup(
@@ -97,9 +97,11 @@ package struct EngineLoop: ~Copyable {
     /// - Returns: Whether the run is over.
     package mutating func next(isLeasing: Bool = true) -> Bool {
         let (received, waiting) = receive()
+        conditions.interrupted = dispatcher.interrupted(reconciler)
         settle()
         if isLeasing { dispatch() }
         persist()
+        conditions.forgetContents()
         for whenStored in waiting { whenStored() }
         recordTurn(hints: received)
         return isDone

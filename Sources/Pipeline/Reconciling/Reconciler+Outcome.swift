@@ -35,7 +35,15 @@ extension Reconciler {
     }
 
     /// Undoes a lease whose action has not started; its paths settle again.
-    package mutating func withdraw(_ view: Int, _ number: UInt64, at now: ContinuousClock.Instant) {
+    ///
+    /// - Parameters:
+    ///   - view: The view.
+    ///   - number: The offer.
+    ///   - isReported: Whether it was reported that the file is gone.
+    ///   - now: The time.
+    package mutating func withdraw(
+        _ view: Int, _ number: UInt64, isReported: Bool = false, at now: ContinuousClock.Instant
+    ) {
         guard let offer = states[view].offers[number] else { return }
         if offer.attempt > 1 {
             // What the attempt before left is not known: the file may be back before its absence has settled.
@@ -43,7 +51,7 @@ extension Reconciler {
         } else {
             undoLease(view, offer)
             addDue(view, offer.path, settled: nil, Note(signs: .vanished, origin: .live))
-            states[view].due.announce(offer.path, offer.offered?.identity)
+            states[view].due.announce(offer.path, isReported ? nil : offer.offered?.identity)
         }
         for path in offer.paths {
             markDirty(path, .vanished, .live, [view], at: now)
