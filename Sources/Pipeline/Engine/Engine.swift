@@ -25,6 +25,8 @@ package final class Engine: Sendable {
         package var watchesBeside = 0
         /// The longest time between two reports ``EngineReport/alive``, once everything is watched; nil for none.
         package var signOfLife: Duration?
+        /// Whether files are watched; otherwise only jobs run, and roots are not created.
+        package var isWatching = true
         /// Whether nothing is changed: roots are not created, and rules do not pause.
         package var isDry = false
         /// The files and the clocks.

@@ -113,7 +113,7 @@ extension EngineLoop {
         let running = Set(dispatcher.rules.map(\.id))
         let unloaded = engine.store.stored.unloaded
         var start = RuleStarts(
-            next.ruleset, engine.store, isOnce: false, running: running, on: engine.host)
+            next.ruleset, engine.store, engine.options, running: running, on: engine.host)
         let time = engine.host.clock.time()
         for index in start.rules.indices {
             guard var state = dispatcher.rules.first(where: { $0.id == start.rules[index].id }) else { continue }

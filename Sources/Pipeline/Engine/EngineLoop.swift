@@ -35,7 +35,7 @@ package struct EngineLoop: ~Copyable {
         _ engine: Engine, watching watch: (WatchScope, HintQueue) throws(WatchError) -> any HintProducer
     ) throws(StartError) {
         let (ruleset, options, host) = (engine.ruleset, engine.options, engine.host)
-        try ruleset.prepareRoots(isDry: options.isDry, in: host.fileSystem)
+        if options.isWatching { try ruleset.prepareRoots(isDry: options.isDry, in: host.fileSystem) }
         let queue = HintQueue { [mailbox = engine.mailbox] in mailbox.wake() }
         let conditions = Conditions(ruleset, log: engine.log, hasWork: options.hasWork)
         if ruleset.needsAuthors, !options.isOnce { conditions.listen(engine.report) }
@@ -46,7 +46,7 @@ package struct EngineLoop: ~Copyable {
             throw .watching(error)
         }
         engine.monitor.note(ruleset)
-        let start = RuleStarts(ruleset, engine.store, isOnce: options.isOnce, on: host)
+        let start = RuleStarts(ruleset, engine.store, options, on: host)
         let reconciler = LedgerReconciling.Reconciler(
             views: start.views, ledger: engine.store, isPatient: !options.isOnce, on: host,
             admits: { conditions.admit($1, rule: $0) }, hasWork: { conditions.hasWork($1.number) },
@@ -71,7 +71,7 @@ package struct EngineLoop: ~Copyable {
         for (rule, jobs) in stored.unloaded.sorted(by: { $0.key < $1.key }) {
             engine.report(.waiting(rule: rule, jobs: jobs))
         }
-        recordMounts(stored.mounts)
+        if options.isWatching { recordMounts(stored.mounts) }
         restorePauses(stored.pauses)
         restore()
         // The start of the rules is committed before they are reported as ready: what happens from then on is an event for

@@ -18,18 +18,19 @@ struct RuleStarts {
     /// - Parameters:
     ///   - ruleset: The rules.
     ///   - store: The store.
-    ///   - isOnce: Whether existing files are due.
+    ///   - options: The modes of the run.
     ///   - running: The ids of the rules that ran until now, and miss nothing.
     ///   - host: The clocks.
     init(
-        _ ruleset: Ruleset, _ store: any EngineStore, isOnce: Bool, running: Set<RuleID> = [], on host: Host
+        _ ruleset: Ruleset, _ store: any EngineStore, _ options: Engine.Options, running: Set<RuleID> = [],
+        on host: Host
     ) {
         // If this run is killed before all has been compared, the times of files show what has changed since.
-        let stored = store.begin(ruleset.records, isWatching: true, at: host.clock.fileTime())
+        let stored = store.begin(ruleset.records, isWatching: options.isWatching, at: host.clock.fileTime())
         let last = store.stored.lastCommit
         for (index, (rule, stored)) in zip(ruleset.rules, stored).enumerated() {
             let scan = rule.initialScan(
-                stored.start, isOnce: isOnce, isRunning: running.contains(stored.id), last: last)
+                stored.start, isOnce: options.isOnce, isRunning: running.contains(stored.id), last: last)
             views.append(View(rule, id: stored.id, initialScan: scan))
             rules.append(RuleState(id: stored.id, rule: rule))
             if case .reselected = stored.start { reselected.append(index) }
