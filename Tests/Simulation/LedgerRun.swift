@@ -11,29 +11,31 @@ import Storage
 package final class LedgerRun: CoreRun {
     package let world: World
     package let rules: [SimulatedRule]
-    private let views: [LedgerReconciling.View]
+    let views: [LedgerReconciling.View]
     private let host: Host
     private var store: any SimulatedStore
-    private var reconciler: LedgerReconciling.Reconciler?
-    private var watcher: SimulatedWatcher?
+    var reconciler: LedgerReconciling.Reconciler?
+    var watcher: SimulatedWatcher?
     private var hints: HintQueue?
-    private var activities: [Activity] = []
+    var activities: [Activity] = []
     private var fails: Bool?
     private var lastOffer: UInt64 = 0
+    /// The number of frozen events.
+    var rows: UInt64 = 0
     /// The files with several names that were changed, and the names by which.
     private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
     private var hasStarted = false
     /// A rule of the core that is left out.
     private let omitted: CoreRule?
-    private var mirrors: [Mirror]
-    package private(set) var history: [String] = []
-    package private(set) var fault: String?
+    var mirrors: [Mirror]
+    package internal(set) var history: [String] = []
+    package internal(set) var fault: String?
     /// Whether a step of an action that does not run is a fault.
     var isStrict = false
     package var trace: (@Sendable (String) -> Void)?
 
     /// What one rule's action knows.
-    private struct Mirror {
+    struct Mirror {
         var contents: [PathBytes: Int] = [:]
         var untracked: Set<PathBytes> = []
         var archive: [UInt64: Snapshot] = [:]
@@ -49,13 +51,19 @@ package final class LedgerRun: CoreRun {
         /// What `copy` has written, by offer.
         var outputs: [UInt64: Set<PathBytes>] = [:]
         var isForgiven = false
+        /// The text of each followed file, as it was received.
+        var texts: [PathBytes: [UInt8]] = [:]
+        /// The rows of frozen events, first in, first out; they outlive a kill.
+        var frozen: [Offer] = []
     }
 
-    private struct Activity {
+    struct Activity {
         var view: Int
         var offer: UInt64
         var stage = ActionStage.leased
         var hasEffect = false
+        /// Whether it runs for a frozen event.
+        var isFrozen = false
     }
 
     /// Makes a world without files and starts the program, with its ledger in SQLite or without.
@@ -79,7 +87,8 @@ package final class LedgerRun: CoreRun {
                 id: RuleID(Int64(index + 1)), filter: rule.filter, types: rule.types, mask: rule.events,
                 settle: rule.settle, initialScan: simulated.catchUp ? .compare(since: nil) : .replace(since: nil),
                 storesDuePaths: !simulated.catchUp, isPolled: simulated.isPolled,
-                mayChangeInput: simulated.steps.contains(.edit))
+                mayChangeInput: simulated.steps.contains(.edit), tailBytes: rule.tail?.maximumBytes,
+                whileBusy: View.WhileBusy(rule.whileBusy))
         }
         let clock = Clock(
             now: { SimulatedRun.origin + world.elapsed }, time: { world.time },
@@ -94,7 +103,7 @@ package final class LedgerRun: CoreRun {
 
     package var actions: [(stage: ActionStage, path: PathBytes?)] { activities.map { ($0.stage, offer($0)?.path) } }
 
-    private var now: ContinuousClock.Instant { host.clock.now() }
+    var now: ContinuousClock.Instant { host.clock.now() }
     private var clocks: ClockPair { ClockPair(world.time, now) }
 
     // MARK: The program
@@ -125,6 +134,7 @@ package final class LedgerRun: CoreRun {
         for index in views.indices {
             let offers = store.offers(of: views[index].id, at: clocks).filter { $0.state != .failed }
             reconciler?.restore(index, offers, at: now)
+            reconciler?.restoreFrozen(index, mirrors[index].frozen.map(\.event))
             reconciler?.restoreDue(index, store.duePaths(of: views[index].id), at: now)
         }
         while watcher?.list() == true {}
@@ -137,7 +147,8 @@ package final class LedgerRun: CoreRun {
         where activities[index].stage == .begun && afterEffects && !rules[activities[index].view].isRemote {
             effect(index)
         }
-        activities.removeAll { !rules[$0.view].isRemote || $0.stage == .leased }
+        for activity in activities where activity.isFrozen && activity.stage != .leased { interrupt(activity) }
+        activities.removeAll { !rules[$0.view].isRemote || $0.stage == .leased || $0.isFrozen }
         for index in rules.indices where !rules[index].catchUp { mirrors[index].isForgiven = true }
         reconciler = nil
         watcher = nil
@@ -148,6 +159,11 @@ package final class LedgerRun: CoreRun {
     private func turn() {
         receive()
         reconciler?.settle(at: now)
+        if reconciler?.mayFreeze == true {
+            watcher?.drainAll()
+            receive()
+            reconciler?.freezeDue(at: now)
+        }
         commit()
     }
 
@@ -160,7 +176,7 @@ package final class LedgerRun: CoreRun {
         reconciler?.receive(batch, at: now)
     }
 
-    private func commit() {
+    func commit() {
         guard reconciler != nil else { return }
         var changes = StoreChanges()
         for index in views.indices {
@@ -178,13 +194,16 @@ package final class LedgerRun: CoreRun {
                 history.append("\(prefix(view))skipped \(world.name(of: path))")
             }
             if case .superseded(let view, let offer) = report { mirrors[view].noted.insert(offer.number) }
+            if case .busy(let view, let path) = report { recordBusy(view, path) }
         }
         reconciler?.reports = []
+        recordFrozen()
+        stopOvertaken()
         watcher?.hintAgain(reconciler?.doubted ?? [])
         reconciler?.doubted = []
     }
 
-    private func prefix(_ view: Int) -> String { view == 0 ? "" : "\(rules[view].name): " }
+    func prefix(_ view: Int) -> String { view == 0 ? "" : "\(rules[view].name): " }
 
     private func lease(only path: PathBytes? = nil) {
         if omitted != .readFirst {
@@ -207,9 +226,10 @@ package final class LedgerRun: CoreRun {
             }
         }
         commit()
+        for view in views.indices { leaseFrozen(view, only: path) }
     }
 
-    private func step(_ view: Int, _ offer: Offer) -> Behaviour {
+    func step(_ view: Int, _ offer: Offer) -> Behaviour {
         rules[view].steps[min(offer.steps, rules[view].steps.count - 1)]
     }
 
@@ -258,7 +278,7 @@ package final class LedgerRun: CoreRun {
         }
     }
 
-    private func recordSuccess(_ view: Int, _ offer: Offer) {
+    func recordSuccess(_ view: Int, _ offer: Offer) {
         if let from = offer.event.from { mirrors[view].received[from] = nil }
         mirrors[view].received[offer.path] = offer.hasRemovedInput ? nil : offer.offered
     }
@@ -311,7 +331,8 @@ package final class LedgerRun: CoreRun {
     }
 
     private func offer(_ activity: Activity) -> Offer? {
-        reconciler?.offers(of: activity.view).first { $0.number == activity.offer }
+        (activity.isFrozen ? mirrors[activity.view].frozen : reconciler?.offers(of: activity.view) ?? [])
+            .first { $0.number == activity.offer }
     }
 
     private func index(_ stage: ActionStage, _ path: PathBytes?) -> Int? {
@@ -321,7 +342,9 @@ package final class LedgerRun: CoreRun {
 
     private func begin(_ index: Int) {
         let activity = activities[index]
-        if reconciler?.start(activity.view, activity.offer, at: now) == true {
+        if activity.isFrozen {
+            activities[index].stage = .begun
+        } else if reconciler?.start(activity.view, activity.offer, at: now) == true {
             activities[index].stage = .begun
             if rules[activity.view].isRemote { reconciler?.update(activity.view, activity.offer) { $0.isSent = true } }
         } else {
@@ -369,12 +392,14 @@ package final class LedgerRun: CoreRun {
             if let from = event.from { mirrors[view].trees[from] = nil }
             mirrors[view].trees[path] = event.kind == .deleted ? nil : world.tree(path)
         }
+        if rules[view].follows { recordText(view, offer) }
         let content = world.content(path)
         switch event.kind {
         case .deleted: mirrors[view].contents[path] = nil
         case .moved:
             let held = event.from.flatMap { mirrors[view].contents.removeValue(forKey: $0) }
-            mirrors[view].contents[path] = offer.attempt == 1 ? held ?? content : content ?? held
+            mirrors[view].contents[path] =
+                offer.attempt == 1 && rules[view].whileBusy != .queue ? held ?? content : content ?? held
         default: if let content { mirrors[view].contents[path] = content }
         }
         let isStale = event.from.map { mirrors[view].untracked.contains($0) } ?? false
@@ -391,6 +416,7 @@ package final class LedgerRun: CoreRun {
         var activity = activities[index]
         guard let offer = offer(activity) else { return }
         let view = activity.view
+        guard !activity.isFrozen else { return endFrozen(index, offer, succeeded: succeeded, isFinal: isFinal) }
         let step = step(view, offer)
         if activity.hasEffect, succeeded, offer.steps + 1 < rules[view].steps.count {
             reconciler?.finishStep(view, offer.number, removedInput: step == .take)
@@ -514,7 +540,12 @@ package final class LedgerRun: CoreRun {
             mirrors[view].named.insert(path)
             mirrors[view].received[path] = world.snapshot(path)
             commit()
-        case .hold, .release, .reload: return false
+        case .reload:
+            commit()
+            reconciler?.change(to: views, at: now)
+            commit()
+            watcher?.change(to: Ruleset(rules.map { $0.rule(in: world.base) }).scope, number: 1)
+        case .hold, .release: return false
         case .rest, .failing:
             fails = step == .failing
             let problem = rest()
@@ -634,6 +665,7 @@ package final class LedgerRun: CoreRun {
         if let offer = reconciler?.offers(of: view).first {
             return "job at rest: \(offer.event.kind) \(world.name(of: offer.path))"
         }
+        if let row = mirror.frozen.first { return "frozen at rest: \(row.event.kind) \(world.name(of: row.path))" }
         let rows = store.rows(of: views[view].id)
         if rule.isTree { return treeVerdict(of: view) }
         let present = files(of: view)
@@ -655,6 +687,11 @@ package final class LedgerRun: CoreRun {
             }
             guard handled.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
             guard !mirror.isForgiven, !mirror.untracked.contains(path), rule.wants(snapshot) else { continue }
+            if rule.follows, mask.isSuperset(of: [.created, .modified]),
+                mirror.texts[path] ?? [] != world.text(path) ?? []
+            {
+                return "\(name): the mirror has another text than the disk"
+            }
             if rule.steps.contains(.take) {
                 if mask.contains(.attributes) { return "\(name) was not taken" }
                 continue

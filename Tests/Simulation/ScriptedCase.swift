@@ -20,8 +20,7 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
 
     /// Whether the reconciler alone can run it.
     package var isForLedger: Bool {
-        let others = ["hold", "reload"]
-        return !foldsCase && rules.allSatisfy(\.isForLedger) && !others.contains { steps.contains($0) }
+        return !foldsCase && rules.allSatisfy(\.isForLedger) && !steps.contains("hold")
     }
 
     fileprivate func onLedger(gives expected: String) -> Self {

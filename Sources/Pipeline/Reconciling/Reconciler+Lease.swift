@@ -66,12 +66,14 @@ extension Reconciler {
         event.before = was
         event.isReplaced = difference.isReplaced
         event.changed = difference.content
-        guard !difference.isEmpty else { return isUncertain ? reported(view, event) : .nothing }
+        let hasMoreText = handled.hasMoreText(now)
+        if hasMoreText, event.changed.isEmpty { event.changed = ["extended"] }
+        guard !difference.isEmpty || hasMoreText else { return isUncertain ? reported(view, event) : .nothing }
         if difference.isReplaced {
             if let other = movedTo(view, handled, from: path) { return .wait(.path(other)) }
             if let move = move(view, to: path, now, isReplacing: true) { return move }
         }
-        let isContent = isUncertain || difference.isReplaced || !difference.content.isEmpty
+        let isContent = isUncertain || difference.isReplaced || !event.changed.isEmpty
         if !isContent || mask.isDisjoint(with: .content) && !difference.attributes.isEmpty {
             event.kind = .attributes
             event.changed = difference.attributes
@@ -107,6 +109,7 @@ extension Reconciler {
             if let number = states[view].offerOfPath[from], states[view].offers[number]?.isRunning == true {
                 return .wait(.path(from))
             }
+            if hasUnfinishedText(view, from) { return .wait(.path(from)) }
             return .event(event)
         }
         return nil
@@ -211,7 +214,7 @@ extension Reconciler {
         _ view: Int, _ path: PathBytes, at now: ContinuousClock.Instant, _ gate: (FileEvent) -> ContinuousClock.Instant?
     ) -> Offer? {
         let old = offer(view, path).flatMap { applies(.busy) || !$0.isRunning ? $0 : nil }
-        if old?.isRunning == true || states[view].outputs[path] != nil {
+        if old?.isRunning == true || states[view].outputs[path] != nil || hasUnfinishedText(view, path) {
             states[view].due.wait(path, for: .path(path))
             return nil
         }
@@ -232,8 +235,10 @@ extension Reconciler {
     }
 
     /// Whether a path may be leased: it is as it settled, or it is a move, and the other path of its retry has settled, too.
-    private mutating func isReady(_ view: Int, _ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
+    mutating func isReady(_ view: Int, _ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
         if case .event(let event) = judgement, event.kind == .moved, applies(.moveAtOnce) { return true }
+        // The view matches the path no longer: the offer runs as it is.
+        if old != nil, root(view, path) == nil { return true }
         guard let settled = states[view].due[path]?.settled else { return false }
         let now = sight(view, path)
         let isAsSettled = settled == (now == .absent ? .absent : DueTable.Stamp(now.snapshot))
@@ -250,12 +255,12 @@ extension Reconciler {
     ///
     /// That is its own, or, if only its last attempt has changed the file, what the disk shows.
     private func repeated(_ view: Int, _ old: Offer, _ judgement: Judgement) -> FileEvent? {
-        if isAsOffered(view, old) { return old.event }
+        if isAsOffered(view, old) || root(view, old.path) == nil { return old.event }
         guard isLeft(view, old), case .event(let event) = judgement, event.from == nil else { return nil }
         return event
     }
 
-    private mutating func lease(
+    mutating func lease(
         _ view: Int, _ path: PathBytes, _ judgement: Judgement, _ gate: (FileEvent) -> ContinuousClock.Instant?
     ) -> Offer? {
         switch judgement {
@@ -267,6 +272,8 @@ extension Reconciler {
                 supersede(view, source.number, settled: path)
                 compare(view, from)
                 states[view].due.requeue(path)
+            } else if freezes(view, event) {
+                freeze(view, event)
             } else if let time = gate(event) {
                 states[view].due.wait(path, for: .time(time))
             } else {

@@ -7,6 +7,8 @@ extension Reconciler {
         case succeeded
         /// It failed and is tried again at the time.
         case retry(at: ContinuousClock.Instant)
+        /// It was stopped because its file has changed, which does not count as an attempt.
+        case overtaken
         /// It failed and is not tried again.
         case gaveUp
         /// It found neither its input nor its own work.
@@ -19,7 +21,9 @@ extension Reconciler {
     package mutating func start(_ view: Int, _ number: UInt64, at now: ContinuousClock.Instant) -> Bool {
         defer { files.forget() }
         guard let offer = states[view].offers[number] else { return false }
-        let mayBeDone = offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput && applies(.reenter)
+        let mayBeDone =
+            offer.hasRemovedInput || root(view, offer.path) == nil
+            || offer.isInterrupted && offer.mayRemoveInput && applies(.reenter)
         if offer.event.kind == .deleted || mayBeDone || present(view, offer.path) != nil {
             states[view].offers.start(number)
             return true
@@ -81,11 +85,18 @@ extension Reconciler {
             states[view].offers[number] = offer
             for path in offer.paths { compare(view, path) }
             return
+        case .overtaken:
+            offer.state = .retrying(now)
+            offer.isInterrupted = true
+            states[view].offers[number] = offer
+            for path in offer.paths { compare(view, path) }
+            return
         case .succeeded, .gaveUp: break
         }
         states[view].offers[number] = nil
         for path in offer.paths { states[view].offerOfPath[path] = nil }
         settleRows(view, offer, there, termination)
+        if states[view].view.whileBusy == .drop { dropSettled(view, offer) }
         guard applies(.recheck) else { return }
         for path in offer.paths { compare(view, path) }
         if let offered = offer.offered, offered.links > 1 || (there?.links ?? 0) > 1 {
