@@ -81,16 +81,16 @@ extension LedgerRun {
     func recordText(_ view: Int, _ offer: Offer) {
         let event = offer.event
         let isDoubtful = mirrors[view].isForgiven || offer.paths.contains { mirrors[view].untracked.contains($0) }
-        if let from = event.from { mirrors[view].texts[event.path] = mirrors[view].texts.removeValue(forKey: from) }
-        let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
-        if event.kind == .deleted || isOther || event.tail?.isReset == true { mirrors[view].texts[event.path] = nil }
+        let file = event.snapshot.identity
         guard let tail = event.tail else { return }
-        let known = (isDoubtful ? world.text(event.path) : mirrors[view].texts[event.path]) ?? []
+        let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
+        if tail.isReset || isOther && tail.offset == 0 { mirrors[view].texts[file] = nil }
+        let known = (isDoubtful ? world.text(event.path) : mirrors[view].texts[file]) ?? []
         let start = Int(tail.offset)
         if !isDoubtful, start > known.count || start < known.count && offer.attempt == 1 {
             fault = fault ?? "\(world.name(of: event.path)): text from \(start) after \(known.count) bytes"
         }
-        mirrors[view].texts[event.path] = known.prefix(start) + tail.bytes
+        mirrors[view].texts[file] = known.prefix(start) + tail.bytes
     }
 
     /// Records a change that the rule drops.

@@ -52,7 +52,7 @@ package final class LedgerRun: CoreRun {
         var outputs: [UInt64: Set<PathBytes>] = [:]
         var isForgiven = false
         /// The text of each followed file, as it was received.
-        var texts: [PathBytes: [UInt8]] = [:]
+        var texts: [FileIdentity: [UInt8]] = [:]
         /// The rows of frozen events, first in, first out; they outlive a kill.
         var frozen: [Offer] = []
     }
@@ -539,6 +539,7 @@ package final class LedgerRun: CoreRun {
             mirrors[view].untracked.insert(path)
             mirrors[view].named.insert(path)
             mirrors[view].received[path] = world.snapshot(path)
+            if let file = world.snapshot(path)?.identity { mirrors[view].texts[file] = world.text(path) }
             commit()
         case .reload:
             commit()
@@ -688,7 +689,7 @@ package final class LedgerRun: CoreRun {
             guard handled.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
             guard !mirror.isForgiven, !mirror.untracked.contains(path), rule.wants(snapshot) else { continue }
             if rule.follows, mask.isSuperset(of: [.created, .modified]),
-                mirror.texts[path] ?? [] != world.text(path) ?? []
+                mirror.texts[snapshot.identity] ?? [] != world.text(path) ?? []
             {
                 return "\(name): the mirror has another text than the disk"
             }

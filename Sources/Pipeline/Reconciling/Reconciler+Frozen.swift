@@ -102,8 +102,8 @@ extension Reconciler {
     /// How much was read of the file under its former path.
     private func carried(_ view: Int, _ event: FileEvent) -> UInt64? {
         let file = event.snapshot.identity
-        if let carried = states[view].carried[file] { return carried }
         guard file.birth != 0 else { return nil }
+        if let carried = states[view].carried[file] { return carried }
         for other in ledger.paths(of: states[view].view.id, handling: file)
         where other != event.path && present(view, other)?.identity != file {
             if let delivered = row(view, other).handled?.delivered { return delivered }
@@ -122,6 +122,7 @@ extension Reconciler {
     /// Reports the running offer of a path that has settled and shows something else than was offered.
     mutating func overtake(_ view: Int, _ path: PathBytes) {
         guard states[view].view.whileBusy == .restart, let offer = offer(view, path), offer.isRunning,
+            !offer.hasRemovedInput,
             !overtaken.contains(where: { $0 == (view, offer.number) })
         else { return }
         let mask = states[view].view.mask
@@ -133,7 +134,9 @@ extension Reconciler {
                 && mask.takes(.modified, changed: difference.content)
                 || mask.takes(.attributes, changed: difference.attributes) && !difference.attributes.isEmpty
         } else if present(view, path) == nil {
-            isWanted = path == offer.path && offer.offered != nil && !mask.isDisjoint(with: [.deleted, .moved])
+            isWanted =
+                path == offer.path && offer.offered != nil && !offer.mayRemoveInput
+                && !mask.isDisjoint(with: [.deleted, .moved])
         } else {
             isWanted = mask.contains(.created)
         }

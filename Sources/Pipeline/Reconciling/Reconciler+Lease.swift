@@ -256,7 +256,8 @@ extension Reconciler {
     /// That is its own, or, if only its last attempt has changed the file, what the disk shows.
     private func repeated(_ view: Int, _ old: Offer, _ judgement: Judgement) -> FileEvent? {
         if isAsOffered(view, old) || root(view, old.path) == nil { return old.event }
-        guard isLeft(view, old), case .event(let event) = judgement, event.from == nil else { return nil }
+        guard isLeft(view, old), case .event(let event) = judgement, event.from == nil, !freezes(view, event)
+        else { return nil }
         return event
     }
 

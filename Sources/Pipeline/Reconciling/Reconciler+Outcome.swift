@@ -184,8 +184,9 @@ extension Reconciler {
 
     /// Has Alight itself change the file at a path; no event reports that.
     ///
-    /// - Returns: False if an action runs for the path; nothing is changed then.
+    /// - Returns: False if an action runs for the path, or is to run for a frozen event; nothing is changed then.
     package mutating func undo(_ view: Int, _ path: PathBytes, _ change: () -> Void) -> Bool {
+        guard states[view].frozen[path] == nil else { return false }
         if let number = states[view].offerOfPath[path], let offer = states[view].offers[number] {
             guard !offer.isRunning else { return false }
             if applies(.ownLane) { supersede(view, number) }
