@@ -80,17 +80,22 @@ extension LedgerRun {
     /// Appends a piece of text to what was received before; that of a row that was given up is lost.
     func recordText(_ view: Int, _ offer: Offer) {
         let event = offer.event
-        let isDoubtful = mirrors[view].isForgiven || offer.paths.contains { mirrors[view].untracked.contains($0) }
+        let isDoubtful =
+            !hasBirth || mirrors[view].isForgiven || offer.paths.contains { mirrors[view].untracked.contains($0) }
         let file = event.snapshot.identity
         guard let tail = event.tail else { return }
         let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
         if tail.isReset || isOther && tail.offset == 0 { mirrors[view].texts[file] = nil }
-        let known = (isDoubtful ? world.text(event.path) : mirrors[view].texts[file]) ?? []
+        let known = (isDoubtful ? text(of: file) : mirrors[view].texts[file]) ?? []
         let start = Int(tail.offset)
         if !isDoubtful, start > known.count || start < known.count && offer.attempt == 1 {
             fault = fault ?? "\(world.name(of: event.path)): text from \(start) after \(known.count) bytes"
         }
         mirrors[view].texts[file] = known.prefix(start) + tail.bytes
+    }
+
+    private func text(of file: FileIdentity) -> [UInt8]? {
+        world.files(below: world.base).filter { $0.value.identity == file }.keys.min().flatMap { world.text($0) }
     }
 
     /// Records a change that the rule drops.

@@ -27,6 +27,8 @@ package final class LedgerRun: CoreRun {
     private var hasStarted = false
     /// A rule of the core that is left out.
     private let omitted: CoreRule?
+    /// Whether files have birth times.
+    let hasBirth: Bool
     var mirrors: [Mirror]
     package internal(set) var history: [String] = []
     package internal(set) var fault: String?
@@ -80,6 +82,7 @@ package final class LedgerRun: CoreRun {
         self.world = world
         self.rules = rules
         self.omitted = omitted
+        self.hasBirth = hasBirth
         mirrors = Array(repeating: Mirror(), count: rules.count)
         views = rules.enumerated().map { index, simulated in
             let rule = simulated.rule(in: world.base)

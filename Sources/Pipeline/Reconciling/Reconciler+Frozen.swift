@@ -86,13 +86,13 @@ extension Reconciler {
     }
 
     /// Reads the text that was added to a followed file, and how far it was read.
-    private func addText(_ view: Int, _ event: inout FileEvent, limit: Int) {
+    private mutating func addText(_ view: Int, _ event: inout FileEvent, limit: Int) {
         guard let place = try? files.place(of: event.path) else { return }
         let handled = row(view, event.path).handled
         let isOther = handled?.identity != event.snapshot.identity
-        let carried = isOther ? carried(view, event) : nil
-        let read = isOther ? carried ?? 0 : handled?.delivered ?? 0
-        let isReset = carried == nil && handled != nil && (event.isReplaced || event.snapshot.size < read)
+        let carried = carried(view, event, isElsewhere: isOther)
+        let read = max(carried ?? 0, isOther ? 0 : handled?.delivered ?? 0)
+        let isReset = handled != nil && (carried == nil && event.isReplaced || event.snapshot.size < read)
         let text = TailReader.read(
             place, in: host.fileSystem, event.snapshot, from: isReset ? 0 : read, limit: limit, isReset: isReset)
         event.tail = text
@@ -100,10 +100,11 @@ extension Reconciler {
     }
 
     /// How much was read of the file under its former path.
-    private func carried(_ view: Int, _ event: FileEvent) -> UInt64? {
+    private mutating func carried(_ view: Int, _ event: FileEvent, isElsewhere: Bool) -> UInt64? {
         let file = event.snapshot.identity
         guard file.birth != 0 else { return nil }
-        if let carried = states[view].carried[file] { return carried }
+        if let carried = states[view].carried.removeValue(forKey: file) { return carried }
+        guard isElsewhere else { return nil }
         for other in ledger.paths(of: states[view].view.id, handling: file)
         where other != event.path && present(view, other)?.identity != file {
             if let delivered = row(view, other).handled?.delivered { return delivered }
