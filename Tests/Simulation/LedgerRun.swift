@@ -176,6 +176,10 @@ package final class LedgerRun: CoreRun {
     private func receive() {
         hasUnread = false
         guard let batch = hints?.take() else { return }
+        for hint in batch.hints {
+            trace?("  hint \(world.name(of: hint.path)) \(hint.signs.rawValue) \(hint.origin)")
+        }
+        for report in batch.reports { trace?("  report \(report)") }
         reconciler?.receive(batch, at: now)
     }
 
@@ -275,6 +279,8 @@ package final class LedgerRun: CoreRun {
     private func recordOutputs(_ view: Int, _ offer: Offer) {
         for output in mirrors[view].outputs.removeValue(forKey: offer.number) ?? [] {
             guard let present = world.snapshot(output), rules[view].wants(present) else { continue }
+            // A restart forgets what a remote action had declared.
+            if rules[view].isRemote { reconciler?.recordOwnWrite(view, output) }
             mirrors[view].contents[output] = world.content(output)
             mirrors[view].received[output] = present
             mirrors[view].named.insert(output)
@@ -536,6 +542,7 @@ package final class LedgerRun: CoreRun {
             let path = world.base.appending(name.bytes)
             guard world.content(path) != nil, !world.isBeingWritten(path), !isOutOfSight(path),
                 let view = views.indices.first,
+                !mirrors[view].frozen.contains(where: { $0.event.snapshot.identity == world.snapshot(path)?.identity }),
                 views[view].filter.root(taking: path.bytes) != nil,
                 reconciler?.undo(view, path, { world.apply(.write(name)) }) == true
             else { return false }

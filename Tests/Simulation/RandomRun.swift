@@ -119,7 +119,6 @@ package struct RandomRun {
             (rule.batch, rule.cooldown, rule.onFailure) = (nil, .zero, [])
             (rule.group, rule.opens, rule.refusesContent, rule.stops) = ([], nil, false, false)
             if rule.whileBusy == .coalesce, !rule.follows, !rule.isTree, dice.chance(0.1) { rule.whileBusy = .drop }
-            rule.steps = rule.steps.map { $0 == .copy ? .read : $0 }
             // Nothing hints the names below a directory that the rule excludes.
             if rule.isTree { rule.outside = [] }
             rules[index] = rule

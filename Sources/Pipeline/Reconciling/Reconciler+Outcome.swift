@@ -125,7 +125,10 @@ extension Reconciler {
         if !applies(.readWhatWasOffered) { isSure = true }
         if let from = offer.event.from {
             isSure = isSure && (offer.trustBefore[from] == .certain || !applies(.certain))
-            set(view, from, LedgerRow())
+            // One that the action itself has written since is another file.
+            let source = row(view, from).handled
+            let isWritten = source != nil && source?.identity != offer.event.before?.identity
+            set(view, from, isWritten ? LedgerRow(source) : LedgerRow())
         }
         set(view, offer.path, LedgerRow(handled, termination == .gaveUp ? .failed : isSure ? .certain : .uncertain))
     }
