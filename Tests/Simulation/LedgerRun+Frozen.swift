@@ -86,8 +86,10 @@ extension LedgerRun {
         guard let tail = event.tail else { return }
         let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
         if tail.isReset || isOther && tail.offset == 0 { mirrors[view].texts[file] = nil }
-        let known = (isDoubtful ? text(of: file) : mirrors[view].texts[file]) ?? []
         let start = Int(tail.offset)
+        let known =
+            isDoubtful
+            ? text(of: file) ?? Array(repeating: 0, count: start) : mirrors[view].texts[file] ?? []
         if !isDoubtful, start > known.count || start < known.count && offer.attempt == 1 {
             fault = fault ?? "\(world.name(of: event.path)): text from \(start) after \(known.count) bytes"
         }

@@ -52,6 +52,8 @@ package final class LedgerRun: CoreRun {
         var named: Set<PathBytes> = []
         /// What `copy` has written, by offer.
         var outputs: [UInt64: Set<PathBytes>] = [:]
+        /// The offers of moves from a path that an action has written since.
+        var rewritten: Set<UInt64> = []
         var isForgiven = false
         /// The text of each followed file, as it was received.
         var texts: [FileIdentity: [UInt8]] = [:]
@@ -281,6 +283,9 @@ package final class LedgerRun: CoreRun {
             guard let present = world.snapshot(output), rules[view].wants(present) else { continue }
             // A restart forgets what a remote action had declared.
             if rules[view].isRemote { reconciler?.recordOwnWrite(view, output) }
+            for other in reconciler?.offers(of: view) ?? [] where other.event.from == output {
+                mirrors[view].rewritten.insert(other.number)
+            }
             mirrors[view].contents[output] = world.content(output)
             mirrors[view].received[output] = present
             mirrors[view].named.insert(output)
@@ -288,7 +293,9 @@ package final class LedgerRun: CoreRun {
     }
 
     func recordSuccess(_ view: Int, _ offer: Offer) {
-        if let from = offer.event.from { mirrors[view].received[from] = nil }
+        if let from = offer.event.from, !mirrors[view].rewritten.contains(offer.number) {
+            mirrors[view].received[from] = nil
+        }
         mirrors[view].received[offer.path] = offer.hasRemovedInput ? nil : offer.offered
     }
 
@@ -406,7 +413,8 @@ package final class LedgerRun: CoreRun {
         switch event.kind {
         case .deleted: mirrors[view].contents[path] = nil
         case .moved:
-            let held = event.from.flatMap { mirrors[view].contents.removeValue(forKey: $0) }
+            let isRewritten = mirrors[view].rewritten.contains(offer.number)
+            let held = isRewritten ? nil : event.from.flatMap { mirrors[view].contents.removeValue(forKey: $0) }
             mirrors[view].contents[path] =
                 offer.attempt == 1 && rules[view].whileBusy != .queue ? held ?? content : content ?? held
         default: if let content { mirrors[view].contents[path] = content }
