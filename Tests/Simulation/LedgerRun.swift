@@ -416,7 +416,7 @@ package final class LedgerRun: CoreRun {
             let isRewritten = mirrors[view].rewritten.contains(offer.number)
             let held = isRewritten ? nil : event.from.flatMap { mirrors[view].contents.removeValue(forKey: $0) }
             mirrors[view].contents[path] =
-                offer.attempt == 1 && rules[view].whileBusy != .queue ? held ?? content : content ?? held
+                offer.attempt == 1 && !views[view].freezes ? held ?? content : content ?? held
         default: if let content { mirrors[view].contents[path] = content }
         }
         let isStale = event.from.map { mirrors[view].untracked.contains($0) } ?? false
@@ -561,7 +561,12 @@ package final class LedgerRun: CoreRun {
             commit()
         case .reload:
             commit()
-            reconciler?.change(to: views, at: now)
+            let continued = views.map { view in
+                var view = view
+                view.initialScan = .compare(since: nil)
+                return view
+            }
+            reconciler?.change(to: continued, at: now)
             commit()
             watcher?.change(to: Ruleset(rules.map { $0.rule(in: world.base) }).scope, number: 1)
         case .hold, .release: return false

@@ -51,8 +51,7 @@ extension Reconciler {
         if let from = event.from { set(view, from, LedgerRow()) }
         let handled = event.kind == .deleted ? nil : event.snapshot
         set(view, event.path, LedgerRow(handled))
-        // A view that follows files receives text; without any, only a reset is an event.
-        if event.tail?.bytes.isEmpty != true || event.tail?.isReset == true {
+        if !event.isWithoutText {
             for path in [event.from, event.path].compactMap(\.self) { states[view].frozen[path, default: 0] += 1 }
             frozen.append((view, event))
         }
@@ -264,5 +263,12 @@ extension Reconciler {
         guard note.scan == nil, let since = waiting?.since, since + quiet <= now else { return true }
         scans.end(scan)
         return false
+    }
+}
+
+extension FileEvent {
+    /// Whether a followed file has no more text than was read.
+    fileprivate var isWithoutText: Bool {
+        kind == .modified && !isReplaced && tail.map { $0.bytes.isEmpty && !$0.isReset } ?? false
     }
 }

@@ -62,6 +62,7 @@ extension Reconciler {
         let difference = Difference(before: was, after: now, mayBeWritten: mayBeWritten)
         var now = now
         if !states[view].view.settle.isTree { now.digest = was.digest }
+        now.delivered = was.delivered
         var event = event(.modified, view, path, now)
         event.before = was
         event.isReplaced = difference.isReplaced

@@ -88,6 +88,7 @@ extension Reconciler {
         case .overtaken:
             offer.state = .retrying(now)
             offer.isInterrupted = true
+            offer.left = nil
             states[view].offers[number] = offer
             for path in offer.paths { compare(view, path) }
             return
@@ -118,6 +119,7 @@ extension Reconciler {
         {
             isSure = true
             handled = there
+            handled?.delivered = offer.offered?.delivered
         } else if !isAsOffered {
             states[view].left[offer.path] = there
         }

@@ -95,7 +95,7 @@ package struct View: Sendable {
     var readsExtended: Bool { !mask.isDisjoint(with: [.attributes, .xattr]) }
 
     /// Whether an event with content is frozen as soon as it has settled.
-    var freezes: Bool { tailBytes != nil || whileBusy == .queue }
+    package var freezes: Bool { tailBytes != nil || whileBusy == .queue }
 
     /// Whether the first listing reports existing files.
     var reportsExisting: Bool {
