@@ -11,29 +11,33 @@ import Storage
 package final class LedgerRun: CoreRun {
     package let world: World
     package let rules: [SimulatedRule]
-    private let views: [LedgerReconciling.View]
+    let views: [LedgerReconciling.View]
     private let host: Host
     private var store: any SimulatedStore
-    private var reconciler: LedgerReconciling.Reconciler?
-    private var watcher: SimulatedWatcher?
+    var reconciler: LedgerReconciling.Reconciler?
+    var watcher: SimulatedWatcher?
     private var hints: HintQueue?
-    private var activities: [Activity] = []
+    var activities: [Activity] = []
     private var fails: Bool?
     private var lastOffer: UInt64 = 0
+    /// The number of frozen events.
+    var rows: UInt64 = 0
     /// The files with several names that were changed, and the names by which.
     private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
     private var hasStarted = false
     /// A rule of the core that is left out.
     private let omitted: CoreRule?
-    private var mirrors: [Mirror]
-    package private(set) var history: [String] = []
-    package private(set) var fault: String?
+    /// Whether files have birth times.
+    let hasBirth: Bool
+    var mirrors: [Mirror]
+    package internal(set) var history: [String] = []
+    package internal(set) var fault: String?
     /// Whether a step of an action that does not run is a fault.
     var isStrict = false
     package var trace: (@Sendable (String) -> Void)?
 
     /// What one rule's action knows.
-    private struct Mirror {
+    struct Mirror {
         var contents: [PathBytes: Int] = [:]
         var untracked: Set<PathBytes> = []
         var archive: [UInt64: Snapshot] = [:]
@@ -48,14 +52,22 @@ package final class LedgerRun: CoreRun {
         var named: Set<PathBytes> = []
         /// What `copy` has written, by offer.
         var outputs: [UInt64: Set<PathBytes>] = [:]
+        /// The offers of moves from a path that an action has written since.
+        var rewritten: Set<UInt64> = []
         var isForgiven = false
+        /// The text of each followed file, as it was received.
+        var texts: [FileIdentity: [UInt8]] = [:]
+        /// The rows of frozen events, first in, first out; they outlive a kill.
+        var frozen: [Offer] = []
     }
 
-    private struct Activity {
+    struct Activity {
         var view: Int
         var offer: UInt64
         var stage = ActionStage.leased
         var hasEffect = false
+        /// Whether it runs for a frozen event.
+        var isFrozen = false
     }
 
     /// Makes a world without files and starts the program, with its ledger in SQLite or without.
@@ -72,6 +84,7 @@ package final class LedgerRun: CoreRun {
         self.world = world
         self.rules = rules
         self.omitted = omitted
+        self.hasBirth = hasBirth
         mirrors = Array(repeating: Mirror(), count: rules.count)
         views = rules.enumerated().map { index, simulated in
             let rule = simulated.rule(in: world.base)
@@ -79,7 +92,8 @@ package final class LedgerRun: CoreRun {
                 id: RuleID(Int64(index + 1)), filter: rule.filter, types: rule.types, mask: rule.events,
                 settle: rule.settle, initialScan: simulated.catchUp ? .compare(since: nil) : .replace(since: nil),
                 storesDuePaths: !simulated.catchUp, isPolled: simulated.isPolled,
-                mayChangeInput: simulated.steps.contains(.edit))
+                mayChangeInput: simulated.steps.contains(.edit), tailBytes: rule.tail?.maximumBytes,
+                whileBusy: View.WhileBusy(rule.whileBusy))
         }
         let clock = Clock(
             now: { SimulatedRun.origin + world.elapsed }, time: { world.time },
@@ -94,7 +108,7 @@ package final class LedgerRun: CoreRun {
 
     package var actions: [(stage: ActionStage, path: PathBytes?)] { activities.map { ($0.stage, offer($0)?.path) } }
 
-    private var now: ContinuousClock.Instant { host.clock.now() }
+    var now: ContinuousClock.Instant { host.clock.now() }
     private var clocks: ClockPair { ClockPair(world.time, now) }
 
     // MARK: The program
@@ -125,6 +139,7 @@ package final class LedgerRun: CoreRun {
         for index in views.indices {
             let offers = store.offers(of: views[index].id, at: clocks).filter { $0.state != .failed }
             reconciler?.restore(index, offers, at: now)
+            reconciler?.restoreFrozen(index, mirrors[index].frozen.map(\.event))
             reconciler?.restoreDue(index, store.duePaths(of: views[index].id), at: now)
         }
         while watcher?.list() == true {}
@@ -137,7 +152,8 @@ package final class LedgerRun: CoreRun {
         where activities[index].stage == .begun && afterEffects && !rules[activities[index].view].isRemote {
             effect(index)
         }
-        activities.removeAll { !rules[$0.view].isRemote || $0.stage == .leased }
+        for activity in activities where activity.isFrozen && activity.stage != .leased { interrupt(activity) }
+        activities.removeAll { !rules[$0.view].isRemote || $0.stage == .leased || $0.isFrozen }
         for index in rules.indices where !rules[index].catchUp { mirrors[index].isForgiven = true }
         reconciler = nil
         watcher = nil
@@ -148,6 +164,11 @@ package final class LedgerRun: CoreRun {
     private func turn() {
         receive()
         reconciler?.settle(at: now)
+        if reconciler?.mayFreeze == true {
+            watcher?.drainAll()
+            receive()
+            reconciler?.freezeDue(at: now)
+        }
         commit()
     }
 
@@ -157,10 +178,14 @@ package final class LedgerRun: CoreRun {
     private func receive() {
         hasUnread = false
         guard let batch = hints?.take() else { return }
+        for hint in batch.hints {
+            trace?("  hint \(world.name(of: hint.path)) \(hint.signs.rawValue) \(hint.origin)")
+        }
+        for report in batch.reports { trace?("  report \(report)") }
         reconciler?.receive(batch, at: now)
     }
 
-    private func commit() {
+    func commit() {
         guard reconciler != nil else { return }
         var changes = StoreChanges()
         for index in views.indices {
@@ -178,14 +203,17 @@ package final class LedgerRun: CoreRun {
                 history.append("\(prefix(view))skipped \(world.name(of: path))")
             }
             if case .superseded(let view, let offer) = report { mirrors[view].noted.insert(offer.number) }
+            if case .busy(let view, let path) = report { recordBusy(view, path) }
         }
         reconciler?.reports = []
         reconciler?.accepted = []
+        recordFrozen()
+        stopOvertaken()
         watcher?.hintAgain(reconciler?.doubted ?? [])
         reconciler?.doubted = []
     }
 
-    private func prefix(_ view: Int) -> String { view == 0 ? "" : "\(rules[view].name): " }
+    func prefix(_ view: Int) -> String { view == 0 ? "" : "\(rules[view].name): " }
 
     private func lease(only path: PathBytes? = nil) {
         if omitted != .readFirst {
@@ -212,9 +240,10 @@ package final class LedgerRun: CoreRun {
             }
         }
         commit()
+        for view in views.indices { leaseFrozen(view, only: path) }
     }
 
-    private func step(_ view: Int, _ offer: Offer) -> Behaviour {
+    func step(_ view: Int, _ offer: Offer) -> Behaviour {
         rules[view].steps[min(offer.steps, rules[view].steps.count - 1)]
     }
 
@@ -257,14 +286,21 @@ package final class LedgerRun: CoreRun {
     private func recordOutputs(_ view: Int, _ offer: Offer) {
         for output in mirrors[view].outputs.removeValue(forKey: offer.number) ?? [] {
             guard let present = world.snapshot(output), rules[view].wants(present) else { continue }
+            // A restart forgets what a remote action had declared.
+            if rules[view].isRemote { reconciler?.recordOwnWrite(view, output) }
+            for other in reconciler?.offers(of: view) ?? [] where other.event.from == output {
+                mirrors[view].rewritten.insert(other.number)
+            }
             mirrors[view].contents[output] = world.content(output)
             mirrors[view].received[output] = present
             mirrors[view].named.insert(output)
         }
     }
 
-    private func recordSuccess(_ view: Int, _ offer: Offer) {
-        if let from = offer.event.from { mirrors[view].received[from] = nil }
+    func recordSuccess(_ view: Int, _ offer: Offer) {
+        if let from = offer.event.from, !mirrors[view].rewritten.contains(offer.number) {
+            mirrors[view].received[from] = nil
+        }
         mirrors[view].received[offer.path] = offer.hasRemovedInput ? nil : offer.offered
     }
 
@@ -316,7 +352,8 @@ package final class LedgerRun: CoreRun {
     }
 
     private func offer(_ activity: Activity) -> Offer? {
-        reconciler?.offers(of: activity.view).first { $0.number == activity.offer }
+        (activity.isFrozen ? mirrors[activity.view].frozen : reconciler?.offers(of: activity.view) ?? [])
+            .first { $0.number == activity.offer }
     }
 
     private func index(_ stage: ActionStage, _ path: PathBytes?) -> Int? {
@@ -326,7 +363,9 @@ package final class LedgerRun: CoreRun {
 
     private func begin(_ index: Int) {
         let activity = activities[index]
-        if reconciler?.start(activity.view, activity.offer, at: now) == true {
+        if activity.isFrozen {
+            activities[index].stage = .begun
+        } else if reconciler?.start(activity.view, activity.offer, at: now) == true {
             activities[index].stage = .begun
             if rules[activity.view].isRemote { reconciler?.update(activity.view, activity.offer) { $0.isSent = true } }
         } else {
@@ -374,12 +413,15 @@ package final class LedgerRun: CoreRun {
             if let from = event.from { mirrors[view].trees[from] = nil }
             mirrors[view].trees[path] = event.kind == .deleted ? nil : world.tree(path)
         }
+        if rules[view].follows { recordText(view, offer) }
         let content = world.content(path)
         switch event.kind {
         case .deleted: mirrors[view].contents[path] = nil
         case .moved:
-            let held = event.from.flatMap { mirrors[view].contents.removeValue(forKey: $0) }
-            mirrors[view].contents[path] = offer.attempt == 1 ? held ?? content : content ?? held
+            let isRewritten = mirrors[view].rewritten.contains(offer.number)
+            let held = isRewritten ? nil : event.from.flatMap { mirrors[view].contents.removeValue(forKey: $0) }
+            mirrors[view].contents[path] =
+                offer.attempt == 1 && !views[view].freezes ? held ?? content : content ?? held
         default: if let content { mirrors[view].contents[path] = content }
         }
         let isStale = event.from.map { mirrors[view].untracked.contains($0) } ?? false
@@ -396,6 +438,7 @@ package final class LedgerRun: CoreRun {
         var activity = activities[index]
         guard let offer = offer(activity) else { return }
         let view = activity.view
+        guard !activity.isFrozen else { return endFrozen(index, offer, succeeded: succeeded, isFinal: isFinal) }
         let step = step(view, offer)
         if activity.hasEffect, succeeded, offer.steps + 1 < rules[view].steps.count {
             reconciler?.finishStep(view, offer.number, removedInput: step == .take)
@@ -512,14 +555,26 @@ package final class LedgerRun: CoreRun {
             let path = world.base.appending(name.bytes)
             guard world.content(path) != nil, !world.isBeingWritten(path), !isOutOfSight(path),
                 let view = views.indices.first,
+                !mirrors[view].frozen.contains(where: { $0.event.snapshot.identity == world.snapshot(path)?.identity }),
                 views[view].filter.root(taking: path.bytes) != nil,
                 reconciler?.undo(view, path, { world.apply(.write(name)) }) == true
             else { return false }
             mirrors[view].untracked.insert(path)
             mirrors[view].named.insert(path)
             mirrors[view].received[path] = world.snapshot(path)
+            if let file = world.snapshot(path)?.identity { mirrors[view].texts[file] = world.text(path) }
             commit()
-        case .hold, .release, .reload: return false
+        case .reload:
+            commit()
+            let continued = views.map { view in
+                var view = view
+                view.initialScan = .compare(since: nil)
+                return view
+            }
+            reconciler?.change(to: continued, at: now)
+            commit()
+            watcher?.change(to: Ruleset(rules.map { $0.rule(in: world.base) }).scope, number: 1)
+        case .hold, .release: return false
         case .rest, .failing:
             fails = step == .failing
             let problem = rest()
@@ -639,6 +694,7 @@ package final class LedgerRun: CoreRun {
         if let offer = reconciler?.offers(of: view).first {
             return "job at rest: \(offer.event.kind) \(world.name(of: offer.path))"
         }
+        if let row = mirror.frozen.first { return "frozen at rest: \(row.event.kind) \(world.name(of: row.path))" }
         let rows = store.rows(of: views[view].id)
         if rule.isTree { return treeVerdict(of: view) }
         let present = files(of: view)
@@ -660,6 +716,11 @@ package final class LedgerRun: CoreRun {
             }
             guard handled.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
             guard !mirror.isForgiven, !mirror.untracked.contains(path), rule.wants(snapshot) else { continue }
+            if rule.follows, mask.isSuperset(of: [.created, .modified]),
+                mirror.texts[snapshot.identity] ?? [] != world.text(path) ?? []
+            {
+                return "\(name): the mirror has another text than the disk"
+            }
             if rule.steps.contains(.take) {
                 if mask.contains(.attributes) { return "\(name) was not taken" }
                 continue

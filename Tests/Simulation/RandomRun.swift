@@ -118,9 +118,11 @@ package struct RandomRun {
         for index in rules.indices {
             var rule = rules[index]
             rule.isRemote = dice.chance(0.15)
-            (rule.whileBusy, rule.batch, rule.cooldown, rule.onFailure) = (.coalesce, nil, .zero, [])
-            (rule.group, rule.follows, rule.opens, rule.refusesContent, rule.stops) = ([], false, nil, false, false)
-            rule.steps = rule.steps.map { $0 == .copy ? .read : $0 }
+            (rule.batch, rule.cooldown, rule.onFailure) = (nil, .zero, [])
+            (rule.group, rule.opens, rule.refusesContent, rule.stops) = ([], nil, false, false)
+            if rule.whileBusy == .coalesce, !rule.follows, !rule.isTree, dice.chance(0.1) { rule.whileBusy = .drop }
+            // A text that is made anew cannot be told from one that has grown.
+            if rules.contains(where: \.follows) { rule.steps = rule.steps.map { $0 == .copy ? .read : $0 } }
             // Nothing hints the names below a directory that the rule excludes.
             if rule.isTree { rule.outside = [] }
             rules[index] = rule

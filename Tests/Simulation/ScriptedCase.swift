@@ -20,8 +20,7 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
 
     /// Whether the reconciler alone can run it.
     package var isForLedger: Bool {
-        let others = ["hold", "reload"]
-        return !foldsCase && rules.allSatisfy(\.isForLedger) && !others.contains { steps.contains($0) }
+        return !foldsCase && rules.allSatisfy(\.isForLedger) && !steps.contains("hold")
     }
 
     fileprivate func onLedger(gives expected: String) -> Self {
@@ -322,13 +321,29 @@ extension ScriptedCase {
         },
         ScriptedCase("restart", "create a, start a, write a, settle, run, ok", gives: "created a, created a") {
             $0.whileBusy = .restart
-        },
+        }.onLedger(gives: "created a"),
+        ScriptedCase(
+            "restart, after its effect", "create a, start a, run, write a, settle", gives: "created a, created a"
+        ) { $0.whileBusy = .restart },
         ScriptedCase("queue", "new a, write a, settle, write a, settle", gives: "created a, modified a, modified a") {
             $0.whileBusy = .queue
         },
         ScriptedCase("drop", "create a, start a, write a, settle, run, ok", gives: "created a") {
             $0.whileBusy = .drop
         },
+        ScriptedCase(
+            "drop, and a move", "create a, start a, rename a b, settle, run, ok",
+            gives: "created a, moved a>b, modified b"
+        ) { $0.whileBusy = .drop },
+        ScriptedCase("arriving", "create a, read, turn, write a", gives: "arriving a, created a") {
+            $0.events = [.arriving, .created]
+        },
+        ScriptedCase("raw", "new a, read a", gives: "created a, opened a, opened a, accessed a, closed a") {
+            $0.events = [.created, .opened, .accessed, .closed]
+        },
+        ScriptedCase(
+            "a rescan that is reported", "rescan, rest", gives: "scanBegan , scanEnded "
+        ) { $0.events = [.scanBegan, .scanEnded] },
         ScriptedCase("a directory is renamed", "new x/a, folder x/ z/", gives: "created x/a, moved x/a>z/a"),
         ScriptedCase("a directory is removed", "new x/a, rmdir x/", gives: "created x/a, deleted x/a"),
         ScriptedCase("directories are exchanged", "new x/a, swap x/ y/", gives: "created x/a, moved x/a>y/a"),
@@ -395,7 +410,7 @@ extension ScriptedCase {
         ScriptedCase(
             "text that takes the place of another while both wait", "create a, create c, settle, rename c a",
             gives: "created a"
-        ) { $0.follows = true },
+        ) { $0.follows = true }.onLedger(gives: "created a, created c, moved c>a"),
         ScriptedCase(
             "text of a file that is renamed and renamed back while it waits",
             "create a, settle, rename a b, settle, !rename b a, crash, settle", gives: "created a"

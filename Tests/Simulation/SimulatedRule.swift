@@ -103,8 +103,8 @@ package struct SimulatedRule: Sendable, Hashable, CustomStringConvertible {
 
     /// Whether the reconciler alone does all that it asks for.
     var isForLedger: Bool {
-        whileBusy == .coalesce && batch == nil && cooldown == .zero && onFailure.isEmpty && group.isEmpty
-            && !follows && opens == nil && !refusesContent && !stops
+        batch == nil && cooldown == .zero && onFailure.isEmpty && group.isEmpty && opens == nil && !refusesContent
+            && !stops
     }
 
     /// Whether `where` lets a file pass.

@@ -355,6 +355,10 @@ extension WorldState {
         detach(spot.name, from: spot.directory)
         noteNames(spot.directory)
         noteChange(node)
+        // What happened in it is queued first.
+        if let earliest = notBefore[node] {
+            notBefore[spot.directory] = max(earliest, notBefore[spot.directory] ?? earliest)
+        }
         tell(.delete, spot.name, in: spot.directory, isFolder: true)
         release(node)
     }

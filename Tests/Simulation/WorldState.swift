@@ -102,8 +102,9 @@ struct WorldState {
         nodes[node].isRemoved = true
         volumes[nodes[node].volume].giveBack(nodes[node].number)
         guard nodes[node].type == .directory else { return }
-        tell(.deleteSelf, node)
-        endWatch(node)
+        let time = max(elapsed, notBefore[node] ?? elapsed)
+        tell(.deleteSelf, node, at: time)
+        endWatch(node, at: time)
     }
 
     /// Notes that names in a directory have changed.
@@ -284,9 +285,9 @@ struct WorldState {
         return nextWatch - 1
     }
 
-    mutating func endWatch(_ node: Int) {
+    mutating func endWatch(_ node: Int, at time: Duration? = nil) {
         guard let known = watches.removeValue(forKey: node) else { return }
-        queue(KernelEvent(watch: known.watch, kinds: .ignored, name: nil, isFolder: true, readable: elapsed))
+        queue(KernelEvent(watch: known.watch, kinds: .ignored, name: nil, isFolder: true, readable: time ?? elapsed))
     }
 
     mutating func removeWatch(_ watch: Int32) {

@@ -178,7 +178,9 @@ extension Dispatcher {
             var job = rules[index].jobs[number]
             putBack(&job, outcome, counts: counts)
             rules[index].jobs[number] = job
-            reconciler.finish(index, number, .retry(at: now + pause, counts: counts), at: now)
+            let isOvertaken = ended.wasRestarted && outcome.isInterrupted
+            reconciler.finish(
+                index, number, isOvertaken ? .overtaken : .retry(at: now + pause, counts: counts), at: now)
         case .ended(let state):
             end(number, index, state, outcome, reconciler)
             let isGone = state == .skipped && outcome.code == "gone"
@@ -241,7 +243,9 @@ extension Dispatcher {
             rules[index].frozen[number]?.isRunning = false
             rules[index].frozen[number]?.due = ended.now + pause
             storeFrozen(number, index)
-        case .ended(let state): endFrozen(ended.part.input, index, state, outcome)
+        case .ended(let state):
+            endFrozen(ended.part.input, index, state, outcome)
+            reconciler.endFrozen(index, ended.job.event, at: ended.now)
         }
     }
 

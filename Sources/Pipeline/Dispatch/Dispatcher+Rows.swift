@@ -15,6 +15,7 @@ extension Dispatcher {
             switch report {
             case .unreported(let view, let path): rules[view].waits[path] = nil
             case .gone(let view, let path): recordGone(view, path)
+            case .busy(let view, let path): reportBusy(view, path)
             case .superseded(let view, let offer): recordSuperseded(view, offer)
             }
         }
@@ -44,20 +45,35 @@ extension Dispatcher {
 
     /// Records that a path was gone before an action received it.
     private mutating func recordGone(_ index: Int, _ path: PathBytes) {
-        let rule = rules[index].rule
         rules[index].waits[path] = nil
-        let event = FileEvent(
-            kind: .created, path: path, root: rule.root(taking: path) ?? path.parent, snapshot: .unseen, origin: .live,
-            time: host.clock.time())
+        let job = unleased(.created, path, index)
         let outcome = Outcome(.skipped, "it was gone before the action began", code: "gone")
         number += 1
-        let job = Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
         changes.jobs[job.id] = JobChange(.ended(StoredJob(job, .skipped, nil, number: number), outcome), isNew: true)
         counts.skipped += 1
+        reportUnrun(job, index, outcome)
+    }
+
+    /// Reports that a change was dropped that settled while its action ran.
+    private func reportBusy(_ index: Int, _ path: PathBytes) {
+        let outcome = Outcome(.skipped, "its action was running for the file as it was before", code: "busy")
+        reportUnrun(unleased(.modified, path, index), index, outcome)
+    }
+
+    private func unleased(_ kind: EventKind, _ path: PathBytes, _ index: Int) -> Job {
+        let rule = rules[index].rule
+        let event = FileEvent(
+            kind: kind, path: path, root: rule.root(taking: path) ?? path.parent, snapshot: .unseen, origin: .live,
+            time: host.clock.time())
+        return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
+    }
+
+    private func reportUnrun(_ job: Job, _ index: Int, _ outcome: Outcome) {
         report(
             .attempt(
                 AttemptReport(
-                    job, rule, attempt: 0, outcome, duration: .zero, .skipped, pause: nil, at: host.clock.time())))
+                    job, rules[index].rule, attempt: 0, outcome, duration: .zero, .skipped, pause: nil,
+                    at: host.clock.time())))
     }
 
     /// Ends a job in favour of a newer event; one of which there was no attempt leaves nothing.

@@ -303,7 +303,7 @@ struct Dispatcher: ~Copyable {
         _ entry: FrozenQueue.Entry, _ index: Int, at time: GateTime
     ) -> Attempt.Input? {
         let event = entry.job.event
-        guard !lanes.busy.contains(event.path) else { return nil }
+        guard lanes.busy.isDisjoint(with: entry.paths) else { return nil }
         let hasStarted = entry.job.attempt > 0 && entry.job.previous?.isUnbegun != true
         let job = DueJob(event: event, hasStartedBefore: hasStarted)
         var outcome: Outcome?
@@ -368,6 +368,14 @@ struct Dispatcher: ~Copyable {
         prepared = []
         // The kernel prefers to wake threads on the processor that wakes them: the rest of this turn can wait.
         if isFirst { sched_yield() }
+    }
+
+    /// Stops the attempts at offers whose files have changed.
+    func stop(_ overtaken: [(view: Int, number: UInt64)]) {
+        for (index, number) in overtaken {
+            guard let job = rules[index].jobs[number] else { continue }
+            running[job.id]?.stop?.raise()
+        }
     }
 
     /// Starts what waits for a thread of the pool.

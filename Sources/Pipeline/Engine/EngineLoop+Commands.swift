@@ -57,6 +57,7 @@ extension EngineLoop {
         guard var offer = stored.offer else {
             let entry = FrozenQueue.Entry(job: job, number: stored.number, due: now)
             dispatcher.rules[index].frozen.append(entry)
+            reconciler.restoreFrozen(index, [job.event])
             return dispatcher.storeFrozen(stored.number, index)
         }
         offer.number = stored.number
@@ -82,6 +83,7 @@ extension EngineLoop {
             guard let entry = dispatcher.rules[index].frozen[number], !entry.isRunning else { return }
             let input = Attempt.Input(job: entry.job, number: number, isFrozen: true)
             dispatcher.endFrozen(input, index, .skipped, outcome)
+            reconciler.endFrozen(index, entry.job.event, at: now)
         } else if let offer = reconciler.offer(of: index, number: number), !offer.isRunning {
             dispatcher.end(number, index, .skipped, outcome, reconciler)
             reconciler.finish(index, number, .succeeded, at: now)

@@ -31,6 +31,7 @@ extension EngineLoop {
                         FrozenQueue.Entry(job: job, number: stored.number, due: min(stored.due ?? now, now)))
                 }
             }
+            reconciler.restoreFrozen(index, dispatcher.rules[index].frozen.all.map(\.job.event))
             conditions.interrupted = dispatcher.interrupted(offers, index)
             reconciler.restore(index, offers, at: now)
             reconciler.restoreDue(index, engine.store.duePaths(of: id), at: now)

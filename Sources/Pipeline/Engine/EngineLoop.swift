@@ -193,6 +193,8 @@ package struct EngineLoop: ~Copyable {
         reconciler.doubted = []
         freeze()
         recordAccepted()
+        dispatcher.stop(reconciler.overtaken)
+        reconciler.overtaken = []
         if run.isReady, !run.hasStarted {
             for index in run.reselected { forgetUnmatched(index) }
             dispatcher.changes.hasStarted = true
@@ -216,6 +218,15 @@ package struct EngineLoop: ~Copyable {
 
     /// Turns events that are not compared with the ledger into jobs.
     private mutating func freeze() {
+        let frozen = reconciler.frozen
+        guard !frozen.isEmpty else { return }
+        reconciler.frozen = []
+        let rules = dispatcher.ruleset.rules
+        engine.monitor.noteEvents(frozen.map(\.event), frozen.map { (rules[$0.view].name, $0.event) }, at: now)
+        for (view, event) in frozen {
+            dispatcher.freeze(event, view, at: now)
+            dispatcher.rules[view].batch?.note(event.path, at: now)
+        }
     }
 
     /// Deletes the ledger rows of paths that the rule does not match any more.
@@ -231,13 +242,17 @@ package struct EngineLoop: ~Copyable {
     // MARK: Dispatch
 
     private mutating func dispatch() {
-        guard run.phase != .ending, run.storeFault == nil, dispatcher.hasWork(reconciler, at: now) else { return }
+        guard run.phase != .ending, run.storeFault == nil,
+            reconciler.mayFreeze || dispatcher.hasWork(reconciler, at: now)
+        else { return }
         if run.phase == .running {
             // An event is computed after all hints that the kernel has queued.
             watcher.drain()
             var batch = hints.take()
             receive(&batch)
         }
+        reconciler.freezeDue(at: now)
+        freeze()
         // No batch waits for more where nothing more is expected.
         let isLast = engine.options.isOnce && run.isReady && reconciler.isSettled
         dispatcher.fill(&reconciler, at: now, isGathering: run.phase == .running && !isLast)
@@ -299,7 +314,7 @@ package struct EngineLoop: ~Copyable {
 
     private mutating func recordTurn(hints: Int) {
         engine.monitor.noteTurn(
-            run.phase.status, isReady: run.isReady, hints: hints, settling: reconciler.settling, held: [:],
+            run.phase.status, isReady: run.isReady, hints: hints, settling: reconciler.settling, held: reconciler.held,
             queue: dispatcher.jobCounts(reconciler), pauses: dispatcher.pauses, slots: dispatcher.lanes.status, at: now)
         if let interval = engine.options.signOfLife, run.isReady, run.nextSign.map({ $0 <= now }) ?? true {
             run.nextSign = now + interval
@@ -335,6 +350,7 @@ extension LedgerReconciling.Reconciler.Warning {
     fileprivate var remark: Reconciling.Reconciler.Remark {
         switch self {
         case .unreadable(let path, let errno): .unreadable(path, errno: errno)
+        case .stillWritten(let path, let duration): .stillWritten(path, for: duration)
         }
     }
 }

@@ -45,7 +45,8 @@ extension View {
             id: id, filter: rule.filter, types: rule.types, mask: rule.events, settle: rule.settle,
             initialScan: initialScan, storesDuePaths: !rule.catchUp || rule.needsAuthor,
             isPolled: rule.backend == .poll,
-            mayChangeInput: rule.ownWrites == .ignore && (rule.actions + rule.onFailure).contains(where: \.isProgram))
+            mayChangeInput: rule.ownWrites == .ignore && (rule.actions + rule.onFailure).contains(where: \.isProgram),
+            tailBytes: rule.tail?.maximumBytes, whileBusy: WhileBusy(rule.whileBusy))
     }
 }
 
@@ -62,5 +63,17 @@ extension Rule {
         case .resumed: return .compare(since: nil)
         case .reselected(let last): return .compare(since: isOnce ? nil : last)
         }
+    }
+}
+
+extension View.WhileBusy {
+    fileprivate init(_ word: Rule.WhileBusy) {
+        self =
+            switch word {
+            case .queue: .queue
+            case .coalesce: .merge
+            case .drop: .drop
+            case .restart: .restart
+            }
     }
 }

@@ -11,6 +11,8 @@ struct FrozenQueue {
         var isRunning = false
         /// The reason for which it waits.
         var waiting: Waiting?
+
+        var paths: [PathBytes] { [job.event.from, job.event.path].compactMap(\.self) }
     }
 
     private(set) var entries: [UInt64: Entry] = [:]
@@ -37,22 +39,23 @@ struct FrozenQueue {
     mutating func append(_ entry: Entry) {
         entries[entry.number] = entry
         order.append(entry.number)
-        lines[entry.job.event.path, default: []].append(entry.number)
+        for path in entry.paths { lines[path, default: []].append(entry.number) }
     }
 
     mutating func remove(_ number: UInt64) {
         guard let entry = entries.removeValue(forKey: number) else { return }
-        let path = entry.job.event.path
-        lines[path]?.removeAll { $0 == number }
-        if lines[path]?.isEmpty == true { lines[path] = nil }
+        for path in entry.paths {
+            lines[path]?.removeAll { $0 == number }
+            if lines[path]?.isEmpty == true { lines[path] = nil }
+        }
         if order.first == number { order.removeFirst() } else { order.removeAll { $0 == number } }
     }
 
-    /// The due jobs that are the first of their paths, in order.
+    /// The due jobs before which there is none of their paths, in order.
     func due(at now: ContinuousClock.Instant) -> [Entry] {
         guard !entries.isEmpty else { return [] }
         return order.lazy.compactMap { entries[$0] }.filter { entry in
-            !entry.isRunning && entry.due <= now && lines[entry.job.event.path]?.first == entry.number
+            !entry.isRunning && entry.due <= now && entry.paths.allSatisfy { lines[$0]?.first == entry.number }
         }
     }
 

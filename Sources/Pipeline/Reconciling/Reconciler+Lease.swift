@@ -62,16 +62,19 @@ extension Reconciler {
         let difference = Difference(before: was, after: now, mayBeWritten: mayBeWritten)
         var now = now
         if !states[view].view.settle.isTree { now.digest = was.digest }
+        now.delivered = was.delivered
         var event = event(.modified, view, path, now)
         event.before = was
         event.isReplaced = difference.isReplaced
         event.changed = difference.content
-        guard !difference.isEmpty else { return isUncertain ? reported(view, event) : .nothing }
+        let hasMoreText = handled.hasMoreText(now)
+        if hasMoreText, event.changed.isEmpty { event.changed = ["extended"] }
+        guard !difference.isEmpty || hasMoreText else { return isUncertain ? reported(view, event) : .nothing }
         if difference.isReplaced {
             if let other = movedTo(view, handled, from: path) { return .wait(.path(other)) }
             if let move = move(view, to: path, now, isReplacing: true) { return move }
         }
-        let isContent = isUncertain || difference.isReplaced || !difference.content.isEmpty
+        let isContent = isUncertain || difference.isReplaced || !event.changed.isEmpty
         if !isContent || mask.isDisjoint(with: .content) && !difference.attributes.isEmpty {
             event.kind = .attributes
             event.changed = difference.attributes
@@ -107,6 +110,7 @@ extension Reconciler {
             if let number = states[view].offerOfPath[from], states[view].offers[number]?.isRunning == true {
                 return .wait(.path(from))
             }
+            if hasUnfinishedText(view, from) { return .wait(.path(from)) }
             return .event(event)
         }
         return nil
@@ -225,7 +229,7 @@ extension Reconciler {
     ) -> Candidate? {
         guard states[view].due[path] != nil else { return nil }
         let old = offer(view, path).flatMap { applies(.busy) || !$0.isRunning ? $0 : nil }
-        if old?.isRunning == true || states[view].outputs[path] != nil {
+        if old?.isRunning == true || states[view].outputs[path] != nil || hasUnfinishedText(view, path) {
             states[view].due.wait(path, for: .path(path))
             return nil
         }
@@ -242,17 +246,25 @@ extension Reconciler {
             supersede(view, old.number, settled: path)
             judgement = judge(view, path)
         }
+        return candidate(view, path, judgement)
+    }
+
+    /// The candidate of a judged path; nil if it is handled, waits or was frozen.
+    mutating func candidate(_ view: Int, _ path: PathBytes, _ judgement: Judgement) -> Candidate? {
         switch judgement {
         case .nothing, .unreported: conclude(view, path, judgement)
         case .unreadable: resettle(view, path)
         case .wait(let wait): self.wait(view, path, wait)
         case .event(let event):
-            guard let from = event.from, let source = offer(view, from) else {
+            if let from = event.from, let source = offer(view, from) {
+                supersede(view, source.number, settled: path)
+                compare(view, from)
+                states[view].due.requeue(path)
+            } else if freezes(view, event) {
+                freeze(view, event)
+            } else {
                 return Candidate(view: view, path: path, event: event, retried: nil)
             }
-            supersede(view, source.number, settled: path)
-            compare(view, from)
-            states[view].due.requeue(path)
         }
         return nil
     }
@@ -288,8 +300,10 @@ extension Reconciler {
     }
 
     /// Whether a path may be leased: it is as it settled, or it is a move, and the other path of its retry has settled, too.
-    private mutating func isReady(_ view: Int, _ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
+    mutating func isReady(_ view: Int, _ path: PathBytes, _ judgement: Judgement, _ old: Offer?) -> Bool {
         if case .event(let event) = judgement, event.kind == .moved, applies(.moveAtOnce) { return true }
+        // The view matches the path no longer: the offer runs as it is.
+        if old != nil, root(view, path) == nil { return true }
         guard let settled = states[view].due[path]?.settled else { return false }
         let now = sight(view, path)
         let isAsSettled = settled == (now == .absent ? .absent : DueTable.Stamp(now.snapshot))
@@ -306,8 +320,9 @@ extension Reconciler {
     ///
     /// That is its own, or, if only its last attempt has changed the file, what the disk shows.
     private func repeated(_ view: Int, _ old: Offer, _ judgement: Judgement) -> FileEvent? {
-        if isAsOffered(view, old) { return old.event }
-        guard isLeft(view, old), case .event(let event) = judgement, event.from == nil else { return nil }
+        if isAsOffered(view, old) || root(view, old.path) == nil { return old.event }
+        guard isLeft(view, old), case .event(let event) = judgement, event.from == nil, !freezes(view, event)
+        else { return nil }
         return event
     }
 

@@ -7,6 +7,8 @@ extension Reconciler {
         case succeeded
         /// It failed and is tried again at the time; whether the attempt counts.
         case retry(at: ContinuousClock.Instant, counts: Bool = true)
+        /// It was stopped because its file has changed, which does not count as an attempt.
+        case overtaken
         /// It failed and is not tried again.
         case gaveUp
         /// It found neither its input nor its own work.
@@ -21,7 +23,9 @@ extension Reconciler {
     package mutating func start(_ view: Int, _ number: UInt64, at now: ContinuousClock.Instant) -> Bool {
         defer { files.forget() }
         guard let offer = states[view].offers[number] else { return false }
-        let mayBeDone = offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput && applies(.reenter)
+        let mayBeDone =
+            offer.hasRemovedInput || root(view, offer.path) == nil
+            || offer.isInterrupted && offer.mayRemoveInput && applies(.reenter)
         if offer.event.kind == .deleted || mayBeDone || present(view, offer.path) != nil {
             states[view].offers.start(number)
             return true
@@ -118,11 +122,19 @@ extension Reconciler {
             states[view].offers[number] = offer
             for path in offer.paths { compare(view, path) }
             return
+        case .overtaken:
+            offer.state = .retrying(now)
+            offer.isInterrupted = true
+            offer.left = nil
+            states[view].offers[number] = offer
+            for path in offer.paths { compare(view, path) }
+            return
         case .succeeded, .gaveUp, .refused: break
         }
         states[view].offers[number] = nil
         for path in offer.paths { states[view].offerOfPath[path] = nil }
         settleRows(view, offer, there, termination)
+        if states[view].view.whileBusy == .drop { dropSettled(view, offer) }
         guard applies(.recheck) else { return }
         for path in offer.paths { compare(view, path) }
         if let offered = offer.offered, offered.links > 1 || (there?.links ?? 0) > 1 {
@@ -144,6 +156,7 @@ extension Reconciler {
         {
             isSure = true
             handled = there
+            handled?.delivered = offer.offered?.delivered
         } else if !isAsOffered {
             states[view].left[offer.path] = there
         }
@@ -151,7 +164,10 @@ extension Reconciler {
         if !applies(.readWhatWasOffered) { isSure = true }
         if let from = offer.event.from {
             isSure = isSure && (offer.trustBefore[from] == .certain || !applies(.certain))
-            set(view, from, LedgerRow())
+            // One that the action itself has written since is another file.
+            let source = row(view, from).handled
+            let isWritten = source != nil && source?.identity != offer.event.before?.identity
+            set(view, from, isWritten ? LedgerRow(source) : LedgerRow())
         }
         let trust: LedgerRow.Trust = termination == .gaveUp ? .failed : isSure ? .certain : .uncertain
         let isWithheld = termination == .refused && offer.event.kind == .created && !offer.isUncertain
@@ -212,8 +228,9 @@ extension Reconciler {
 
     /// Has Alight itself change the file at a path; no event reports that.
     ///
-    /// - Returns: False if an action runs for the path; nothing is changed then.
+    /// - Returns: False if an action runs for the path, or is to run for a frozen event; nothing is changed then.
     package mutating func undo(_ view: Int, _ path: PathBytes, _ change: () -> Void) -> Bool {
+        guard states[view].frozen[path] == nil else { return false }
         if let number = states[view].offerOfPath[path], let offer = states[view].offers[number] {
             guard !offer.isRunning else { return false }
             if applies(.ownLane) { supersede(view, number) }

@@ -14,12 +14,19 @@ extension Reconciler {
         var others: [(view: Int, path: PathBytes, identities: [FileIdentity])] = []
         for (key, entry) in settler.takeDue(at: now, limit: limit) {
             var entry = entry
+            // The listing waits for one inspection, not for a file that is still being written.
+            if let scan = entry.note.scan {
+                scans.end(scan)
+                entry.note.scan = nil
+            }
+            if !heldKeys.isEmpty { heldKeys[key] = nil }
             let isPolled = entry.note.signs.contains(.polled) || isPolled(key.path)
             var verdict: FinishedProbe.Verdict
             do throws(SystemError) {
                 verdict = FinishedProbe.check(
                     try files.place(of: key.path), in: host.fileSystem, at: host.clock.time(),
-                    policy: policies[key.policy], isPolled: isPolled, sample: entry.note.sample, round: entry.rounds,
+                    policy: policies[key.policy], isPolled: isPolled, sample: entry.note.sample?.value,
+                    round: entry.rounds,
                     waited: now - entry.since)
             } catch {
                 verdict = DiskProbe.Sight(directory: error.errno) == .absent ? .gone : .unreadable(errno: error.errno)
@@ -35,12 +42,24 @@ extension Reconciler {
                 if unreadable.insert(key.path.parent).inserted { warn(.unreadable(key.path, errno: errno)) }
                 guard isPatient else { continue }
                 settler.putBack(key, entry, until: now + .seconds(1 << min(entry.rounds, 3)))
-            case .wait(let pause, let sample, _):
-                entry.note.sample = sample
+            case .wait(let pause, let sample, let isHeld):
+                entry.note.sample = sample.map(Box.init)
+                recordHeld(key, &entry, isHeld, at: now)
                 settler.putBack(key, entry, until: now + pause)
             }
         }
         for (view, path, identities) in others { markOtherNames(view, path, identities) }
+        freezeEndedScans()
+    }
+
+    private mutating func recordHeld(
+        _ key: Key, _ entry: inout Settler<Key, Note>.Waiting, _ isHeld: Bool, at now: ContinuousClock.Instant
+    ) {
+        let waited = now - entry.since
+        if isHeld, waited >= Self.heldTimeout { heldKeys[key] = entry.since }
+        guard waited > Self.warningTimeout, !entry.note.hasWarned else { return }
+        entry.note.hasWarned = true
+        warn(.stillWritten(key.path, for: waited))
     }
 
     /// Whether the path of a view that asks for moves is in the ledger: the other half of a rename may be on its way.
@@ -97,6 +116,7 @@ extension Reconciler {
         }
         states[view].due.add(path, entry)
         storeDue(view, path, true)
+        if settled != nil { overtake(view, path) }
         guard let settled, states[view].offerOfPath[path] == nil else { return }
         // A gone path may have another name that nothing has hinted yet: the lease reads all hints first.
         if settled == nil, states[view].view.mask.contains(.moved) { return }
@@ -164,25 +184,33 @@ extension Reconciler {
     }
 
     /// Compares a path once more, because others have waited for what became of it, or it may differ.
-    mutating func compare(_ view: Int, _ path: PathBytes) {
+    mutating func compare(_ view: Int, _ path: PathBytes, quiet: Duration? = nil) {
         states[view].due.wake(.path(path))
         let row = row(view, path)
+        guard root(view, path) != nil else {
+            // The view matches the path no longer.
+            if states[view].offerOfPath[path] != nil {
+                addDue(view, path, settled: .some(nil), Note(signs: .listed, origin: .live))
+            }
+            return
+        }
         let isNamed = states[view].offerOfPath[path] != nil
         if !isNamed, row.trust != .uncertain {
             let now = present(view, path)
             if now == nil, row.handled == nil { return }
             let isTree = states[view].view.settle.isTree
-            if !isTree, let now, let handled = row.handled, handled.isUnchanged(now) { return }
+            if !isTree, let now, isHandled(row, now) { return }
         }
         if !settler.contains(Key(path: path, policy: states[view].policy)) {
-            markDirty(path, .listed, .live, [view], at: host.clock.now())
+            markDirty(path, .listed, .live, [view], at: host.clock.now(), quiet: quiet)
         }
     }
 
     /// Lets the state of a path count as handled, without an event.
     mutating func markHandled(_ view: Int, _ path: PathBytes) {
         let old = row(view, path)
-        let now = inspect(view, path)
+        var now = inspect(view, path)
+        if states[view].view.tailBytes != nil, let size = now?.size { now?.delivered = size }
         var isWithheld = false
         if let now {
             let isNew = old.handled == nil && old.trust == .certain
@@ -194,8 +222,10 @@ extension Reconciler {
 
     func event(_ kind: EventKind, _ view: Int, _ path: PathBytes, _ snapshot: Snapshot) -> FileEvent {
         let entry = states[view].due[path]
-        return FileEvent(
+        var event = FileEvent(
             kind: kind, path: path, root: root(view, path) ?? path.parent, snapshot: snapshot,
             origin: entry?.origin ?? .live, time: entry?.time ?? host.clock.time())
+        addOthers(view, &event)
+        return event
     }
 }

@@ -22,7 +22,14 @@ package struct Reconciler: ~Copyable {
     struct Note: Sendable {
         var signs: Hint.Signs
         var origin: EventOrigin
-        var sample: FinishedProbe.Sample?
+        /// The last inspection, if it could not decide.
+        var sample: Box<FinishedProbe.Sample>?
+        /// The number of the listing that waits for the path to be inspected.
+        var scan: UInt32?
+        /// Whether its arrival was reported since it settles.
+        var hasArrived = false
+        /// Whether a warning says that it has been open for writing for long.
+        var hasWarned = false
         /// Whether the watcher hinted it again after polling, see ``Reconciler/doubted``.
         var isConfirmed = false
         /// The file at the path at its last hint that said so, if it has several names or a move may be wanted.
@@ -34,12 +41,14 @@ package struct Reconciler: ~Copyable {
             isConfirmed = later.isConfirmed
             sample = nil
             file = later.file ?? file
+            scan = scan ?? later.scan
+            hasArrived = hasArrived || later.hasArrived
         }
     }
 
     /// The state of one view.
     struct ViewState {
-        let view: View
+        var view: View
         var policy: Int
         var due = DueTable()
         /// The due paths without a row, by their files.
@@ -51,12 +60,18 @@ package struct Reconciler: ~Copyable {
         var left: [PathBytes: Snapshot] = [:]
         /// The paths that running actions have declared as their outputs, by number of the offer.
         var outputs: [PathBytes: UInt64] = [:]
+        /// The number of unfinished frozen events by path.
+        var frozen: [PathBytes: Int] = [:]
+        /// How much was read of followed files that have left their paths and are not in the ledger under another one yet.
+        var carried: [FileIdentity: UInt64] = [:]
     }
 
     /// A condition that people should know of.
     package enum Warning: Sendable, Hashable {
         /// A path cannot be inspected; its ledger row stays.
         case unreadable(PathBytes, errno: Int32)
+        /// A file has been open for writing for so long; it is still waited for.
+        case stillWritten(PathBytes, for: Duration)
     }
 
     /// A change of the core's own state that its owner reports.
@@ -67,14 +82,16 @@ package struct Reconciler: ~Copyable {
         case gone(view: Int, PathBytes)
         /// An unfinished offer was given up for a newer event of its paths.
         case superseded(view: Int, Offer)
+        /// A path has changed while its action ran, and the view drops such changes.
+        case busy(view: Int, PathBytes)
     }
 
     package internal(set) var ledger: Ledger
     var states: [ViewState]
-    let filters: PathFilterIndex
-    let policies: [SettlePolicy]
+    var filters: PathFilterIndex
+    var policies: [SettlePolicy]
     let host: Host
-    let files: WatchedPaths
+    var files: WatchedPaths
     let isPatient: Bool
     /// Whether a view wants an event, by its conditions.
     let admits: (Int, FileEvent) -> Bool
@@ -104,25 +121,39 @@ package struct Reconciler: ~Copyable {
     package var reports: [Report] = []
     /// The events for which paths have become due, as they were at that time.
     package var accepted: [(view: Int, event: FileEvent)] = []
+    /// The events that no later one replaces, in the order in which they happened.
+    ///
+    /// Their owner commits each as a row together with the ledger, and runs the rows of a view first in, first out. It calls
+    /// ``endFrozen(_:_:at:)`` when one of an event that the ledger has taken over has ended.
+    package var frozen: [(view: Int, event: FileEvent)] = []
+    /// The running offers of views with ``View/WhileBusy/restart`` whose file has changed and settled.
+    ///
+    /// Their owner stops them, and ends them with ``Termination/overtaken``.
+    package var overtaken: [(view: Int, number: UInt64)] = []
     var unreadable: Set<PathBytes> = []
+    var scans = ScanTable()
+    /// The roots that exist, or did when they were last reported.
+    var rootsSeen: Set<PathBytes> = []
+    /// The paths that a process has had open for ``heldTimeout`` when they were last inspected, and since when they settle.
+    var heldKeys: [Key: ContinuousClock.Instant] = [:]
 
     /// How long a file settles that was complete when it was renamed into place.
     static let moment = Duration.milliseconds(50)
     /// How long a gone path settles at least if its file may be at another path: the kernel queues the halves of a rename up
     /// to 21 ms apart.
     static let renameGap = Duration.milliseconds(100)
+    /// How long a file has to be open for writing to be among ``held``.
+    static let heldTimeout = Duration.seconds(60)
+    /// How long a file has to be open for writing for a warning.
+    static let warningTimeout = Duration.seconds(600)
 
     package init(
         views: [View], ledger store: any LedgerStore, isPatient: Bool, on host: Host = .machine,
         admits: @escaping (Int, FileEvent) -> Bool = { _, _ in true },
         hasWork: @escaping (Int, Offer) -> Bool = { _, _ in false }, warn: @escaping (Warning) -> Void = { _ in }
     ) {
-        var policies: [SettlePolicy] = []
-        states = views.map { view in
-            let index = policies.firstIndex(of: view.settle) ?? policies.count
-            if index == policies.count { policies.append(view.settle) }
-            return ViewState(view: view, policy: index)
-        }
+        let policies = Self.policies(of: views)
+        states = views.map { ViewState(view: $0, policy: policies.firstIndex(of: $0.settle) ?? 0) }
         self.policies = policies
         filters = PathFilterIndex(views.map(\.filter))
         files = WatchedPaths(roots: views.flatMap(\.roots), in: host.fileSystem)
@@ -132,6 +163,12 @@ package struct Reconciler: ~Copyable {
         self.admits = admits
         self.hasWork = hasWork
         self.warn = warn
+    }
+
+    static func policies(of views: [View]) -> [SettlePolicy] {
+        var policies: [SettlePolicy] = []
+        for view in views where !policies.contains(view.settle) { policies.append(view.settle) }
+        return policies
     }
 
     /// Whether nothing is dirty.
@@ -202,6 +239,7 @@ package struct Reconciler: ~Copyable {
     func row(_ view: Int, _ path: PathBytes) -> LedgerRow { ledger.row(of: states[view].view.id, at: path) }
 
     mutating func set(_ view: Int, _ path: PathBytes, _ row: LedgerRow) {
+        if states[view].view.tailBytes != nil { carryOver(view, self.row(view, path).handled, row.handled) }
         ledger.set(row.isEmpty ? LedgerRow() : row, of: states[view].view.id, at: path)
     }
 
@@ -223,6 +261,7 @@ package struct Reconciler: ~Copyable {
             markNamed(inside: hint.path)
             compareKnown(inside: hint.path, signs: hint.signs.intersection([.moved, .polled]), hint.origin, at: now)
         }
+        freezeRaw(hint)
         hint.signs.subtract(.bare)
         hint.signs.remove(.subtree)
         guard !hint.signs.isEmpty else { return }
@@ -234,16 +273,19 @@ package struct Reconciler: ~Copyable {
         if hint.origin == .scan || isFound {
             found(hint, matches, at: now)
         } else if hint.signs != .listed || !isKnown(hint.path, matches) {
-            markDirty(hint.path, hint.signs, hint.origin, matches, at: now)
+            let hasArrived = freezeArriving(hint, matches)
+            markDirty(hint.path, hint.signs, hint.origin, matches, at: now, hasArrived: hasArrived)
         }
     }
 
     /// Makes a path settle for each of the views.
     mutating func markDirty(
         _ path: PathBytes, _ signs: Hint.Signs, _ origin: EventOrigin, _ matches: [Int],
-        at now: ContinuousClock.Instant, quiet: Duration? = nil
+        at now: ContinuousClock.Instant, quiet: Duration? = nil, hasArrived: Bool = false
     ) {
         var note = Note(signs: signs, origin: origin)
+        note.hasArrived = hasArrived
+        if signs.contains(.listed) { note.scan = scans.innermost(holding: path) }
         if case .present(let snapshot) = files.look(at: path), snapshot.type != .directory {
             let wantsMove = matches.contains { states[$0].view.mask.contains(.moved) }
             if wantsMove || snapshot.links > 1 { note.file = snapshot.identity }
@@ -290,10 +332,11 @@ package struct Reconciler: ~Copyable {
             note.signs.isSuperset(of: [.appeared, .moved]) && note.signs.isDisjoint(with: [.written, .listed])
             && !policy.isTree && !settler.contains(key)
         let asked = quiet ?? policy.quiet(isPolled: note.signs.contains(.polled) || isPolled(key.path))
-        settler.add(
-            key, note: note, quiet: isComplete ? min(asked, Self.moment) : asked, longest: policy.maximumWait, at: now
-        ) {
-            $0.merge(note)
+        let time = isComplete ? min(asked, Self.moment) : asked
+        let keepsScan = countForScan(key, note, quiet: time, at: now)
+        settler.add(key, note: note, quiet: time, longest: policy.maximumWait, at: now) { kept in
+            kept.merge(note)
+            if !keepsScan { kept.scan = nil }
         }
     }
 
@@ -337,17 +380,26 @@ package struct Reconciler: ~Copyable {
             let row = row(view, path)
             guard row.trust != .uncertain else { return states[view].offerOfPath[path] != nil }
             guard let now = present(view, path) else { return row.handled == nil }
-            return row.handled?.isUnchanged(now) ?? false
+            return isHandled(row, now)
         }
+    }
+
+    /// Whether the ledger has the file as it is, and all of its text was read.
+    func isHandled(_ row: LedgerRow, _ now: Snapshot) -> Bool {
+        row.handled.map { $0.isUnchanged(now) && !$0.hasMoreText(now) } ?? false
     }
 
     // MARK: Listings
 
     private mutating func receive(_ report: WatchReport, at now: ContinuousClock.Instant) {
         switch report {
-        case .listing(let root, _): unlisted.insert(root)
+        case .listing(let root, let origin):
+            unlisted.insert(root)
+            rootsSeen.insert(root)
+            if scans.add(root, origin) { freezeScan(.scanBegan, root, origin) }
         case .listed(let root, let origin):
             compareKnown(inside: root, origin == .scan ? .scan : .rescan, at: now)
+            scans.setListed(root)
             unlisted.remove(root)
             if unlisted.isEmpty { for view in states.indices { states[view].due.wake(.listing) } }
         case .overflow:
@@ -356,9 +408,18 @@ package struct Reconciler: ~Copyable {
                     states[view].offers[number]?.missedHints = true
                 }
             }
-        case .unmounted(let directory, _):
+            freezeLifecycle(.overflow)
+        case .rootMissing(let root, _):
+            // A root that never existed is not gone.
+            if rootsSeen.remove(root) != nil { freezeLifecycle(.rootGone, at: root) }
+        case .rootAppeared(let root): freezeLifecycle(.rootBack, at: root)
+        case .unmounted(let directory, let point):
             away.insert(directory)
             polled = polled.filter { !$0.isInside(directory) }
+            for root in Set(states.flatMap(\.view.roots)).sorted()
+            where root.isInside(directory) || directory.isInside(root) {
+                freezeLifecycle(.unmounted, at: root, path: point)
+            }
         case .mounted(let directory): away.remove(directory)
         case .polling(let directory, _, _): polled.insert(directory)
         case .ready: isStarting = false
@@ -377,11 +438,26 @@ package struct Reconciler: ~Copyable {
             if isUnfinished || isDirty || hint.origin == .live {
                 markDirty(hint.path, hint.signs, .live, [view], at: now)
             } else if states[view].view.initialScan.reports(snapshot) {
-                markDirty(hint.path, hint.signs, hint.origin, [view], at: now)
+                if hasLongSettled(view, hint.path, snapshot) {
+                    addDue(view, hint.path, settled: snapshot, Note(signs: hint.signs, origin: hint.origin))
+                } else {
+                    markDirty(hint.path, hint.signs, hint.origin, [view], at: now)
+                }
             } else {
                 markHandled(view, hint.path)
             }
         }
+    }
+
+    /// Whether a file that the first listing found has settled for certain.
+    private func hasLongSettled(_ view: Int, _ path: PathBytes, _ snapshot: Snapshot) -> Bool {
+        let policy = states[view].view.settle
+        guard !policy.isTree, policy.stable == nil, policy.locks == .ignore, !isPolled(view, path),
+            ledger.paths(of: states[view].view.id, handling: snapshot.identity).isEmpty
+        else { return false }
+        let quiet = max(policy.quiet(isPolled: false), .seconds(1))
+        guard snapshot.changed < host.clock.time().advanced(by: .zero - quiet) else { return false }
+        return snapshot.type != .file || policy.writers != .wait || files.writers(of: path) == .nobody
     }
 
     /// Makes dirty what is in the ledger and differs from the disk.
@@ -394,8 +470,9 @@ package struct Reconciler: ~Copyable {
             var gone: [PathBytes] = []
             ledger.visit(states[view].view.id, inside: directory) { path, row in
                 guard let now = present(view, path) else { return gone.append(path) }
-                let isKnown = row.handled?.isUnchanged(now) ?? false
-                if states[view].view.settle.isTree || !isKnown || row.trust == .uncertain { changed.append(path) }
+                if states[view].view.settle.isTree || !isHandled(row, now) || row.trust == .uncertain {
+                    changed.append(path)
+                }
             }
             for path in changed.sorted() + gone.sorted(by: >) {
                 if origin == .scan, replace(view, path) { continue }
@@ -432,4 +509,7 @@ extension Snapshot {
         identity == later.identity && changed == later.changed && size == later.size && modified == later.modified
             && type == later.type && mode == later.mode && links == later.links
     }
+
+    /// Whether text of a followed file was not read yet.
+    func hasMoreText(_ later: Snapshot) -> Bool { delivered.map { $0 < later.size } ?? false }
 }

@@ -57,11 +57,26 @@ package struct View: Sendable {
     package var isPolled: Bool
     /// Whether a program works on the file, which may change it as its normal effect.
     package var mayChangeInput: Bool
+    /// The most bytes of one event of a view that follows the growth of files; nil for all others.
+    package var tailBytes: Int?
+    package var whileBusy: WhileBusy
+
+    /// How a change is treated that has settled while an action runs for its path.
+    package enum WhileBusy: Sendable, Hashable {
+        /// The path is compared when the action has ended.
+        case merge
+        /// Each settled change is an event of its own.
+        case queue
+        /// The action is stopped.
+        case restart
+        /// The change counts as handled.
+        case drop
+    }
 
     package init(
         id: RuleID, filter: PathFilter, types: Set<FileType> = [.file], mask: EventMask,
         settle: SettlePolicy = SettlePolicy(), initialScan: InitialScanPolicy = .ignore, storesDuePaths: Bool = false,
-        isPolled: Bool = false, mayChangeInput: Bool = false
+        isPolled: Bool = false, mayChangeInput: Bool = false, tailBytes: Int? = nil, whileBusy: WhileBusy = .merge
     ) {
         self.id = id
         self.filter = filter
@@ -72,10 +87,23 @@ package struct View: Sendable {
         self.storesDuePaths = storesDuePaths
         self.isPolled = isPolled
         self.mayChangeInput = mayChangeInput
+        self.tailBytes = tailBytes
+        self.whileBusy = whileBusy
     }
 
     /// Whether extended attributes are compared.
     var readsExtended: Bool { !mask.isDisjoint(with: [.attributes, .xattr]) }
+
+    /// Whether an event with content is frozen as soon as it has settled.
+    package var freezes: Bool { tailBytes != nil || whileBusy == .queue }
+
+    /// Whether the first listing reports existing files.
+    var reportsExisting: Bool {
+        switch initialScan {
+        case .report, .compare: true
+        case .ignore, .replace: false
+        }
+    }
 
     var roots: [PathBytes] { filter.roots.map { PathBytes($0) } }
 }

@@ -1,0 +1,60 @@
+import FileEvents
+
+/// The listings of roots under way, each with the number of paths that it waits for.
+struct ScanTable {
+    struct Scan {
+        var root: PathBytes
+        var origin: EventOrigin
+        /// Whether everything has been found.
+        var isListed = false
+        /// The paths that it found different and that were not inspected since.
+        var waiting = 0
+
+        var isOver: Bool { isListed && waiting <= 0 }
+    }
+
+    private var scans: [UInt32: Scan] = [:]
+    private var byRoot: [PathBytes: UInt32] = [:]
+    private var next: UInt32 = 0
+
+    var isEmpty: Bool { scans.isEmpty }
+
+    /// Adds a listing of a root; one that is under way for the same root is continued.
+    ///
+    /// - Returns: Whether it is a new one.
+    mutating func add(_ root: PathBytes, _ origin: EventOrigin) -> Bool {
+        if let running = byRoot[root] {
+            scans[running]?.isListed = false
+            return false
+        }
+        next += 1
+        scans[next] = Scan(root: root, origin: origin)
+        byRoot[root] = next
+        return true
+    }
+
+    /// The listing of the innermost root that contains the path.
+    func innermost(holding path: PathBytes) -> UInt32? {
+        scans.isEmpty ? nil : path.andParents.lazy.compactMap { byRoot[$0] }.first
+    }
+
+    mutating func setListed(_ root: PathBytes) {
+        if let scan = byRoot[root] { scans[scan]?.isListed = true }
+    }
+
+    mutating func begin(_ scan: UInt32?) {
+        if let scan { scans[scan]?.waiting += 1 }
+    }
+
+    mutating func end(_ scan: UInt32) { scans[scan]?.waiting -= 1 }
+
+    /// Removes and returns the listings that wait for nothing more, in the order in which they began.
+    mutating func takeEnded() -> [Scan] {
+        guard !scans.isEmpty else { return [] }
+        return scans.filter(\.value.isOver).keys.sorted().compactMap { number in
+            guard let scan = scans.removeValue(forKey: number) else { return nil }
+            byRoot[scan.root] = nil
+            return scan
+        }
+    }
+}

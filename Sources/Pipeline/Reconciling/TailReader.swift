@@ -1,0 +1,43 @@
+import FileEvents
+import Settling
+
+/// Reads the text that was added to a followed file.
+enum TailReader {
+    /// The text from the offset on, whole characters of it.
+    ///
+    /// An incomplete UTF-8 character at the end is left for the next time, unless there is nothing else: then the file is
+    /// not UTF-8, and its bytes are reported as they are. A file that cannot be read, or is another one by now, has no text.
+    static func read(
+        _ place: DiskProbe.Place, in fileSystem: any FileSystem, _ snapshot: Snapshot, from offset: UInt64,
+        limit: Int, isReset: Bool
+    ) -> TailText {
+        var text = TailText(offset: offset, bytes: [], isReset: isReset)
+        guard snapshot.size > offset else { return text }
+        let bytes = fileSystem.read(
+            place, inode: snapshot.identity.inode, from: offset, count: Int(min(snapshot.size - offset, UInt64(limit))))
+        guard !bytes.isEmpty else { return text }
+        let whole = wholeCharacters(bytes)
+        text.bytes = whole == 0 ? bytes : Array(bytes[..<whole])
+        // Fewer than four bytes may be the beginning of a character; wait for the rest.
+        if whole == 0, bytes.count < 4 { text.bytes = [] }
+        text.remaining = snapshot.size - offset - UInt64(text.bytes.count)
+        return text
+    }
+
+    /// The number of bytes before an incomplete UTF-8 character at the end.
+    static func wholeCharacters(_ bytes: [UInt8]) -> Int {
+        for back in 1...3 where back <= bytes.count {
+            let byte = bytes[bytes.count - back]
+            if byte & 0b1100_0000 == 0b1000_0000 { continue }
+            let length =
+                switch byte {
+                case 0b1100_0000...0b1101_1111: 2
+                case 0b1110_0000...0b1110_1111: 3
+                case 0b1111_0000...0b1111_0111: 4
+                default: 1
+                }
+            return length > back ? bytes.count - back : bytes.count
+        }
+        return bytes.count
+    }
+}
