@@ -31,7 +31,10 @@ extension JournalReader {
         let key = Data(path.bytes)
         return try read { database in
             var records: [String: PathRecord] = [:]
-            let known = "SELECT name FROM rules JOIN ledger ON ledger.rule = rules.id WHERE ledger.path = ?"
+            let known = """
+                SELECT name FROM rules JOIN ledger ON ledger.rule = rules.id
+                WHERE ledger.path = ? AND ledger.type IS NOT NULL
+                """
             for name in try String.fetchAll(database, sql: known, arguments: [key]) where wanted.contains(name) {
                 records[name, default: PathRecord()].isKnown = true
             }

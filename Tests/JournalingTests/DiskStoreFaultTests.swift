@@ -141,6 +141,16 @@ struct DiskStoreFaultTests {
         #expect(try bench.rows("\(fact) 'is_clean'") == ["0"])
     }
 
+    @Test func `a clean stop moves the log into the file while another connection is open`() throws {
+        try bench.commit(.leased(1))
+        let other = try DatabaseQueue(path: "\(bench.path)")
+        #expect(try other.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM jobs") } == 1)
+        try bench.end(isClean: true)
+        #expect(TestFile.read(bench.disk.root.appending("store.db-wal")) == [])
+        try other.close()
+        #expect(try bench.unfinished().map(\.number) == [1])
+    }
+
     @Test func `after its close it does nothing`() throws {
         try bench.commit(.leased(1))
         let store = try bench.store

@@ -229,4 +229,29 @@ struct DiskStoreRulesTests {
             bench.kill()
         }
     }
+
+    @Test func `files on two devices that have exchanged their numbers are told apart`() throws {
+        let (first, second) = (bench.disk.root, PathBytes("/proc"))
+        let one = try #require(DiskProbe.identity(of: first))
+        let other = try #require(DiskProbe.identity(of: second))
+        try #require(one.device != other.device)
+        var (formerOne, formerOther) = (one, other)
+        (formerOne.device, formerOther.device) = (other.device, one.device)
+        let paths = [first.appending("a"), second.appending("b")]
+        try bench.commit {
+            $0.rows[RuleID(1)] = [
+                paths[0]: LedgerRow(snapshot(formerOne, inode: 5)),
+                paths[1]: LedgerRow(snapshot(formerOther, inode: 6)),
+            ]
+            $0.mounts = [
+                MountRecord(point: first, identity: formerOne), MountRecord(point: second, identity: formerOther),
+            ]
+        }
+        bench.kill()
+        for _ in 0..<3 {
+            let rows = try paths.map { try bench.store.row(of: RuleID(1), at: $0)?.handled?.identity.device }
+            #expect(rows == [one.device, other.device])
+            try bench.commit { _ in }
+        }
+    }
 }
