@@ -22,6 +22,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     let loaded: [Rule]
     private let host: Host
     let isOld: Bool
+    let hasBirth: Bool
     private var storage: any SimulatedStorage
     private(set) var program: (any SimulatedProgram)?
     var watcher: SimulatedWatcher?
@@ -47,6 +48,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     ) {
         let world = World(seed: seed, delays: delays)
         self.isOld = isOld
+        self.hasBirth = hasBirth
         self.world = world
         self.rules = rules
         loaded = rules.map { $0.rule(in: world.base) }
@@ -375,5 +377,12 @@ extension World {
             content(path).flatMap { content in path.relative(to: directory).map { (PathBytes($0), content) } }
         }
         return Dictionary(files) { one, _ in one }
+    }
+}
+
+extension World {
+    /// The text of a file, by whatever name.
+    func text(of file: FileIdentity) -> [UInt8]? {
+        files(below: base).filter { $0.value.identity == file }.keys.min().flatMap { text($0) }
     }
 }

@@ -74,7 +74,8 @@ extension Reconciler {
             if let other = movedTo(view, handled, from: path) { return .wait(.path(other)) }
             if let move = move(view, to: path, now, isReplacing: true) { return move }
         }
-        let isContent = isUncertain || difference.isReplaced || !event.changed.isEmpty
+        let isContent =
+            isUncertain && states[view].view.tailBytes == nil || difference.isReplaced || !event.changed.isEmpty
         if !isContent || mask.isDisjoint(with: .content) && !difference.attributes.isEmpty {
             event.kind = .attributes
             event.changed = difference.attributes
