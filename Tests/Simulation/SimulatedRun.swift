@@ -35,6 +35,8 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     /// Whether all actions fail that no step ends.
     private var fails = false
     var record: RunRecord
+    /// The files with several names that were changed, and the names by which.
+    private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
     /// Whether the ledger is judged after each step, too.
     package var checksInvariant = false
     /// Printed as it happens; for people.
@@ -136,6 +138,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         defer { if checksInvariant { record.fault = record.fault ?? invariantFault() } }
         switch step {
         case .world(let operation, let isHintLost):
+            for path in operation.paths.map({ world.base.appending($0.bytes) }) {
+                if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
+            }
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
             let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
             // An output is known as it is when the attempt ends, whoever has changed it meanwhile.
@@ -222,6 +227,12 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         }
         for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
         program?.resume()
+        if !isOld {
+            // What was changed by a name that is gone is seen with the next hint of the file.
+            let gone = Set(changedByName.filter { world.snapshot($0.path)?.identity != $0.file }.map(\.file))
+            let others = world.files(below: world.base).filter { gone.contains($0.value.identity) }.keys.sorted()
+            hints?.add(others.map { Hint(path: $0, signs: .attributes) })
+        }
         var idle = 0
         for _ in 0..<3_000 {
             watcher?.drainAll()
