@@ -69,6 +69,7 @@ extension LedgerRun {
         if !isDone, row.attempt < 3, !isFinal { return interrupt(activity) }
         mirrors[view].frozen.removeAll { $0.number == row.number }
         if !isDone {
+            mirrors[view].lost.insert(row.event.snapshot.identity)
             mirrors[view].untracked.formUnion(row.paths)
             mirrors[view].noted.insert(row.number)
             history.append("\(prefix(view))failed \(world.name(of: row.path))")
@@ -81,7 +82,8 @@ extension LedgerRun {
     func recordText(_ view: Int, _ offer: Offer) {
         let event = offer.event
         let isDoubtful =
-            !hasBirth || mirrors[view].isForgiven || offer.paths.contains { mirrors[view].untracked.contains($0) }
+            !hasBirth || mirrors[view].isForgiven || mirrors[view].lost.contains(event.snapshot.identity)
+            || offer.paths.contains { mirrors[view].untracked.contains($0) }
         let file = event.snapshot.identity
         guard let tail = event.tail else { return }
         let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
@@ -99,6 +101,22 @@ extension LedgerRun {
     private func text(of file: FileIdentity) -> [UInt8]? {
         world.files(below: world.base).filter { $0.value.identity == file }.keys.min().flatMap { world.text($0) }
     }
+
+    /// Serves the rules as they are from now on.
+    package func reload(_ rules: [SimulatedRule]) {
+        commit()
+        let changed = views.indices.map { index in
+            var view = views[index]
+            view.filter = rules[index].rule(in: world.base).filter
+            view.initialScan = .compare(since: nil)
+            return view
+        }
+        reconciler?.change(to: changed, at: now)
+        commit()
+    }
+
+    /// Whether an event was leased whose action has not ended.
+    package var hasOffers: Bool { views.indices.contains { reconciler?.offers(of: $0).isEmpty == false } }
 
     /// Records a change that the rule drops.
     func recordBusy(_ view: Int, _ path: PathBytes) {

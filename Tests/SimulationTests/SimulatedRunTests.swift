@@ -41,6 +41,28 @@ import Testing
         #expect(scripted.runLedger() == nil)
     }
 
+    @Test(arguments: ["create a, start a, run, fail", "create a, settle, lease, begin, run, fail, wait 1500ms, turn"])
+    func `a job runs to its end after its rule matches the path no longer`(_ steps: String) {
+        let run = LedgerRun([SimulatedRule()], inMemory: true)
+        for step in Step.script(steps) { run.take(step) }
+        var rule = SimulatedRule()
+        rule.outside = ["a"]
+        run.reload([rule])
+        run.take(.rest)
+        #expect(run.history == ["created a", "created a"])
+        #expect(!run.hasOffers)
+    }
+
+    @Test func `a path that is due is not offered after its rule matches it no longer`() {
+        let run = LedgerRun([SimulatedRule()], inMemory: true)
+        for step in Step.script("create a, settle, create b, read, turn") { run.take(step) }
+        var rule = SimulatedRule()
+        rule.outside = ["a"]
+        run.reload([rule])
+        run.take(.rest)
+        #expect(run.history == ["created b"])
+    }
+
     @Test(arguments: CoreRule.allCases) func `a case shows each rule of the core`(_ rule: CoreRule) throws {
         let scripted = try #require(
             ScriptedCase.all.first { $0.name == rule.rawValue || $0.name.hasPrefix("\(rule.rawValue),") })
