@@ -81,10 +81,14 @@ extension LedgerRun {
     /// Appends a piece of text to what was received before; that of a row that was given up is lost.
     func recordText(_ view: Int, _ offer: Offer) {
         let event = offer.event
-        let isDoubtful =
-            !hasBirth || mirrors[view].isForgiven || mirrors[view].lost.contains(event.snapshot.identity)
-            || offer.paths.contains { mirrors[view].untracked.contains($0) }
         let file = event.snapshot.identity
+        // Rows of different paths run at the same time.
+        if mirrors[view].frozen.contains(where: { $0.event.snapshot.identity == file && $0.path != event.path }) {
+            mirrors[view].lost.insert(file)
+        }
+        let isDoubtful =
+            !hasBirth || mirrors[view].isForgiven || mirrors[view].lost.contains(file)
+            || offer.paths.contains { mirrors[view].untracked.contains($0) }
         guard let tail = event.tail else { return }
         let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
         if tail.isReset || isOther && tail.offset == 0 { mirrors[view].texts[file] = nil }
