@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 import LedgerReconciling
 import Rules
 
@@ -121,6 +121,9 @@ extension LedgerRun {
 
     /// Whether an event was leased whose action has not ended.
     package var hasOffers: Bool { views.indices.contains { reconciler?.offers(of: $0).isEmpty == false } }
+
+    /// The files that have been open for writing for long.
+    package var held: [PathBytes] { (reconciler?.held ?? [:]).keys.map { world.name(of: $0) }.sorted() }
 
     /// Records a change that the rule drops.
     func recordBusy(_ view: Int, _ path: PathBytes) {

@@ -10,6 +10,8 @@ import Testing
     static let known: Set<String> = [
         // It has no undo and no remote jobs in the simulator.
         "own-lane", "sent",
+        // Its raw events are not judged.
+        "raw",
         "certain", "keep-uncertain", "read-what-was-offered", "drain", "steps", "overtaken", "kept-steps", "swap",
         "interrupted move", "deleted, and back before it begins", "kill inside a step, and a new file",
         "given up, then moved", "an overflow hides a swap", "a declared output that is deleted, and written again",
@@ -61,6 +63,20 @@ import Testing
         run.reload([rule])
         run.take(.rest)
         #expect(run.history == ["created b"])
+    }
+
+    @Test func `a file that stays open for writing is held`() {
+        let run = LedgerRun([SimulatedRule()], inMemory: true)
+        for step in Step.script("create a, open a") + Array(repeating: .wait(milliseconds: 1_000), count: 59) {
+            run.take(step)
+            run.take(.drain)
+            run.take(.turn)
+        }
+        #expect(run.held.isEmpty)
+        for step in Step.script("wait 1000ms, turn, wait 1000ms, turn, wait 1000ms, turn") { run.take(step) }
+        #expect(run.held == ["a"])
+        run.take(.rest)
+        #expect(run.held.isEmpty)
     }
 
     @Test(arguments: CoreRule.allCases) func `a case shows each rule of the core`(_ rule: CoreRule) throws {

@@ -304,6 +304,8 @@ package struct Reconciler: ~Copyable {
         guard fileOfDirty[path] != file else { return }
         if let old = fileOfDirty[path] { dirtyFiles.remove(path, old) }
         fileOfDirty[path] = file
+        // A dictionary keeps its space otherwise.
+        if fileOfDirty.isEmpty { fileOfDirty = [:] }
         if let file { dirtyFiles.insert(path, file) }
     }
 
