@@ -112,6 +112,12 @@ let package = Package(
                 "CAlightLinux", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
                 "Reconciling", "Rules", "Settling", logging, metrics,
             ]),
+        .target(
+            name: "Pipeline",
+            dependencies: [
+                "Engine", "FileEvents", "FileWatching", "Handling", "Journaling", "LedgerReconciling", "PluginProtocol",
+                "Reconciling", "Rules", "Settling", "Storage", logging,
+            ], path: "Sources/Pipeline", exclude: ["Reconciling"], swiftSettings: strict),
 
         // Layer 7: the control API and the dashboard, whose files are in the program.
         .target(
@@ -150,7 +156,7 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling",
+                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling", "Pipeline",
                 "PluginProtocol", "Rules", "Settling", "Storage", "TestKit", logging,
             ], path: "Tests/Simulation", swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(
@@ -192,8 +198,8 @@ let package = Package(
         tests(
             "Journaling",
             [
-                "FileEvents", "Globbing", "JournalFixtures", "Journaling", "PluginProtocol", "Reconciling", "Rules",
-                "Settling", "TestKit", grdb, sqlite,
+                "FileEvents", "Globbing", "JournalFixtures", "Journaling", "LedgerReconciling", "PluginProtocol",
+                "Reconciling", "Rules", "Settling", "Storage", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
             "Engine",

@@ -19,7 +19,7 @@ package final class ApplyRun: Sendable {
     private let log: Logger
     private let report: @Sendable (EngineReport) -> Void
     private let host = Host.machine
-    private let mailbox = Mailbox()
+    private let mailbox = Mailbox<Attempt.Result>()
     private let stopSignal = StopSignal()
 
     /// How long to wait before the journal is tried again, and before a file that has changed is looked at again.

@@ -145,22 +145,22 @@ extension Rule {
 
 extension Action {
     /// Whether the file may be gone afterwards because of it.
-    var mayRemoveInput: Bool { isProgram || removesInput }
+    package var mayRemoveInput: Bool { isProgram || removesInput }
 
     /// Whether it is a built-in action after whose success the file is gone.
-    fileprivate var removesInput: Bool { !isProgram && Self.removingHandlers.contains(name) }
+    package var removesInput: Bool { !isProgram && Self.removingHandlers.contains(name) }
 
     private static let removingHandlers: Set = ["delete", "move", "rename", "trash"]
 
     /// Whether it is done in a moment for a small file, and for several files like for one after the other.
-    var isBrief: Bool { !isProgram && Self.briefHandlers.contains(name) }
+    package var isBrief: Bool { !isProgram && Self.briefHandlers.contains(name) }
 
     private static let briefHandlers: Set = [
         "log", "copy", "index", "link", "move", "rename", "set-permissions", "tag", "touch", "trash",
     ]
 
     /// Whether a program outside Alight does the work.
-    fileprivate var isProgram: Bool {
+    package var isProgram: Bool {
         switch work {
         case .use(let reference, _): reference.location != nil
         case .exec, .shell: true

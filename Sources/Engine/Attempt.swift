@@ -72,6 +72,15 @@ struct Attempt: Sendable {
         }
     }
 
+    /// What is told of it while it runs.
+    func running(since time: Timestamp) -> EngineStatus.RunningAttempt? {
+        jobs.first.map { job in
+            EngineStatus.RunningAttempt(
+                job: job.id, jobs: jobs.count, rule: rule.name, action: rule.actionNames, path: job.event.path,
+                since: time, takesSlot: rule.takesSlot)
+        }
+    }
+
     let jobs: [Job]
     let rule: Rule
     let perform: Perform

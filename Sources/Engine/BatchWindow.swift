@@ -7,7 +7,7 @@ package import Rules
 /// has gathered is leased. While it is closed, jobs that come again have nothing
 /// to wait for.
 package struct BatchWindow {
-    let batch: Rule.Batch
+    package let batch: Rule.Batch
     private var first: ContinuousClock.Instant?
     private var last: ContinuousClock.Instant?
     /// The paths that have gathered, up to those that fill a batch.

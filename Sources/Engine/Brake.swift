@@ -70,7 +70,7 @@ package struct Brake {
     package var count: Int { recent.count }
 
     /// Takes what is known of rules for that of the names that they have now.
-    mutating func rename(_ names: [String: String]) {
+    package mutating func rename(_ names: [String: String]) {
         guard !names.isEmpty else { return }
         for (key, times) in recent {
             guard let name = names[key.rule] else { continue }

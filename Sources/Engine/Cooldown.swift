@@ -4,7 +4,7 @@ package import FileEvents
 ///
 /// Pure: the present is passed in. Of what is over nothing is kept.
 package struct Cooldown {
-    let pause: Duration
+    package let pause: Duration
     private var ends: [PathBytes: ContinuousClock.Instant] = [:]
     /// The same in the order of time, since all pauses are equally long; the first `gone` are over.
     private var order: [(path: PathBytes, end: ContinuousClock.Instant)] = []

@@ -3,7 +3,7 @@ import Handling
 import Journaling
 import PluginProtocol
 import Reconciling
-import Rules
+package import Rules
 import Settling
 
 // What becomes of jobs before an action begins: while their path is busy, and while it has to rest.
@@ -155,7 +155,7 @@ extension Dispatcher {
 
 extension Rule {
     /// The actions' names, of a list joined by `+`.
-    var actionNames: String { actions.map(\.name).joined(separator: "+") }
+    package var actionNames: String { actions.map(\.name).joined(separator: "+") }
 }
 
 extension FileEvent {

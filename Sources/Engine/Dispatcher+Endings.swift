@@ -1,9 +1,9 @@
-import FileEvents
+package import FileEvents
 import Handling
 import Journaling
 import PluginProtocol
 import Reconciling
-import Rules
+package import Rules
 import Settling
 
 // What becomes of jobs when their actions have ended.
@@ -228,7 +228,7 @@ extension Dispatcher {
 
 extension AttemptReport {
     /// What is told now of an attempt that has ended, or of a job that ended without one.
-    init(
+    package init(
         _ job: Job, _ rule: Rule, attempt: Int, _ outcome: Outcome, duration: Duration, _ state: JobState,
         pause: Duration?, at time: Timestamp
     ) {

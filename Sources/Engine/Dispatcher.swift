@@ -16,7 +16,7 @@ struct Dispatcher: ~Copyable {
     private(set) var ruleset: Ruleset
     let journal: any Journal
     private let executor: any AttemptExecutor
-    private let mailbox: Mailbox
+    private let mailbox: Mailbox<Attempt.Result>
     private let perform: Attempt.Perform
     private let stop: StopSignal
     private let log: Logger
@@ -70,7 +70,8 @@ struct Dispatcher: ~Copyable {
     ///
     /// Patient, it slows a rule down whose attempts all fail, until one succeeds. Serial, it has one thread.
     init(
-        ruleset: Ruleset, journal: any Journal, mailbox: Mailbox, limit: Int, extra: Int = 0, isSerial: Bool = false,
+        ruleset: Ruleset, journal: any Journal, mailbox: Mailbox<Attempt.Result>, limit: Int, extra: Int = 0,
+        isSerial: Bool = false,
         isPatient: Bool,
         host: Host, clock: LocalClock = .system, patience: Duration = .seconds(600),
         executor: (any AttemptExecutor)? = nil, perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger,
@@ -228,7 +229,7 @@ struct Dispatcher: ~Copyable {
     /// Begins the attempts that were prepared.
     mutating func launch() {
         guard !prepared.isEmpty else { return }
-        monitor.noteBegun(prepared, at: host.clock.time())
+        monitor.noteBegun(prepared.compactMap { $0.running(since: host.clock.time()) })
         let isFirst = lanes.count == prepared.count
         let isQuick = mailbox.gather(begun: prepared.count, running: lanes.count)
         executor.submit(
@@ -238,7 +239,20 @@ struct Dispatcher: ~Copyable {
         if isFirst { sched_yield() }
     }
 
-    func noteEnded(_ result: Attempt.Result, at now: ContinuousClock.Instant) { monitor.noteEnded(result, at: now) }
+    func noteEnded(_ result: Attempt.Result, at now: ContinuousClock.Instant) {
+        guard let first = result.parts.first?.job.id else { return }
+        let outputs = result.parts.flatMap { part in
+            if case .outcome(let outcome) = part.ending { outcome.outputs } else { [PathBytes]() }
+        }
+        let hasBegun = result.parts.contains(where: \.hasBegun)
+        let waits = result.parts.filter { $0.hasBegun && $0.job.attempt == 1 && !$0.job.isInterrupted }.map { part in
+            let wait = result.started.since(part.job.event.time)
+            // A job that was made new since has waited only from then on.
+            return part.job.due.map { min(wait, now - result.duration - $0) } ?? wait
+        }
+        monitor.noteEnded(
+            first, outputs: outputs, at: result.ended, ran: hasBegun ? result.duration : nil, waited: waits, now: now)
+    }
 
     /// Sees to it that none of those that were launched waits for another one longer than the mailbox did.
     func wakeRest() { executor.wakeRest() }

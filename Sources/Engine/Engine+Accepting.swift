@@ -38,7 +38,7 @@ extension Engine {
                 return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
             })
         journal.accept(jobs, withholding.noting(in: turn.entries), now: now)
-        monitor.noteEvents(turn, jobs, at: now)
+        monitor.noteEvents(turn.events.map(\.event), jobs.map { ($0.rule, $0.event) }, at: now)
         if !jobs.isEmpty { report(.accepted(jobs)) }
         dispatcher.wakeChanged(jobs, at: now)
         dispatcher.note(jobs, at: now)

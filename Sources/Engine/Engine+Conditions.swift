@@ -1,14 +1,14 @@
-import FileEvents
+package import FileEvents
 import Handling
-import Logging
+package import Logging
 import PluginProtocol
-import Rules
+package import Rules
 
 extension Rule {
     /// Whether an event becomes a job, as far as that shows without a look at the content.
     ///
     /// What does not is known all the same: the rule isn't told of it again unless it changes.
-    func lets(_ event: FileEvent, log: Logger) -> Bool {
+    package func lets(_ event: FileEvent, log: Logger) -> Bool {
         let answer = admits(event)
         switch answer {
         case .holds, .needsContent: return true

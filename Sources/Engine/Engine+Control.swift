@@ -1,7 +1,7 @@
 package import FileEvents
 package import FileWatching
-import Journaling
-import Rules
+package import Journaling
+package import Rules
 
 // What others may ask of a running engine, from any thread.
 extension Engine {
@@ -71,7 +71,7 @@ extension Engine {
 
 extension Pauses {
     /// The same by the names that rules have now.
-    func renamed(for ruleset: Ruleset) -> Pauses {
+    package func renamed(for ruleset: Ruleset) -> Pauses {
         var renamed = self
         for rule in ruleset.rules {
             for former in rule.formerly where ruleset.index(of: former) == nil {

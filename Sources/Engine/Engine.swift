@@ -57,7 +57,7 @@ package final class Engine: Sendable {
     let perform: @Sendable (Action, [Invocation]) -> [Outcome]
     let log: Logger
     let report: @Sendable (EngineReport) -> Void
-    let mailbox = Mailbox()
+    let mailbox = Mailbox<Attempt.Result>()
     let monitor: Monitor
     let stopSignal = StopSignal()
     var host: Host { options.host }

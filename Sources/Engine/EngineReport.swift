@@ -86,4 +86,18 @@ package struct EngineSummary: Sendable {
     package var fault: WatchError?
     /// Why the journal did not keep what was done last.
     package var journalFault: JournalFault?
+
+    package init(
+        succeeded: Int, skipped: Int, dead: Int, unfinished: Int, unsettled: [PathBytes], isForced: Bool,
+        fault: WatchError?, journalFault: JournalFault?
+    ) {
+        self.succeeded = succeeded
+        self.skipped = skipped
+        self.dead = dead
+        self.unfinished = unfinished
+        self.unsettled = unsettled
+        self.isForced = isForced
+        self.fault = fault
+        self.journalFault = journalFault
+    }
 }

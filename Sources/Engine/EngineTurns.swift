@@ -138,7 +138,7 @@ package struct EngineTurns: ~Copyable {
     /// Takes what other threads have sent.
     ///
     /// - Returns: What is to be called when the journal has it.
-    private mutating func take(_ messages: [Mailbox.Message]) -> [@Sendable () -> Void] {
+    private mutating func take(_ messages: [Mailbox<Attempt.Result>.Message]) -> [@Sendable () -> Void] {
         var waiting: [@Sendable () -> Void] = []
         for message in messages {
             switch message {

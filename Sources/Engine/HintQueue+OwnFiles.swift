@@ -1,9 +1,9 @@
-import FileEvents
-import FileWatching
+package import FileEvents
+package import FileWatching
 
 extension HintQueue.Batch {
     /// The same without hints of files that are Alight's own.
-    func leaving(_ files: [PathBytes]) -> Self {
+    package func leaving(_ files: [PathBytes]) -> Self {
         guard !files.isEmpty else { return self }
         var batch = self
         batch.hints.removeAll { hint in files.contains { hint.path.isPart(of: $0) } }

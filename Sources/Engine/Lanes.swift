@@ -93,7 +93,7 @@ package struct Lanes {
     /// The most attempts that can run at once.
     package var limit: Int { slots.limit + slots.extra + briefSlots.limit + briefSlots.extra }
 
-    var status: EngineStatus.Slots {
+    package var status: EngineStatus.Slots {
         EngineStatus.Slots(
             limit: slots.limit, extra: slots.extra, used: slots.used, extraUsed: slots.extraUsed, waiting: waiting)
     }

@@ -1,12 +1,12 @@
-import FileEvents
+package import FileEvents
 import FileWatching
-import Rules
+package import Rules
 import Synchronization
 
 /// What other threads send to the engine's thread, and how it sleeps.
-final class Mailbox: Sendable {
-    enum Message: Sendable {
-        case ended(Attempt.Result)
+package final class Mailbox<Ended: Sendable>: Sendable {
+    package enum Message: Sendable {
+        case ended(Ended)
         /// Steps of a job have succeeded, and others follow.
         case advanced(JobID, [Outcome])
         case stop
@@ -45,12 +45,12 @@ final class Mailbox: Sendable {
     /// How long attempts that are begun together are waited for, so that one commit does for all of them.
     ///
     /// Several times what an action takes that does next to nothing; programs take longer, and end one by one.
-    private static let moment = Duration.microseconds(200)
+    private static var moment: Duration { .microseconds(200) }
 
     private let state = Mutex(State())
     private let sleep: Wake
 
-    init() {
+    package init() {
         do {
             sleep = try Wake()
         } catch {
@@ -58,7 +58,7 @@ final class Mailbox: Sendable {
         }
     }
 
-    func post(_ message: Message) {
+    package func post(_ message: Message) {
         if state.withLock({ $0.add(message) }) { wake() }
     }
 
@@ -67,7 +67,7 @@ final class Mailbox: Sendable {
     /// Called before they are begun. If that was in vain the last time, no more are waited for than are begun now.
     ///
     /// - Returns: Whether all had ended in time then, so that these may be as quick.
-    func gather(begun: Int, running: Int) -> Bool {
+    package func gather(begun: Int, running: Int) -> Bool {
         state.withLock { state in
             state.wanted = max(1, state.wasShort ? begun : running)
             return state.wasFull && begun > 1
@@ -75,10 +75,10 @@ final class Mailbox: Sendable {
     }
 
     /// Ends the engine's sleep; many calls before it looks are one.
-    func wake() { sleep.signal() }
+    package func wake() { sleep.signal() }
 
     /// Sleeps until woken or until the deadline, nil for none.
-    func wait(until deadline: ContinuousClock.Instant?) {
+    package func wait(until deadline: ContinuousClock.Instant?) {
         var end = deadline
         if state.withLock({ $0.wanted > 1 }) {
             let moment = ContinuousClock.now + Self.moment
@@ -88,7 +88,7 @@ final class Mailbox: Sendable {
     }
 
     /// Removes all messages.
-    func take() -> [Message] {
+    package func take() -> [Message] {
         state.withLock { state in
             let messages = state.messages
             let isGathering = state.wanted > 1

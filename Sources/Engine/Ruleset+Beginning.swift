@@ -1,9 +1,9 @@
-import FileEvents
+package import FileEvents
 import FileWatching
-import Journaling
+package import Journaling
 import Reconciling
-import Rules
-import Settling
+package import Rules
+package import Settling
 
 // What was known before this run, and what it means for the first look.
 extension Ruleset {
@@ -33,7 +33,7 @@ extension Ruleset {
     }
 
     /// The rules as the journal has to know them.
-    var records: [RuleRecord] {
+    package var records: [RuleRecord] {
         rules.map { RuleRecord(name: $0.name, formerly: $0.formerly, selection: $0.selection) }
     }
 }
@@ -63,7 +63,7 @@ extension Rule {
 
 extension MountRecord {
     /// The mount points through which files of the roots are seen, or may be.
-    static func present(for roots: [PathBytes], in fileSystem: any FileSystem) -> [MountRecord] {
+    package static func present(for roots: [PathBytes], in fileSystem: any FileSystem) -> [MountRecord] {
         let points = fileSystem.mountPoints
         var wanted: Set<PathBytes> = []
         for root in roots {
@@ -83,7 +83,7 @@ extension MountRecord {
     }
 
     /// Whether what was mounted there is not to be seen there now.
-    func isAway(in fileSystem: any FileSystem) -> Bool {
+    package func isAway(in fileSystem: any FileSystem) -> Bool {
         // The first file system is always there, be it another one in each container.
         guard point != "/" else { return false }
         guard fileSystem.mountPoints.contains(point), case .present(let snapshot) = fileSystem.stat(point) else {

@@ -15,7 +15,7 @@ extension Ruleset {
     /// What is there and no folder is left to the watching, which can't begin then.
     ///
     /// In a dry run those that would be made are waited for.
-    func prepareRoots(isDry: Bool, in fileSystem: any FileSystem) throws(StartError) {
+    package func prepareRoots(isDry: Bool, in fileSystem: any FileSystem) throws(StartError) {
         for rule in rules where rule.missing != .wait {
             for root in rule.roots where !fileSystem.exists(root) {
                 switch rule.missing {

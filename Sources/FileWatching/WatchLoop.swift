@@ -124,7 +124,10 @@ final class WatchLoop {
                 pollfd(fd: inotify?.descriptor ?? -1, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: mounts?.descriptor ?? -1, events: Int16(POLLPRI), revents: 0),
             ]
+            control.setIdle(hints.isEmpty)
             _ = cal_poll(&descriptors, 3, patience(isFull: isFull))
+            control.setIdle(false)
+            let drains = descriptors[0].revents == 0 ? [] : control.takeDrains()
             if descriptors[0].revents != 0 {
                 control.waker.clear()
                 if control.takeRescan() { rescan.isWanted = true }
@@ -137,7 +140,7 @@ final class WatchLoop {
                 if let change = control.takeChange() { self.change(to: change.scope, number: change.number) }
             }
             var pause: Duration?
-            if descriptors[1].revents != 0 {
+            if descriptors[1].revents != 0 || !drains.isEmpty {
                 drain()
                 pause = scope.rest ?? pace.noteRead(at: .now)
             }
@@ -149,13 +152,18 @@ final class WatchLoop {
             hints.removeAll(keepingCapacity: hints.count < 4096)
             recent.removeAll()
             reports.removeAll()
+            for drain in drains { drain.end() }
             isFull = queue.isFull
             if let pause, isFull || !hasWork { rest(for: pause) }
         }
+        control.setInotify(-1)
+        for drain in control.takeDrains() { drain.end() }
     }
 
     /// Leaves the kernel's queue alone for a while, but not whoever asks for something.
     private func rest(for pause: Duration) {
+        control.setIdle(hints.isEmpty)
+        defer { control.setIdle(false) }
         var asked = pollfd(fd: control.waker.descriptor, events: Int16(POLLIN), revents: 0)
         _ = cal_poll(&asked, 1, Self.nanoseconds(pause))
     }
@@ -282,6 +290,7 @@ final class WatchLoop {
     func openInotify() {
         var error: Int32 = 0
         inotify = InotifyInstance(error: &error)
+        control.setInotify(inotify?.descriptor ?? -1)
         if inotify != nil {
             if instanceLimit != nil { shortage = ShortageReports() }
             instanceLimit = nil

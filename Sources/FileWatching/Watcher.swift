@@ -21,6 +21,11 @@ package final class Watcher: HintProducer {
         private let doubted = Mutex<[PathBytes]>([])
         private let change = Mutex<(scope: WatchScope, number: Int)?>(nil)
         private let surveys = Mutex<[Survey]>([])
+        private let drains = Mutex<[Drain]>([])
+        /// The kernel's queue; negative while there is none.
+        private let inotify = Atomic<Int32>(-1)
+        /// Whether all events that were read are hinted.
+        private let isIdle = Atomic<Bool>(false)
         let waker: Waker
 
         init() throws(WatchError) { waker = try Waker() }
@@ -76,6 +81,33 @@ package final class Watcher: HintProducer {
             }
         }
 
+        func setInotify(_ descriptor: Int32) { inotify.store(descriptor, ordering: .releasing) }
+
+        func setIdle(_ isIdle: Bool) { self.isIdle.store(isIdle, ordering: .sequentiallyConsistent) }
+
+        /// Whether no event waits in the kernel's queue or has been read and not been hinted.
+        var isDrained: Bool {
+            let descriptor = inotify.load(ordering: .acquiring)
+            guard descriptor >= 0 else { return true }
+            var bytes: Int32 = 0
+            // In this order: an event that is no longer in the queue was read by a thread that was not idle.
+            guard ioctl(descriptor, UInt(FIONREAD), &bytes) == 0, bytes == 0 else { return false }
+            return isIdle.load(ordering: .sequentiallyConsistent)
+        }
+
+        func ask(_ drain: Drain) {
+            drains.withLock { $0.append(drain) }
+            waker.wake()
+        }
+
+        func takeDrains() -> [Drain] {
+            drains.withLock { drains in
+                let taken = drains
+                drains = []
+                return taken
+            }
+        }
+
         func takeRescan() -> Bool { rescanRequested.exchange(false, ordering: .acquiringAndReleasing) }
     }
 
@@ -95,6 +127,17 @@ package final class Watcher: HintProducer {
             done.wait(until: deadline)
             return answer.withLock { $0 }
         }
+    }
+
+    /// A request to read the kernel's queue, and the sign that it is done.
+    final class Drain: Sendable {
+        private let done: Wake
+
+        init() throws(WatchError) { done = try Wake() }
+
+        func end() { done.signal() }
+
+        func wait() { done.wait(until: nil) }
     }
 
     /// Starts the thread, which opens the kernel's queue.
@@ -138,6 +181,15 @@ package final class Watcher: HintProducer {
         if !paths.isEmpty { control.doubt(paths) }
     }
 
+    /// Returns once all events are hinted that the kernel had queued before the call.
+    ///
+    /// At rest that takes one system call; otherwise the thread reads the queue first.
+    package func drain() {
+        guard !control.isDrained, !control.isStopped, let drain = try? Drain() else { return }
+        control.ask(drain)
+        drain.wait()
+    }
+
     /// Ends the thread and waits for it.
     ///
     /// A second call does nothing.
@@ -165,6 +217,9 @@ package protocol HintProducer: Sendable {
 
     /// Hints the paths once more, when all that is polled has been checked again.
     func hintAgain(_ paths: [PathBytes])
+
+    /// Returns once all events are hinted that the kernel had queued before the call.
+    func drain()
 
     /// Ends it; a second call does nothing.
     func stop()

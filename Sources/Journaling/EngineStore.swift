@@ -24,6 +24,8 @@ package protocol EngineStore: LedgerStore {
     var stored: StoredState { get }
 
     /// The unfinished jobs of a rule, sorted by number: those that run, that wait for another attempt, and that are frozen.
+    ///
+    /// Their metadata have no mount ids, which are valid only in the run that has stored them.
     func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) -> [StoredJob]
 
     /// The stored due paths of a rule, sorted.
@@ -88,7 +90,7 @@ package struct StoredJob: Sendable {
     package var offer: Offer?
     /// The order of jobs, and the number of the offer.
     package var number: UInt64
-    /// The time at which a pending job is due.
+    /// The time at which a pending job is due, or a running one was leased; nil for the time of the commit.
     package var due: ContinuousClock.Instant?
 
     package init(_ job: Job, _ state: JobState, _ offer: Offer?, number: UInt64, due: ContinuousClock.Instant? = nil) {

@@ -31,7 +31,10 @@ extension JournalReader {
         let key = Data(path.bytes)
         return try read { database in
             var records: [String: PathRecord] = [:]
-            let known = "SELECT name FROM rules JOIN ledger ON ledger.rule = rules.id WHERE ledger.path = ?"
+            let known = """
+                SELECT name FROM rules JOIN ledger ON ledger.rule = rules.id
+                WHERE ledger.path = ? AND ledger.type IS NOT NULL
+                """
             for name in try String.fetchAll(database, sql: known, arguments: [key]) where wanted.contains(name) {
                 records[name, default: PathRecord()].isKnown = true
             }
@@ -55,12 +58,18 @@ extension JournalReader {
 extension DiskJournal {
     /// The jobs that are neither done nor given up, in the order of their making.
     package func openJobs() -> [JobEntry] {
-        let jobs = try? look { database in
-            let sql = """
-                SELECT \(JournalReader.columns) FROM jobs WHERE state IN ('pending', 'running') ORDER BY id
-                """
-            return try Row.fetchAll(database, sql: sql).map(JournalReader.job)
-        }
-        return jobs ?? []
+        (try? look(JournalReader.openJobs)) ?? []
+    }
+}
+
+extension DiskStore {
+    /// The unfinished jobs, in the order of their creation.
+    package func openJobs() -> [JobEntry] { (try? look(JournalReader.openJobs)) ?? [] }
+}
+
+extension JournalReader {
+    fileprivate static func openJobs(_ database: Database) throws -> [JobEntry] {
+        let sql = "SELECT \(columns) FROM jobs WHERE state IN ('pending', 'running') ORDER BY id"
+        return try Row.fetchAll(database, sql: sql).map(job)
     }
 }

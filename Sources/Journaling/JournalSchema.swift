@@ -6,7 +6,7 @@ package enum JournalSchema {
     /// What `user_version` says.
     package static let version = 1
 
-    package static let tables = """
+    static let rules = """
         CREATE TABLE rules (
             id INTEGER PRIMARY KEY,
             name TEXT NOT NULL UNIQUE,
@@ -14,6 +14,61 @@ package enum JournalSchema {
             began INTEGER NOT NULL,
             is_complete INTEGER NOT NULL
         ) STRICT;
+        """
+
+    static let jobIndexes = """
+        CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
+        CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
+        CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
+        CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
+        """
+
+    static let history = """
+        CREATE TABLE attempts (
+            job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+            started INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            duration INTEGER NOT NULL,
+            outcome TEXT NOT NULL,
+            message TEXT NOT NULL,
+            code TEXT,
+            status INTEGER,
+            signal INTEGER,
+            request TEXT,
+            changes TEXT,
+            undone TEXT,
+            log_of TEXT,
+            PRIMARY KEY (job, started, number)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
+        CREATE INDEX attempts_log_of ON attempts (log_of, started) WHERE log_of IS NOT NULL;
+
+        CREATE TABLE logs (
+            job TEXT NOT NULL,
+            started INTEGER NOT NULL,
+            text TEXT NOT NULL,
+            PRIMARY KEY (job, started)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL BEGIN
+            DELETE FROM logs WHERE job = old.log_of AND started = old.started
+                AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
+        END;
+
+        CREATE TABLE mounts (
+            point BLOB PRIMARY KEY,
+            device INTEGER NOT NULL,
+            inode INTEGER NOT NULL,
+            btime INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE facts (
+            name TEXT PRIMARY KEY,
+            value INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        """
+
+    package static let tables = """
+        \(rules)
 
         CREATE TABLE ledger (
             rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
@@ -65,52 +120,9 @@ package enum JournalSchema {
             outputs TEXT,
             undone TEXT
         ) STRICT, WITHOUT ROWID;
-        CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
-        CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
-        CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
-        CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
+        \(jobIndexes)
 
-        CREATE TABLE attempts (
-            job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
-            started INTEGER NOT NULL,
-            number INTEGER NOT NULL,
-            duration INTEGER NOT NULL,
-            outcome TEXT NOT NULL,
-            message TEXT NOT NULL,
-            code TEXT,
-            status INTEGER,
-            signal INTEGER,
-            request TEXT,
-            changes TEXT,
-            undone TEXT,
-            log_of TEXT,
-            PRIMARY KEY (job, started, number)
-        ) STRICT, WITHOUT ROWID;
-        CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
-        CREATE INDEX attempts_log_of ON attempts (log_of, started) WHERE log_of IS NOT NULL;
-
-        CREATE TABLE logs (
-            job TEXT NOT NULL,
-            started INTEGER NOT NULL,
-            text TEXT NOT NULL,
-            PRIMARY KEY (job, started)
-        ) STRICT, WITHOUT ROWID;
-        CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL BEGIN
-            DELETE FROM logs WHERE job = old.log_of AND started = old.started
-                AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
-        END;
-
-        CREATE TABLE mounts (
-            point BLOB PRIMARY KEY,
-            device INTEGER NOT NULL,
-            inode INTEGER NOT NULL,
-            btime INTEGER NOT NULL
-        ) STRICT, WITHOUT ROWID;
-
-        CREATE TABLE facts (
-            name TEXT PRIMARY KEY,
-            value INTEGER NOT NULL
-        ) STRICT, WITHOUT ROWID;
+        \(history)
         INSERT INTO facts (name, value) VALUES ('youngest', 0);
         """
 }

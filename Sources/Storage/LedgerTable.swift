@@ -1,24 +1,29 @@
-import FileEvents
-import GRDB
-import LedgerReconciling
+package import FileEvents
+package import GRDB
+package import LedgerReconciling
 import PluginProtocol
 
 /// The ledger rows, found by path and by file.
-struct LedgerTable {
+package struct LedgerTable {
     private let byPath: SQLStatement
     private let byInode: SQLStatement
     private let page: SQLStatement
     private let upsert: SQLStatement
     private let delete: SQLStatement
     private let errors: ReadErrors
+    /// The number of this run; the mount ids in rows of earlier runs are invalid.
+    private let run: Int64
+    /// The current device numbers by those in rows of earlier runs.
+    package var devices: [Int64: Int64] = [:]
 
     private static let columns = """
         type, size, mtime, mtime_ns, ctime, ctime_ns, btime, btime_ns, device, inode, mode, uid, gid, nlink, mount, \
-        digest, delivered, xattrs, trust, withheld
+        run, digest, delivered, xattrs, trust, withheld
         """
-    private static let pathColumn: Int32 = 20
+    private static let pathColumn: Int32 = 21
 
-    init(_ database: Database, _ errors: ReadErrors) throws {
+    package init(_ database: Database, run: Int64 = 0, _ errors: ReadErrors) throws {
+        self.run = run
         self.errors = errors
         let names = Self.columns.split(separator: ", ")
         byPath = try SQLStatement("SELECT \(Self.columns) FROM ledger WHERE rule = ? AND path = ?", in: database)
@@ -40,23 +45,25 @@ struct LedgerTable {
 
     // MARK: Reading
 
-    func row(of rule: RuleID, at path: PathBytes) throws -> LedgerRow? {
-        try byPath.first({ $0.bind(rule, path) }, Self.row)
+    package func row(of rule: RuleID, at path: PathBytes) throws -> LedgerRow? {
+        try byPath.first({ $0.bind(rule, path) }, self.row)
     }
 
-    func paths(of rule: RuleID, handling identity: FileIdentity) throws -> [PathBytes] {
+    package func paths(of rule: RuleID, handling identity: FileIdentity) throws -> [PathBytes] {
         var paths: [PathBytes] = []
         try byInode.each {
             $0.bind(Int64(bitPattern: identity.inode))
             $0.bind(rule.number)
         } _: { row in
-            let handled = try errors.row { (try row.path(Self.pathColumn), try Self.row(row).handled) }
+            let handled = try errors.row { (try row.path(Self.pathColumn), try self.row(row).handled) }
             if case (let path, let snapshot?)? = handled, identity.includes(snapshot.identity) { paths.append(path) }
         }
         return paths
     }
 
-    func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) throws -> [(PathBytes, LedgerRow)] {
+    package func rows(
+        of rule: RuleID, below directory: PathBytes, after last: PathBytes?
+    ) throws -> [(PathBytes, LedgerRow)] {
         var below = directory.bytes
         if below.last != .slash { below.append(.slash) }
         var rows: [(PathBytes, LedgerRow)] = []
@@ -65,21 +72,24 @@ struct LedgerTable {
             $0.bind(rule, PathBytes(last.map { $0.bytes + [0] } ?? below))
             $0.bind(blob: below.dropLast() + [.slash + 1])
         } _: { row in
-            if let row = try errors.row({ (try row.path(Self.pathColumn), try Self.row(row)) }) { rows.append(row) }
+            if let row = try errors.row({ (try row.path(Self.pathColumn), try self.row(row)) }) { rows.append(row) }
         }
         return rows
     }
 
-    private static func row(_ row: SQLStatement) throws -> LedgerRow {
-        guard let trust = UInt8(exactly: row.integer(18)).flatMap(LedgerRow.Trust.init) else {
+    private func row(_ row: SQLStatement) throws -> LedgerRow {
+        guard let trust = UInt8(exactly: row.integer(19)).flatMap(LedgerRow.Trust.init) else {
             throw UnreadableRow(table: "ledger")
         }
-        return LedgerRow(row.isNull(0) ? nil : try snapshot(row), trust, isWithheld: row.integer(19) != 0)
+        return LedgerRow(row.isNull(0) ? nil : try snapshot(row), trust, isWithheld: row.integer(20) != 0)
     }
 
-    private static func snapshot(_ row: SQLStatement) throws -> Snapshot {
+    private func snapshot(_ row: SQLStatement) throws -> Snapshot {
         guard let type = FileType(rawValue: row.text(0)) else { throw UnreadableRow(table: "ledger") }
-        let (device, inode) = (row.integer(8), UInt64(bitPattern: row.integer(9)))
+        let isOfThisRun = row.integer(15) == run
+        var device = row.integer(8)
+        if !isOfThisRun { device = devices[device] ?? device }
+        let inode = UInt64(bitPattern: row.integer(9))
         let born = row.isNull(6) ? nil : row.timestamp(6)
         // No file has such an identity, nor a birth.
         let birth =
@@ -89,9 +99,9 @@ struct LedgerTable {
             size: UInt64(bitPattern: row.integer(1)), modified: row.timestamp(2), changed: row.timestamp(4), born: born,
             mode: UInt16(truncatingIfNeeded: row.integer(10)), uid: UInt32(truncatingIfNeeded: row.integer(11)),
             gid: UInt32(truncatingIfNeeded: row.integer(12)), links: UInt32(truncatingIfNeeded: row.integer(13)),
-            mount: UInt64(bitPattern: row.integer(14)), digest: row.optionalBlob(15),
-            delivered: row.optionalInteger(16).map { UInt64(bitPattern: $0) })
-        if let text = row.utf8(17) {
+            mount: isOfThisRun ? UInt64(bitPattern: row.integer(14)) : 0, digest: row.optionalBlob(16),
+            delivered: row.optionalInteger(17).map { UInt64(bitPattern: $0) })
+        if let text = row.utf8(18) {
             guard let extended = [ExtendedAttribute](record: text) else { throw UnreadableRow(table: "ledger") }
             snapshot.extended = extended
         }
@@ -101,11 +111,11 @@ struct LedgerTable {
     // MARK: Writing
 
     /// Writes a row; deletes it if it is empty.
-    func write(_ row: LedgerRow, of rule: RuleID, at path: PathBytes) throws {
+    package func write(_ row: LedgerRow, of rule: RuleID, at path: PathBytes) throws {
         guard !row.isEmpty else { return try delete.run { $0.bind(rule, path) } }
         try upsert.run {
             $0.bind(rule, path)
-            if let handled = row.handled { $0.bind(handled) } else { for _ in 0..<18 { $0.bindNull() } }
+            if let handled = row.handled { $0.bind(handled, run: run) } else { for _ in 0..<19 { $0.bindNull() } }
             $0.bind(Int64(row.trust.rawValue))
             $0.bind(row.isWithheld)
         }
@@ -118,7 +128,7 @@ extension SQLStatement {
         bind(blob: path.bytes)
     }
 
-    fileprivate func bind(_ snapshot: Snapshot) {
+    fileprivate func bind(_ snapshot: Snapshot, run: Int64) {
         bind(snapshot.type.rawValue)
         bind(Int64(bitPattern: snapshot.size))
         bind(snapshot.modified)
@@ -131,6 +141,7 @@ extension SQLStatement {
         bind(Int64(snapshot.gid))
         bind(Int64(snapshot.links))
         bind(Int64(bitPattern: snapshot.mount))
+        bind(run)
         bind(blob: snapshot.digest)
         bind(snapshot.delivered.map { Int64(bitPattern: $0) })
         bind(utf8: snapshot.extended?.record)

@@ -45,7 +45,7 @@ package final class SQLiteStore: LedgerStore {
     package convenience init(afterKillOf other: SQLiteStore) throws {
         let connection = other.state.withLock { state in
             defer { state = nil }
-            state?.endReading()
+            state?.reading.end()
             return state?.connection
         }
         guard let connection else { throw CancellationError() }
@@ -55,7 +55,7 @@ package final class SQLiteStore: LedgerStore {
     private init(_ connection: DatabaseQueue) throws { state = Mutex(try State(connection)) }
 
     private func read<Result: Sendable>(_ body: @Sendable (State) throws -> Result) -> Result? {
-        state.withLock { $0?.read(body) }
+        state.withLock { state in state.flatMap { state in state.reading.read { try body(state) } } }
     }
 
     package func row(of rule: RuleID, at path: PathBytes) -> LedgerRow? {
@@ -78,7 +78,7 @@ package final class SQLiteStore: LedgerStore {
     }
 
     /// The stored due paths of a rule, sorted.
-    package func duePaths(of rule: RuleID) -> [PathBytes] { read { try $0.duePaths(of: rule) } ?? [] }
+    package func duePaths(of rule: RuleID) -> [PathBytes] { read { try $0.due.paths(of: rule) } ?? [] }
 
     /// Writes the changes in one transaction.
     ///
@@ -105,19 +105,16 @@ private final class State {
     private struct Parts {
         let ledger: LedgerTable
         let offers: OfferTable
+        let due: DuePathTable
+        let reading: ReadTransaction
         let transaction: WriteTransaction
-        let statements: [SQLStatement]
     }
 
     let ledger: LedgerTable
     let offers: OfferTable
-    private let insertDue: SQLStatement
-    private let deleteDue: SQLStatement
-    private let dueOfRule: SQLStatement
-    private let beginReading: SQLStatement
-    private let commitReading: SQLStatement
+    let due: DuePathTable
+    let reading: ReadTransaction
     private let transaction: WriteTransaction
-    private var isReading = false
     private let errors: ReadErrors
     /// Behind the statements, so that it outlives them.
     let connection: DatabaseQueue
@@ -128,17 +125,13 @@ private final class State {
         self.errors = errors
         let parts = try connection.writeWithoutTransaction { database in
             try Self.prepare(database)
-            let statements = try [
-                "INSERT OR IGNORE INTO due VALUES (?, ?)", "DELETE FROM due WHERE rule = ? AND path = ?",
-                "SELECT path FROM due WHERE rule = ? ORDER BY path", "BEGIN DEFERRED", "COMMIT",
-            ].map { try SQLStatement($0, in: database) }
             return try Parts(
                 ledger: LedgerTable(database, errors), offers: OfferTable(database, errors),
-                transaction: WriteTransaction(database), statements: statements)
+                due: DuePathTable(database, errors), reading: ReadTransaction(database, errors),
+                transaction: WriteTransaction(database))
         }
-        (ledger, offers, transaction) = (parts.ledger, parts.offers, parts.transaction)
-        (insertDue, deleteDue, dueOfRule) = (parts.statements[0], parts.statements[1], parts.statements[2])
-        (beginReading, commitReading) = (parts.statements[3], parts.statements[4])
+        (ledger, offers, due) = (parts.ledger, parts.offers, parts.due)
+        (reading, transaction) = (parts.reading, parts.transaction)
     }
 
     /// Creates the tables of an empty file.
@@ -157,37 +150,8 @@ private final class State {
         }
     }
 
-    /// Reads in a transaction that lasts until the next commit, so that further reads take no locks of the file.
-    func read<Result>(_ body: (State) throws -> Result) -> Result? {
-        do {
-            if !isReading { try beginReading.run() }
-            isReading = true
-            return try body(self)
-        } catch {
-            errors.record(error)
-            return nil
-        }
-    }
-
-    func endReading() {
-        guard isReading else { return }
-        isReading = false
-        // After an error SQLite may have ended it by itself.
-        try? commitReading.run()
-    }
-
-    func duePaths(of rule: RuleID) throws -> [PathBytes] {
-        var paths: [PathBytes] = []
-        try dueOfRule.each {
-            $0.bind(rule.number)
-        } _: { row in
-            if let path = try errors.row({ try row.path(0, of: "due") }) { paths.append(path) }
-        }
-        return paths
-    }
-
     func commit(_ changes: StoreChanges, _ clocks: ClockPair) throws {
-        endReading()
+        reading.end()
         if let error = errors.take() { throw error }
         guard !changes.isEmpty else { return }
         try connection.writeWithoutTransaction { _ in
@@ -209,7 +173,7 @@ private final class State {
             }
         }
         for (rule, paths) in changes.due {
-            for (path, isDue) in paths { try (isDue ? insertDue : deleteDue).run { $0.bind(rule, path) } }
+            for (path, isDue) in paths { try due.write(isDue, of: rule, at: path) }
         }
     }
 }

@@ -1,43 +1,52 @@
 /// The tables of the store.
-enum StorageSchema {
+package enum StorageSchema {
     /// `Algt`, which file(1) and SQLite show as `application_id`.
     static let application: Int32 = 0x416C_6774
     /// The `user_version` of the file.
     static let version = 1
 
-    static let tables = """
-        CREATE TABLE ledger (
-            rule INTEGER NOT NULL,
-            path BLOB NOT NULL,
-            type TEXT,
-            size INTEGER,
-            mtime INTEGER,
-            mtime_ns INTEGER,
-            ctime INTEGER,
-            ctime_ns INTEGER,
-            btime INTEGER,
-            btime_ns INTEGER,
-            device INTEGER,
-            inode INTEGER,
-            mode INTEGER,
-            uid INTEGER,
-            gid INTEGER,
-            nlink INTEGER,
-            mount INTEGER,
-            digest BLOB,
-            delivered INTEGER,
-            xattrs TEXT,
-            trust INTEGER NOT NULL,
-            withheld INTEGER NOT NULL,
-            PRIMARY KEY (rule, path)
-        ) STRICT, WITHOUT ROWID;
-        CREATE INDEX ledger_by_identity ON ledger (inode, rule) WHERE inode IS NOT NULL;
+    /// The statements that create the ledger and the due paths, with a constraint for the rule's id.
+    package static func ledger(_ reference: String = "") -> String {
+        let rule = "rule INTEGER NOT NULL" + (reference.isEmpty ? "" : " " + reference)
+        return """
+            CREATE TABLE ledger (
+                \(rule),
+                path BLOB NOT NULL,
+                type TEXT,
+                size INTEGER,
+                mtime INTEGER,
+                mtime_ns INTEGER,
+                ctime INTEGER,
+                ctime_ns INTEGER,
+                btime INTEGER,
+                btime_ns INTEGER,
+                device INTEGER,
+                inode INTEGER,
+                mode INTEGER,
+                uid INTEGER,
+                gid INTEGER,
+                nlink INTEGER,
+                mount INTEGER,
+                run INTEGER,
+                digest BLOB,
+                delivered INTEGER,
+                xattrs TEXT,
+                trust INTEGER NOT NULL,
+                withheld INTEGER NOT NULL,
+                PRIMARY KEY (rule, path)
+            ) STRICT, WITHOUT ROWID;
+            CREATE INDEX ledger_by_identity ON ledger (inode, rule) WHERE inode IS NOT NULL;
 
-        CREATE TABLE due (
-            rule INTEGER NOT NULL,
-            path BLOB NOT NULL,
-            PRIMARY KEY (rule, path)
-        ) STRICT, WITHOUT ROWID;
+            CREATE TABLE due (
+                \(rule),
+                path BLOB NOT NULL,
+                PRIMARY KEY (rule, path)
+            ) STRICT, WITHOUT ROWID;
+            """
+    }
+
+    static let tables = """
+        \(ledger())
 
         CREATE TABLE offers (
             rule INTEGER NOT NULL,

@@ -6,18 +6,20 @@ package struct UnreadableRow: Error {
 }
 
 /// The first error of reading since the last commit.
-final class ReadErrors {
-    private(set) var first: (any Error)?
+package final class ReadErrors {
+    package private(set) var first: (any Error)?
 
-    func record(_ error: any Error) { first = first ?? error }
+    package init() {}
 
-    func take() -> (any Error)? {
+    package func record(_ error: any Error) { first = first ?? error }
+
+    package func take() -> (any Error)? {
         defer { first = nil }
         return first
     }
 
     /// Reads a row; nil if it is unreadable, so that the rows behind it are read.
-    func row<Row>(_ read: () throws -> Row) throws -> Row? {
+    package func row<Row>(_ read: () throws -> Row) throws -> Row? {
         do {
             return try read()
         } catch let error as UnreadableRow {

@@ -2,6 +2,7 @@ import FileEvents
 import GRDB
 import GRDBSQLite
 import Journaling
+import PluginProtocol
 import Rules
 import TestKit
 import Testing
@@ -15,7 +16,7 @@ struct QueryPlanTests {
     ]
 
     /// The tables that grow.
-    private static let large = ["jobs", "ledger", "attempts", "logs"]
+    private static let large = ["jobs", "ledger", "due", "attempts", "logs"]
 
     @Test func `no prepared statement reads a table as a whole`() throws {
         let bench = DiskBench()
@@ -23,31 +24,42 @@ struct QueryPlanTests {
         for number in 0..<30 { try bench.accept("\(number)", .created, PathBytes("/in/\(number)")) }
         for job in try bench.lease(20) { try bench.end(job) }
         #expect(try bench.commit() == nil)
-        let plans = try bench.journal.look { database in
-            var statements: [String] = []
-            var next = sqlite3_next_stmt(database.sqliteConnection, nil)
-            while let statement = next {
-                statements.append(String(cString: sqlite3_sql(statement)))
-                next = sqlite3_next_stmt(database.sqliteConnection, statement)
-            }
-            return statements.filter { Self.large.contains(where: $0.contains) }.map { sql in
-                (sql, Self.plan(sql, database.sqliteConnection))
-            }
-        }
-        // The statements of the hot path are among them.
+        try check(try bench.journal.look(Self.plans), ["DELETE FROM jobs"])
+    }
+
+    @Test func `no prepared statement of a store reads a table as a whole`() throws {
+        let bench = StoreBench()
+        try bench.end(.leased(1), .succeeded, Outcome(.notReady), isNew: true)
+        try check(try bench.store.look(Self.plans), ["FROM due", "AND rule = ? ORDER BY position"])
+    }
+
+    /// Checks the plans, and that the statements of the hot path are among them.
+    private func check(_ plans: [(sql: String, steps: [String])], _ words: [String]) throws {
         for word in [
-            "INSERT INTO jobs", "UPDATE jobs", "DELETE FROM jobs", "INSERT OR REPLACE INTO attempts",
-            "DELETE FROM attempts",
+            "INSERT INTO jobs", "UPDATE jobs", "INSERT OR REPLACE INTO attempts", "DELETE FROM attempts",
             "FROM ledger WHERE rule = ? AND path = ?", "INDEXED BY ledger_by_identity", "INSERT INTO ledger",
             "DELETE FROM ledger", "ORDER BY ended", "code = 'ready'",
-        ] {
-            #expect(plans.contains { $0.0.contains(word) }, "no statement with '\(word)'")
+        ] + words {
+            #expect(plans.contains { $0.sql.contains(word) }, "no statement with '\(word)'")
         }
         for (sql, plan) in plans {
             for step in plan {
                 let isWhole = step.hasPrefix("SCAN") || step.contains("TEMP B-TREE")
                 #expect(!isWhole || Self.allowed.contains(step), "\(step): \(sql)")
             }
+        }
+    }
+
+    /// The prepared statements of large tables, with the steps of each.
+    private static func plans(_ database: Database) -> [(sql: String, steps: [String])] {
+        var statements: [String] = []
+        var next = sqlite3_next_stmt(database.sqliteConnection, nil)
+        while let statement = next {
+            statements.append(String(cString: sqlite3_sql(statement)))
+            next = sqlite3_next_stmt(database.sqliteConnection, statement)
+        }
+        return statements.filter { large.contains(where: $0.contains) }.map {
+            ($0, plan($0, database.sqliteConnection))
         }
     }
 

@@ -12,24 +12,30 @@ struct SchemaTests {
     private static let golden = PathBytes(#filePath).parent.appending("Golden")
     private let bench = DiskBench()
 
-    /// What sqlite3(1) says to `.schema`.
-    private func schema() throws -> String {
-        try bench.rows(
+    /// Compares the tables of the bench's file with those of a golden file.
+    private func compare(with name: String) throws {
+        // The statements that sqlite3(1) prints for `.schema`.
+        let query =
             "SELECT sql || ';' FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
-        )
-        .joined(separator: "\n") + "\n"
-    }
-
-    @Test func `the tables of a new journal are those that are written down`() throws {
-        _ = try bench.open()
-        let text = try schema()
-        let file = Self.golden.appending("schema.sql")
+        let text = try bench.rows(query).joined(separator: "\n") + "\n"
+        let file = Self.golden.appending(name)
         if getenv("RECORD") != nil { TestFile.write(file, text) }
         #expect(TestFile.read(file).map { String(decoding: $0, as: UTF8.self) } == text)
         #expect(try bench.rows("PRAGMA application_id") == ["\(0x416C_6774)"])
         #expect(try bench.rows("PRAGMA user_version") == ["1"])
         #expect(try bench.rows("PRAGMA journal_mode") == ["wal"])
         #expect(try bench.rows("PRAGMA auto_vacuum") == ["2"])
+    }
+
+    @Test func `the tables of a new journal are those that are written down`() throws {
+        _ = try bench.open()
+        try compare(with: "schema.sql")
+    }
+
+    @Test func `the tables of a new store are those of the golden file`() throws {
+        let store = try DiskStore(at: bench.path, now: bench.wall)
+        try compare(with: "store.sql")
+        #expect(store.close(at: bench.wall) == nil)
     }
 
     @Test func `a journal that is written down is taken in, and nothing of it is lost`() throws {

@@ -16,7 +16,7 @@ extension SimulatedRun {
         for (index, rule) in rules.enumerated() where rule.isPlain && (index == 0 || !rules[0].stops) {
             let present = files(of: loaded[index])
             var ledger: [PathBytes: Snapshot] = [:]
-            journal.visit(view: rule.name, inside: world.base) { ledger[$0] = $1 }
+            program?.visit(rule.name, inside: world.base) { ledger[$0] = $1 }
             let received = record.mirrors[index].received
             for path in Set(ledger.keys).union(present.keys).union(received.keys).sorted() {
                 let name = world.name(of: path)
@@ -39,7 +39,7 @@ extension SimulatedRun {
     /// Whether something is still to be read, listed, settled or done about a path.
     private func isOnItsWay(_ path: PathBytes, _ rule: String) -> Bool {
         world.waitingEvents > 0 || watcher?.hasWork == true || hasUnreadHints || isSettling(path)
-            || journal.hasPending(view: rule, path: path)
+            || program?.hasPending(rule, path) == true
             || activities.contains { $0.stage == .leased }
             || activities.flatMap(\.invocations).contains { $0.job.event.path == path || $0.job.event.from == path }
     }

@@ -208,6 +208,7 @@ package final class LedgerRun: CoreRun {
             if case .busy(let view, let path) = report { recordBusy(view, path) }
         }
         reconciler?.reports = []
+        reconciler?.accepted = []
         recordFrozen()
         stopOvertaken()
         watcher?.hintAgain(reconciler?.doubted ?? [])
@@ -223,9 +224,13 @@ package final class LedgerRun: CoreRun {
         }
         for view in views.indices {
             while activities.count(where: { $0.view == view }) < rules[view].concurrency,
-                let offer = reconciler?.lease(
-                    view, at: now, gate: { path == nil || $0.path == path ? nil : now + .milliseconds(1) })
+                let candidate = reconciler?.nextCandidate(view, at: now)
             {
+                guard path == nil || candidate.event.path == path else {
+                    reconciler?.hold(candidate, for: .init("only"), until: now + .milliseconds(1))
+                    continue
+                }
+                guard let offer = reconciler?.lease(candidate) else { continue }
                 trace?(
                     "  lease \(offer.number) \(offer.event.kind) \(world.name(of: offer.path)) attempt \(offer.attempt)"
                 )
@@ -509,7 +514,7 @@ package final class LedgerRun: CoreRun {
                 }
             }
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
-        case .drain: return watch { $0.drain() }
+        case .drain: return watch { $0.read() }
         case .read: return watch { $0.drainAll() }
         case .list(let path):
             if path != nil, rules.contains(where: \.isPolled) { watcher?.poll() }

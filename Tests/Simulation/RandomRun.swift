@@ -6,6 +6,8 @@ import TestKit
 /// What runs in a simulated world.
 package enum SimulatedCore: Equatable {
     case engine
+    /// The engine of `Sources/Pipeline`.
+    case pipeline
     /// The reconciler of `Sources/Pipeline`, on SQLite or on a store in memory.
     case ledger(inMemory: Bool)
 }
@@ -84,7 +86,7 @@ package struct RandomRun {
         delays = dice.chance(0.5)
         hasBirth = dice.chance(0.93)
         habits = Habits(&dice, rules)
-        if core != .engine { simplify() }
+        if case .ledger = core { simplify() }
         let run = makeRun()
         for _ in 0..<count {
             guard run.fault == nil else { break }
@@ -105,7 +107,7 @@ package struct RandomRun {
         if case .ledger(let inMemory) = core {
             return LedgerRun(rules, seed: seed, delays: delays, hasBirth: hasBirth, inMemory: inMemory)
         }
-        let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
+        let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth, isOld: core == .engine)
         run.checksInvariant = checksInvariant
         return run
     }
@@ -182,7 +184,7 @@ package struct RandomRun {
     }
 
     private mutating func next(_ run: any CoreRun) -> Step {
-        if core != .engine, dice.chance(0.01) { return .undo(dice.pick(habits.names)) }
+        if case .ledger = core, dice.chance(0.01) { return .undo(dice.pick(habits.names)) }
         let kind = coming.popLast() ?? habits.steps.pick(&dice)
         if coming.isEmpty, kind == .world, dice.chance(habits.burst) { coming = [.world] }
         // What happens while it takes up again what was cut off.

@@ -21,9 +21,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     package let rules: [SimulatedRule]
     let loaded: [Rule]
     private let host: Host
-    var journal: DiskJournal
-    private var engine: Engine?
-    private var turns: EngineTurns?
+    let isOld: Bool
+    private var storage: any SimulatedStorage
+    private(set) var program: (any SimulatedProgram)?
     var watcher: SimulatedWatcher?
     private var hints: HintQueue?
     /// Whether the watcher has worked since the last turn.
@@ -42,9 +42,11 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     static let origin = ContinuousClock.now
 
     package init(
-        _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true, foldsCase: Bool = false
+        _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true,
+        foldsCase: Bool = false, isOld: Bool = true
     ) {
         let world = World(seed: seed, delays: delays)
+        self.isOld = isOld
         self.world = world
         self.rules = rules
         loaded = rules.map { $0.rule(in: world.base) }
@@ -54,7 +56,10 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             fileTime: { world.time.advanced(by: .milliseconds(-2)) })
         host = Host(fileSystem: world, clock: clock, random: { 0.5 })
         do {
-            journal = try DiskJournal(inMemory: nil, now: world.time, clock: clock.now)
+            storage =
+                isOld
+                ? try DiskJournal(inMemory: nil, now: world.time, clock: clock.now)
+                : try DiskStore(inMemory: nil, now: world.time, clock: clock.now)
         } catch {
             preconditionFailure("\(error)")
         }
@@ -78,26 +83,15 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     // MARK: The program
 
     private func boot() {
-        guard turns == nil else { return }
-        var options = Engine.Options(jobs: 8)
-        options.host = host
-        options.clock = LocalClock { _ in 0 }
-        options.executor = Executor(self)
-        let engine = Engine(
-            ruleset: Ruleset(loaded), options: options, journal: journal,
-            perform: { [unowned self] in perform($0, $1) },
-            log: Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() },
-            report: { [unowned self] in take($0) })
-        self.engine = engine
-        do {
-            turns = try EngineTurns(engine) { [world] scope, queue in
-                let watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
-                self.watcher = watcher
-                hints = queue
-                return watcher
-            }
-        } catch {
-            preconditionFailure("\(error)")
+        guard program == nil else { return }
+        program = storage.start(
+            loaded, host, Executor(self), perform: { [unowned self] in perform($0, $1) },
+            hasWork: { [unowned self] in record.hasTaken($0) }, report: { [unowned self] in take($0) }
+        ) { [world] scope, queue in
+            let watcher = SimulatedWatcher(world: world, scope: scope, queue: queue)
+            self.watcher = watcher
+            hints = queue
+            return watcher
         }
         while watcher?.list() == true {}
         turn(isLeasing: false)
@@ -105,35 +99,30 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
 
     /// Kills the program, with the effects of the actions that have begun or without them.
     private func halt(afterEffects: Bool) {
-        guard turns != nil else { return }
+        guard let killed = program else { return }
         for activity in activities where activity.stage == .begun && afterEffects { effect(of: activity) }
         for activity in activities {
             activity.isKilled = true
             while !activity.coroutine.isOver { resume(activity) }
         }
         activities = []
-        turns = nil
-        engine = nil
+        record.forgive(self)
+        program = nil
         watcher = nil
         hints = nil
-        record.forgive(self)
-        do {
-            journal = try DiskJournal(afterKillOf: journal, now: world.time, clock: host.clock.now)
-        } catch {
-            preconditionFailure("\(error)")
-        }
+        storage = killed.afterKill(world)
     }
 
     func turn(isLeasing: Bool = true) {
         hasUnreadHints = false
-        _ = turns?.next(isLeasing: isLeasing)
+        program?.next(isLeasing: isLeasing)
     }
 
-    var isRunning: Bool { turns != nil }
-    func isSettling(_ path: PathBytes) -> Bool { turns?.isSettling(path) ?? false }
+    var isRunning: Bool { program != nil }
+    func isSettling(_ path: PathBytes) -> Bool { program?.isSettling(path) ?? false }
 
     var nextWake: ContinuousClock.Instant? {
-        turns?.nextWake
+        program?.nextWake
     }
 
     // MARK: Steps
@@ -149,7 +138,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
             // An output is known as it is when the attempt ends, whoever has changed it meanwhile.
             record.leaveUntracked(open.intersection(operation.paths.map { world.base.appending($0.bytes) }))
-        case .drain: return watch { $0.drain() }
+        case .drain: return watch { $0.read() }
         case .read: return watch { $0.drainAll() }
         case .list(let path): return watch { [world] in $0.list(path.map { world.base.appending($0.bytes) }) }
         case .poll: watcher?.poll()
@@ -182,18 +171,18 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         case .hint(let path):
             hasUnreadHints = true
             hints?.add([Hint(path: world.base.appending(path.bytes), signs: .written)])
-        case .rescan: engine?.rescan()
+        case .rescan: program?.rescan()
         case .retry:
             let failed = record.dead
             record.dead = []
             record.retried.formUnion(failed)
-            engine?.carryOut(.retry(failed)) {}
+            program?.retry(failed)
             turn(isLeasing: false)
         case .undo: return false
-        case .hold: engine?.pause(nil)
-        case .release: engine?.resume(nil)
+        case .hold: program?.pause()
+        case .release: program?.resume()
         case .reload:
-            engine?.reload(Ruleset(loaded))
+            program?.reload(Ruleset(loaded))
             turn(isLeasing: false)
         case .rest, .failing:
             fails = step == .failing
@@ -214,7 +203,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     private func settle() {
         watcher?.drainAll()
         turn(isLeasing: false)
-        for _ in 0..<12 where turns?.isSettling == true {
+        for _ in 0..<12 where program?.isSettling == true {
             let pause = nextWake.map { $0 - host.clock.now() } ?? .zero
             world.advance(by: min(max(pause, .zero), .seconds(1)) + .milliseconds(1))
             turn(isLeasing: false)
@@ -230,7 +219,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             while world.isBeingWritten(path) { world.apply(.close(world.name(of: path))) }
         }
         for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
-        engine?.resume(nil)
+        program?.resume()
         var idle = 0
         for _ in 0..<3_000 {
             watcher?.drainAll()
@@ -245,13 +234,13 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
                 if wake > host.clock.now() { world.advance(by: wake - host.clock.now() + .milliseconds(1)) }
                 continue
             }
-            guard watcher?.hasWork != true, journal.counts.running == 0 else { continue }
+            guard watcher?.hasWork != true, program?.counts.running == 0 else { continue }
             idle += 1
             if idle > 4 { return nil }
             watcher?.poll()
             world.advance(by: .milliseconds(200))
         }
-        return "it does not come to rest: \(journal.counts)"
+        return "it does not come to rest: \(program?.counts ?? JobCounts())"
     }
 
     private func finish(_ activity: Activity) {

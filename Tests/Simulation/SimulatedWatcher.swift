@@ -41,8 +41,10 @@ package final class SimulatedWatcher: HintProducer {
         return done
     }
 
+    package func drain() { drainAll() }
+
     /// Reads what the kernel tells by now; false when that is nothing.
-    @discardableResult package func drain() -> Bool { turn { $0.drain(all: false, &$1) } }
+    @discardableResult package func read() -> Bool { turn { $0.drain(all: false, &$1) } }
 
     /// Reads all that the kernel has to tell, also what could not be read yet.
     @discardableResult package func drainAll() -> Bool { turn { $0.drain(all: true, &$1) } }

@@ -8,7 +8,7 @@ extension SimulatedRun {
     ///
     /// - Returns: What is wrong; nil if the actions know all files as they are, and the ledger too.
     func verdict() -> String? {
-        let counts = journal.counts
+        let counts = program?.counts ?? JobCounts()
         guard counts.open == waitingForSets else {
             return "jobs at rest: \(counts.pending) pending, \(counts.running) running"
         }
@@ -27,7 +27,7 @@ extension SimulatedRun {
             return sum
                 + present.keys.count { path in
                     !(wanted.contains(path) && rules[index].isComplete(path, among: wanted))
-                        && journal.hasPending(view: rules[index].name, path: path)
+                        && program?.hasPending(rules[index].name, path) == true
                 }
         }
     }
@@ -64,7 +64,9 @@ extension SimulatedRun {
         let wanted = present.filter { rules[index].wants($0.value) }.keys
         for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
             let name = world.name(of: path)
-            guard let known = journal.snapshot(view: rule.name, path: path) else {
+            // A file waits for its set, of which one is missing.
+            if !isOld, rules[index].wants(snapshot), !rules[index].isComplete(path, among: wanted) { continue }
+            guard let known = program?.handled(rule.name, path) else {
                 return "\(name) is not in the ledger"
             }
             guard known.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
@@ -97,7 +99,7 @@ extension SimulatedRun {
             }
         }
         var ghosts: [PathBytes] = []
-        journal.visit(view: rule.name, inside: world.base) { path, _ in if present[path] == nil { ghosts.append(path) }
+        program?.visit(rule.name, inside: world.base) { path, _ in if present[path] == nil { ghosts.append(path) }
         }
         // What a mount hides, or has taken along, is out of sight, and stays known.
         ghosts.removeAll { path in world.mountedOnce.contains { path.isInside($0) } }

@@ -164,7 +164,7 @@ struct Draw {
         #expect(world.apply(.mount("x/")) && !world.apply(.mount("x/")))
         #expect(world.snapshot("/w/x/a") == nil && world.apply(.create("x/a")))
         let (first, mount) = (world.snapshot("/w/x/a"), world.snapshot("/w/x/a")?.mount ?? 0)
-        while watcher.hasWork { _ = (watcher.drain(), watcher.list()) }
+        while watcher.hasWork { _ = (watcher.read(), watcher.list()) }
         #expect(queue.take().reports == [.mounted("/w/x")])
         #expect(world.isMounted(mount) && world.apply(.umount("x/")) && !world.isMounted(mount))
         #expect(world.snapshot("/w/x/a") == below && world.apply(.mount("x/")))
@@ -216,7 +216,7 @@ struct Draw {
         world.apply(.write("a"))
         world.apply(.delete("b"))
         world.apply(.create("c"))
-        #expect(!watcher.drain())
+        #expect(!watcher.read())
         watcher.poll()
         while watcher.list() {}
         #expect(

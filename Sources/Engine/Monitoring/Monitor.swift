@@ -1,9 +1,8 @@
 package import FileEvents
 package import FileWatching
-import Journaling
+package import Journaling
 import PluginProtocol
-import Reconciling
-import Rules
+package import Rules
 package import Settling
 import Synchronization
 
@@ -63,12 +62,12 @@ package final class Monitor: Sendable {
 
     // MARK: For the engine
 
-    func begin(_ watcher: Watcher) { state.withLock { $0.watcher = watcher } }
+    package func begin(_ watcher: Watcher) { state.withLock { $0.watcher = watcher } }
 
-    func end() { state.withLock { $0.watcher = nil } }
+    package func end() { state.withLock { $0.watcher = nil } }
 
     /// Notes the rules that run from now on.
-    func note(_ ruleset: Ruleset) {
+    package func note(_ ruleset: Ruleset) {
         state.withLock { state in
             for rule in ruleset.rules {
                 for former in rule.formerly where ruleset.index(of: former) == nil {
@@ -81,10 +80,10 @@ package final class Monitor: Sendable {
         }
     }
 
-    func note(_ pauses: Pauses) { state.withLock { $0.status.pauses = pauses } }
+    package func note(_ pauses: Pauses) { state.withLock { $0.status.pauses = pauses } }
 
     /// Notes how it stands at the end of a turn.
-    func noteTurn(
+    package func noteTurn(
         _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int,
         held: [PathBytes: ContinuousClock.Instant], queue: JobCounts, pauses: Pauses,
         slots: EngineStatus.Slots, at now: ContinuousClock.Instant
@@ -106,10 +105,12 @@ package final class Monitor: Sendable {
     }
 
     /// Notes what has settled, and the jobs that it became.
-    func noteEvents(_ turn: Reconciler.Turn, _ jobs: [Job], at now: ContinuousClock.Instant) {
+    package func noteEvents(
+        _ events: [FileEvent], _ jobs: [(rule: String, event: FileEvent)], at now: ContinuousClock.Instant
+    ) {
         state.withLock { state in
             if state.status.rescan != nil {
-                for (_, event) in turn.events where event.origin == .rescan && !event.kind.isLifecycle {
+                for event in events where event.origin == .rescan && !event.kind.isLifecycle {
                     guard state.rescanned.insert(event.path).inserted else { continue }
                     state.status.rescan?.found += 1
                     metrics?.noteFound()
@@ -118,9 +119,8 @@ package final class Monitor: Sendable {
             guard !jobs.isEmpty else { return }
             state.status.counts.events += jobs.count
             state.history.note(events: jobs.count, queue: state.status.queue.open + jobs.count, at: now)
-            for job in jobs {
-                let event = job.event
-                metrics?.noteEvent(event, rule: job.rule)
+            for (rule, event) in jobs {
+                metrics?.noteEvent(event, rule: rule)
                 guard event.origin == .live, event.kind == .created || event.kind == .modified,
                     !state.outputs.contains(event.path, event.snapshot)
                 else { continue }
@@ -132,7 +132,7 @@ package final class Monitor: Sendable {
         }
     }
 
-    func noteRescan(_ cause: EngineStatus.Rescan.Cause) {
+    package func noteRescan(_ cause: EngineStatus.Rescan.Cause) {
         state.withLock { state in
             if let rescan = state.status.rescan, rescan.ended == nil {
                 // An overflow is the graver cause.
@@ -145,29 +145,31 @@ package final class Monitor: Sendable {
         }
     }
 
-    func noteBegun(_ attempts: [Attempt], at time: Timestamp) {
+    package func noteBegun(_ attempts: [EngineStatus.RunningAttempt]) {
         state.withLock { state in
-            for attempt in attempts {
-                guard let job = attempt.jobs.first else { continue }
-                state.running[job.id] = EngineStatus.RunningAttempt(
-                    job: job.id, jobs: attempt.jobs.count, rule: attempt.rule.name, action: attempt.rule.actionNames,
-                    path: job.event.path, since: time, takesSlot: attempt.rule.takesSlot)
-            }
+            for attempt in attempts { state.running[attempt.job] = attempt }
         }
     }
 
-    func noteEnded(_ result: Attempt.Result, at now: ContinuousClock.Instant) {
+    /// Notes the end of an attempt.
+    ///
+    /// - Parameters:
+    ///   - first: Its first job.
+    ///   - outputs: What it has written.
+    ///   - time: When it ended.
+    ///   - duration: How long its actions ran; nil if none began.
+    ///   - waits: How long the jobs waited whose actions ran for the first time.
+    ///   - now: The present.
+    package func noteEnded(
+        _ first: JobID, outputs: [PathBytes], at time: Timestamp, ran duration: Duration?, waited waits: [Duration],
+        now: ContinuousClock.Instant
+    ) {
         state.withLock { state in
-            if let first = result.parts.first { state.running[first.job.id] = nil }
-            for part in result.parts {
-                if case .outcome(let outcome) = part.ending { state.outputs.insert(outcome.outputs, at: result.ended) }
-            }
-            guard result.parts.contains(where: \.hasBegun) else { return }
-            state.history.noteRun(result.duration, at: now)
-            for part in result.parts where part.hasBegun && part.job.attempt == 1 && !part.job.isInterrupted {
-                var wait = result.started.since(part.job.event.time)
-                // A job that was made new since has waited only from then on.
-                if let due = part.job.due { wait = min(wait, now - result.duration - due) }
+            state.running[first] = nil
+            state.outputs.insert(outputs, at: time)
+            guard let duration else { return }
+            state.history.noteRun(duration, at: now)
+            for wait in waits {
                 state.history.noteWait(max(.zero, wait), at: now)
                 metrics?.noteWait(max(.zero, wait))
             }
@@ -175,7 +177,7 @@ package final class Monitor: Sendable {
     }
 
     /// Takes from what the engine tells people what others may ask for.
-    func note(_ report: EngineReport) {
+    package func note(_ report: EngineReport) {
         switch report {
         case .attempt(let attempt): note([attempt])
         case .batch(let attempts): note(attempts)

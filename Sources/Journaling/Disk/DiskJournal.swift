@@ -37,17 +37,10 @@ package final class DiskJournal: Journal {
         keeping retention: JournalRetention = JournalRetention(),
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
-        try JournalFile.makeFolder(of: path)
-        // Whatever name it is called by, it is one file with one lock.
-        let path = JournalFile.resolve(path)
-        try JournalFile.refuseOtherTypes(path)
-        try CompanionFile.check(of: path)
-        let lock = try JournalLock(of: path, isBrief: isBrief)
-        try JournalFile.prepare(path)
-        try lock.lockFile(of: path)
+        let (path, lock) = try JournalFile.acquire(path, isBrief: isBrief)
         let state: DiskState
         do {
-            let connection = try JournalFile.open(path)
+            let connection = try JournalFile.open(path, .journal)
             state = try DiskState(
                 path, lock: lock, connection: connection, retention: retention, clocks: ClockPair(now, clock()))
             // Those that were missing are there by now, made by this process or by another user in between.
@@ -71,17 +64,13 @@ package final class DiskJournal: Journal {
         inMemory path: PathBytes?, now: Timestamp,
         clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) throws(JournalError) {
-        let path = path.map(JournalFile.resolve)
-        if let path {
-            try JournalFile.refuseOtherTypes(path)
-            try CompanionFile.check(of: path)
-        }
+        let path = try path.map { path throws(JournalError) in try JournalFile.check(path) }
         let name = path ?? ":memory:"
         do {
             // What has ended can be looked at in a file alone; what is known of it counts for a while here, too.
             let retention = path == nil ? JournalRetention(jobs: 10_000, bytes: 16 << 20) : JournalRetention()
             let state = try DiskState(
-                name, lock: nil, connection: JournalFile.openInMemory(copying: path), retention: retention,
+                name, lock: nil, connection: JournalFile.openInMemory(copying: path, .journal), retention: retention,
                 clocks: ClockPair(now, clock()))
             guarded = Mutex(Guarded(state: state))
         } catch {

@@ -32,17 +32,7 @@ extension DiskState {
         guard !devices.isEmpty else { return }
         queue.files.devices = devices
         queue.mapEvents { event in
-            let isMapped = event.snapshot.identity.map(devices)
-            return event.before?.identity.map(devices) ?? false || isMapped
+            event.map(devices)
         }
-    }
-}
-
-extension FileIdentity {
-    /// Exchanges the device; false if it keeps its number.
-    fileprivate mutating func map(_ devices: [Int64: Int64]) -> Bool {
-        guard let device = devices[device] else { return false }
-        self = FileIdentity(device: device, inode: inode, birth: birth)
-        return true
     }
 }

@@ -30,7 +30,7 @@ extension DiskState {
     mutating func changes(of job: JobID) -> [KeptChanges] {
         do {
             let noted = queue.changes?.undos ?? []
-            return try jobs.changes(of: job).filter { kept in !noted.contains { $0.0 == kept } }
+            return try attempts.changes(of: job).filter { kept in !noted.contains { $0.0 == kept } }
         } catch {
             note(error, isReading: true)
             return []

@@ -11,6 +11,7 @@ struct DiskState {
     let path: PathBytes
     var queue: JobQueue<DiskLedger>
     let jobs: JobTable
+    let attempts: AttemptTable
     let history: HistoryPruning
     var rules: RuleBook
     var mounts: MountBook
@@ -71,7 +72,8 @@ struct DiskState {
             let run = (facts["run"] ?? 0) + 1
             let kept = facts["kept"] ?? clocks.wall
             return try Parts(
-                ledger: DiskLedger(database, run: run, youngest: facts["youngest"] ?? .max), jobs: JobTable(database),
+                ledger: DiskLedger(database, run: run, youngest: facts["youngest"] ?? .max),
+                jobs: JobTable(database, .journal), attempts: AttemptTable(database),
                 history: HistoryPruning(database, retention),
                 rules: RuleBook(database), mounts: MountBook(database),
                 fact: JournalStatement.fact.prepare(in: database),
@@ -82,6 +84,7 @@ struct DiskState {
         queue.files.rules = parts.rules.ids
         queue.changes = JobChanges()
         jobs = parts.jobs
+        attempts = parts.attempts
         history = parts.history
         rules = parts.rules
         mounts = parts.mounts
@@ -124,6 +127,7 @@ struct DiskState {
     private struct Parts {
         var ledger: DiskLedger
         var jobs: JobTable
+        var attempts: AttemptTable
         var history: HistoryPruning
         var rules: RuleBook
         var mounts: MountBook
@@ -362,9 +366,9 @@ struct DiskState {
         }
         for attempt in changes.attempts {
             if case .gone = changes.jobs[attempt.job]?.fate { continue }
-            try jobs.write(AttemptRow(attempt))
+            try attempts.write(AttemptRow(attempt))
         }
-        for (kept, record) in changes.undos { try jobs.write(record, of: kept) }
+        for (kept, record) in changes.undos { try attempts.write(record, of: kept) }
         if notedClean == nil { try note("run", run) }
         try note("youngest", queue.files.youngest)
         if isWatching { try note("kept", clocks.wall) }

@@ -1,10 +1,11 @@
 import FileEvents
 import GRDB
+import LedgerReconciling
 import PluginProtocol
 import Rules
 import Storage
 
-/// The rows of jobs and of attempts at them.
+/// The rows of jobs.
 ///
 /// Whoever holds the journal's lock may use it.
 final class JobTable {
@@ -15,40 +16,43 @@ final class JobTable {
         var position: UInt64
         /// When a pending job is due; when a running one was leased.
         var due: Int64?
+        /// The event as it was offered; nil for a frozen job, and in the layout ``JournalLayout/journal``.
+        var offer: Offer?
     }
+
+    static let deletion = "DELETE FROM jobs WHERE id = ?"
 
     private let upsert: SQLStatement
     private let update: SQLStatement
     private let delete: SQLStatement
-    private let attempt: SQLStatement
-    private let log: SQLStatement
-    private let forget: SQLStatement
     private let open: SQLStatement
+    private let openOfRule: SQLStatement
     private let byID: SQLStatement
     private let bury: SQLStatement
     private let move: SQLStatement
     private let refused: SQLStatement
-    private let changes: SQLStatement
-    private let undo: SQLStatement
-    private let undone: SQLStatement
+    private let layout: JournalLayout
 
-    private static let columns =
-        "id, rule, facts, mask, state, attempt, is_interrupted, position, due, previous, steps, is_alone, message, code, is_heir"
-
-    init(_ database: Database) throws {
-        upsert = try JournalStatement.upsertJob.prepare(in: database)
-        update = try JournalStatement.updateJob.prepare(in: database)
-        delete = try JournalStatement.deleteJob.prepare(in: database)
-        attempt = try JournalStatement.attempt.prepare(in: database)
-        log = try JournalStatement.log.prepare(in: database)
-        changes = try SQLStatement(KeptChanges.query, in: database)
-        undo = try SQLStatement(
-            "UPDATE attempts SET undone = ?4 WHERE job = ?1 AND started = ?2 AND number = ?3", in: database)
-        undone = try SQLStatement("UPDATE jobs SET undone = ?2 WHERE id = ?1", in: database)
-        forget = try JournalStatement.forgetAttempts.prepare(in: database)
-        open = try SQLStatement(
-            "SELECT \(Self.columns) FROM jobs WHERE state IN ('pending', 'running')", in: database)
-        byID = try SQLStatement("SELECT \(Self.columns) FROM jobs WHERE id = ?", in: database)
+    init(_ database: Database, _ layout: JournalLayout) throws {
+        self.layout = layout
+        let columns = """
+            id, rule, facts, state, attempt, is_interrupted, position, due, previous, steps, message, code, \
+            \(layout == .store ? "progress" : "mask, is_alone, is_heir")
+            """
+        switch layout {
+        case .journal:
+            upsert = try JournalStatement.upsertJob.prepare(in: database)
+            update = try JournalStatement.updateJob.prepare(in: database)
+        case .store:
+            upsert = try SQLStatement(StoredJobRow.upsert, in: database)
+            update = try SQLStatement(StoredJobRow.update, in: database)
+        }
+        delete = try SQLStatement(Self.deletion, in: database)
+        let select = "SELECT \(columns) FROM jobs WHERE"
+        open = try SQLStatement("\(select) state IN ('pending', 'running')", in: database)
+        openOfRule = try SQLStatement(
+            "\(select) state IN ('pending', 'running') AND rule = ? ORDER BY position", in: database)
+        byID = try SQLStatement("\(select) id = ?", in: database)
         refused = try SQLStatement(
             """
             SELECT id, facts, message FROM jobs
@@ -74,12 +78,21 @@ final class JobTable {
         var unreadable: [[UInt8]] = []
         try open.each { row in
             do {
-                rows.append(try Self.row(row))
+                rows.append(try self.row(row))
             } catch is UnreadableRow {
                 unreadable.append(row.blob(0))
             }
         }
         return (rows.sorted { $0.position < $1.position }, unreadable)
+    }
+
+    /// The unfinished jobs of a rule, sorted by number.
+    ///
+    /// - Throws: `UnreadableRow` among others.
+    func openJobs(of rule: String) throws -> [Row] {
+        var rows: [Row] = []
+        try openOfRule.each({ $0.bind(rule) }, { rows.append(try self.row($0)) })
+        return rows
     }
 
     /// The job with the id; nil when there is none, or when its row makes no sense.
@@ -88,7 +101,7 @@ final class JobTable {
             $0.bind(id.description)
         } _: { row -> Row? in
             do {
-                return try Self.row(row)
+                return try self.row(row)
             } catch is UnreadableRow {
                 return nil
             }
@@ -100,7 +113,7 @@ final class JobTable {
         try byID.first {
             $0.bind(id.description)
         } _: {
-            $0.text(4) == JobState.dead.rawValue
+            $0.text(3) == JobState.dead.rawValue
         } ?? false
     }
 
@@ -118,64 +131,44 @@ final class JobTable {
         return refusals
     }
 
-    private static func row(_ row: SQLStatement) throws -> Row {
+    private func row(_ row: SQLStatement) throws -> Row {
         guard let event = row.utf8(2).flatMap({ FileEvent(record: $0) }),
-            let state = JobState(rawValue: row.text(4)), event.path.isAbsoluteName
+            let state = JobState(rawValue: row.text(3)), event.path.isAbsoluteName
         else { throw UnreadableRow(table: "jobs") }
-        var job = Job(
-            id: JobID(row.text(0)), rule: row.text(1), event: event,
-            mask: EventMask(rawValue: UInt32(truncatingIfNeeded: row.integer(3))))
-        job.attempt = Int(row.integer(5))
-        job.isInterrupted = row.integer(6) != 0
-        job.isHeir = row.integer(14) != 0
-        job.isAlone = row.integer(11) != 0
-        job.previous = row.utf8(9).flatMap { PreviousAttempt(record: $0) }
-        if let text = row.utf8(10) {
+        var job = Job(id: JobID(row.text(0)), rule: row.text(1), event: event)
+        job.attempt = Int(row.integer(4))
+        job.isInterrupted = row.integer(5) != 0
+        job.previous = row.utf8(8).flatMap { PreviousAttempt(record: $0) }
+        if let text = row.utf8(9) {
             guard let steps = [Outcome](record: text) else { throw UnreadableRow(table: "jobs") }
             job.steps = steps
         }
-        if state == .pending, let cause = row.optionalText(13).flatMap(Waiting.Cause.init) {
-            job.waiting = Waiting(cause, row.optionalText(12) ?? "")
+        if state == .pending, let cause = row.optionalText(11).flatMap(Waiting.Cause.init) {
+            job.waiting = Waiting(cause, row.optionalText(10) ?? "")
+        }
+        var offer: Offer?
+        switch layout {
+        case .journal:
+            job.mask = EventMask(rawValue: UInt32(truncatingIfNeeded: row.integer(12)))
+            job.isAlone = row.integer(13) != 0
+            job.isHeir = row.integer(14) != 0
+        case .store:
+            if let text = row.utf8(12) {
+                guard let record = Offer(record: text) else { throw UnreadableRow(table: "jobs") }
+                offer = record
+            }
         }
         return Row(
-            job: job, state: state, position: UInt64(bitPattern: row.integer(7)), due: row.optionalInteger(8))
-    }
-
-    /// What the attempts at a job did that can be taken back, the last one first.
-    func changes(of job: JobID) throws -> [KeptChanges] {
-        var kept: [KeptChanges] = []
-        try changes.each {
-            $0.bind(job.description)
-        } _: { row in
-            guard let facts = row.utf8(2), let changes = row.utf8(3),
-                let one = KeptChanges(
-                    job: job, rule: row.text(5), number: row.integer(0), started: row.integer(1), facts: facts,
-                    changes: changes,
-                    undone: row.utf8(4))
-            else { return }
-            kept.append(one)
-        }
-        return kept
+            job: job, state: state, position: UInt64(bitPattern: row.integer(6)), due: row.optionalInteger(7),
+            offer: offer)
     }
 
     // MARK: Writing
 
-    func write(_ record: UndoRecord, of changes: KeptChanges) throws {
-        try undo.run { row in
-            row.bind(changes.job.description)
-            row.bind(changes.started.columnValue)
-            row.bind(Int64(changes.number))
-            row.bind(utf8: record.record)
-        }
-        let kept = try self.changes(of: changes.job)
-        try undone.run { row in
-            row.bind(changes.job.description)
-            row.bind(Undone(kept)?.rawValue)
-        }
-    }
-
     /// Writes what has become of a job.
     func write(_ row: JobRow) throws { try (row.part.hasFacts ? upsert : update).run { row.bind(to: $0) } }
+
+    func write(_ row: StoredJobRow) throws { try (row.isNew ? upsert : update).run { row.bind(to: $0) } }
 
     /// Makes a dead letter of a job whose row makes no sense, and leaves the rest of the row as it is.
     func bury(_ id: [UInt8], at now: Int64) throws {
@@ -191,10 +184,4 @@ final class JobTable {
     func moveDue(by shift: Int64) throws { try move.run { $0.bind(shift) } }
 
     func delete(_ id: JobID) throws { try delete.run { $0.bind(id.description) } }
-
-    func write(_ row: AttemptRow) throws {
-        if row.hasLog { try log.run { row.bindLog(to: $0) } }
-        try attempt.run { row.bind(to: $0) }
-        if row.isOneOfMany { try forget.run { row.bindJob(to: $0) } }
-    }
 }

@@ -17,6 +17,30 @@ enum JournalFile {
 
     // MARK: Before SQLite sees it
 
+    /// Creates the file and its directory if they are missing, and takes the lock.
+    ///
+    /// - Returns: The name without symbolic links: whatever name a file is called by, it has one lock.
+    static func acquire(
+        _ path: PathBytes, isBrief: Bool
+    ) throws(JournalError) -> (path: PathBytes, lock: JournalLock) {
+        try makeFolder(of: path)
+        let path = try check(path)
+        let lock = try JournalLock(of: path, isBrief: isBrief)
+        try prepare(path)
+        try lock.lockFile(of: path)
+        return (path, lock)
+    }
+
+    /// Checks the types and the owners of the file and of those beside it, as far as they exist.
+    ///
+    /// - Returns: The name without symbolic links.
+    static func check(_ path: PathBytes) throws(JournalError) -> PathBytes {
+        let path = resolve(path)
+        try refuseOtherTypes(path)
+        try CompanionFile.check(of: path)
+        return path
+    }
+
     /// Makes the folder, and those above it, for this user alone.
     static func makeFolder(of path: PathBytes) throws(JournalError) {
         let folder = path.parent
@@ -91,7 +115,7 @@ enum JournalFile {
     // MARK: SQLite
 
     /// Opens the file, and refuses it if it is not a sound journal of a known version.
-    static func open(_ path: PathBytes) throws -> DatabaseQueue {
+    static func open(_ path: PathBytes, _ layout: JournalLayout) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "alight-journal"
         configuration.busyMode = .timeout(5)
@@ -110,20 +134,20 @@ enum JournalFile {
         }
         let queue = try DatabaseQueue(path: name(of: path), configuration: configuration)
         try queue.writeWithoutTransaction { database in
-            try judge(database, path)
+            try judge(database, path, layout)
             try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
             let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL")
             guard mode == "wal" else {
                 throw JournalError.failed(
                     path, "the file system has no memory that processes share (mode '\(mode ?? "")')")
             }
-            try makeTables(database)
+            try makeTables(database, layout)
         }
         return queue
     }
 
     /// Makes a journal in memory, of what the file holds if there is one, which is left alone.
-    static func openInMemory(copying path: PathBytes?) throws -> DatabaseQueue {
+    static func openInMemory(copying path: PathBytes?, _ layout: JournalLayout) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "alight-journal-copy"
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA temp_store = MEMORY") }
@@ -135,9 +159,9 @@ enum JournalFile {
                 throw JournalError.unreadable(path, errno: errno)
             }
             if descriptor >= 0, try judge(descriptor, path) { try copy(path, to: queue) }
-            try queue.writeWithoutTransaction { try judge($0, path) }
+            try queue.writeWithoutTransaction { try judge($0, path, layout) }
         }
-        try queue.writeWithoutTransaction { try makeTables($0) }
+        try queue.writeWithoutTransaction { try makeTables($0, layout) }
         return queue
     }
 
@@ -211,7 +235,7 @@ enum JournalFile {
         return String(decoding: name, as: UTF8.self)
     }
 
-    private static func judge(_ database: Database, _ path: PathBytes) throws {
+    private static func judge(_ database: Database, _ path: PathBytes, _ layout: JournalLayout) throws {
         let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let tables = try Set(String.fetchAll(database, sql: "SELECT name FROM sqlite_master WHERE type = 'table'"))
@@ -220,8 +244,8 @@ enum JournalFile {
         guard version <= JournalSchema.version else {
             throw JournalError.newer(path, version: version, known: JournalSchema.version)
         }
-        for table in ["attempts", "facts", "jobs", "ledger", "mounts", "rules"] {
-            guard tables.contains(table) else { throw JournalError.damaged(path, "the table '\(table)' is missing") }
+        for table in layout.names where !tables.contains(table) {
+            throw JournalError.damaged(path, "the table '\(table)' is missing")
         }
         let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
         let size = try pages * (Int.fetchOne(database, sql: "PRAGMA page_size") ?? 0)
@@ -235,12 +259,12 @@ enum JournalFile {
     }
 
     /// Makes the tables of a file that has none.
-    private static func makeTables(_ database: Database) throws {
+    private static func makeTables(_ database: Database, _ layout: JournalLayout) throws {
         guard try Int.fetchOne(database, sql: "PRAGMA user_version") == 0 else { return }
         try database.inTransaction(.immediate) {
             try database.execute(
                 sql: """
-                    \(JournalSchema.tables)
+                    \(layout.tables)
                     PRAGMA application_id = \(JournalSchema.application);
                     PRAGMA user_version = \(JournalSchema.version);
                     """)

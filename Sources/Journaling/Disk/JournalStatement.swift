@@ -44,23 +44,13 @@ enum JournalStatement: UInt8, CaseIterable {
                 due = ?6, ended = ?7, previous = ?8, steps = ?9, message = ?10, code = ?11,
                 is_heir = coalesce(?12, 0), outputs = ?13, undone = NULL WHERE id = ?1
             """
-        case .deleteJob: "DELETE FROM jobs WHERE id = ?"
-        case .attempt:
-            """
-            INSERT OR REPLACE INTO attempts
-                (job, started, number, duration, outcome, message, code, status, signal, log_of, request, changes)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """
-        case .log: "INSERT OR REPLACE INTO logs (job, started, text) VALUES (?, ?, ?)"
-        case .forgetAttempts:
-            // Of a job that is not ready again and again the last attempts are kept.
-            """
-            DELETE FROM attempts WHERE job = ?1 AND started <
-                (SELECT started FROM attempts WHERE job = ?1 ORDER BY started DESC LIMIT 1 OFFSET 19)
-            """
+        case .deleteJob: JobTable.deletion
+        case .attempt: AttemptRow.insert
+        case .log: AttemptRow.insertLog
+        case .forgetAttempts: AttemptRow.forget
         case .upsertEntry: Self.entryUpsert
         case .deleteEntry: "DELETE FROM ledger WHERE rule = ? AND path = ?"
-        case .fact: "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)"
+        case .fact: FactRow.upsert
         }
     }
 

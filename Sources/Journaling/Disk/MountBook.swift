@@ -81,3 +81,22 @@ struct MountBook {
         devices = [:]
     }
 }
+
+extension FileEvent {
+    /// Replaces the devices of its files; false if they keep their numbers.
+    @discardableResult
+    mutating func map(_ devices: [Int64: Int64]) -> Bool {
+        let isMapped = snapshot.identity.map(devices)
+        return before?.identity.map(devices) ?? false || isMapped
+    }
+}
+
+extension FileIdentity {
+    /// Replaces the device; false if it keeps its number.
+    @discardableResult
+    mutating func map(_ devices: [Int64: Int64]) -> Bool {
+        guard let device = devices[device] else { return false }
+        self = FileIdentity(device: device, inode: inode, birth: birth)
+        return true
+    }
+}

@@ -45,6 +45,22 @@ struct RuleBook {
     /// The numbers of the rules, by name.
     var ids: [String: Int64] { rows.mapValues(\.id) }
 
+    /// The name of the rule with a number.
+    func name(of id: Int64) -> String? { rows.first { $0.value.id == id }?.key }
+
+    /// Whether the rule runs.
+    func isRunning(_ name: String) -> Bool { inForce[name] != nil }
+
+    /// The rule that has the jobs that are stored under a name, until the next commit.
+    func owner(ofJobsUnder name: String) -> String {
+        renamed.reduce(name) { name, change in name == change.from ? change.to : name }
+    }
+
+    /// The names under which the jobs of a rule are stored until the next commit.
+    func storedNames(of name: String) -> [String] {
+        Set(renamed.map(\.from) + [name]).filter { owner(ofJobsUnder: $0) == name }.sorted()
+    }
+
     var isChanged: Bool { !changed.isEmpty || !removed.isEmpty || !renamed.isEmpty }
 
     // MARK: Beginning

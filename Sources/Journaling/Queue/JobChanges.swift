@@ -41,14 +41,6 @@ struct JobChanges {
         var news: Part?
     }
 
-    /// An attempt that has ended.
-    struct EndedAttempt {
-        var job: JobID
-        var record: AttemptRecord
-        /// The job with whose attempt its log is stored: the first one of a batch, or itself; nil if it has none.
-        var logOwner: JobID?
-    }
-
     private(set) var jobs: [JobID: Change] = [:]
     /// The jobs, each once, in the order in which they were changed first.
     private(set) var order: [JobID] = []
@@ -86,18 +78,7 @@ struct JobChanges {
 
     mutating func noteGone(_ id: JobID) { note(id, .gone, hasFacts: false) }
 
-    mutating func note(_ attempt: AttemptRecord, of id: JobID) {
-        var ended = EndedAttempt(job: id, record: attempt)
-        let log = attempt.outcome.log
-        if !log.isEmpty {
-            ended.logOwner = id
-            // Those of a batch come one after the other.
-            if let last = attempts.last, last.record.started == attempt.started, last.record.outcome.log == log {
-                ended.logOwner = last.logOwner
-            }
-        }
-        attempts.append(ended)
-    }
+    mutating func note(_ attempt: AttemptRecord, of id: JobID) { attempts.append(attempt, of: id) }
 
     private mutating func note(_ id: JobID, _ fate: Fate, hasFacts: Bool, position: UInt64? = nil) {
         let part = Part(hasFacts: hasFacts, position: position)

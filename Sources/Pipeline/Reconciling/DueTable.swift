@@ -133,6 +133,8 @@ struct DueTable {
         case listing
         /// A time.
         case time(ContinuousClock.Instant)
+        /// A condition of the owner, see ``Reconciler/wake(_:)``.
+        case gate(Reconciler.Gate)
     }
 
     private(set) var entries = Entries()
@@ -140,9 +142,14 @@ struct DueTable {
     private var first = 0
     private var position: UInt64 = 0
     private var waiters: [Wait: Set<PathBytes>] = [:]
+    /// The times until which paths wait at most that wait for something else.
+    private var limits: [PathBytes: ContinuousClock.Instant] = [:]
     private var times = Heap<ContinuousClock.Instant>()
 
     var isEmpty: Bool { entries.isEmpty }
+    var count: Int { entries.count }
+    /// The number of paths that have settled and wait for nothing.
+    var readyCount: Int { entries.values.count { $0.wait == nil && $0.settled != nil } }
     /// The earliest time that a path waits for, or an earlier one for which none waits any more.
     var nextTime: ContinuousClock.Instant? { times.min }
 
@@ -178,6 +185,11 @@ struct DueTable {
 
     mutating func announce(_ path: PathBytes, _ file: FileIdentity?) { entries[path]?.announced = file }
 
+    /// Whether a path is in the order.
+    var hasNext: Bool {
+        order[first...].contains { entries[$0.path]?.position == $0.position && entries[$0.path]?.wait == nil }
+    }
+
     /// Takes the first path of the order; its entry stays.
     mutating func next() -> PathBytes? {
         while first < order.count {
@@ -194,22 +206,31 @@ struct DueTable {
         return nil
     }
 
-    /// Lets a path wait.
-    mutating func wait(_ path: PathBytes, for wait: Wait) {
+    /// Lets a path wait, at most until the time.
+    mutating func wait(_ path: PathBytes, for wait: Wait, until time: ContinuousClock.Instant? = nil) {
         stopWaiting(path)
         guard entries[path] != nil else { return }
         entries[path]?.wait = wait
         waiters[wait, default: []].insert(path)
         if case .time(let time) = wait { times.insert(time) }
+        guard let time else { return }
+        limits[path] = time
+        waiters[.time(time), default: []].insert(path)
+        times.insert(time)
     }
 
     /// Puts the paths that wait for this back into the order, sorted.
     mutating func wake(_ wait: Wait) {
         guard let woken = waiters.removeValue(forKey: wait) else { return }
         for path in woken.sorted() {
-            entries[path]?.wait = nil
+            stopWaiting(path)
             enqueue(path)
         }
+    }
+
+    /// Puts all paths that wait for a condition of the owner back into the order, sorted.
+    mutating func wakeAll() {
+        for case .gate(let gate) in Array(waiters.keys) { wake(.gate(gate)) }
     }
 
     mutating func wake(until now: ContinuousClock.Instant) {
@@ -228,8 +249,11 @@ struct DueTable {
     private mutating func stopWaiting(_ path: PathBytes) {
         guard let wait = entries[path]?.wait else { return }
         entries[path]?.wait = nil
-        waiters[wait]?.remove(path)
-        if waiters[wait]?.isEmpty == true { waiters[wait] = nil }
+        let limit = limits.isEmpty ? nil : limits.removeValue(forKey: path)
+        for wait in [wait] + (limit.map { [.time($0)] } ?? []) {
+            waiters[wait]?.remove(path)
+            if waiters[wait]?.isEmpty == true { waiters[wait] = nil }
+        }
     }
 }
 

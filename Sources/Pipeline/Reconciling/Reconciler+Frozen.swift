@@ -33,7 +33,7 @@ extension Reconciler {
         let judgement = judge(view, path)
         if case .event(let event) = judgement, !freezes(view, event) { return false }
         guard isReady(view, path, judgement, nil) else { return true }
-        _ = lease(view, path, judgement) { _ in nil }
+        _ = candidate(view, path, judgement)
         return true
     }
 

@@ -192,28 +192,42 @@ extension Reconciler {
 
     // MARK: Leases
 
-    /// Leases the first due path of a view that may run.
+    /// An event that may be leased: a due path has it, nothing of the reconciler's own holds it back.
+    package struct Candidate: Sendable {
+        package let view: Int
+        /// The due path.
+        package let path: PathBytes
+        package var event: FileEvent
+        /// The offer of which this is a further attempt.
+        package let retried: Offer?
+
+        /// Creates a candidate for a path that need not be due.
+        package init(view: Int, event: FileEvent) {
+            (self.view, path, self.event, retried) = (view, event.path, event, nil)
+        }
+
+        init(view: Int, path: PathBytes, event: FileEvent, retried: Offer?) {
+            (self.view, self.path, self.event, self.retried) = (view, path, event, retried)
+        }
+    }
+
+    /// Takes the first due path of a view that may be leased.
     ///
-    /// All hints have to be received before. The rows of the paths that the event names are uncertain from now on.
-    ///
-    /// - Parameters:
-    ///   - view: The view.
-    ///   - now: The time.
-    ///   - gate: Called for a path that could run: nil to let it run, or the time until which it waits.
-    /// - Returns: The offer, in a first or a further attempt; nil if nothing can run.
-    package mutating func lease(
-        _ view: Int, at now: ContinuousClock.Instant, gate: (FileEvent) -> ContinuousClock.Instant? = { _ in nil }
-    ) -> Offer? {
+    /// All hints have to be received before. The caller leases the candidate, or lets it wait; a candidate of which it does
+    /// neither is lost until its path is hinted again.
+    package mutating func nextCandidate(_ view: Int, at now: ContinuousClock.Instant) -> Candidate? {
         defer { files.forget() }
         while let path = states[view].due.next() {
-            if let offer = lease(view, path, at: now, gate) { return offer }
+            if let candidate = candidate(view, path, at: now) { return candidate }
         }
         return nil
     }
 
-    private mutating func lease(
-        _ view: Int, _ path: PathBytes, at now: ContinuousClock.Instant, _ gate: (FileEvent) -> ContinuousClock.Instant?
-    ) -> Offer? {
+    /// Takes one due path, if it may be leased.
+    package mutating func candidate(
+        _ view: Int, _ path: PathBytes, at now: ContinuousClock.Instant
+    ) -> Candidate? {
+        guard states[view].due[path] != nil else { return nil }
         let old = offer(view, path).flatMap { applies(.busy) || !$0.isRunning ? $0 : nil }
         if old?.isRunning == true || states[view].outputs[path] != nil || hasUnfinishedText(view, path) {
             states[view].due.wait(path, for: .path(path))
@@ -223,16 +237,66 @@ extension Reconciler {
         guard isReady(view, path, judgement, old) else { return nil }
         if let old {
             if let event = repeated(view, old, judgement) {
-                guard case .retrying(let due) = old.state, let time = due > now ? due : gate(event) else {
-                    return again(view, old.number, event)
+                guard case .retrying(let due) = old.state, due > now else {
+                    return Candidate(view: view, path: path, event: event, retried: old)
                 }
-                states[view].due.wait(path, for: .time(time))
+                states[view].due.wait(path, for: .time(due))
                 return nil
             }
             supersede(view, old.number, settled: path)
             judgement = judge(view, path)
         }
-        return lease(view, path, judgement, gate)
+        return candidate(view, path, judgement)
+    }
+
+    /// The candidate of a judged path; nil if it is handled, waits or was frozen.
+    mutating func candidate(_ view: Int, _ path: PathBytes, _ judgement: Judgement) -> Candidate? {
+        switch judgement {
+        case .nothing, .unreported: conclude(view, path, judgement)
+        case .unreadable: resettle(view, path)
+        case .wait(let wait): self.wait(view, path, wait)
+        case .event(let event):
+            if let from = event.from, let source = offer(view, from) {
+                supersede(view, source.number, settled: path)
+                compare(view, from)
+                states[view].due.requeue(path)
+            } else if freezes(view, event) {
+                freeze(view, event)
+            } else {
+                return Candidate(view: view, path: path, event: event, retried: nil)
+            }
+        }
+        return nil
+    }
+
+    /// Leases a candidate: the rows of the paths that its event names are uncertain from now on.
+    ///
+    /// Nothing may happen to the reconciler between ``nextCandidate(_:at:)`` and this.
+    package mutating func lease(_ candidate: Candidate) -> Offer {
+        defer { files.forget() }
+        if let old = candidate.retried, let offer = again(candidate.view, old.number, candidate.event) { return offer }
+        return make(candidate.view, candidate.event)
+    }
+
+    /// Lets a candidate wait for the owner's condition, at most until the time.
+    package mutating func hold(_ candidate: Candidate, for gate: Gate, until time: ContinuousClock.Instant? = nil) {
+        states[candidate.view].due.wait(candidate.path, for: .gate(gate), until: time)
+    }
+
+    /// Puts a candidate back at the end of the order.
+    package mutating func requeue(_ candidate: Candidate) { states[candidate.view].due.requeue(candidate.path) }
+
+    /// Puts the due paths back into the order that wait for a condition.
+    package mutating func wake(_ gate: Gate) {
+        for view in states.indices { states[view].due.wake(.gate(gate)) }
+    }
+
+    /// A condition for which due paths wait.
+    package struct Gate: Sendable, Hashable {
+        package let name: String
+        package let path: PathBytes?
+
+        package init(_ name: String, _ path: PathBytes? = nil) { (self.name, self.path) = (name, path) }
     }
 
     /// Whether a path may be leased: it is as it settled, or it is a move, and the other path of its retry has settled, too.
@@ -260,29 +324,6 @@ extension Reconciler {
         guard isLeft(view, old), case .event(let event) = judgement, event.from == nil, !freezes(view, event)
         else { return nil }
         return event
-    }
-
-    mutating func lease(
-        _ view: Int, _ path: PathBytes, _ judgement: Judgement, _ gate: (FileEvent) -> ContinuousClock.Instant?
-    ) -> Offer? {
-        switch judgement {
-        case .nothing, .unreported: conclude(view, path, judgement)
-        case .unreadable: resettle(view, path)
-        case .wait(let wait): self.wait(view, path, wait)
-        case .event(let event):
-            if let from = event.from, let source = offer(view, from) {
-                supersede(view, source.number, settled: path)
-                compare(view, from)
-                states[view].due.requeue(path)
-            } else if freezes(view, event) {
-                freeze(view, event)
-            } else if let time = gate(event) {
-                states[view].due.wait(path, for: .time(time))
-            } else {
-                return make(view, event)
-            }
-        }
-        return nil
     }
 
     private mutating func wait(_ view: Int, _ path: PathBytes, _ wait: DueTable.Wait) {

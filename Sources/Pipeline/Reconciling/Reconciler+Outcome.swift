@@ -5,14 +5,16 @@ extension Reconciler {
     /// The result of an attempt.
     package enum Termination: Sendable, Hashable {
         case succeeded
-        /// It failed and is tried again at the time.
-        case retry(at: ContinuousClock.Instant)
+        /// It failed and is tried again at the time; whether the attempt counts.
+        case retry(at: ContinuousClock.Instant, counts: Bool = true)
         /// It was stopped because its file has changed, which does not count as an attempt.
         case overtaken
         /// It failed and is not tried again.
         case gaveUp
         /// It found neither its input nor its own work.
         case gone
+        /// The rule does not want the event, as the content of the file shows.
+        case refused
     }
 
     /// Checks the path of an offer once more, immediately before its action starts.
@@ -32,23 +34,58 @@ extension Reconciler {
             finish(view, number, .succeeded, at: now)
             return false
         }
+        withdraw(view, number, at: now)
+        return false
+    }
+
+    /// Undoes a lease whose action has not started; its paths settle again.
+    ///
+    /// - Parameters:
+    ///   - view: The view.
+    ///   - number: The offer.
+    ///   - isReported: Whether it was reported that the file is gone.
+    ///   - now: The time.
+    package mutating func withdraw(
+        _ view: Int, _ number: UInt64, isReported: Bool = false, at now: ContinuousClock.Instant
+    ) {
+        guard let offer = states[view].offers[number] else { return }
         if offer.attempt > 1 {
             // What the attempt before left is not known: the file may be back before its absence has settled.
             states[view].offers[number]?.state = .retrying(now)
         } else {
-            states[view].offers[number] = nil
-            for path in offer.paths {
-                states[view].offerOfPath[path] = nil
-                set(view, path, LedgerRow(row(view, path).handled, offer.trustBefore[path] ?? .uncertain))
-            }
+            undoLease(view, offer)
             addDue(view, offer.path, settled: nil, Note(signs: .vanished, origin: .live))
-            states[view].due.announce(offer.path, offer.offered?.identity)
+            states[view].due.announce(offer.path, isReported ? nil : offer.offered?.identity)
         }
         for path in offer.paths {
             markDirty(path, .vanished, .live, [view], at: now)
             states[view].due.wake(.path(path))
         }
-        return false
+    }
+
+    /// Undoes a lease whose action has not started; its path waits for a condition of the owner, at most until the time.
+    package mutating func postpone(
+        _ view: Int, _ number: UInt64, for gate: Gate, until time: ContinuousClock.Instant
+    ) {
+        defer { files.forget() }
+        guard let offer = states[view].offers[number] else { return }
+        if offer.attempt > 1 {
+            states[view].offers[number]?.state = .retrying(time)
+            for path in offer.paths { compare(view, path) }
+            return
+        }
+        undoLease(view, offer)
+        addDue(view, offer.path, settled: .some(inspect(view, offer.path)), Note(signs: [], origin: offer.event.origin))
+        states[view].due.wait(offer.path, for: .gate(gate), until: time)
+        if let from = offer.event.from { compare(view, from) }
+    }
+
+    private mutating func undoLease(_ view: Int, _ offer: Offer) {
+        states[view].offers[offer.number] = nil
+        for path in offer.paths {
+            states[view].offerOfPath[path] = nil
+            set(view, path, LedgerRow(row(view, path).handled, offer.trustBefore[path] ?? .uncertain))
+        }
     }
 
     /// Records that a step has succeeded which others follow.
@@ -79,9 +116,9 @@ extension Reconciler {
         offer.left = there
         switch termination {
         case .gone: return supersede(view, number)
-        case .retry(let time):
+        case .retry(let time, let counts):
             offer.state = .retrying(time)
-            offer.attempt += 1
+            if counts { offer.attempt += 1 }
             states[view].offers[number] = offer
             for path in offer.paths { compare(view, path) }
             return
@@ -92,7 +129,7 @@ extension Reconciler {
             states[view].offers[number] = offer
             for path in offer.paths { compare(view, path) }
             return
-        case .succeeded, .gaveUp: break
+        case .succeeded, .gaveUp, .refused: break
         }
         states[view].offers[number] = nil
         for path in offer.paths { states[view].offerOfPath[path] = nil }
@@ -132,7 +169,9 @@ extension Reconciler {
             let isWritten = source != nil && source?.identity != offer.event.before?.identity
             set(view, from, isWritten ? LedgerRow(source) : LedgerRow())
         }
-        set(view, offer.path, LedgerRow(handled, termination == .gaveUp ? .failed : isSure ? .certain : .uncertain))
+        let trust: LedgerRow.Trust = termination == .gaveUp ? .failed : isSure ? .certain : .uncertain
+        let isWithheld = termination == .refused && offer.event.kind == .created && !offer.isUncertain
+        set(view, offer.path, LedgerRow(handled, trust, isWithheld: isWithheld))
     }
 
     // MARK: Restarts, retries, own writes
@@ -219,6 +258,17 @@ extension Reconciler {
                 if present(view, path) == nil { compare(view, path) } else { recordOwnWrite(view, path) }
             }
             states[view].due.wake(.path(path))
+        }
+    }
+
+    /// Records that a step of an offer has written a path; its own path is offered as it is now.
+    package mutating func recordOwnWrite(_ view: Int, _ path: PathBytes, of number: UInt64) {
+        defer { files.forget() }
+        guard states[view].offers[number]?.path == path else { return recordOwnWrite(view, path) }
+        if let now = inspect(view, path) {
+            states[view].offers[number]?.event.snapshot = now
+        } else {
+            states[view].offers[number]?.hasRemovedInput = true
         }
     }
 

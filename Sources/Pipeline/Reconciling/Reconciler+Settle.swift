@@ -123,6 +123,7 @@ extension Reconciler {
         let judgement = judge(view, path)
         switch judgement {
         case .event(let event):
+            accepted.append((view, event))
             if event.kind != .deleted { states[view].due.announce(path, event.snapshot.identity) }
         case .wait, .unreadable: break
         case .nothing, .unreported: conclude(view, path, judgement)

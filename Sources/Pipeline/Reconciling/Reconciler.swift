@@ -119,6 +119,8 @@ package struct Reconciler: ~Copyable {
     /// The number of the last offer.
     package var number: UInt64 = 0
     package var reports: [Report] = []
+    /// The events for which paths have become due, as they were at that time.
+    package var accepted: [(view: Int, event: FileEvent)] = []
     /// The events that no later one replaces, in the order in which they happened.
     ///
     /// Their owner commits each as a row together with the ledger, and runs the rows of a view first in, first out. It calls
@@ -435,7 +437,7 @@ package struct Reconciler: ~Copyable {
             if isUnfinished || isDirty || hint.origin == .live {
                 markDirty(hint.path, hint.signs, .live, [view], at: now)
             } else if states[view].view.initialScan.reports(snapshot) {
-                if hasSettled(view, hint.path, snapshot) {
+                if hasLongSettled(view, hint.path, snapshot) {
                     addDue(view, hint.path, settled: snapshot, Note(signs: hint.signs, origin: hint.origin))
                 } else {
                     markDirty(hint.path, hint.signs, hint.origin, [view], at: now)
@@ -447,7 +449,7 @@ package struct Reconciler: ~Copyable {
     }
 
     /// Whether a file that the first listing found has settled for certain.
-    private func hasSettled(_ view: Int, _ path: PathBytes, _ snapshot: Snapshot) -> Bool {
+    private func hasLongSettled(_ view: Int, _ path: PathBytes, _ snapshot: Snapshot) -> Bool {
         let policy = states[view].view.settle
         guard !policy.isTree, policy.stable == nil, policy.locks == .ignore, !isPolled(view, path),
             ledger.paths(of: states[view].view.id, handling: snapshot.identity).isEmpty

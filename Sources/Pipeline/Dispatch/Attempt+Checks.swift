@@ -1,0 +1,118 @@
+import FileEvents
+import Glibc
+import Handling
+import PluginProtocol
+import Rules
+import Settling
+
+// The checks of a job immediately before its action starts.
+extension Attempt {
+    /// Checks the file and the conditions of the rule that need its content; nil to go on.
+    func check(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
+        // What a finished step has done may be why a condition does not hold any more.
+        guard part.job.steps.isEmpty else { return nil }
+        return checkFile(part, files) ?? checkConditions(part.job) ?? checkReady(part, files)
+            ?? compareContent(&part, files)
+    }
+
+    private func checkFile(_ part: Part, _ files: WatchedPaths) -> Termination? {
+        let event = part.job.event
+        guard event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw, event.tail == nil else { return nil }
+        switch files.look(at: event.path) {
+        case .absent where part.input.isFrozen && event.kind == .moved: return nil
+        case .absent where part.input.isFrozen:
+            return .outcome(Outcome(.skipped, "it was gone before the action began", code: "gone"))
+        case .absent: return part.input.mayBeDone ? nil : .gone
+        case .unreadable(let errno):
+            var outcome = Outcome(.retry, "it can't be looked at (errno \(errno))", code: "unreadable")
+            outcome.isUnbegun = !part.input.hasStartedBefore
+            return .outcome(outcome)
+        case .present(let snapshot):
+            let isOfContent = event.kind == .created || event.kind == .modified
+            guard isOfContent, snapshot.type == .file, !part.input.isFrozen, !part.input.mayBeDone else { return nil }
+            return snapshot.hasSameContent(as: event.snapshot) ? nil : .changed
+        }
+    }
+
+    private func checkConditions(_ job: Job) -> Termination? {
+        guard job.event.origin != .manual else { return nil }
+        guard job.event.kind.isLifecycle || rule.root(taking: job.event.path) != nil else {
+            return .outcome(Outcome(.skipped, "the rule takes this path no more", code: "path"))
+        }
+        guard job.event.kind != .deleted else { return nil }
+        switch rule.admits(job.event, looking: { ConditionFacts.Content(lookingAt: $0) }) {
+        case .holds, .needsContent: return nil
+        case .fails(let reason): return .outcome(Outcome(.skipped, reason, code: "where"))
+        case .untold(let reason):
+            return job.isInterrupted ? nil : .outcome(Outcome(.skipped, reason, code: "where"))
+        }
+    }
+
+    /// Checks `ready`; a file that is gone, or that a user has named, is not waited for.
+    private func checkReady(_ part: Part, _ files: WatchedPaths) -> Termination? {
+        let event = part.job.event
+        guard let ready = rule.ready, !part.input.hasStartedBefore, event.origin != .manual,
+            event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw,
+            case .present(let snapshot) = files.look(at: event.path)
+        else { return nil }
+        let now = host.clock.time()
+        let pause = rule.retry.pause(whileNotReady: rule.settle.quiet(isPolled: false), age: now.since(event.time))
+        let waiting = ready.waiting(event.path, snapshot, now: now, isThere: { files.look(at: $0) != .absent })
+        if let (waiting, known) = waiting { return .waiting(waiting, pause: known ?? pause) }
+        guard let command = ready.command else { return nil }
+        var question = Action(.exec(command), place: rule.place)
+        question.isQuestion = true
+        files.forget()
+        let outcomes = perform(question, [invocation(part.job, now: now, timeout: rule.timeout)])
+        guard var outcome = outcomes.first else { preconditionFailure("an action has an outcome for its event") }
+        if outcome.ending == .succeeded { return nil }
+        if outcome.process?.status == 75 {
+            return .waiting(Waiting(.command, "'ready' says: \(outcome.message)"), pause: pause)
+        }
+        // No action has started, so the next attempt has to ask again.
+        if outcome.isInterrupted { return .waiting(Waiting(.command, "'ready' was stopped"), pause: .zero) }
+        outcome.isUnbegun = true
+        outcome.message = "'ready': " + outcome.message
+        outcome.code = Outcome.readyCode
+        return .outcome(outcome)
+    }
+
+    /// Lets the files of a set wait for the one of them that cannot start.
+    func keepSetTogether(_ parts: inout [Part]) {
+        guard rule.group != nil, let other = parts.first(where: \.isOver) else { return }
+        var pause = Duration.seconds(1)
+        if case .waiting(_, let longer) = other.termination { pause = longer }
+        for index in parts.indices where !parts[index].isOver && !parts[index].input.hasStartedBefore {
+            let waiting = Waiting(.group, "it waits for '\(other.job.event.path)'")
+            parts[index].end(.waiting(waiting, pause: pause))
+        }
+    }
+
+    /// Checks whether a file was rewritten with the bytes it had, for rules that do not receive that.
+    ///
+    /// The checksum is stored with the ledger row once the job has succeeded.
+    private func compareContent(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
+        let event = part.job.event
+        guard rule.sameContent == .ignore, !part.input.isFrozen, event.snapshot.type == .file,
+            event.kind == .created || event.kind == .modified
+        else { return nil }
+        switch ContentDigest.sha256(of: event.path, below: event.root, within: limit) {
+        case .digest(let digest):
+            guard case .present(let snapshot) = files.look(at: event.path),
+                snapshot.hasSameContent(as: event.snapshot)
+            else { return .changed }
+            part.job.event.snapshot.digest = digest
+            guard event.kind == .modified, digest == event.before?.digest, part.input.isCertain,
+                !part.input.hasStartedBefore
+            else { return nil }
+            let message = "it was written again with the content that was handled before"
+            return .outcome(Outcome(.skipped, message, code: "same-content"))
+        case .ended(var outcome):
+            outcome.isUnbegun = !part.input.hasStartedBefore
+            return .outcome(outcome)
+        case .notRegular, .unreadable(ENOENT): return .changed
+        // The action reports in its own way that it cannot read the file.
+        case .unreadable: return nil
+        }
+    }
+}

@@ -1,0 +1,250 @@
+import Engine
+import FileEvents
+import Glibc
+import Handling
+import Logging
+import Rules
+import Settling
+import Globbing
+import PluginProtocol
+
+/// One run of a rule's actions for one job, or for several together.
+///
+/// It runs on a thread of the pool, blocks as its actions do, and knows neither the ledger nor the queue.
+struct Attempt: Sendable {
+    /// Runs one action for several jobs, and returns one outcome for each, in order.
+    typealias Perform = @Sendable (Action, [Invocation]) -> [Outcome]
+
+    /// A leased job.
+    struct Input: Sendable {
+        var job: Job
+        /// The number of its offer, or of its frozen event.
+        var number: UInt64
+        /// Whether its event is not compared with the ledger, and so reported even if the file is no longer as it says.
+        var isFrozen = false
+        /// Whether an action of it has started before.
+        var hasStartedBefore = false
+        /// Whether an earlier attempt may have removed the file and not have come to its end.
+        var mayBeDone = false
+        /// Whether the action is known to have received the content of the row.
+        var isCertain = true
+    }
+
+    enum Termination: Sendable {
+        case outcome(Outcome)
+        /// The file is gone and no action has started.
+        case gone
+        /// The file is not as it settled and no action has started.
+        case changed
+        /// No action has started: the file is not ready, and is checked again after the pause.
+        case waiting(Waiting, pause: Duration)
+    }
+
+    /// The state of one job.
+    struct Part: Sendable {
+        var job: Job
+        let input: Input
+        var termination = Termination.outcome(Outcome(.succeeded))
+        /// Whether no step of it is left.
+        var isOver = false
+        /// Whether an action has started.
+        var hasStarted = false
+        /// The message of the final failure.
+        var failure: String?
+        /// The outcomes of `on_failure`.
+        var aftermath: [Outcome] = []
+        /// The changes of this attempt that can be undone.
+        var changes: [FileChange] = []
+        /// The outputs of all steps, under each name by which the rule matches them.
+        var outputs: Set<PathBytes> = []
+        /// Whether a finished step has removed the file.
+        var hasRemovedInput = false
+
+        init(_ input: Input) {
+            job = input.job
+            self.input = input
+        }
+
+        mutating func end(_ termination: Termination) {
+            self.termination = termination
+            isOver = true
+        }
+
+        var hasSucceeded: Bool {
+            if case .outcome(let outcome) = termination { outcome.ending == .succeeded } else { false }
+        }
+    }
+
+    struct Result: Sendable {
+        /// The rule as it was when the attempt started.
+        var rule: Rule
+        /// In the order of the jobs.
+        var parts: [Part]
+        var started: Timestamp
+        var duration: Duration
+    }
+
+    let inputs: [Input]
+    let rule: Rule
+    let perform: Perform
+    let stop: StopSignal
+    let log: Logger
+    let host: Host
+    /// Called when a step has succeeded that others follow, with the outcomes of all that have.
+    var progress: @Sendable (JobID, [Outcome]) -> Void = { _, _ in }
+
+    func run() -> Result {
+        let start = host.clock.now()
+        let started = host.clock.time()
+        var parts = inputs.map(Part.init)
+        let files = WatchedPaths(roots: rule.roots + inputs.map(\.job.event.root), in: host.fileSystem)
+        for index in parts.indices {
+            if let early = check(&parts[index], files) { parts[index].end(early) }
+        }
+        keepSetTogether(&parts)
+        for index in parts.indices where !parts[index].isOver { parts[index].hasStarted = true }
+        // An open directory keeps its file system from being unmounted.
+        files.forget()
+        runSteps(&parts)
+        runOnFailure(&parts)
+        for index in parts.indices where parts[index].hasStarted || !parts[index].aftermath.isEmpty {
+            collectOutputs(of: &parts[index], files)
+        }
+        return Result(rule: rule, parts: parts, started: started, duration: host.clock.now() - start)
+    }
+
+    /// The limit of reading that starts now.
+    var limit: WorkLimit { WorkLimit(stop, timeout: rule.timeout) }
+
+    // MARK: Steps
+
+    private func runSteps(_ parts: inout [Part]) {
+        let now = host.clock.time()
+        let deadline = host.clock.now() + rule.timeout
+        for index in parts.indices where !parts[index].isOver {
+            parts[index].termination = .outcome(parts[index].job.steps.last ?? Outcome(.succeeded))
+        }
+        for (step, action) in rule.actions.enumerated() {
+            let due = parts.indices.filter { !parts[$0].isOver && parts[$0].job.steps.count == step }
+            guard !due.isEmpty else { continue }
+            if stop.isRaised {
+                for index in due { parts[index].end(.outcome(.interrupted("stopped between two steps"))) }
+                continue
+            }
+            let timeout = inputs.count == 1 ? deadline - host.clock.now() : rule.timeout
+            let invocations = due.map { index in
+                var invocation = invocation(parts[index].job, now: now, timeout: timeout)
+                let kind = parts[index].job.event.kind
+                invocation.expectsSettled =
+                    step == 0 && !parts[index].input.isFrozen && (kind == .created || kind == .modified)
+                return invocation
+            }
+            let outcomes = perform(action, invocations)
+            precondition(outcomes.count == due.count, "an action has one outcome for each of its events")
+            for (index, outcome) in zip(due, outcomes) {
+                parts[index].changes += outcome.changes
+                guard outcome.ending == .succeeded else {
+                    parts[index].end(.outcome(outcome))
+                    continue
+                }
+                parts[index].job.steps.append(outcome)
+                parts[index].termination = .outcome(outcome)
+                if step + 1 < rule.actions.count { progress(parts[index].job.id, parts[index].job.steps) }
+            }
+        }
+    }
+
+    /// Runs `on_failure` once for the jobs that are not tried again.
+    private func runOnFailure(_ parts: inout [Part]) {
+        guard !rule.onFailure.isEmpty else { return }
+        var open: [Int: Job] = [:]
+        for (index, part) in parts.enumerated() {
+            guard case .outcome(let outcome) = part.termination,
+                rule.retry.isDeadly(outcome, attempt: part.job.attempt)
+            else { continue }
+            parts[index].failure = outcome.message
+            var job = part.job
+            job.steps = []
+            job.previous = PreviousAttempt(
+                attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+            open[index] = job
+        }
+        let now = host.clock.time()
+        for action in rule.onFailure {
+            var due: [(index: Int, job: Job)] = []
+            for (index, job) in open.sorted(by: { $0.key < $1.key }) {
+                guard let mask = action.events, !mask.takes(job.event.kind, changed: job.event.changed) else {
+                    due.append((index, job))
+                    continue
+                }
+                let message = "it does not accept the event '\(job.event.kind.rawValue)'"
+                parts[index].add(Outcome(.skipped, message), of: action)
+                open[index] = nil
+            }
+            guard !due.isEmpty else { return }
+            let outcomes = perform(action, due.map { invocation($0.job, now: now, timeout: rule.timeout) })
+            precondition(outcomes.count == due.count, "an action has one outcome for each of its events")
+            for ((index, job), outcome) in zip(due, outcomes) {
+                parts[index].add(outcome, of: action)
+                var job = job
+                job.steps.append(outcome)
+                open[index] = outcome.ending == .succeeded ? job : nil
+            }
+        }
+    }
+
+    func invocation(_ job: Job, now: Timestamp, timeout: Duration) -> Invocation {
+        var log = log
+        log[metadataKey: "rule"] = "\(rule.name)"
+        log[metadataKey: "job"] = "\(job.id)"
+        return rule.invocation(for: job, now: now, timeout: timeout, count: inputs.count, stop: stop, log: log)
+    }
+
+    // MARK: Outputs
+
+    private func collectOutputs(of part: inout Part, _ files: WatchedPaths) {
+        guard case .outcome(var outcome) = part.termination else { return }
+        part.outputs = Set((part.job.steps.flatMap(\.outputs) + outcome.outputs).flatMap(names))
+        let mayRemove = part.job.steps.indices.contains { rule.mayRemoveInput(step: $0) }
+        part.hasRemovedInput = mayRemove && files.look(at: part.job.event.path) == .absent
+        guard part.job.steps.count + part.aftermath.count > 1 else { return }
+        var seen = Set(outcome.outputs)
+        outcome.outputs =
+            part.job.steps.flatMap(\.outputs).filter { seen.insert($0).inserted && files.look(at: $0) != .absent }
+            + outcome.outputs
+        part.termination = .outcome(outcome)
+    }
+
+    /// The names under which the rule matches an output: its own, and the one below the root that links lead to.
+    private func names(of output: PathBytes) -> Set<PathBytes> {
+        var names: Set<PathBytes> = [output]
+        if let directory = host.fileSystem.resolve(output.parent) {
+            for root in Set(rule.globs.map { PathBytes($0.root) }) {
+                guard let realRoot = host.fileSystem.resolve(root), let relative = directory.relative(to: realRoot)
+                else { continue }
+                let seen = relative.isEmpty ? root : root.appending(relative)
+                names.insert(seen.appending(output.lastComponent))
+            }
+        }
+        return names.filter { rule.root(taking: $0) != nil }
+    }
+}
+
+extension Attempt.Part {
+    /// Appends an outcome of `on_failure`; one that was interrupted interrupts the whole attempt, which does not count.
+    fileprivate mutating func add(_ outcome: Outcome, of action: Action) {
+        guard case .outcome(var whole) = termination else { return }
+        guard !outcome.isInterrupted else {
+            end(.outcome(outcome))
+            return
+        }
+        aftermath.append(outcome)
+        changes += outcome.changes
+        let isFailure = outcome.ending != .succeeded && outcome.ending != .skipped
+        let detail = outcome.message.isEmpty ? "" : ": \(outcome.message)"
+        whole.message += "; on_failure: '\(action.name)' \(isFailure ? "failed" : outcome.ending.rawValue)\(detail)"
+        whole.outputs += outcome.outputs
+        whole.log += outcome.log
+        termination = .outcome(whole)
+    }
+}

@@ -1,0 +1,415 @@
+import Engine
+import FileEvents
+import Handling
+import Journaling
+import LedgerReconciling
+import PluginProtocol
+import Rules
+import Settling
+
+// Results of attempts, and jobs that end without one.
+extension Dispatcher {
+    /// Records the steps of a running job that have succeeded.
+    mutating func record(_ steps: [Outcome], of id: JobID, _ reconciler: inout Reconciler) {
+        for index in rules.indices {
+            if let number = rules[index].jobs.first(where: { $0.value.id == id })?.key {
+                recordSteps(steps, number, index, &reconciler)
+            } else if let entry = rules[index].frozen.all.first(where: { $0.job.id == id }) {
+                rules[index].frozen[entry.number]?.job.steps = steps
+                storeFrozen(entry.number, index)
+            }
+        }
+    }
+
+    private mutating func recordSteps(
+        _ steps: [Outcome], _ number: UInt64, _ index: Int, _ reconciler: inout Reconciler
+    ) {
+        let rule = rules[index].rule
+        guard let job = rules[index].jobs[number], job.steps.count < steps.count else { return }
+        for step in job.steps.count..<steps.count {
+            for output in steps[step].outputs where rule.root(taking: output) != nil {
+                reconciler.recordOwnWrite(index, output, of: number)
+            }
+            let isRemoved = rule.mayRemoveInput(step: step) && reconciler.isAbsent(index, job.event.path)
+            reconciler.finishStep(index, number, removedInput: isRemoved)
+            let mayRemove = rule.mayRemoveInput(step: step + 1)
+            reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
+        }
+        rules[index].jobs[number]?.steps = steps
+    }
+
+    /// Records the result of an attempt.
+    ///
+    /// All hints have to be received before that were queued when the result arrived.
+    mutating func record(_ result: Attempt.Result, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant) {
+        guard let first = result.parts.first?.job else { preconditionFailure("an attempt at no job") }
+        lanes.end(first.id, at: now)
+        let attempt = running.removeValue(forKey: first.id)
+        recordEnd(of: result, at: now)
+        guard let id = attempt?.rule, let index = index(of: id) else {
+            if let id = attempt?.rule { endRetired(result, id) }
+            return
+        }
+        takeBackCount(of: result, index)
+        let wasRestarted = attempt?.stop?.isRaised ?? false
+        let isCollected = result.rule.isCollected
+        // Brief jobs that ran in one attempt each have their part of the time.
+        let duration = isCollected ? result.duration : result.duration / result.parts.count
+        // Jobs that ran together and failed together are retried together.
+        let random = host.random()
+        var reports: [AttemptReport] = []
+        for part in result.parts {
+            let chance = isCollected ? random : host.random()
+            let ended = Ended(
+                part: part, index: index, started: result.started, duration: duration, random: chance,
+                wasRestarted: wasRestarted, now: now)
+            if let line = record(ended, &reconciler) { reports.append(line) }
+            wake([part.job.event.path, part.job.event.from].compactMap(\.self), &reconciler)
+        }
+        if reports.count > 1, isCollected {
+            report(.batch(reports))
+        } else {
+            for line in reports { report(.attempt(line)) }
+        }
+        recordBrief(result, index)
+        recordSigns(of: result, index, at: now)
+    }
+
+    /// Wakes what waits for paths on which an action has worked.
+    private func wake(_ paths: [PathBytes], _ reconciler: inout Reconciler) {
+        for path in paths { reconciler.wake(Self.busy(path)) }
+    }
+
+    /// One job at the end of an attempt.
+    private struct Ended {
+        var part: Attempt.Part
+        var index: Int
+        var started: Timestamp
+        var duration: Duration
+        var random: Double
+        var wasRestarted: Bool
+        var now: ContinuousClock.Instant
+
+        var job: Job { part.job }
+        var number: UInt64 { part.input.number }
+    }
+
+    /// Records the end of one job of an attempt; nil if its action has not started.
+    private mutating func record(_ ended: Ended, _ reconciler: inout Reconciler) -> AttemptReport? {
+        switch ended.part.termination {
+        case .waiting(let waiting, let pause): postpone(ended, waiting, until: ended.now + pause, &reconciler)
+        case .gone, .changed:
+            if case .changed = ended.part.termination {
+                report(.superseded(rule: rules[ended.index].rule.name, job: ended.job.id, path: ended.job.event.path))
+            }
+            rules[ended.index].jobs[ended.number]?.attempt -= 1
+            reconciler.withdraw(ended.index, ended.number, at: ended.now)
+        case .outcome(var outcome):
+            if ended.wasRestarted, outcome.isInterrupted {
+                outcome.message = "ended, since the file changed while it ran"
+                outcome.code = "restarted"
+            }
+            return record(ended, outcome, &reconciler)
+        }
+        return nil
+    }
+
+    private mutating func postpone(
+        _ ended: Ended, _ waiting: Waiting, until time: ContinuousClock.Instant, _ reconciler: inout Reconciler
+    ) {
+        let (index, number) = (ended.index, ended.number)
+        if ended.part.input.isFrozen {
+            rules[index].frozen[number]?.isRunning = false
+            rules[index].frozen[number]?.job.attempt -= 1
+            rules[index].frozen[number]?.due = time
+            rules[index].frozen[number]?.waiting = waiting
+            return storeFrozen(number, index)
+        }
+        let path = ended.job.event.path
+        rules[index].jobs[number]?.attempt -= 1
+        let marker = waiting.cause == .doneFile ? rules[index].gates.ready?.ready.marker(of: path) : nil
+        let gate =
+            waiting.cause == .group ? groupGate(of: path, rules[index].rule) : ReadyGate.gate(marker ?? path)
+        reconciler.postpone(index, number, for: gate, until: time)
+        rules[index].waits[path] = waiting
+    }
+
+    private mutating func record(
+        _ ended: Ended, _ outcome: Outcome, _ reconciler: inout Reconciler
+    ) -> AttemptReport {
+        let (index, job, now) = (ended.index, ended.job, ended.now)
+        let rule = rules[index].rule
+        if ended.part.hasStarted, !outcome.isInterrupted {
+            rules[index].gates.cooldown?.times.note(job.event.path, at: now)
+        }
+        var record = AttemptRecord(
+            number: job.attempt, started: ended.started, duration: ended.duration, outcome: outcome)
+        record.outcome.changes = ended.part.changes
+        changes.attempts.append((job.id, record))
+        let fate = fate(of: outcome, job, rule, random: ended.random, at: now)
+        if ended.part.input.isFrozen {
+            recordFrozen(ended, outcome, fate, &reconciler)
+        } else {
+            recordOffer(ended, outcome, fate, &reconciler)
+        }
+        return AttemptReport(
+            job, rule, attempt: job.attempt, outcome, duration: ended.duration, fate.state, pause: fate.pause,
+            at: host.clock.time())
+    }
+
+    private mutating func recordOffer(
+        _ ended: Ended, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
+    ) {
+        let (index, number, now) = (ended.index, ended.number, ended.now)
+        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
+        // A built-in step that has failed may have removed the file.
+        let step = rules[index].rule.actions.dropFirst(ended.job.steps.count).first
+        let mayHaveRemoved = outcome.ending == .retry && step?.removesInput ?? false
+        reconciler.update(index, number) { offer in
+            if let digest = ended.job.event.snapshot.digest { offer.event.snapshot.digest = digest }
+            if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
+            offer.isInterrupted =
+                ended.part.hasStarted && (outcome.isInterrupted || outcome.isUncertain || mayHaveRemoved)
+        }
+        rules[index].jobs[number]?.steps = ended.job.steps
+        rules[index].jobs[number]?.event.snapshot.digest = ended.job.event.snapshot.digest
+        switch fate {
+        case .again(let pause, let counts):
+            var job = rules[index].jobs[number]
+            putBack(&job, outcome, counts: counts)
+            rules[index].jobs[number] = job
+            let isOvertaken = ended.wasRestarted && outcome.isInterrupted
+            reconciler.finish(
+                index, number, isOvertaken ? .overtaken : .retry(at: now + pause, counts: counts), at: now)
+        case .ended(let state):
+            end(number, index, state, outcome, reconciler)
+            let isGone = state == .skipped && outcome.code == "gone"
+            if isGone, !ended.part.input.hasStartedBefore, ended.job.steps.isEmpty {
+                reconciler.withdraw(index, number, isReported: true, at: now)
+            } else {
+                reconciler.finish(index, number, isGone ? .gone : termination(of: outcome, state), at: now)
+            }
+        }
+    }
+
+    private func termination(of outcome: Outcome, _ state: JobState) -> Reconciler.Termination {
+        switch (state, outcome.code) {
+        case (.dead, _): .gaveUp
+        case (.skipped, "where"), (.skipped, "path"): .refused
+        default: .succeeded
+        }
+    }
+
+    private func putBack(_ job: inout Job?, _ outcome: Outcome, counts: Bool) {
+        guard var old = job else { return }
+        old.previous = PreviousAttempt(
+            attempt: old.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+        old.previous?.isUnbegun = outcome.isUnbegun
+        if !counts { old.attempt -= 1 }
+        job = old
+    }
+
+    /// Records the end of a job with an offer.
+    mutating func end(
+        _ number: UInt64, _ index: Int, _ state: JobState, _ outcome: Outcome, _ reconciler: borrowing Reconciler
+    ) {
+        guard let job = rules[index].jobs.removeValue(forKey: number) else { return }
+        let offer = reconciler.offer(of: index, number: number)
+        end(StoredJob(job, state, offer, number: number), outcome)
+    }
+
+    private mutating func end(_ job: StoredJob, _ outcome: Outcome) {
+        changes.jobs[job.job.id] = JobChange(.ended(job, outcome), isNew: newJobs.contains(job.job.id))
+        switch job.state {
+        case .succeeded: counts.succeeded += 1
+        case .dead: counts.dead += 1
+        default: counts.skipped += 1
+        }
+    }
+
+    // MARK: Frozen jobs
+
+    private mutating func recordFrozen(
+        _ ended: Ended, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
+    ) {
+        let (index, number) = (ended.index, ended.number)
+        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
+        rules[index].frozen[number]?.job.steps = ended.job.steps
+        switch fate {
+        case .again(let pause, let counts):
+            var job = rules[index].frozen[number]?.job
+            putBack(&job, outcome, counts: counts)
+            if let job { rules[index].frozen[number]?.job = job }
+            rules[index].frozen[number]?.isRunning = false
+            rules[index].frozen[number]?.due = ended.now + pause
+            storeFrozen(number, index)
+        case .ended(let state):
+            endFrozen(ended.part.input, index, state, outcome)
+            reconciler.endFrozen(index, ended.job.event, at: ended.now)
+        }
+    }
+
+    mutating func endFrozen(_ input: Attempt.Input, _ index: Int, _ state: JobState, _ outcome: Outcome) {
+        guard let entry = rules[index].frozen[input.number] else { return }
+        rules[index].frozen.remove(input.number)
+        end(StoredJob(entry.job, state, nil, number: input.number), outcome)
+    }
+
+    mutating func storeFrozen(_ number: UInt64, _ index: Int) {
+        guard let entry = rules[index].frozen[number] else { return }
+        let stored = StoredJob(
+            entry.job, entry.isRunning ? .running : .pending, nil, number: number,
+            due: entry.isRunning ? nil : entry.due)
+        changes.jobs[entry.job.id] = JobChange(.unfinished(stored), isNew: newJobs.contains(entry.job.id))
+    }
+
+    // MARK: Jobs that do not run
+
+    /// Ends a leased job that does not run, as failed.
+    mutating func endUnrun(
+        _ input: Attempt.Input, _ index: Int, _ outcome: Outcome, _ reconciler: inout Reconciler,
+        at now: ContinuousClock.Instant
+    ) {
+        let state: JobState = outcome.ending == .skipped ? .skipped : .dead
+        end(input.number, index, state, outcome, reconciler)
+        reconciler.finish(index, input.number, state == .dead ? .gaveUp : .succeeded, at: now)
+        report(
+            .attempt(
+                AttemptReport(
+                    input.job, rules[index].rule, attempt: input.job.attempt - 1, outcome, duration: .zero, state,
+                    pause: nil, at: host.clock.time())))
+    }
+
+    /// The outcome of a job that was one too many.
+    static func loop(_ what: String, _ limit: Int) -> Outcome {
+        let message =
+            "not run: the rule has run for this \(what) \(limit) times within a minute, as rules do that start "
+            + "themselves or each other; when that is mended, 'alight retry' runs it"
+        var outcome = Outcome(.failed, message, code: "loop")
+        outcome.isUnbegun = true
+        return outcome
+    }
+
+    /// The outcome of a job that was interrupted so often by the end of Alight that it may be the cause; nil otherwise.
+    func interruptedTooOften(_ input: Attempt.Input, _ rule: Rule) -> Outcome? {
+        guard input.job.isInterrupted, input.job.attempt > rule.retry.attempts + 5 else { return nil }
+        let message =
+            "\(input.job.attempt - 1) attempts were cut off by the end of Alight, which this may be the cause of"
+        return Outcome(.failed, message, code: "cut-off")
+    }
+
+    // MARK: Fates
+
+    /// What an outcome means for its job.
+    enum Fate {
+        case ended(JobState)
+        case again(Duration, counts: Bool)
+
+        var state: JobState { if case .ended(let state) = self { state } else { .pending } }
+        var pause: Duration? { if case .again(let pause, _) = self { pause } else { nil } }
+    }
+
+    private func fate(
+        of outcome: Outcome, _ job: Job, _ rule: Rule, random: Double, at now: ContinuousClock.Instant
+    ) -> Fate {
+        switch outcome.ending {
+        case .succeeded: return .ended(.succeeded)
+        case .skipped: return .ended(.skipped)
+        case .failed, .retry:
+            if rule.retry.isFinal(outcome, attempt: job.attempt) { return .ended(.dead) }
+            if outcome.isInterrupted { return .again(.zero, counts: false) }
+            return .again(outcome.retryAfter ?? rule.retry.pause(after: job.attempt, random: random), counts: true)
+        case .notReady:
+            let age = host.clock.time().since(job.event.time)
+            let quiet = rule.settle.quiet(isPolled: false)
+            return .again(outcome.retryAfter ?? rule.retry.pause(whileNotReady: quiet, age: age), counts: false)
+        }
+    }
+
+    // MARK: Figures and the circuit breaker
+
+    private func recordEnd(of result: Attempt.Result, at now: ContinuousClock.Instant) {
+        let outputs = result.parts.flatMap { part in
+            if case .outcome(let outcome) = part.termination { outcome.outputs } else { [PathBytes]() }
+        }
+        let waits = result.parts.filter { $0.hasStarted && $0.job.attempt == 1 && !$0.job.isInterrupted }
+            .map { result.started.since($0.job.event.time) }
+        let hasStarted = result.parts.contains(where: \.hasStarted)
+        monitor.noteEnded(
+            result.parts[0].job.id, outputs: outputs, at: result.started.advanced(by: result.duration),
+            ran: hasStarted ? result.duration : nil, waited: waits, now: now)
+    }
+
+    /// Doubles the number of brief jobs of the next attempt, or resets it after a failure.
+    private mutating func recordBrief(_ result: Attempt.Result, _ index: Int) {
+        guard result.rule.runsTogether else { return }
+        let hasSucceeded = result.parts.allSatisfy(\.hasSucceeded)
+        let count = max(2, 2 * result.parts.count, rules[index].briefCount)
+        rules[index].briefCount = hasSucceeded ? min(Self.mostBrief, count) : 1
+    }
+
+    private mutating func recordSigns(of result: Attempt.Result, _ index: Int, at now: ContinuousClock.Instant) {
+        let groups = result.rule.isCollected ? [result.parts[...]] : result.parts.indices.map { result.parts[$0...$0] }
+        for parts in groups {
+            let (sign, message) = Self.sign(of: parts)
+            guard isPatient, sign != .nothing || rules[index].breaker != nil, let first = parts.first else { continue }
+            var breaker = rules[index].breaker ?? Breaker()
+            let change = breaker.note(sign, of: first.job.event.path, random: host.random(), at: now)
+            rules[index].breaker = sign == .works ? nil : breaker
+            let name = rules[index].rule.name
+            switch change {
+            case .opened(let failures, let cannotStart):
+                report(.slowed(rule: name, failures: failures, cannotStart: cannotStart, message: message))
+            case .closed: report(.recovered(rule: name))
+            case nil: break
+            }
+        }
+    }
+
+    /// What an attempt shows of the rule's action, and the message of a failure.
+    ///
+    /// One success of a batch suffices: what all of them share works.
+    private static func sign(of parts: ArraySlice<Attempt.Part>) -> (Breaker.Sign, String) {
+        var sign = Breaker.Sign.nothing
+        var message = ""
+        for part in parts where part.hasStarted {
+            guard case .outcome(let outcome) = part.termination, !outcome.isInterrupted else { continue }
+            switch outcome.ending {
+            case .succeeded, .skipped: return (.works, "")
+            case .notReady: break
+            case .retry, .failed:
+                if outcome.isAboutFile { continue }
+                if outcome.code == Outcome.cannotStartCode {
+                    sign = .cannotStart
+                } else if sign != .cannotStart {
+                    sign = part.job.attempt == 1 || sign == .fails ? .fails : .failsAgain
+                }
+                message = part.failure ?? outcome.message
+            }
+        }
+        return (sign, message)
+    }
+
+    // MARK: Rules that do not run any more
+
+    /// Records the result of an attempt whose rule does not run any more: its rows end, and what it knows is uncertain.
+    private mutating func endRetired(_ result: Attempt.Result, _ id: RuleID) {
+        for part in result.parts {
+            guard case .outcome(let outcome) = part.termination, retired[id] != nil else { continue }
+            let fate = fate(of: outcome, part.job, result.rule, random: 0, at: host.clock.now())
+            changes.attempts.append(
+                (
+                    part.job.id,
+                    AttemptRecord(
+                        number: part.job.attempt, started: result.started, duration: result.duration, outcome: outcome)
+                ))
+            guard case .ended(let state) = fate else { continue }
+            end(StoredJob(part.job, state, nil, number: part.input.number), outcome)
+            let event = part.job.event
+            guard !part.input.isFrozen else { continue }
+            let handled = event.kind == .deleted ? nil : event.snapshot
+            changes.rows[id, default: [:]][event.path] = LedgerRow(handled, .uncertain)
+            if let from = event.from { changes.rows[id, default: [:]][from] = LedgerRow() }
+        }
+    }
+}

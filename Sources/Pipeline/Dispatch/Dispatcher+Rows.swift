@@ -1,0 +1,155 @@
+import Engine
+import FileEvents
+import Journaling
+import LedgerReconciling
+import PluginProtocol
+import Rules
+import Settling
+import Storage
+
+// The rows of jobs, and their numbers.
+extension Dispatcher {
+    /// Takes what the reconciler reports of offers and paths, and records the rows of changed offers.
+    mutating func collectJobs(_ reconciler: inout Reconciler) {
+        for report in reconciler.reports {
+            switch report {
+            case .unreported(let view, let path): rules[view].waits[path] = nil
+            case .gone(let view, let path): recordGone(view, path)
+            case .busy(let view, let path): reportBusy(view, path)
+            case .superseded(let view, let offer): recordSuperseded(view, offer)
+            }
+        }
+        reconciler.reports = []
+        for index in rules.indices {
+            for (number, offer) in reconciler.changedOffers(of: index) {
+                guard let job = rules[index].jobs[number] else { continue }
+                if let offer {
+                    store(job, offer, number)
+                } else {
+                    // Its lease was undone.
+                    rules[index].jobs[number] = nil
+                    changes.jobs[job.id] = newJobs.remove(job.id) == nil ? JobChange(.deleted, isNew: false) : nil
+                }
+            }
+        }
+    }
+
+    private mutating func store(_ job: Job, _ offer: Offer, _ number: UInt64) {
+        var due: ContinuousClock.Instant?
+        if case .retrying(let time) = offer.state { due = time }
+        let stored = StoredJob(job, due == nil ? .running : .pending, offer, number: number, due: due)
+        let hasNewEvent = changes.jobs[job.id]?.isNew ?? false
+        changes.jobs[job.id] = JobChange(
+            .unfinished(stored), isNew: hasNewEvent || newJobs.contains(job.id) || offer.isRepeat)
+    }
+
+    /// Records that a path was gone before an action received it.
+    private mutating func recordGone(_ index: Int, _ path: PathBytes) {
+        rules[index].waits[path] = nil
+        let job = unleased(.created, path, index)
+        let outcome = Outcome(.skipped, "it was gone before the action began", code: "gone")
+        number += 1
+        changes.jobs[job.id] = JobChange(.ended(StoredJob(job, .skipped, nil, number: number), outcome), isNew: true)
+        counts.skipped += 1
+        reportUnrun(job, index, outcome)
+    }
+
+    /// Reports that a change was dropped that settled while its action ran.
+    private func reportBusy(_ index: Int, _ path: PathBytes) {
+        let outcome = Outcome(.skipped, "its action was running for the file as it was before", code: "busy")
+        reportUnrun(unleased(.modified, path, index), index, outcome)
+    }
+
+    private func unleased(_ kind: EventKind, _ path: PathBytes, _ index: Int) -> Job {
+        let rule = rules[index].rule
+        let event = FileEvent(
+            kind: kind, path: path, root: rule.root(taking: path) ?? path.parent, snapshot: .unseen, origin: .live,
+            time: host.clock.time())
+        return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
+    }
+
+    private func reportUnrun(_ job: Job, _ index: Int, _ outcome: Outcome) {
+        report(
+            .attempt(
+                AttemptReport(
+                    job, rules[index].rule, attempt: 0, outcome, duration: .zero, .skipped, pause: nil,
+                    at: host.clock.time())))
+    }
+
+    /// Ends a job in favour of a newer event; one of which there was no attempt leaves nothing.
+    private mutating func recordSuperseded(_ index: Int, _ offer: Offer) {
+        guard let job = rules[index].jobs.removeValue(forKey: offer.number) else { return }
+        report(.superseded(rule: rules[index].rule.name, job: job.id, path: offer.path))
+        if newJobs.remove(job.id) != nil {
+            changes.jobs[job.id] = nil
+            return
+        }
+        let outcome = Outcome(.skipped, "a newer event of the file replaced it", code: "superseded")
+        counts.skipped += 1
+        changes.jobs[job.id] = JobChange(
+            .ended(StoredJob(job, .skipped, nil, number: offer.number), outcome), isNew: false)
+    }
+
+    /// The changes to commit: of jobs, of the ledger and of due paths.
+    func changes(of reconciler: borrowing Reconciler) -> TurnChanges {
+        var changes = changes
+        for (rule, rows) in reconciler.ledger.changes { changes.rows[rule, default: [:]].merge(rows) { $1 } }
+        changes.due = reconciler.dueChanges
+        return changes
+    }
+
+    /// The numbers of jobs by state; due paths count as pending.
+    func jobCounts(_ reconciler: borrowing Reconciler) -> JobCounts {
+        var counts = counts
+        for index in rules.indices {
+            counts.pending += reconciler.dueCount(index) + rules[index].frozen.waitingCount
+            let retrying = reconciler.retryingCount(index)
+            counts.pending += retrying
+            counts.running += rules[index].jobs.count - retrying
+            counts.running += rules[index].frozen.entries.count - rules[index].frozen.waitingCount
+        }
+        return counts
+    }
+
+    /// The number of jobs that run, or would start if there were a slot.
+    func dueJobs(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant) -> Int {
+        guard !pauses.all else { return running.count }
+        let waiting = rules.indices.reduce(0) { sum, index in
+            guard !pauses.hold(rules[index].rule.name) else { return sum }
+            return sum + reconciler.readyCount(index) + rules[index].frozen.due(at: now).count
+        }
+        return waiting + runningCount
+    }
+
+    /// The interrupted actions that may have removed their input, by number.
+    func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
+        rules.indices.reduce(into: [:]) { all, index in
+            if rules[index].jobs.isEmpty { return }
+            all.merge(interrupted(reconciler.offers(of: index), index)) { $1 }
+        }
+    }
+
+    /// The same of restored offers.
+    func interrupted(_ offers: [Offer], _ index: Int) -> [UInt64: (action: Action, job: Job)] {
+        let actions = rules[index].rule.actions
+        return offers.reduce(into: [:]) { all, offer in
+            let isInterrupted = offer.isInterrupted || offer.state == .started
+            guard isInterrupted, offer.mayRemoveInput, actions.indices.contains(offer.steps),
+                let job = rules[index].jobs[offer.number]
+            else { return }
+            all[offer.number] = (actions[offer.steps], job)
+        }
+    }
+
+    // MARK: Frozen jobs
+
+    /// Appends a job whose event is not compared with the ledger.
+    mutating func freeze(_ event: FileEvent, _ index: Int, id: JobID? = nil, at now: ContinuousClock.Instant) {
+        number += 1
+        let rule = rules[index].rule
+        let job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
+        rules[index].frozen.append(FrozenQueue.Entry(job: job, number: number, due: now))
+        newJobs.insert(job.id)
+        storeFrozen(number, index)
+    }
+}

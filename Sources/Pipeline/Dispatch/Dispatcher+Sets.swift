@@ -1,0 +1,206 @@
+import Engine
+import FileEvents
+import Handling
+import LedgerReconciling
+import Rules
+import Settling
+import Journaling
+
+// `group`: files that are handled together once all of them exist.
+//
+// Each file of a set has a job of its own, as in a batch. The files that belong to a set are found on the disk each time,
+// so nothing of a set has to be stored.
+extension Dispatcher {
+    /// A file that belongs to a set.
+    private struct Member {
+        let path: PathBytes
+        let root: PathBytes
+        let snapshot: Snapshot
+
+        /// The event that offers it although nothing has happened to it.
+        func event(_ kind: EventKind, _ time: Timestamp, origin: FileEvents.EventOrigin) -> FileEvent {
+            FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: origin, time: time)
+        }
+    }
+
+    /// One path for all files of a set.
+    private func name(of path: PathBytes, _ group: Grouping) -> PathBytes { path.parent.appending(group.key(of: path)) }
+
+    /// The gate that the next file of the set wakes.
+    func groupGate(of path: PathBytes, _ rule: Rule) -> Reconciler.Gate {
+        Reconciler.Gate("group", rule.group.map { name(of: path, $0) })
+    }
+
+    /// Leases the next due file and all that belong to it, once the set is complete.
+    mutating func nextSet(
+        _ index: Int, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
+    ) -> [Attempt.Input] {
+        for entry in rules[index].frozen.due(at: time.now) {
+            if let input = takeFrozen(entry, index, at: time) { return [input] }
+        }
+        while let candidate = reconciler.nextCandidate(index, at: time.now) {
+            let inputs = set(of: candidate, index, group, &reconciler, at: time)
+            if !inputs.isEmpty { return inputs }
+        }
+        return []
+    }
+
+    private mutating func set(
+        of candidate: Reconciler.Candidate, _ index: Int, _ group: Grouping, _ reconciler: inout Reconciler,
+        at time: GateTime
+    ) -> [Attempt.Input] {
+        let event = candidate.event
+        let hasStarted = candidate.retried != nil
+        let members = members(of: event, index, group, reconciler, hasStarted: hasStarted)
+        guard event.kind != .deleted, members.contains(where: { $0.path == event.path }) else {
+            return take(candidate, index, &reconciler, at: time).map { [$0] } ?? []
+        }
+        guard isFree(candidate, &reconciler) else { return [] }
+        let job = DueJob(event: event, hasStartedBefore: hasStarted)
+        if case .wait(let gate, let until, let waiting) = rules[index].gates.verdict(for: job, at: time) {
+            reconciler.hold(candidate, for: gate, until: until)
+            record(waiting, of: event.path, index)
+            return []
+        }
+        if !hasStarted, let (waiting, pause) = obstacle(to: members, of: event, index, group, reconciler) {
+            reconciler.hold(
+                candidate, for: groupGate(of: event.path, rules[index].rule), until: pause.map { time.now + $0 })
+            record(waiting, of: event.path, index)
+            return []
+        }
+        guard let candidates = candidates(members, with: candidate, index, &reconciler, at: time) else { return [] }
+        rules[index].reportedSets.remove(name(of: event.path, group))
+        return lease(candidates, named: name(of: event.path, group), index, &reconciler, at: time.now)
+    }
+
+    /// The candidates of all files of a set, in its order; nil if one of them is not free, and the first one waits.
+    private mutating func candidates(
+        _ members: [Member], with first: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler,
+        at time: GateTime
+    ) -> [Reconciler.Candidate]? {
+        var candidates = [first]
+        let kind: EventKind = first.event.kind == .moved ? .created : first.event.kind
+        for member in members where member.path != first.event.path {
+            if let candidate = reconciler.candidate(index, member.path, at: time.now) {
+                // Files that are new since the first attempt belong to the next run of the set.
+                if first.retried == nil || candidate.retried != nil { candidates.append(candidate) }
+                continue
+            }
+            guard first.retried == nil else { continue }
+            guard !lanes.busy.contains(member.path), reconciler.offer(of: index, at: member.path) == nil else {
+                let waiting = Waiting(.group, "it waits for '\(member.path)', which is being worked on or rests")
+                reconciler.hold(first, for: Self.busy(member.path), until: time.now + .seconds(2))
+                record(waiting, of: first.event.path, index)
+                return nil
+            }
+            let event = member.event(kind, time.time, origin: first.event.origin)
+            candidates.append(Reconciler.Candidate(view: index, event: event))
+        }
+        let paths = rules[index].rule.group?.sorted(candidates.map(\.event.path)) ?? []
+        return candidates.sorted {
+            paths.firstIndex(of: $0.event.path) ?? 0 < paths.firstIndex(of: $1.event.path) ?? 0
+        }
+    }
+
+    private mutating func lease(
+        _ candidates: [Reconciler.Candidate], named name: PathBytes, _ index: Int, _ reconciler: inout Reconciler,
+        at now: ContinuousClock.Instant
+    ) -> [Attempt.Input] {
+        var inputs: [Attempt.Input] = []
+        for candidate in candidates { inputs.append(lease(candidate, index, &reconciler)) }
+        guard candidates.contains(where: { $0.retried == nil }) else { return inputs }
+        guard rules[index].gates.loop.count(name, at: now) else {
+            countedSets[inputs[0].job.id] = name
+            return inputs
+        }
+        report(
+            .braked(
+                rule: rules[index].rule.name, path: inputs[0].job.event.path, limit: Brake.limit, pause: Brake.period))
+        rules[index].gates.loop.hold(inputs.map(\.job.event.path), at: now)
+        for input in inputs where !input.hasStartedBefore {
+            endUnrun(input, index, Self.loop("set", Brake.limit), &reconciler, at: now)
+        }
+        for input in inputs where input.hasStartedBefore {
+            rules[index].jobs[input.number]?.attempt -= 1
+            reconciler.postpone(index, input.number, for: LoopGuardGate.gate, until: now + Brake.period)
+        }
+        return []
+    }
+
+    /// Takes back the count of a set that was only checked.
+    mutating func takeBackCount(of result: Attempt.Result, _ index: Int) {
+        guard let name = countedSets.removeValue(forKey: result.parts[0].job.id),
+            !result.parts.contains(where: \.hasStarted)
+        else { return }
+        rules[index].gates.loop.takeBack(name)
+    }
+
+    /// The reason for which a set cannot be handled yet, and the time after which it is checked again; without one, the next
+    /// file of the set wakes it.
+    private mutating func obstacle(
+        to members: [Member], of event: FileEvent, _ index: Int, _ group: Grouping, _ reconciler: borrowing Reconciler
+    ) -> (Waiting, pause: Duration?)? {
+        let rule = rules[index].rule
+        let age = host.clock.time().since(event.time)
+        let missing = group.missing(in: members.map(\.path))
+        guard missing.isEmpty else {
+            let kinds = missing.map { "'\($0)'" }.joined(separator: ", ")
+            let waiting = Waiting(.group, "its set lacks \(kinds)")
+            guard age >= patience else { return (waiting, patience - age) }
+            if rules[index].reportedSets.insert(name(of: event.path, group)).inserted {
+                report(.incomplete(rule: rule.name, path: event.path, missing: missing, for: age))
+            }
+            return (waiting, nil)
+        }
+        let pause = rule.retry.pause(whileNotReady: .seconds(1), age: age)
+        for member in members where !reconciler.hasSettled(index, member.path, member.snapshot) {
+            return (Waiting(.group, "it waits for '\(member.path)' to settle"), pause)
+        }
+        guard rule.ready?.command != nil else { return nil }
+        for member in members where member.path != event.path {
+            let refusal = store.refusal(rule: rule.name, path: member.path, snapshot: member.snapshot)
+            guard let refusal, refusal.id.description >= rules[index].pardon?.description ?? "" else { continue }
+            let message = "it waits for '\(member.path)', which has been refused: \(refusal.message)"
+            return (Waiting(.group, message), pause)
+        }
+        return nil
+    }
+
+    /// The existing files that belong to the set of an event, with its own.
+    ///
+    /// Files that the rule does not match, by its conditions or by `stop` of an earlier rule, do not belong to it. Once an
+    /// action has started, the conditions are not checked any more: the action may be why they do not hold.
+    private mutating func members(
+        of event: FileEvent, _ index: Int, _ group: Grouping, _ reconciler: borrowing Reconciler, hasStarted: Bool
+    ) -> [Member] {
+        let rule = rules[index].rule
+        let directory = event.path.parent
+        let key = group.key(of: event.path)
+        let files = WatchedPaths(roots: rule.roots + [event.root], in: host.fileSystem)
+        if listings[directory] == nil { listings[directory] = (try? files.names(in: directory)) ?? [] }
+        return (listings[directory] ?? []).compactMap { name in
+            let path = directory.appending(name.bytes)
+            guard group.mayBelong(name, to: key), group.key(of: path) == key, let root = rule.root(taking: path),
+                case .present(let snapshot) = files.look(at: path), rule.types.contains(snapshot.type)
+            else { return nil }
+            let member = Member(path: path, root: root, snapshot: snapshot)
+            let isDue = reconciler.isDue(index, path) && path != event.path
+            return hasStarted || isDue || belongs(member, with: event, index) ? member : nil
+        }
+    }
+
+    private func belongs(_ member: Member, with event: FileEvent, _ index: Int) -> Bool {
+        let rule = rules[index].rule
+        let own =
+            member.path == event.path
+            ? event : member.event(.created, host.clock.time(), origin: event.origin)
+        let answer = rule.admits(own)
+        guard
+            answer == .holds
+                || answer == .needsContent
+                    && rule.admits(own, content: ConditionFacts.Content(lookingAt: own)) == .holds
+        else { return false }
+        guard member.path != event.path else { return true }
+        return ruleset.stopper(of: own, to: index, looking: { ConditionFacts.Content(lookingAt: $0) }) == nil
+    }
+}

@@ -1,0 +1,406 @@
+import Engine
+import FileEvents
+import Glibc
+import Handling
+import Journaling
+import LedgerReconciling
+import Logging
+import Rules
+import Settling
+import Storage
+import PluginProtocol
+
+/// The last stage: leases due jobs, runs their actions on threads of a pool, and records their outcomes.
+///
+/// It belongs to the engine's thread; only the actions run elsewhere.
+struct Dispatcher: ~Copyable {
+    var ruleset: Ruleset
+    /// The rules in the order of the ruleset, which is that of the reconciler's views.
+    var rules: [RuleState]
+    /// Rules that do not run any more and have an attempt that does.
+    var retired: [RuleID: RuleState] = [:]
+    let store: any EngineStore
+    let host: Host
+    let clock: LocalClock
+    let monitor: Monitor
+    let report: (EngineReport) -> Void
+    private let executor: any AttemptExecutor
+    private let mailbox: Mailbox<Attempt.Result>
+    private let perform: Attempt.Perform
+    private let stop: StopSignal
+    private let log: Logger
+    /// How long a set may be incomplete before a warning reports it.
+    let patience: Duration
+    /// Whether a rule whose attempts all fail is slowed down until one succeeds.
+    let isPatient: Bool
+
+    var lanes: Lanes
+    var pauses = Pauses()
+    /// The rule of each attempt that runs, by its first job, and what stops it if a newer event does.
+    var running: [JobID: (rule: RuleID, stop: StopSignal?)] = [:]
+    /// The attempts whose leases are not committed yet.
+    private var prepared: [Attempt] = []
+    /// The changes of jobs that are not committed yet.
+    var changes = TurnChanges()
+    /// The jobs that have no row yet.
+    var newJobs: Set<JobID> = []
+    var counts = JobCounts()
+    /// The number of the last job.
+    var number: UInt64
+    /// The sets that run as the loop guard has counted them, by the first job of each.
+    var countedSets: [JobID: PathBytes] = [:]
+    /// The names in directories that were listed in this turn.
+    var listings: [PathBytes: [PathBytes]] = [:]
+
+    struct Setup {
+        var limit: Int
+        var extra: Int
+        var isSerial: Bool
+        var isPatient: Bool
+        var host: Host
+        var clock: LocalClock
+        var patience: Duration
+        var executor: (any AttemptExecutor)?
+    }
+
+    init(
+        _ ruleset: Ruleset, _ rules: [RuleState], _ store: any EngineStore, number: UInt64, _ setup: Setup,
+        mailbox: Mailbox<Attempt.Result>, perform: @escaping Attempt.Perform, stop: StopSignal, log: Logger,
+        monitor: Monitor, report: @escaping (EngineReport) -> Void
+    ) {
+        let lanes = Lanes(limit: setup.limit, extra: setup.extra, rules: ruleset.rules)
+        self.ruleset = ruleset
+        self.rules = rules
+        self.store = store
+        self.number = number
+        self.lanes = lanes
+        self.mailbox = mailbox
+        self.perform = perform
+        self.stop = stop
+        self.log = log
+        self.monitor = monitor
+        self.report = report
+        host = setup.host
+        clock = setup.clock
+        patience = setup.patience
+        isPatient = setup.isPatient
+        executor = setup.executor ?? WorkerPool(limit: setup.isSerial ? 1 : lanes.limit)
+    }
+
+    /// The number of attempts whose actions have started.
+    var runningCount: Int { lanes.count - prepared.count }
+
+    /// The index of the rule with the id; nil if it does not run.
+    func index(of id: RuleID) -> Int? { rules.firstIndex { $0.id == id } }
+
+    func gateTime(_ files: WatchedPaths, at now: ContinuousClock.Instant) -> GateTime {
+        GateTime(now: now, time: host.clock.time(), clock: clock, files: files)
+    }
+
+    /// The earliest time at which ``fill(_:at:isGathering:)`` has something to do that it had not at the last turn.
+    func nextDeadline(after last: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        let times = rules.flatMap { [$0.batch?.deadline, $0.breaker?.rests, $0.frozen.nextDue(after: last)] }
+        return (times + [lanes.deadline]).compactMap(\.self).filter { $0 > last }.min()
+    }
+
+    // MARK: Leasing
+
+    /// Leases as many due jobs as there are slots, the rules taking turns.
+    ///
+    /// Their actions start with ``launch()``, once the leases are committed.
+    ///
+    /// - Parameters:
+    ///   - reconciler: Has received all hints.
+    ///   - now: The time.
+    ///   - isGathering: Whether the jobs of a batch wait for more of them.
+    mutating func fill(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant, isGathering: Bool) {
+        let time = gateTime(reconciler.openedFiles, at: now)
+        listings = [:]
+        for index in rules.indices where rules[index].batch != nil && !hasWork(index, reconciler, at: now) {
+            rules[index].batch?.close()
+        }
+        lanes.beginFilling()
+        var names: [String: Int] = [:]
+        for index in rules.indices where hasWork(index, reconciler, at: now) { names[rules[index].rule.name] = index }
+        for name in lanes.owed(Set(names.keys)) {
+            if let index = names[name], start(index, &reconciler, at: time, isGathering) { break }
+        }
+        repeat {
+            for level in lanes.levels(Set(names.keys)) {
+                var isProgress = true
+                while isProgress {
+                    isProgress = false
+                    for name in lanes.round(level, at: now) {
+                        guard let index = names[name] else { continue }
+                        if start(index, &reconciler, at: time, isGathering) {
+                            isProgress = true
+                        } else if !hasWork(index, reconciler, at: now) {
+                            names[name] = nil
+                        }
+                    }
+                }
+            }
+        } while lanes.endFilling()
+    }
+
+    /// Whether any job could be leased.
+    func hasWork(_ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> Bool {
+        rules.indices.contains { hasWork($0, reconciler, at: now) }
+    }
+
+    private func hasWork(_ index: Int, _ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> Bool {
+        reconciler.hasDue(index) || !rules[index].frozen.due(at: now).isEmpty
+    }
+
+    /// Leases jobs for one attempt of a rule.
+    ///
+    /// - Returns: False if nothing more can start for the rule in this turn.
+    private mutating func start(
+        _ index: Int, _ reconciler: inout Reconciler, at time: GateTime, _ isGathering: Bool
+    ) -> Bool {
+        let rule = rules[index].rule
+        let count = lanes.count(of: rule.name)
+        guard !pauses.hold(rule.name), count < rule.concurrency, hasWork(index, reconciler, at: time.now),
+            rules[index].breaker?.mayBegin(running: count, at: time.now) ?? true
+        else { return false }
+        if isGathering, rules[index].batch?.mayLease(at: time.now) == false { return false }
+        guard lanes.room(for: rule, at: time.now) > 0 else {
+            if count == 0 { lanes.wait(rule.name, at: time.now) }
+            return false
+        }
+        let wanted = size(of: index, at: time.now)
+        let inputs: [Attempt.Input]
+        if let group = rule.group {
+            inputs = nextSet(index, group, &reconciler, at: time)
+        } else {
+            inputs = nextInputs(index, wanted, &reconciler, at: time)
+            if inputs.count < wanted { rules[index].batch?.close() }
+        }
+        guard !inputs.isEmpty else { return false }
+        prepare(inputs, index, at: time.now)
+        return true
+    }
+
+    /// The number of jobs of the next attempt of a rule.
+    private func size(of index: Int, at now: ContinuousClock.Instant) -> Int {
+        let state = rules[index]
+        if state.breaker?.isOpen == true { return 1 }
+        if let batch = state.rule.batch { return batch.files }
+        return state.breaker == nil && state.rule.runsTogether ? state.briefCount : 1
+    }
+
+    private mutating func nextInputs(
+        _ index: Int, _ count: Int, _ reconciler: inout Reconciler, at time: GateTime
+    ) -> [Attempt.Input] {
+        var inputs: [Attempt.Input] = []
+        var bytes: UInt64 = 0
+        let isBatch = rules[index].rule.batch != nil
+        for entry in rules[index].frozen.due(at: time.now) where inputs.count < count {
+            // What the kernel reported of a file after it had settled follows its event.
+            let event = entry.job.event
+            if event.kind.isRaw, reconciler.isDue(index, event.path, before: event.time) { continue }
+            if let input = takeFrozen(entry, index, at: time) { inputs.append(input) }
+        }
+        while inputs.count < count, isBatch || bytes < Self.mostBriefBytes,
+            let candidate = reconciler.nextCandidate(index, at: time.now)
+        {
+            guard let input = take(candidate, index, &reconciler, at: time) else { continue }
+            bytes += input.job.event.snapshot.size
+            inputs.append(input)
+        }
+        return inputs
+    }
+
+    /// The most jobs, and the most bytes of their files, of one attempt at brief actions: a commit then serves several.
+    static let mostBrief = 64
+    private static let mostBriefBytes: UInt64 = 1 << 20
+
+    /// Leases a candidate if the gates let it run.
+    mutating func take(
+        _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
+    ) -> Attempt.Input? {
+        guard isFree(candidate, &reconciler) else { return nil }
+        let event = candidate.event
+        let retried = candidate.retried.flatMap { rules[index].jobs[$0.number] }
+        let job = DueJob(
+            event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnbegun != true)
+        switch rules[index].gates.verdict(for: job, at: time) {
+        case .run: break
+        case .wait(let gate, let until, let waiting):
+            reconciler.hold(candidate, for: gate, until: until)
+            record(waiting, of: event.path, index)
+            return nil
+        case .end(let outcome):
+            endUnrun(lease(candidate, index, &reconciler), index, outcome, &reconciler, at: time.now)
+            return nil
+        }
+        let isCounted = candidate.retried == nil && !event.kind.isLifecycle && rules[index].rule.group == nil
+        if isCounted, rules[index].gates.loop.count(event.path, at: time.now) {
+            let limit = rules[index].gates.loop.limit
+            report(.braked(rule: rules[index].rule.name, path: event.path, limit: limit, pause: Brake.period))
+            endUnrun(
+                lease(candidate, index, &reconciler), index, Self.loop("path", limit), &reconciler, at: time.now)
+            return nil
+        }
+        let input = lease(candidate, index, &reconciler)
+        if let outcome = interruptedTooOften(input, rules[index].rule) {
+            endUnrun(input, index, outcome, &reconciler, at: time.now)
+            return nil
+        }
+        return input
+    }
+
+    /// Whether no action works on a path of the candidate; otherwise it waits for that.
+    func isFree(_ candidate: Reconciler.Candidate, _ reconciler: inout Reconciler) -> Bool {
+        let paths = [candidate.event.path, candidate.event.from].compactMap(\.self)
+        guard let busy = paths.first(where: lanes.busy.contains) else { return true }
+        reconciler.hold(candidate, for: Self.busy(busy))
+        return false
+    }
+
+    static func busy(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("busy", path) }
+
+    /// Records the reason for which a path waits; a closed window is reported once.
+    mutating func record(_ waiting: Waiting?, of path: PathBytes, _ index: Int) {
+        rules[index].waits[path] = waiting
+        guard waiting?.cause == .window, let opens = rules[index].gates.window?.opens,
+            rules[index].reportedOpening != opens
+        else { return }
+        rules[index].reportedOpening = opens
+        report(.closed(rule: rules[index].rule.name, opens: opens.local(clock)))
+    }
+
+    /// Leases a candidate.
+    mutating func lease(
+        _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler
+    ) -> Attempt.Input {
+        reconciler.number = max(reconciler.number, number)
+        let offer = reconciler.lease(candidate)
+        number = max(number, offer.number)
+        let rule = rules[index].rule
+        let mayRemove = rule.mayRemoveInput(step: offer.steps)
+        reconciler.update(index, offer.number) { $0.mayRemoveInput = mayRemove }
+        var job: Job
+        if let known = rules[index].jobs[offer.number] {
+            job = known
+            // The steps that an earlier event has finished do not count for another one.
+            if offer.steps == 0 { job.steps = [] }
+        } else {
+            job = Job(id: JobID(now: host.clock.time()), rule: rule.name, event: offer.event, mask: rule.events)
+            newJobs.insert(job.id)
+        }
+        job.event = offer.event
+        job.attempt += 1
+        job.isInterrupted = offer.isUncertain || offer.isInterrupted
+        rules[index].jobs[offer.number] = job
+        rules[index].waits[offer.path] = nil
+        let hasStarted = offer.attempt > 1 && job.previous?.isUnbegun != true || offer.steps > 0
+        return Attempt.Input(
+            job: job, number: offer.number, hasStartedBefore: hasStarted,
+            mayBeDone: offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput,
+            isCertain: !offer.isUncertain)
+    }
+
+    /// Takes a due job of the frozen queue, if the gates let it run.
+    mutating func takeFrozen(
+        _ entry: FrozenQueue.Entry, _ index: Int, at time: GateTime
+    ) -> Attempt.Input? {
+        let event = entry.job.event
+        guard lanes.busy.isDisjoint(with: entry.paths) else { return nil }
+        let hasStarted = entry.job.attempt > 0 && entry.job.previous?.isUnbegun != true
+        let job = DueJob(event: event, hasStartedBefore: hasStarted)
+        var outcome: Outcome?
+        switch rules[index].gates.verdict(for: job, at: time) {
+        case .run: break
+        case .wait(_, let until, let waiting):
+            rules[index].frozen[entry.number]?.due = until ?? time.now + .seconds(60)
+            rules[index].frozen[entry.number]?.waiting = waiting
+            return nil
+        case .end(let end): outcome = end
+        }
+        if entry.job.attempt == 0, !event.kind.isLifecycle, rules[index].gates.loop.count(event.path, at: time.now) {
+            let limit = rules[index].gates.loop.limit
+            report(.braked(rule: rules[index].rule.name, path: event.path, limit: limit, pause: Brake.period))
+            // Leaving out a piece of text, or one event of many, would break the order.
+            rules[index].frozen[entry.number]?.due = time.now + Brake.period
+            return nil
+        }
+        var input = Attempt.Input(job: entry.job, number: entry.number, isFrozen: true, hasStartedBefore: hasStarted)
+        input.job.attempt += 1
+        rules[index].frozen[entry.number]?.job = input.job
+        rules[index].frozen[entry.number]?.isRunning = true
+        storeFrozen(entry.number, index)
+        if let outcome = outcome ?? interruptedTooOften(input, rules[index].rule) {
+            endFrozen(input, index, .dead, outcome)
+            return nil
+        }
+        return input
+    }
+
+    // MARK: Starting
+
+    private mutating func prepare(_ inputs: [Attempt.Input], _ index: Int, at now: ContinuousClock.Instant) {
+        let rule = rules[index].rule
+        let jobs = inputs.map(\.job)
+        lanes.start(jobs, at: now)
+        rules[index].breaker?.begin(jobs[0].event.path)
+        let isRestarted = rule.whileBusy == .restart
+        let stop = isRestarted ? StopSignal(under: self.stop) : self.stop
+        running[jobs[0].id] = (rules[index].id, isRestarted ? stop : nil)
+        var attempt = Attempt(inputs: inputs, rule: rule, perform: perform, stop: stop, log: log, host: host)
+        attempt.progress = { [mailbox] in mailbox.post(.advanced($0, $1)) }
+        prepared.append(attempt)
+    }
+
+    /// Starts the attempts that were prepared.
+    mutating func launch() {
+        guard !prepared.isEmpty else { return }
+        let time = host.clock.time()
+        monitor.noteBegun(
+            prepared.map { attempt in
+                let job = attempt.inputs[0].job
+                return EngineStatus.RunningAttempt(
+                    job: job.id, jobs: attempt.inputs.count, rule: attempt.rule.name, action: attempt.rule.actionNames,
+                    path: job.event.path, since: time, takesSlot: attempt.rule.takesSlot)
+            })
+        let accepted = prepared.flatMap(\.inputs).filter { $0.job.attempt == 1 && !$0.job.hasBegunBefore }.map(\.job)
+        if !accepted.isEmpty { report(.accepted(accepted)) }
+        let isFirst = lanes.count == prepared.count
+        let isQuick = mailbox.gather(begun: prepared.count, running: lanes.count)
+        executor.submit(
+            prepared.map { attempt in { [mailbox] in mailbox.post(.ended(attempt.run())) } }, isQuick: isQuick)
+        prepared = []
+        // The kernel prefers to wake threads on the processor that wakes them: the rest of this turn can wait.
+        if isFirst { sched_yield() }
+    }
+
+    /// Stops the attempts at offers whose files have changed.
+    func stop(_ overtaken: [(view: Int, number: UInt64)]) {
+        for (index, number) in overtaken {
+            guard let job = rules[index].jobs[number] else { continue }
+            running[job.id]?.stop?.raise()
+        }
+    }
+
+    /// Starts what waits for a thread of the pool.
+    func wakeRest() { executor.wakeRest() }
+}
+
+extension Rule {
+    /// Whether one attempt may run several of its jobs without a visible difference: each has its own outcome, and none
+    /// delays the others.
+    var runsTogether: Bool {
+        !takesSlot && whileBusy == .coalesce && ready == nil && group == nil && sameContent != .ignore
+            // A failure of something that all of them share must not cost all of them their only attempt.
+            && retry.attempts > 1 && actions.count == 1
+    }
+
+    /// Whether a step may remove the file; a rule that receives deletions learns of it by the event.
+    func mayRemoveInput(step: Int) -> Bool {
+        guard actions.indices.contains(step) else { return false }
+        return actions[step].removesInput || actions[step].isProgram && !events.contains(.deleted)
+    }
+
+    /// Whether its jobs are passed to its actions together.
+    var isCollected: Bool { batch != nil || group != nil }
+}

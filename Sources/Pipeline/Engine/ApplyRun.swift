@@ -1,0 +1,109 @@
+package import Engine
+package import FileEvents
+import FileWatching
+package import Handling
+package import Journaling
+package import Logging
+import PluginProtocol
+package import Rules
+
+/// Runs a rule for files that a user names, and watches nothing.
+///
+/// It is a run of the engine whose watcher never hints anything. Jobs of the rule that an earlier run has left may run along
+/// with those of the files.
+package final class ApplyRun: Sendable {
+    private let engine: Engine
+
+    /// The end of a run.
+    package struct Summary: Sendable {
+        /// The files whose jobs have not ended.
+        package var open: Set<PathBytes>
+        /// The reason for which the last changes are not stored.
+        package var fault: JournalFault?
+    }
+
+    /// Creates a run for one rule.
+    ///
+    /// - Parameters:
+    ///   - rule: The rule.
+    ///   - limit: The most actions at once.
+    ///   - store: The store of the jobs; no other process has it.
+    ///   - perform: Runs one action, as for the engine.
+    ///   - log: For messages of handlers and plugins.
+    ///   - report: Called on the thread of the run, in order.
+    package init(
+        _ rule: Rule, limit: Int, store: any EngineStore,
+        perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome], log: Logger,
+        report: @escaping @Sendable (EngineReport) -> Void
+    ) {
+        var options = Engine.Options(jobs: limit, isOnce: true)
+        options.isWatching = false
+        engine = Engine(
+            ruleset: Ruleset([rule]), options: options, store: store, perform: perform, log: log, report: report)
+    }
+
+    /// Starts no more jobs, and ends ``run(_:)`` once those that run have ended; callable from any thread.
+    package func stop() { engine.stop() }
+
+    /// Ends ``run(_:)`` and all actions at once.
+    package func stopAtOnce() { engine.stopAtOnce() }
+
+    /// Runs until the jobs of all files have ended, or until stopped; blocks, call it once.
+    ///
+    /// Jobs that have not ended by then stay in the store, for the engine.
+    ///
+    /// - Parameter requests: The files, each once.
+    package func run(_ requests: [JobRequest]) -> Summary {
+        guard var loop = try? EngineLoop(engine, watching: { _, _ in NoWatcher() }) else {
+            return Summary(open: Set(requests.map(\.path)))
+        }
+        loop.carryOut(.apply(requests))
+        var isOver = false
+        while !isOver {
+            isOver = loop.next() || loop.isIdle && loop.open(requests).isEmpty
+            if !isOver { engine.mailbox.wait(until: loop.nextWake) }
+        }
+        let summary = Summary(open: loop.open(requests), fault: loop.run.storeFault)
+        _ = loop.end()
+        return summary
+    }
+}
+
+extension Engine {
+    /// Carries out a request for jobs without a run: nothing is watched, and no action starts.
+    ///
+    /// - Returns: Nil once it is committed.
+    package static func carryOut(_ command: JobCommand, _ ruleset: Ruleset, in store: any EngineStore) -> JournalFault?
+    {
+        var options = Options(jobs: 1, isOnce: true)
+        options.isWatching = false
+        let log = Logger(label: "alight") { _ in SwiftLogNoOpLogHandler() }
+        let engine = Engine(
+            ruleset: ruleset, options: options, store: store, perform: { $1.map { _ in Outcome(.retry) } }, log: log,
+            report: { _ in })
+        guard var loop = try? EngineLoop(engine, watching: { _, _ in NoWatcher() }) else { return nil }
+        loop.carryOut(command)
+        loop.persist()
+        return loop.run.storeFault
+    }
+}
+
+extension EngineLoop {
+    /// Whether nothing runs, and nothing is to be stored.
+    var isIdle: Bool { dispatcher.runningCount == 0 && run.storeFault == nil }
+
+    /// The files whose jobs have not ended.
+    func open(_ requests: [JobRequest]) -> Set<PathBytes> {
+        let unfinished = Set(dispatcher.rules.flatMap(\.frozen.all).map(\.job.id))
+        return Set(requests.filter { unfinished.contains($0.id) }.map(\.path))
+    }
+}
+
+/// A watcher that never hints anything.
+private struct NoWatcher: HintProducer {
+    func rescan() {}
+    func change(to scope: WatchScope, number: Int) {}
+    func hintAgain(_ paths: [PathBytes]) {}
+    func drain() {}
+    func stop() {}
+}

@@ -1,0 +1,80 @@
+import Engine
+import FileEvents
+import FileWatching
+import Handling
+import LedgerReconciling
+import Logging
+import Rules
+import Settling
+
+/// The conditions of the rules that run, as the reconciler asks for them.
+///
+/// It belongs to the engine's thread, and outlives a reload.
+final class Conditions {
+    var ruleset: Ruleset
+    private let log: Logger
+    /// The types of files by their content, as `stop` of earlier rules asks for them; forgotten after each turn.
+    private var contents: [PathBytes: ConditionFacts.Content] = [:]
+    private(set) var writers = WriterSource.none
+    /// The interrupted actions that may have removed their input, by the numbers of their offers.
+    var interrupted: [UInt64: (action: Action, job: Job)] = [:]
+    private let finds: @Sendable (Action, Job) -> Bool
+
+    /// Where it is known from who wrote.
+    enum WriterSource {
+        case none
+        /// The kernel does not report it to this process.
+        case denied
+        case recorder(AuthorRecorder)
+    }
+
+    init(_ ruleset: Ruleset, log: Logger, hasWork: @escaping @Sendable (Action, Job) -> Bool) {
+        self.ruleset = ruleset
+        self.log = log
+        finds = hasWork
+    }
+
+    /// Whether the interrupted action of an offer finds its own work.
+    func hasWork(_ number: UInt64) -> Bool { interrupted[number].map { finds($0.action, $0.job) } ?? false }
+
+    /// Whether a rule receives an event: no earlier rule with `stop` does, and its own `where` holds or needs the content.
+    func admit(_ event: FileEvent, rule index: Int) -> Bool {
+        if ruleset.isAfterStop(index), ruleset.stopper(of: event, to: index, looking: content) != nil { return false }
+        let rule = ruleset.rules[index]
+        guard rule.condition != nil else { return true }
+        return rule.lets(event, log: log)
+    }
+
+    private func content(_ event: FileEvent) -> ConditionFacts.Content {
+        if let known = contents[event.path] { return known }
+        let content = ConditionFacts.Content(lookingAt: event)
+        contents[event.path] = content
+        return content
+    }
+
+    func forgetContents() { contents.removeAll(keepingCapacity: true) }
+
+    // MARK: Watching
+
+    /// Records who writes from now on, if a rule asks for it.
+    func listen(_ report: (EngineReport) -> Void) {
+        guard case .none = writers else { return }
+        do {
+            writers = .recorder(try AuthorRecorder())
+        } catch {
+            report(.authorsUntold(error))
+            writers = .denied
+        }
+    }
+
+    func stopListening() { writers = .none }
+
+    /// The scope to watch for the rules.
+    func scope(of ruleset: Ruleset? = nil, watchesBeside: Int) -> WatchScope {
+        let ruleset = ruleset ?? self.ruleset
+        var scope = ruleset.scope
+        if ruleset.needsAuthors, case .recorder(let recorder) = writers { scope.recorder = recorder }
+        scope.watchesBeside = watchesBeside
+        return scope
+    }
+}

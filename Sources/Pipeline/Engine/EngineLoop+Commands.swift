@@ -1,0 +1,137 @@
+import Engine
+import FileEvents
+import Handling
+import Journaling
+import LedgerReconciling
+import PluginProtocol
+import Rules
+import Settling
+import Storage
+
+// Requests of users for jobs.
+extension EngineLoop {
+    mutating func carryOut(_ command: JobCommand) {
+        switch command {
+        case .retry(let jobs): for job in jobs { retry(job) }
+        case .discard(let jobs): for job in jobs { discard(job) }
+        case .undo(let jobs): undo(jobs)
+        case .apply(let requests): for request in requests { apply(request) }
+        }
+    }
+
+    /// The unfinished job with the id.
+    private func find(_ id: JobID) -> (index: Int, number: UInt64, isFrozen: Bool)? {
+        for index in dispatcher.rules.indices {
+            if let number = dispatcher.rules[index].jobs.first(where: { $0.value.id == id })?.key {
+                return (index, number, false)
+            }
+            if let entry = dispatcher.rules[index].frozen.all.first(where: { $0.job.id == id }) {
+                return (index, entry.number, true)
+            }
+        }
+        return nil
+    }
+
+    /// Makes the next attempt of a job due, and starts a failed job again as if it were new.
+    private mutating func retry(_ id: JobID) {
+        if let (index, number, isFrozen) = find(id) {
+            if isFrozen {
+                dispatcher.rules[index].frozen[number]?.due = now
+            } else {
+                reconciler.hasten(index, number, at: now)
+            }
+            return
+        }
+        let clocks = ClockPair(engine.host.clock.time(), now)
+        guard dispatcher.changes.jobs[id] == nil, let stored = engine.store.job(id, at: clocks), stored.state == .dead
+        else { return }
+        var job = stored.job
+        job.attempt = 0
+        job.isInterrupted = false
+        guard let index = dispatcher.ruleset.index(of: job.rule) else {
+            let pending = StoredJob(job, .pending, stored.offer, number: stored.number, due: now)
+            dispatcher.changes.jobs[id] = JobChange(.unfinished(pending), isNew: false)
+            return
+        }
+        job.rule = dispatcher.rules[index].rule.name
+        guard var offer = stored.offer else {
+            let entry = FrozenQueue.Entry(job: job, number: stored.number, due: now)
+            dispatcher.rules[index].frozen.append(entry)
+            reconciler.restoreFrozen(index, [job.event])
+            return dispatcher.storeFrozen(stored.number, index)
+        }
+        offer.number = stored.number
+        offer.event = job.event
+        dispatcher.rules[index].jobs[offer.number] = job
+        reconciler.retry(index, offer, at: now)
+        guard reconciler.offer(of: index, number: offer.number) == nil else { return }
+        // A newer event of its paths was leased since: they are compared instead.
+        dispatcher.rules[index].jobs[offer.number] = nil
+        dispatcher.changes.jobs[id] = JobChange(.deleted, isNew: false)
+    }
+
+    /// Ends a job that does not run as skipped, and deletes a failed one.
+    private mutating func discard(_ id: JobID) {
+        let outcome = Outcome(.skipped, "discarded", code: "discarded")
+        guard let (index, number, isFrozen) = find(id) else {
+            let clocks = ClockPair(engine.host.clock.time(), now)
+            guard dispatcher.changes.jobs[id] == nil, engine.store.job(id, at: clocks)?.state == .dead else { return }
+            dispatcher.changes.jobs[id] = JobChange(.deleted, isNew: false)
+            return
+        }
+        if isFrozen {
+            guard let entry = dispatcher.rules[index].frozen[number], !entry.isRunning else { return }
+            let input = Attempt.Input(job: entry.job, number: number, isFrozen: true)
+            dispatcher.endFrozen(input, index, .skipped, outcome)
+            reconciler.endFrozen(index, entry.job.event, at: now)
+        } else if let offer = reconciler.offer(of: index, number: number), !offer.isRunning {
+            dispatcher.end(number, index, .skipped, outcome, reconciler)
+            reconciler.finish(index, number, .succeeded, at: now)
+        }
+    }
+
+    /// Runs a rule for a file as it is now, whatever the rule receives otherwise.
+    private mutating func apply(_ request: JobRequest) {
+        guard let index = dispatcher.ruleset.index(of: request.rule) else { return }
+        let rule = dispatcher.rules[index].rule
+        let root =
+            rule.root(taking: request.path) ?? rule.roots.first { request.path.isInside($0) } ?? request.path.parent
+        var snapshot = Snapshot.unseen
+        let files = WatchedPaths(roots: [root], in: engine.host.fileSystem)
+        if case .present(let present) = files.look(at: request.path) { snapshot = present }
+        let event = FileEvent(
+            kind: .created, path: request.path, root: root, snapshot: snapshot, origin: .manual,
+            time: engine.host.clock.time())
+        dispatcher.freeze(event, index, id: request.id, at: now)
+    }
+
+    // MARK: Undo
+
+    /// Undoes the changes of jobs, the last one first; no rule receives an event of that.
+    private mutating func undo(_ jobs: [JobID]) {
+        var attempts: [KeptChanges] = []
+        for job in jobs { attempts += engine.store.changes(of: job).filter { !attempts.contains($0) } }
+        let pending = dispatcher.changes.undos.map(\.changes)
+        var undoing = Undoing()
+        for attempt in attempts where !attempt.isUndone && !pending.contains(attempt) {
+            var reasons: [String?] = attempt.undo?.reasons ?? attempt.changes.map { _ in "" }
+            for (index, change) in attempt.changes.enumerated().reversed() where reasons[index] != nil {
+                reasons[index] = undoing.undo(change, of: attempt.event)
+                if reasons[index] == nil {
+                    for path in change.paths { recordOwnWrite(path) }
+                } else if case .unpacked(let path, _, _) = change.kind {
+                    recordOwnWrite(path)
+                }
+            }
+            let record = UndoRecord(time: engine.host.clock.time(), reasons: reasons)
+            dispatcher.changes.undos.append((attempt, record))
+        }
+    }
+
+    /// Lets every rule count what is at a path now, and below it, as handled.
+    private mutating func recordOwnWrite(_ path: PathBytes) {
+        for index in dispatcher.rules.indices {
+            for known in reconciler.knownPaths(index, inside: path) { _ = reconciler.undo(index, known) {} }
+        }
+    }
+}

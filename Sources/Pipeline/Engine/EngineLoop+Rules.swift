@@ -1,0 +1,163 @@
+import Engine
+import FileEvents
+import FileWatching
+import Journaling
+import LedgerReconciling
+import PluginProtocol
+import Rules
+import Settling
+import Storage
+
+// The rules at the start of a run, and their exchange while it goes on.
+//
+// The watcher comes first: it watches for the new rules as well, reports so, and lists existing files as at a start. From
+// that report on the reconciler serves the new rules. So nothing is lost in between that a stop and a start would keep.
+extension EngineLoop {
+    /// Takes over the jobs and the due paths that an earlier run has left.
+    ///
+    /// - Parameter running: The rules that run already.
+    mutating func restore(except running: Set<RuleID> = []) {
+        let clocks = ClockPair(engine.host.clock.time(), now)
+        for index in dispatcher.rules.indices where !running.contains(dispatcher.rules[index].id) {
+            let id = dispatcher.rules[index].id
+            var offers: [Offer] = []
+            for stored in engine.store.unfinishedJobs(of: id, at: clocks) {
+                let job = restored(stored)
+                if let offer = restoredOffer(stored) {
+                    dispatcher.rules[index].jobs[offer.number] = job
+                    offers.append(offer)
+                } else {
+                    dispatcher.rules[index].frozen.append(
+                        FrozenQueue.Entry(job: job, number: stored.number, due: min(stored.due ?? now, now)))
+                }
+            }
+            reconciler.restoreFrozen(index, dispatcher.rules[index].frozen.all.map(\.job.event))
+            conditions.interrupted = dispatcher.interrupted(offers, index)
+            reconciler.restore(index, offers, at: now)
+            reconciler.restoreDue(index, engine.store.duePaths(of: id), at: now)
+        }
+    }
+
+    /// The job as the next attempt finds it; an attempt that was running was interrupted.
+    private mutating func restored(_ stored: StoredJob) -> Job {
+        var job = stored.job
+        guard stored.state == .running else { return job }
+        let outcome = Outcome.interrupted("Alight ended while the action ran")
+        job.previous = PreviousAttempt(
+            attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+        job.isInterrupted = true
+        let started = stored.due.map { engine.host.clock.time().advanced(by: $0 - now) } ?? job.event.time
+        let last = max(engine.store.stored.lastCommit ?? started, started)
+        dispatcher.changes.attempts.append(
+            (
+                job.id,
+                AttemptRecord(
+                    number: job.attempt, started: started, duration: last.since(started), outcome: outcome)
+            ))
+        return job
+    }
+
+    private func restoredOffer(_ stored: StoredJob) -> Offer? {
+        guard var offer = stored.offer else { return nil }
+        offer.number = stored.number
+        offer.event = stored.job.event
+        if stored.state == .running {
+            offer.state = .started
+            offer.attempt = max(1, stored.job.attempt)
+        } else {
+            offer.state = .retrying(stored.due ?? now)
+            offer.attempt = stored.job.attempt + 1
+        }
+        return offer
+    }
+
+    // MARK: Reload
+
+    /// Creates the roots of other rules, and has the watcher watch for them.
+    mutating func prepare(_ ruleset: Ruleset, ignored: [PathBytes]) {
+        guard run.phase == .running, !engine.options.isOnce else { return }
+        do {
+            try ruleset.prepareRoots(isDry: engine.options.isDry, in: engine.host.fileSystem)
+        } catch {
+            engine.report(.notReloaded(error))
+            return
+        }
+        run.reloads += 1
+        run.next.append(RunState.NextRules(ruleset: ruleset, ignored: ignored, number: run.reloads))
+        if ruleset.needsAuthors { conditions.listen(engine.report) }
+        let scope = conditions.scope(of: ruleset, watchesBeside: engine.options.watchesBeside)
+        watcher.change(to: scope, number: run.reloads)
+    }
+
+    /// The rules for which the watcher has started to watch, and what it reported before.
+    ///
+    /// Rules that were overtaken run for a moment, too: what is listed for them must not be taken for something that the
+    /// rules before them found at their own start.
+    mutating func nextRules(_ reports: inout [WatchReport]) -> (RunState.NextRules, earlier: [WatchReport])? {
+        for (position, report) in reports.enumerated() {
+            guard case .changed(let number) = report,
+                let index = run.next.firstIndex(where: { $0.number == number })
+            else { continue }
+            let earlier = Array(reports[..<position])
+            reports.removeFirst(position + 1)
+            let next = run.next[index]
+            run.next.removeFirst(index + 1)
+            return (next, earlier)
+        }
+        return nil
+    }
+
+    /// Runs other rules, now that the watcher watches for them.
+    mutating func change(to next: RunState.NextRules) {
+        // The rows of the rules so far are committed before other rules ask for theirs.
+        persist()
+        let running = Set(dispatcher.rules.map(\.id))
+        let unloaded = engine.store.stored.unloaded
+        var start = RuleStarts(
+            next.ruleset, engine.store, engine.options, running: running, on: engine.host)
+        let time = engine.host.clock.time()
+        for index in start.rules.indices {
+            guard var state = dispatcher.rules.first(where: { $0.id == start.rules[index].id }) else { continue }
+            state.change(to: start.rules[index].rule, at: time)
+            start.rules[index] = state
+        }
+        dispatcher.change(to: next.ruleset, start.rules)
+        conditions.ruleset = next.ruleset
+        reconciler.change(to: start.views, at: now)
+        for index in start.rules.indices { reconciler.wakeAll(index) }
+        run.reselected = start.reselected
+        restore(except: running)
+        dispatcher.pauses = dispatcher.pauses.renamed(for: next.ruleset)
+        if dispatcher.pauses != engine.store.stored.pauses { dispatcher.changes.pauses = dispatcher.pauses }
+        engine.monitor.note(next.ruleset)
+        engine.monitor.note(dispatcher.pauses)
+        for (rule, jobs) in engine.store.stored.unloaded.sorted(by: { $0.key < $1.key }) where unloaded[rule] != jobs {
+            engine.report(.waiting(rule: rule, jobs: jobs))
+        }
+        recordMounts(engine.store.stored.mounts)
+        run.ignored = next.ignored
+        let all = [next.ruleset] + run.next.map(\.ruleset)
+        if !all.contains(where: \.needsAuthors) { conditions.stopListening() }
+        run.isReady = false
+        run.hasStarted = false
+    }
+}
+
+extension Dispatcher {
+    /// Runs other rules from now on; the jobs that run end under the rule with which they started.
+    mutating func change(to ruleset: Ruleset, _ states: [RuleState]) {
+        let ids = Set(states.map(\.id))
+        for state in rules where !ids.contains(state.id) && running.values.contains(where: { $0.rule == state.id }) {
+            retired[state.id] = state
+        }
+        var names: [String: String] = [:]
+        for state in rules {
+            guard let new = states.first(where: { $0.id == state.id }) else { continue }
+            names[state.rule.name] = new.rule.name
+        }
+        lanes.rename(names.filter { $0 != $1 })
+        lanes.change(to: ruleset.rules)
+        self.ruleset = ruleset
+        rules = states
+    }
+}

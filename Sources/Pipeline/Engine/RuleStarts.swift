@@ -1,0 +1,79 @@
+import Engine
+import FileEvents
+import Journaling
+import LedgerReconciling
+import Rules
+import Settling
+import FileWatching
+
+/// The rules and their views at the start of a run, or after a reload.
+struct RuleStarts {
+    var views: [View] = []
+    var rules: [RuleState] = []
+    /// The indexes of the rules that match other paths than when they ran last.
+    var reselected: [Int] = []
+
+    /// Tells the store which rules run.
+    ///
+    /// - Parameters:
+    ///   - ruleset: The rules.
+    ///   - store: The store.
+    ///   - options: The modes of the run.
+    ///   - running: The ids of the rules that ran until now, and miss nothing.
+    ///   - host: The clocks.
+    init(
+        _ ruleset: Ruleset, _ store: any EngineStore, _ options: Engine.Options, running: Set<RuleID> = [],
+        on host: Host
+    ) {
+        // If this run is killed before all has been compared, the times of files show what has changed since.
+        let stored = store.begin(ruleset.records, isWatching: options.isWatching, at: host.clock.fileTime())
+        let last = store.stored.lastCommit
+        for (index, (rule, stored)) in zip(ruleset.rules, stored).enumerated() {
+            let scan = rule.initialScan(
+                stored.start, isOnce: options.isOnce, isRunning: running.contains(stored.id), last: last)
+            views.append(View(rule, id: stored.id, initialScan: scan))
+            rules.append(RuleState(id: stored.id, rule: rule))
+            if case .reselected = stored.start { reselected.append(index) }
+        }
+    }
+}
+
+extension View {
+    /// The view of a rule.
+    init(_ rule: Rule, id: RuleID, initialScan: InitialScanPolicy) {
+        self.init(
+            id: id, filter: rule.filter, types: rule.types, mask: rule.events, settle: rule.settle,
+            initialScan: initialScan, storesDuePaths: !rule.catchUp || rule.needsAuthor,
+            isPolled: rule.backend == .poll,
+            mayChangeInput: rule.ownWrites == .ignore && (rule.actions + rule.onFailure).contains(where: \.isProgram),
+            tailBytes: rule.tail?.maximumBytes, whileBusy: WhileBusy(rule.whileBusy))
+    }
+}
+
+extension Rule {
+    /// The treatment of existing files.
+    fileprivate func initialScan(
+        _ start: RuleStart, isOnce: Bool, isRunning: Bool, last: Timestamp?
+    ) -> InitialScanPolicy {
+        let isWanted = isOnce || existing == .process
+        switch start {
+        case .fresh: return isWanted ? .report : .ignore
+        case .unfinished(let began): return .compare(since: isWanted ? nil : began)
+        case _ where !catchUp && !isOnce && !isRunning: return .replace(since: last)
+        case .resumed: return .compare(since: nil)
+        case .reselected(let last): return .compare(since: isOnce ? nil : last)
+        }
+    }
+}
+
+extension View.WhileBusy {
+    fileprivate init(_ word: Rule.WhileBusy) {
+        self =
+            switch word {
+            case .queue: .queue
+            case .coalesce: .merge
+            case .drop: .drop
+            case .restart: .restart
+            }
+    }
+}

@@ -1,0 +1,174 @@
+import Engine
+import FileEvents
+import LedgerReconciling
+import Rules
+import Settling
+
+/// A job that could be leased.
+struct DueJob: Sendable {
+    var event: FileEvent
+    /// Whether an action of it has started before: its own pause before the next attempt is over.
+    var hasStartedBefore = false
+
+    /// Whether a user has asked for it, who does not wait.
+    var isManual: Bool { event.origin == .manual }
+}
+
+/// The decision of a gate.
+enum Verdict: Sendable {
+    case run
+    /// It waits until the gate is woken, at most until the time.
+    case wait(Reconciler.Gate, until: ContinuousClock.Instant?, Waiting?)
+    /// It ends without running.
+    case end(Outcome)
+}
+
+/// The clocks and the files by which gates decide.
+struct GateTime {
+    var now: ContinuousClock.Instant
+    var time: Timestamp
+    var clock: LocalClock
+    var files: WatchedPaths
+}
+
+/// A condition that can keep a due job from running.
+protocol Gate {
+    mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict
+}
+
+/// The gates of one rule, in the order in which they are asked.
+///
+/// Pauses, the circuit breaker and `batch` keep the whole rule waiting, see ``RuleState``; sets of files are collected by the
+/// dispatcher, see `group`.
+struct Gates {
+    var window: WindowGate?
+    var loop = LoopGuardGate()
+    var cooldown: CooldownGate?
+    var ready: ReadyGate?
+
+    /// Makes the gates of a rule; those that have not changed keep what they know.
+    mutating func change(to rule: Rule) {
+        window = rule.window.map { window?.window == $0 ? window ?? WindowGate($0) : WindowGate($0) }
+        if rule.cooldown <= .zero {
+            cooldown = nil
+        } else if cooldown?.times.pause != rule.cooldown {
+            cooldown = CooldownGate(Cooldown(rule.cooldown))
+        }
+        ready = rule.ready.map { ReadyGate(rule, $0) }
+        loop.limit = rule.tail == nil ? Brake.limit : Brake.followingLimit
+    }
+
+    mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
+        if case let verdict? = window?.verdict(for: job, at: time), !verdict.isRun { return verdict }
+        let verdict = loop.verdict(for: job, at: time)
+        guard verdict.isRun else { return verdict }
+        if case let verdict? = cooldown?.verdict(for: job, at: time), !verdict.isRun { return verdict }
+        return ready?.verdict(for: job, at: time) ?? .run
+    }
+}
+
+extension Verdict {
+    var isRun: Bool { if case .run = self { true } else { false } }
+}
+
+/// `window`: the hours in which actions start.
+struct WindowGate: Gate {
+    let window: RunWindow
+    /// The time at which it opens, while a job waits for it.
+    private(set) var opens: Timestamp?
+
+    init(_ window: RunWindow) { self.window = window }
+
+    static let gate = Reconciler.Gate("window")
+    /// The longest time after which the clock is checked again, which may be set.
+    static let period = Duration.seconds(60)
+
+    mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
+        guard !job.isManual, !window.isOpen(at: time.time, time.clock) else {
+            if !job.isManual { opens = nil }
+            return .run
+        }
+        let opening = opens.flatMap { $0 > time.time ? $0 : nil } ?? window.opening(after: time.time, time.clock)
+        opens = opening
+        let message = "its window opens at \(opening.local(time.clock))"
+        let until = time.now + min(opening.since(time.time), Self.period)
+        return .wait(Self.gate, until: until, Waiting(.window, message))
+    }
+}
+
+/// `cooldown`: the pause between two runs for a path.
+struct CooldownGate: Gate {
+    var times: Cooldown
+
+    init(_ times: Cooldown) { self.times = times }
+
+    mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
+        guard !job.hasStartedBefore, let end = times.end(of: job.event.path, at: time.now) else { return .run }
+        return .wait(Reconciler.Gate("cooldown"), until: end, nil)
+    }
+}
+
+/// The pause of a path for which the rule has run too often.
+struct LoopGuardGate: Gate {
+    var limit = Brake.limit
+    var counts = Brake()
+
+    static let gate = Reconciler.Gate("loop")
+    /// One rule has one guard.
+    private static let rule = ""
+
+    mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
+        guard counts.paths(of: Self.rule, at: time.now).contains(job.event.path) else { return .run }
+        return .wait(Self.gate, until: counts.deadline, nil)
+    }
+
+    /// Counts a run.
+    ///
+    /// - Returns: Whether it is one too many; the path waits from now on.
+    mutating func count(_ path: PathBytes, at now: ContinuousClock.Instant) -> Bool {
+        counts.note(rule: Self.rule, path: path, limit: limit, at: now)
+    }
+
+    mutating func hold(_ paths: [PathBytes], at now: ContinuousClock.Instant) {
+        counts.rest(rule: Self.rule, paths: paths, at: now)
+    }
+
+    mutating func takeBack(_ path: PathBytes) { counts.takeBack(rule: Self.rule, path: path) }
+}
+
+/// `ready` without its command, which the attempt runs.
+struct ReadyGate: Gate {
+    let ready: Readiness
+    private let retry: RetryPolicy
+    private let quiet: Duration
+
+    init(_ rule: Rule, _ ready: Readiness) {
+        self.ready = ready
+        retry = rule.retry
+        quiet = rule.settle.quiet(isPolled: false)
+    }
+
+    /// The gate of a path: it is woken when that path is hinted.
+    static func gate(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("ready", path) }
+
+    func verdict(for job: DueJob, at time: GateTime) -> Verdict {
+        let event = job.event
+        guard !job.hasStartedBefore, !job.isManual, event.kind != .deleted, event.kind != .moved,
+            !event.kind.isLifecycle, !event.kind.isRaw, case .present(let snapshot) = time.files.look(at: event.path)
+        else { return .run }
+        let waiting = ready.waiting(event.path, snapshot, now: time.time) { time.files.look(at: $0) != .absent }
+        guard let (waiting, pause) = waiting else { return .run }
+        let age = time.time.since(event.time)
+        let until = time.now + (pause ?? retry.pause(whileNotReady: quiet, age: age))
+        let marker = waiting.cause == .doneFile ? ready.marker(of: event.path) : nil
+        return .wait(Self.gate(marker ?? event.path), until: until, waiting)
+    }
+}
+
+extension Timestamp {
+    /// `2026-11-21 22:00`, in local time.
+    func local(_ clock: LocalClock) -> String {
+        let wall = Timestamp(seconds: seconds + clock.offset(seconds), nanoseconds: 0).description
+        return String(wall.prefix(16)).replacing("T", with: " ")
+    }
+}

@@ -1,0 +1,46 @@
+import Engine
+import FileEvents
+import LedgerReconciling
+import Rules
+
+/// The state of one rule while it runs; its place in the ruleset is that of its view.
+struct RuleState {
+    let id: RuleID
+    private(set) var rule: Rule
+    var gates = Gates()
+    /// The jobs whose events are not compared with the ledger.
+    var frozen = FrozenQueue()
+    /// The jobs of unfinished offers, by number.
+    var jobs: [UInt64: Job] = [:]
+    /// The reasons for which due paths wait.
+    var waits: [PathBytes: Waiting] = [:]
+    /// Collects the events of a batch.
+    var batch: BatchWindow?
+    var breaker: Breaker?
+    /// The number of jobs of the next attempt, if the actions are brief; 1 after a failure.
+    var briefCount = 1
+    /// Whether it was reported that jobs wait for this opening.
+    var reportedOpening: Timestamp?
+    /// The sets for which it was reported that they stay incomplete.
+    var reportedSets: Set<PathBytes> = []
+    /// The job before which `ready` was another one: refusals of earlier jobs do not count.
+    var pardon: JobID?
+
+    init(id: RuleID, rule: Rule) {
+        self.id = id
+        self.rule = rule
+        gates.change(to: rule)
+        batch = rule.batch.map(BatchWindow.init)
+    }
+
+    /// Takes over another version of the rule: what has gathered and what waits goes on, unless its time has changed.
+    mutating func change(to rule: Rule, at time: Timestamp) {
+        if rule.ready != self.rule.ready { pardon = JobID(now: time) }
+        if rule.batch != batch?.batch { batch = rule.batch.map(BatchWindow.init) }
+        self.rule = rule
+        gates.change(to: rule)
+        breaker = nil
+        briefCount = 1
+        reportedOpening = nil
+    }
+}

@@ -1,0 +1,86 @@
+package import FileEvents
+package import Settling
+
+// What the owner of the reconciler asks about paths and offers.
+extension Reconciler {
+    /// The files of the views, with directories that stay open until the end of the call that opened them.
+    package var openedFiles: WatchedPaths { files }
+
+    /// Whether a path of the view is due and waits for nothing.
+    package func hasDue(_ view: Int) -> Bool { states[view].due.hasNext }
+
+    /// Whether nothing of the view is due or unfinished.
+    package func isIdle(_ view: Int) -> Bool { states[view].due.isEmpty && states[view].offers.all.isEmpty }
+
+    /// The number of paths that are due and have no unfinished offer.
+    package func dueCount(_ view: Int) -> Int {
+        let state = states[view]
+        let repeated = state.offerOfPath.isEmpty ? 0 : state.offerOfPath.keys.count { state.due[$0] != nil }
+        return state.due.count - repeated
+    }
+
+    /// Whether a path of the view is due or has an unfinished offer.
+    package func isDue(_ view: Int, _ path: PathBytes) -> Bool {
+        states[view].due[path] != nil || states[view].offerOfPath[path] != nil
+    }
+
+    /// Whether a path has settled before a time and waits for nothing.
+    package func isDue(_ view: Int, _ path: PathBytes, before time: Timestamp) -> Bool {
+        guard let entry = states[view].due[path] else { return false }
+        return entry.settled != nil && entry.wait == nil && entry.time < time
+    }
+
+    package func offer(of view: Int, number: UInt64) -> Offer? { states[view].offers[number] }
+
+    package func offer(of view: Int, at path: PathBytes) -> Offer? { offer(view, path) }
+
+    package func isAbsent(_ view: Int, _ path: PathBytes) -> Bool {
+        defer { files.forget() }
+        return sight(view, path) == .absent
+    }
+
+    /// Whether a file has settled as it is: it is due, or the action has received it.
+    package func hasSettled(_ view: Int, _ path: PathBytes, _ snapshot: Snapshot) -> Bool {
+        guard !isDirty(view, path) else { return false }
+        if let entry = states[view].due[path] { return entry.settled == DueTable.Stamp(snapshot) }
+        let known = offer(view, path)?.offered ?? row(view, path).handled
+        return known.map { $0.hasSameContent(as: snapshot) } ?? false
+    }
+
+    /// Makes the next attempt of an offer due.
+    package mutating func hasten(_ view: Int, _ number: UInt64, at now: ContinuousClock.Instant) {
+        guard let offer = states[view].offers[number], case .retrying = offer.state else { return }
+        states[view].offers[number]?.state = .retrying(now)
+        for path in offer.paths { compare(view, path) }
+        states[view].due.requeue(offer.path)
+    }
+
+    /// Puts the due paths of a view that wait for something back into the order.
+    package mutating func wakeAll(_ view: Int) { states[view].due.wakeAll() }
+}
+
+extension Reconciler {
+    /// The number of offers that wait for their next attempt.
+    package func retryingCount(_ view: Int) -> Int { states[view].offers.all.values.count { !$0.isRunning } }
+
+    /// The number of due paths that wait for nothing.
+    package func readyCount(_ view: Int) -> Int { states[view].due.readyCount }
+
+    /// Deletes the row of a path.
+    package mutating func forget(_ view: Int, _ path: PathBytes) { set(view, path, LedgerRow()) }
+
+    /// The paths inside a directory, with itself, that the view knows or that exist and match.
+    package mutating func knownPaths(_ view: Int, inside directory: PathBytes) -> [PathBytes] {
+        defer { files.forget() }
+        var paths: Set<PathBytes> = []
+        ledger.visit(states[view].view.id, inside: directory) { path, _ in paths.insert(path) }
+        var open = [directory]
+        while let path = open.popLast() {
+            guard case .present(let snapshot) = files.look(at: path) else { continue }
+            if root(view, path) != nil { paths.insert(path) }
+            guard snapshot.type == .directory else { continue }
+            open += ((try? files.names(in: path)) ?? []).map { path.appending($0.bytes) }
+        }
+        return paths.filter { root(view, $0) != nil }.sorted()
+    }
+}

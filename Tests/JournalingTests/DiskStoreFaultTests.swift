@@ -1,0 +1,174 @@
+import FileEvents
+import GRDB
+import Glibc
+import Journaling
+import LedgerReconciling
+import Rules
+import Storage
+import TestKit
+import Testing
+
+/// A store that cannot be opened, read or written.
+struct DiskStoreFaultTests {
+    let bench = StoreBench()
+    private let rule = StoreBench.rule
+
+    /// The change of one new job.
+    private func changes(_ number: UInt64) -> TurnChanges {
+        var changes = TurnChanges()
+        changes.jobs[JobID("\(number)")] = JobChange(.unfinished(.leased(number)), isNew: true)
+        return changes
+    }
+
+    private func isSound() throws -> Bool { try bench.rows("PRAGMA integrity_check") == ["ok"] }
+
+    @Test func `on a full disk nothing is written, and the next commit that succeeds writes everything`() throws {
+        try bench.commit(.leased(1))
+        let pages = try bench.store.look { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 }
+        try bench.store.look { try $0.execute(sql: "PRAGMA max_page_count = \(pages)") }
+        var merged = TurnChanges()
+        merged.pauses = Pauses(all: true)
+        for number in 2..<200 as Range<UInt64> {
+            merged.jobs[JobID("\(number)")] = JobChange(.unfinished(.leased(number)), isNew: true)
+            merged.rows[rule, default: [:]][PathBytes("/in/\(number)")] = LedgerRow(.sample(file: number))
+            guard number % 50 == 49 else { continue }
+            let fault = try #require(try bench.store.commit(merged, at: bench.clocks))
+            #expect(fault.mayPass)
+            #expect(fault.description == "the journal '\(bench.path)' can't be written: the disk is full")
+            #expect(try bench.rows("SELECT id FROM jobs") == ["1"])
+            #expect(try bench.store.row(of: rule, at: "/in/2") == nil)
+        }
+        try bench.store.look { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
+        #expect(try bench.store.commit(merged, at: bench.clocks) == nil)
+        bench.kill()
+        #expect(try bench.unfinished().count == 199)
+        #expect(try bench.store.row(of: rule, at: "/in/199") == LedgerRow(.sample(file: 199)))
+        #expect(try bench.store.stored.pauses == Pauses(all: true))
+        #expect(try isSound())
+    }
+
+    @Test func `a file that another program has locked is tried again`() throws {
+        _ = try bench.store
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let other = try DatabaseQueue(path: "\(bench.path)", configuration: configuration)
+        try other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+        let start = ContinuousClock.now
+        let fault = try #require(try bench.store.commit(changes(1), at: bench.clocks))
+        #expect(ContinuousClock.now - start < .seconds(3))
+        #expect(fault.mayPass)
+        #expect(fault.description.contains("it is locked by process \(getpid())"))
+        try other.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+        #expect(try bench.store.commit(changes(1), at: bench.clocks) == nil)
+    }
+
+    @Test(arguments: [false, true])
+    func `a file that was removed or exchanged is noticed, and no other is written`(isExchanged: Bool) throws {
+        try bench.commit(.leased(1))
+        let aside = bench.disk.root.appending("aside.db")
+        try #require(rename("\(bench.path)", "\(aside)") == 0)
+        if isExchanged { TestFile.write(bench.path, try #require(TestFile.read(aside))) }
+        // Nothing is to be written.
+        #expect(try bench.store.commit(TurnChanges(), at: bench.clocks) == nil)
+        let fault = try #require(try bench.store.commit(changes(2), at: bench.clocks))
+        #expect(!fault.mayPass && fault.description.contains("was removed or exchanged"))
+        _ = unlink("\(bench.path)")
+        try #require(rename("\(aside)", "\(bench.path)") == 0)
+        #expect(try bench.store.commit(changes(2), at: bench.clocks) == fault)
+        #expect(try bench.store.close(at: bench.disk.wall) == fault)
+        bench.kill()
+        #expect(try bench.unfinished().map(\.number) == [1])
+    }
+
+    @Test func `a ledger row that cannot be read is missing, and nothing is written any more`() throws {
+        try bench.commit {
+            $0.rows[rule] = ["/in/a": LedgerRow(.sample()), "/in/b": LedgerRow(.sample(file: 2))]
+        }
+        try bench.disk.look { try $0.execute(sql: "UPDATE ledger SET trust = 9 WHERE path = CAST('/in/a' AS BLOB)") }
+        #expect(try bench.store.rows(of: rule, below: "/in", after: nil).map(\.0) == ["/in/b"])
+        let fault = try #require(try bench.store.commit(changes(1), at: bench.clocks))
+        #expect(!fault.mayPass)
+        #expect(
+            fault.description == "the journal '\(bench.path)' is damaged: a row of the table 'ledger' makes no sense")
+        #expect(try bench.store.commit(changes(1), at: bench.clocks) == fault)
+        #expect(try bench.store.close(at: bench.disk.wall) == fault)
+        #expect(try bench.rows("SELECT count(*) FROM jobs") == ["0"])
+        #expect(try bench.rows("SELECT value FROM facts WHERE name = 'is_clean'") == ["0"])
+    }
+
+    @Test func `jobs whose rows cannot be read fail at opening, and all others stay`() throws {
+        try bench.commit(.leased(1), .leased(2), .leased(3), .leased(4), .leased(5))
+        bench.kill()
+        try bench.disk.look {
+            try $0.execute(
+                sql: """
+                    UPDATE jobs SET facts = '{}' WHERE id = '1';
+                    UPDATE jobs SET steps = '7' WHERE id = '2';
+                    UPDATE jobs SET progress = '[]' WHERE id = '3';
+                    UPDATE jobs SET facts = replace(facts, '/in/a.txt', 'in/a.txt') WHERE id = '4';
+                    """)
+        }
+        #expect(try bench.store.unreadable.map(\.description).sorted() == ["1", "2", "3", "4"])
+        #expect(try bench.store.interrupted == 1)
+        #expect(try bench.unfinished().map(\.number) == [5])
+        #expect(try bench.store.job(JobID("1"), at: bench.clocks) == nil)
+        let state = "dead|unreadable-row|1"
+        #expect(
+            try bench.rows("SELECT state, code, ended IS NOT NULL FROM jobs ORDER BY id") == [
+                state, state, state, state, "running||0",
+            ])
+        #expect(try bench.store.commit(changes(6), at: bench.clocks) == nil)
+        bench.kill()
+        #expect(try bench.store.unreadable.isEmpty)
+    }
+
+    @Test func `a clean stop is recorded and leaves one file, and a kill is not`() throws {
+        try bench.commit(.leased(1))
+        try bench.end(isClean: true)
+        let fact = "SELECT value FROM facts WHERE name ="
+        #expect(try bench.rows("\(fact) 'is_clean'") == ["1"])
+        #expect(!TestFile.exists(bench.disk.root.appending("store.db-wal")))
+        _ = try bench.store
+        #expect(DiskStore.holder(of: bench.path) == getpid())
+        try bench.store.note(control: "/run/alight.sock")
+        #expect(DiskStore.control(of: bench.path) == "/run/alight.sock")
+        #expect(try bench.rows("\(fact) 'is_clean'") == ["0"])
+        #expect(try bench.rows("\(fact) 'run'") == ["2"])
+        let error = #expect(throws: JournalError.self) { _ = try DiskStore(at: bench.path, now: .early) }
+        #expect(error == .held(bench.path, pid: getpid()))
+        bench.kill()
+        #expect(DiskStore.holder(of: bench.path) == nil)
+        #expect(try bench.rows("\(fact) 'is_clean'") == ["0"])
+    }
+
+    @Test func `a clean stop moves the log into the file while another connection is open`() throws {
+        try bench.commit(.leased(1))
+        let other = try DatabaseQueue(path: "\(bench.path)")
+        #expect(try other.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM jobs") } == 1)
+        try bench.end(isClean: true)
+        #expect(TestFile.read(bench.disk.root.appending("store.db-wal")) == [])
+        try other.close()
+        #expect(try bench.unfinished().map(\.number) == [1])
+    }
+
+    @Test func `after its close it does nothing`() throws {
+        try bench.commit(.leased(1))
+        let store = try bench.store
+        #expect(store.close(at: bench.disk.wall) == nil)
+        #expect(store.commit(changes(2), at: bench.clocks) == nil && store.openJobs().isEmpty)
+        #expect(store.job(JobID("1"), at: bench.clocks) == nil)
+        #expect(throws: CancellationError.self) { try store.look { _ in 0 } }
+        bench.kill()
+        #expect(try bench.unfinished().map(\.number) == [1])
+    }
+
+    @Test func `the file of the other layout is refused`() throws {
+        let path = bench.disk.root.appending("journal.db")
+        try DiskJournal(at: path, now: .early).close(at: .early)
+        let error = #expect(throws: JournalError.self) { _ = try DiskStore(at: path, now: .early) }
+        #expect(error == .damaged(path, "the table 'due' is missing"))
+        TestFile.write(path, String(repeating: "no database", count: 1000))
+        let other = #expect(throws: JournalError.self) { _ = try DiskStore(at: path, now: .early) }
+        #expect(other == .notJournal(path))
+    }
+}

@@ -1,0 +1,102 @@
+CREATE TABLE rules (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    selection TEXT NOT NULL,
+    began INTEGER NOT NULL,
+    is_complete INTEGER NOT NULL
+) STRICT;
+CREATE TABLE ledger (
+    rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
+    path BLOB NOT NULL,
+    type TEXT,
+    size INTEGER,
+    mtime INTEGER,
+    mtime_ns INTEGER,
+    ctime INTEGER,
+    ctime_ns INTEGER,
+    btime INTEGER,
+    btime_ns INTEGER,
+    device INTEGER,
+    inode INTEGER,
+    mode INTEGER,
+    uid INTEGER,
+    gid INTEGER,
+    nlink INTEGER,
+    mount INTEGER,
+    run INTEGER,
+    digest BLOB,
+    delivered INTEGER,
+    xattrs TEXT,
+    trust INTEGER NOT NULL,
+    withheld INTEGER NOT NULL,
+    PRIMARY KEY (rule, path)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX ledger_by_identity ON ledger (inode, rule) WHERE inode IS NOT NULL;
+CREATE TABLE due (
+    rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
+    path BLOB NOT NULL,
+    PRIMARY KEY (rule, path)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE jobs (
+    id TEXT PRIMARY KEY,
+    rule TEXT NOT NULL,
+    path BLOB NOT NULL,
+    event TEXT NOT NULL,
+    facts TEXT NOT NULL,
+    state TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    is_interrupted INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    due INTEGER,
+    ended INTEGER,
+    previous TEXT,
+    steps TEXT,
+    progress TEXT,
+    message TEXT,
+    code TEXT,
+    outputs TEXT,
+    undone TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
+CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
+CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
+CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
+CREATE TABLE attempts (
+    job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+    started INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    duration INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    message TEXT NOT NULL,
+    code TEXT,
+    status INTEGER,
+    signal INTEGER,
+    request TEXT,
+    changes TEXT,
+    undone TEXT,
+    log_of TEXT,
+    PRIMARY KEY (job, started, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
+CREATE INDEX attempts_log_of ON attempts (log_of, started) WHERE log_of IS NOT NULL;
+CREATE TABLE logs (
+    job TEXT NOT NULL,
+    started INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (job, started)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL BEGIN
+    DELETE FROM logs WHERE job = old.log_of AND started = old.started
+        AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
+END;
+CREATE TABLE mounts (
+    point BLOB PRIMARY KEY,
+    device INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    btime INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE facts (
+    name TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
