@@ -74,6 +74,8 @@ struct DueTable {
         private var free: [UInt32] = []
 
         var isEmpty: Bool { indexes.isEmpty }
+        var count: Int { indexes.count }
+        var values: some Sequence<Entry> { all.lazy.compactMap(\.self) }
         var paths: [PathBytes] { indexes.keys.sorted() }
 
         subscript(path: PathBytes) -> Entry? {
