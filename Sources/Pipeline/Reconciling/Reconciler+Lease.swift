@@ -137,7 +137,7 @@ extension Reconciler {
         else {
             return nil
         }
-        let paths = (dirtyFiles[was.identity] ?? []).union(states[view].dueFiles[was.identity] ?? [])
+        let paths = dirtyFiles[was.identity].union(states[view].dueFiles[was.identity])
         return paths.sorted().first { other in
             guard other != path, root(view, other) != nil, row(view, other).handled == nil,
                 let now = present(view, other), now.identity == was.identity
