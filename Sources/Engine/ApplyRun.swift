@@ -133,7 +133,7 @@ package final class ApplyRun: Sendable {
                     isStopping = true
                     stopSignal.raise()
                 case .advanced(let job, let steps): journal.note(steps, of: job)
-                case .rescan, .command, .reload, .pause, .resume: break
+                case .rescan, .command, .reload, .pause, .resume, .declared: break
                 }
             }
         }

@@ -148,6 +148,7 @@ package struct EngineTurns: ~Copyable {
                 for job in returned { reconciler.addReturned(job.event, view: view, at: now) }
                 for part in result.parts { reconciler.addTaken(part.job.event.path, view: view, at: now) }
             case .advanced(let job, let steps): journal.note(steps, of: job)
+            case .declared: break
             case .rescan:
                 engine.monitor.noteRescan(.asked)
                 watcher.rescan()

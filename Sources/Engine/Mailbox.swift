@@ -9,6 +9,8 @@ package final class Mailbox<Ended: Sendable>: Sendable {
         case ended(Ended)
         /// Steps of a job have succeeded, and others follow.
         case advanced(JobID, [Outcome])
+        /// The running step of a job is about to write a path.
+        case declared(JobID, PathBytes)
         case stop
         case stopAtOnce
         case rescan
@@ -37,6 +39,8 @@ package final class Mailbox<Ended: Sendable>: Sendable {
                 ended += 1
                 return ended >= wanted
             case .advanced: return wanted == 1
+            // What it writes is hinted, which wakes the reader.
+            case .declared: return false
             case .stop, .stopAtOnce, .rescan, .command, .reload, .pause, .resume: return true
             }
         }

@@ -75,6 +75,8 @@ package struct Invocation: Sendable {
     /// Raised when Alight stops.
     package var stop: StopSignal
     package var log: Logger
+    /// Called before a path is written: its new state is the action's own work.
+    package var willWrite: @Sendable (PathBytes) -> Void = { _ in }
     /// Takes how far the work is, 0 to 1, with a line for people; may be called often.
     package var progress: @Sendable (Double, String?) -> Void
 

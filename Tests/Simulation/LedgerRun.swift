@@ -287,9 +287,9 @@ package final class LedgerRun: CoreRun {
     /// Records what a step has written, once it has succeeded.
     private func recordOutputs(_ view: Int, _ offer: Offer) {
         for output in mirrors[view].outputs.removeValue(forKey: offer.number) ?? [] {
-            guard let present = world.snapshot(output), rules[view].wants(present) else { continue }
-            // A restart forgets what a remote action had declared.
-            if rules[view].isRemote { reconciler?.recordOwnWrite(view, output) }
+            guard let present = world.snapshot(output) else { continue }
+            reconciler?.recordOwnWrite(view, output)
+            guard rules[view].wants(present) else { continue }
             for other in reconciler?.offers(of: view) ?? [] where other.event.from == output {
                 mirrors[view].rewritten.insert(other.number)
             }
@@ -443,8 +443,8 @@ package final class LedgerRun: CoreRun {
         guard !activity.isFrozen else { return endFrozen(index, offer, succeeded: succeeded, isFinal: isFinal) }
         let step = step(view, offer)
         if activity.hasEffect, succeeded, offer.steps + 1 < rules[view].steps.count {
-            reconciler?.finishStep(view, offer.number, removedInput: step == .take)
             recordOutputs(view, offer)
+            reconciler?.finishStep(view, offer.number, removedInput: step == .take)
             reconciler?.update(view, offer.number) { [self] in $0.mayRemoveInput = self.step(view, $0) == .take }
             (activity.stage, activity.hasEffect) = (.begun, false)
             activities[index] = activity

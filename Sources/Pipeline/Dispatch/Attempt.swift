@@ -94,6 +94,8 @@ struct Attempt: Sendable {
     let host: Host
     /// Called when a step has succeeded that others follow, with the outcomes of all that have.
     var progress: @Sendable (JobID, [Outcome]) -> Void = { _, _ in }
+    /// Called before an action writes a path that the rule matches.
+    var declared: @Sendable (JobID, PathBytes) -> Void = { _, _ in }
 
     func run() -> Result {
         let start = host.clock.now()
@@ -195,11 +197,19 @@ struct Attempt: Sendable {
         }
     }
 
+    /// Declares the names under which the rule matches a path that an action is about to write.
+    private func declare(_ output: PathBytes, of job: JobID) {
+        for name in names(of: output) { declared(job, name) }
+    }
+
     func invocation(_ job: Job, now: Timestamp, timeout: Duration) -> Invocation {
         var log = log
         log[metadataKey: "rule"] = "\(rule.name)"
         log[metadataKey: "job"] = "\(job.id)"
-        return rule.invocation(for: job, now: now, timeout: timeout, count: inputs.count, stop: stop, log: log)
+        var invocation = rule.invocation(
+            for: job, now: now, timeout: timeout, count: inputs.count, stop: stop, log: log)
+        invocation.willWrite = { declare($0, of: job.id) }
+        return invocation
     }
 
     // MARK: Outputs

@@ -21,6 +21,14 @@ extension Dispatcher {
         }
     }
 
+    /// Holds a path back that the running step of a job is about to write.
+    func declare(_ path: PathBytes, of id: JobID, _ reconciler: inout Reconciler) {
+        for index in rules.indices {
+            guard let number = rules[index].jobs.first(where: { $0.value.id == id })?.key else { continue }
+            reconciler.declareOutput(index, number, path)
+        }
+    }
+
     private mutating func recordSteps(
         _ steps: [Outcome], _ number: UInt64, _ index: Int, _ reconciler: inout Reconciler
     ) {

@@ -132,6 +132,7 @@ package struct EngineLoop: ~Copyable {
             switch message {
             case .ended(let result): dispatcher.record(result, &reconciler, at: now)
             case .advanced(let job, let steps): dispatcher.record(steps, of: job, &reconciler)
+            case .declared(let job, let path): dispatcher.declare(path, of: job, &reconciler)
             case .rescan:
                 engine.monitor.noteRescan(.asked)
                 watcher.rescan()

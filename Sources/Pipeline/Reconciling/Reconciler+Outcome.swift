@@ -90,7 +90,7 @@ extension Reconciler {
 
     /// Records that a step has succeeded which others follow.
     package mutating func finishStep(_ view: Int, _ number: UInt64, removedInput: Bool) {
-        recordOutputs(view, number, isDone: true)
+        releaseOutputs(view, number)
         states[view].offers[number]?.steps += 1
         states[view].offers[number]?.isInterrupted = false
         if removedInput { states[view].offers[number]?.hasRemovedInput = true }
@@ -110,7 +110,7 @@ extension Reconciler {
     ) {
         defer { files.forget() }
         guard var offer = states[view].offers[number] else { return }
-        recordOutputs(view, number, isDone: termination == .succeeded)
+        releaseOutputs(view, number)
         let there = inspect(view, offer.path)
         offer.isSent = false
         offer.left = there
@@ -250,14 +250,11 @@ extension Reconciler {
         states[view].outputs[path] = number
     }
 
-    private mutating func recordOutputs(_ view: Int, _ number: UInt64, isDone: Bool) {
+    /// Releases the paths that a step has declared, whether it has written them or not.
+    private mutating func releaseOutputs(_ view: Int, _ number: UInt64) {
         for path in states[view].outputs.filter({ $0.value == number }).keys.sorted() {
             states[view].outputs[path] = nil
-            if isDone {
-                // The removal of a file that the action has written is reported if the ledger has it.
-                if present(view, path) == nil { compare(view, path) } else { recordOwnWrite(view, path) }
-            }
-            states[view].due.wake(.path(path))
+            compare(view, path)
         }
     }
 

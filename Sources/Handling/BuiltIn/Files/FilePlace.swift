@@ -37,7 +37,11 @@ struct FilePlace {
 
     var path: PathBytes { folder.path(of: name) }
 
-    var placing: Placing { Placing(in: folder, as: name, conflict, trash: trash, within: limit) }
+    var placing: Placing {
+        var placing = Placing(in: folder, as: name, conflict, trash: trash, within: limit)
+        placing.willWrite = invocation.willWrite
+        return placing
+    }
 
     /// Whether it is the name that the file has, by whatever way to its folder.
     func isSame(as source: SourceFile) -> Bool { name == source.name && folder.isSame(as: source.folder) }

@@ -15,6 +15,8 @@ package struct Placing {
     package let trash: Trash
     /// How long contents may be compared.
     package let limit: WorkLimit
+    /// Called before a name is given.
+    package var willWrite: (PathBytes) -> Void = { _ in }
 
     package init(
         in folder: OpenFolder, as name: PathBytes, _ conflict: Conflict, trash: Trash, within limit: WorkLimit
@@ -82,6 +84,16 @@ package struct Placing {
         }
     }
 
+    private func put(_ candidate: Candidate, _ name: PathBytes) -> Int32 {
+        willWrite(folder.path(of: name))
+        return candidate.put(name)
+    }
+
+    private func replace(_ candidate: Candidate, _ name: PathBytes) -> Int32 {
+        willWrite(folder.path(of: name))
+        return candidate.replace(name)
+    }
+
     private func fault(_ error: Int32, _ name: PathBytes) -> FileFault {
         FileFault(error, "cannot rename to '\(folder.path(of: name))'")
     }
@@ -93,7 +105,7 @@ package struct Placing {
     private func number(_ candidate: Candidate) throws(FileFault) -> Ending {
         for number in 0..<Destination.mostNumbers {
             let name = Destination.numbered(name, number)
-            switch candidate.put(name) {
+            switch put(candidate, name) {
             case 0: return .placed(name)
             case EEXIST:
                 if conflict == .skip { return .skipped }
@@ -113,12 +125,12 @@ package struct Placing {
 
     private func overwrite(_ candidate: Candidate, _ changes: inout [FileChange]) throws(FileFault) -> Ending {
         // Where nothing is, nothing is replaced, which undo wants to know.
-        switch candidate.put(name) {
+        switch put(candidate, name) {
         case 0: return .placed(name)
         case EEXIST: break
         case let error: throw fault(error, name)
         }
-        let error = candidate.replace(name)
+        let error = replace(candidate, name)
         guard error == 0 else { throw fault(error, name) }
         if let facts = try folder.look(at: name) {
             changes.append(FileChange(.overwritten(folder.path(of: name)), left: FileMark(facts)))
@@ -130,7 +142,7 @@ package struct Placing {
     private func renameExisting(_ candidate: Candidate, _ changes: inout [FileChange]) throws(FileFault) -> Ending {
         for number in 0..<Destination.mostNumbers {
             let place = Destination.numbered(name, number)
-            switch candidate.put(place) {
+            switch put(candidate, place) {
             case 0:
                 guard number > 0 else { return .placed(name) }
                 return try exchange(place, &changes)
@@ -173,7 +185,7 @@ package struct Placing {
 
     private func trashExisting(_ candidate: Candidate, _ changes: inout [FileChange]) throws(FileFault) -> Ending {
         for _ in 0..<Self.mostTries {
-            switch candidate.put(name) {
+            switch put(candidate, name) {
             case 0: return .placed(name)
             case EEXIST:
                 if let change = try trash.put(name, in: folder) { changes.append(change) }
