@@ -18,6 +18,7 @@ extension Reconciler {
             for path in others { states[view].due.requeue(path) }
             if isSettled, states[view].due.isEmpty { states[view].carried = [:] }
         }
+        freezeEndedScans()
     }
 
     /// Whether ``freezeDue(at:)`` may have work.

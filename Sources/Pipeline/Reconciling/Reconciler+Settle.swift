@@ -15,7 +15,8 @@ extension Reconciler {
         for (key, entry) in settler.takeDue(at: now, limit: limit) {
             var entry = entry
             // The listing waits for one inspection, not for a file that is still being written.
-            if let scan = entry.note.scan {
+            let scan = entry.note.scan
+            if let scan {
                 scans.end(scan)
                 entry.note.scan = nil
             }
@@ -36,6 +37,8 @@ extension Reconciler {
                 settled(key, snapshot, entry.note, &others)
                 if isForced { add(key, entry.note, at: now) }
             case .gone where now - entry.since < Self.renameGap && awaitsHalf(key):
+                scans.begin(scan)
+                entry.note.scan = scan
                 settler.putBack(key, entry, until: entry.since + Self.renameGap)
             case .gone: settled(key, nil, entry.note, &others)
             case .unreadable(let errno):
@@ -49,7 +52,8 @@ extension Reconciler {
             }
         }
         for (view, path, identities) in others { markOtherNames(view, path, identities) }
-        freezeEndedScans()
+        // The end of a listing follows the events of what it found.
+        if !mayFreeze { freezeEndedScans() }
     }
 
     private mutating func recordHeld(
