@@ -76,7 +76,7 @@ package final class LedgerRun: CoreRun {
         foldsCase: Bool = false, inMemory: Bool = false, omitting omitted: CoreRule? = nil
     ) {
         do {
-            store = inMemory ? MemoryStore() : try SQLiteStore()
+            store = inMemory ? SimulatedMemoryStore() : try SQLiteStore()
         } catch {
             preconditionFailure("no store in memory: \(error)")
         }
