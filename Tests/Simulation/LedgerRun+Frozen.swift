@@ -1,4 +1,4 @@
-import FileEvents
+package import FileEvents
 import LedgerReconciling
 import Rules
 
@@ -69,6 +69,7 @@ extension LedgerRun {
         if !isDone, row.attempt < 3, !isFinal { return interrupt(activity) }
         mirrors[view].frozen.removeAll { $0.number == row.number }
         if !isDone {
+            mirrors[view].lost.insert(row.event.snapshot.identity)
             mirrors[view].untracked.formUnion(row.paths)
             mirrors[view].noted.insert(row.number)
             history.append("\(prefix(view))failed \(world.name(of: row.path))")
@@ -80,9 +81,14 @@ extension LedgerRun {
     /// Appends a piece of text to what was received before; that of a row that was given up is lost.
     func recordText(_ view: Int, _ offer: Offer) {
         let event = offer.event
-        let isDoubtful =
-            !hasBirth || mirrors[view].isForgiven || offer.paths.contains { mirrors[view].untracked.contains($0) }
         let file = event.snapshot.identity
+        // Rows of different paths run at the same time.
+        if mirrors[view].frozen.contains(where: { $0.event.snapshot.identity == file && $0.path != event.path }) {
+            mirrors[view].lost.insert(file)
+        }
+        let isDoubtful =
+            !hasBirth || mirrors[view].isForgiven || mirrors[view].lost.contains(file)
+            || offer.paths.contains { mirrors[view].untracked.contains($0) }
         guard let tail = event.tail else { return }
         let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
         if tail.isReset || isOther && tail.offset == 0 { mirrors[view].texts[file] = nil }
@@ -99,6 +105,25 @@ extension LedgerRun {
     private func text(of file: FileIdentity) -> [UInt8]? {
         world.files(below: world.base).filter { $0.value.identity == file }.keys.min().flatMap { world.text($0) }
     }
+
+    /// Serves the rules as they are from now on.
+    package func reload(_ rules: [SimulatedRule]) {
+        commit()
+        let changed = views.indices.map { index in
+            var view = views[index]
+            view.filter = rules[index].rule(in: world.base).filter
+            view.initialScan = .compare(since: nil)
+            return view
+        }
+        reconciler?.change(to: changed, at: now)
+        commit()
+    }
+
+    /// Whether an event was leased whose action has not ended.
+    package var hasOffers: Bool { views.indices.contains { reconciler?.offers(of: $0).isEmpty == false } }
+
+    /// The files that have been open for writing for long.
+    package var held: [PathBytes] { (reconciler?.held ?? [:]).keys.map { world.name(of: $0) }.sorted() }
 
     /// Records a change that the rule drops.
     func recordBusy(_ view: Int, _ path: PathBytes) {

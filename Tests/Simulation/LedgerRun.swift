@@ -57,6 +57,8 @@ package final class LedgerRun: CoreRun {
         var isForgiven = false
         /// The text of each followed file, as it was received.
         var texts: [FileIdentity: [UInt8]] = [:]
+        /// The files of which an action has given text up.
+        var lost: Set<FileIdentity> = []
         /// The rows of frozen events, first in, first out; they outlive a kill.
         var frozen: [Offer] = []
     }
@@ -565,14 +567,7 @@ package final class LedgerRun: CoreRun {
             if let file = world.snapshot(path)?.identity { mirrors[view].texts[file] = world.text(path) }
             commit()
         case .reload:
-            commit()
-            let continued = views.map { view in
-                var view = view
-                view.initialScan = .compare(since: nil)
-                return view
-            }
-            reconciler?.change(to: continued, at: now)
-            commit()
+            reload(rules)
             watcher?.change(to: Ruleset(rules.map { $0.rule(in: world.base) }).scope, number: 1)
         case .hold, .release: return false
         case .rest, .failing:
@@ -716,7 +711,7 @@ package final class LedgerRun: CoreRun {
             }
             guard handled.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
             guard !mirror.isForgiven, !mirror.untracked.contains(path), rule.wants(snapshot) else { continue }
-            if rule.follows, mask.isSuperset(of: [.created, .modified]),
+            if rule.follows, !mirror.lost.contains(snapshot.identity), mask.isSuperset(of: [.created, .modified]),
                 mirror.texts[snapshot.identity] ?? [] != world.text(path) ?? []
             {
                 return "\(name): the mirror has another text than the disk"

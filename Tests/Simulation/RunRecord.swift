@@ -16,6 +16,8 @@ struct RunRecord {
         var trees: [PathBytes: [PathBytes: Int]] = [:]
         /// The text of each file, as it was told.
         var texts: [PathBytes: [UInt8]] = [:]
+        /// The same by the files themselves.
+        var textsOfFiles: [FileIdentity: [UInt8]] = [:]
         /// Paths of which a job was given up, or about which nothing is promised for other reasons.
         var untracked: Set<PathBytes> = []
         /// The files as the sum of all events whose actions have succeeded has them.
@@ -151,6 +153,27 @@ struct RunRecord {
         mirrors[index].texts[event.path] = known.prefix(start) + tail.bytes
     }
 
+    /// Appends a piece of text to what was received of the file before; that of a job that was given up is lost.
+    private mutating func recordText(_ job: Job, _ index: Int, _ run: SimulatedRun) {
+        let event = job.event
+        guard let tail = event.tail else { return }
+        let paths = [event.path, event.from].compactMap(\.self)
+        let isDoubtful =
+            !run.hasBirth || mirrors[index].isForgiven || paths.contains(where: mirrors[index].untracked.contains)
+        let file = event.snapshot.identity
+        let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
+        if tail.isReset || isOther && tail.offset == 0 { mirrors[index].textsOfFiles[file] = nil }
+        let start = Int(tail.offset)
+        let known =
+            isDoubtful
+            ? run.world.text(of: file) ?? Array(repeating: 0, count: start) : mirrors[index].textsOfFiles[file] ?? []
+        let isAgain = job.isInterrupted || job.attempt > 1 || retried.contains(job.id)
+        if !isDoubtful, start > known.count || start < known.count && !isAgain {
+            fault = fault ?? "\(run.world.name(of: event.path)): text from \(start) after \(known.count) bytes"
+        }
+        mirrors[index].textsOfFiles[file] = known.prefix(start) + tail.bytes
+    }
+
     /// Does one step of an action, which reads the files as they are now.
     ///
     /// - Returns: Whether it has come to its effect.
@@ -184,7 +207,7 @@ struct RunRecord {
         }
         history.append("\(prefix)\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
         let content = world.content(event.path)
-        if run.rules[index].follows { noteText(job, index, run) }
+        if run.rules[index].follows { run.isOld ? noteText(job, index, run) : recordText(job, index, run) }
         if run.rules[index].isTree {
             let held = event.from.flatMap { mirrors[index].trees.removeValue(forKey: $0) }
             let isLooking = event.kind != .moved || job.attempt > 1 || job.isInterrupted

@@ -22,6 +22,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     let loaded: [Rule]
     private let host: Host
     let isOld: Bool
+    let hasBirth: Bool
     private var storage: any SimulatedStorage
     private(set) var program: (any SimulatedProgram)?
     var watcher: SimulatedWatcher?
@@ -34,6 +35,8 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     /// Whether all actions fail that no step ends.
     private var fails = false
     var record: RunRecord
+    /// The files with several names that were changed, and the names by which.
+    private var changedByName: [(file: FileIdentity, path: PathBytes)] = []
     /// Whether the ledger is judged after each step, too.
     package var checksInvariant = false
     /// Printed as it happens; for people.
@@ -47,6 +50,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     ) {
         let world = World(seed: seed, delays: delays)
         self.isOld = isOld
+        self.hasBirth = hasBirth
         self.world = world
         self.rules = rules
         loaded = rules.map { $0.rule(in: world.base) }
@@ -134,6 +138,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         defer { if checksInvariant { record.fault = record.fault ?? invariantFault() } }
         switch step {
         case .world(let operation, let isHintLost):
+            for path in operation.paths.map({ world.base.appending($0.bytes) }) {
+                if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
+            }
             guard world.apply(operation, isHintLost: isHintLost) else { return false }
             let open = Set(activities.flatMap(\.invocations).flatMap { record.outputs[$0.job.id] ?? [] })
             // An output is known as it is when the attempt ends, whoever has changed it meanwhile.
@@ -220,6 +227,12 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         }
         for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
         program?.resume()
+        if !isOld {
+            // What was changed by a name that is gone is seen with the next hint of the file.
+            let gone = Set(changedByName.filter { world.snapshot($0.path)?.identity != $0.file }.map(\.file))
+            let others = world.files(below: world.base).filter { gone.contains($0.value.identity) }.keys.sorted()
+            hints?.add(others.map { Hint(path: $0, signs: .attributes) })
+        }
         var idle = 0
         for _ in 0..<3_000 {
             watcher?.drainAll()
@@ -375,5 +388,12 @@ extension World {
             content(path).flatMap { content in path.relative(to: directory).map { (PathBytes($0), content) } }
         }
         return Dictionary(files) { one, _ in one }
+    }
+}
+
+extension World {
+    /// The text of a file, by whatever name.
+    func text(of file: FileIdentity) -> [UInt8]? {
+        files(below: base).filter { $0.value.identity == file }.keys.min().flatMap { text($0) }
     }
 }

@@ -69,6 +69,9 @@ extension SimulatedRun {
             guard let known = program?.handled(rule.name, path) else {
                 return "\(name) is not in the ledger"
             }
+            // Nothing hints what is written by a name that the rule does not match.
+            let names = present.values.count { $0.identity == snapshot.identity }
+            if !isOld, snapshot.links > 1, names < snapshot.links { continue }
             guard known.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
             guard !mirror.isForgiven, !mirror.untracked.contains(path), rules[index].wants(snapshot) else { continue }
             if rules[index].steps.contains(.take) {
@@ -80,7 +83,8 @@ extension SimulatedRun {
             // What the rule before it takes, and files of a set of which one is missing.
             if index > 0, rules[0].stops, loaded[0].root(taking: path) != nil, rules[0].wants(snapshot) { continue }
             guard rules[index].isComplete(path, among: wanted) else { continue }
-            if rules[index].follows, mirror.texts[path] ?? [] != world.text(path) ?? [] {
+            let text = isOld ? mirror.texts[path] : mirror.textsOfFiles[snapshot.identity]
+            if rules[index].follows, isOld || hasBirth, text ?? [] != world.text(path) ?? [] {
                 return "\(name): the mirror has another text than the disk"
             }
             if rules[index].whileBusy == .queue {

@@ -10,6 +10,8 @@ import Testing
     static let known: Set<String> = [
         // It has no undo and no remote jobs in the simulator.
         "own-lane", "sent",
+        // Its raw events are not judged.
+        "raw",
         "certain", "keep-uncertain", "read-what-was-offered", "drain", "steps", "overtaken", "kept-steps", "swap",
         "interrupted move", "deleted, and back before it begins", "kill inside a step, and a new file",
         "given up, then moved", "an overflow hides a swap", "a declared output that is deleted, and written again",
@@ -39,6 +41,42 @@ import Testing
         _ scripted: ScriptedCase
     ) {
         #expect(scripted.runLedger() == nil)
+    }
+
+    @Test(arguments: ["create a, start a, run, fail", "create a, settle, lease, begin, run, fail, wait 1500ms, turn"])
+    func `a job runs to its end after its rule matches the path no longer`(_ steps: String) {
+        let run = LedgerRun([SimulatedRule()], inMemory: true)
+        for step in Step.script(steps) { run.take(step) }
+        var rule = SimulatedRule()
+        rule.outside = ["a"]
+        run.reload([rule])
+        run.take(.rest)
+        #expect(run.history == ["created a", "created a"])
+        #expect(!run.hasOffers)
+    }
+
+    @Test func `a path that is due is not offered after its rule matches it no longer`() {
+        let run = LedgerRun([SimulatedRule()], inMemory: true)
+        for step in Step.script("create a, settle, create b, read, turn") { run.take(step) }
+        var rule = SimulatedRule()
+        rule.outside = ["a"]
+        run.reload([rule])
+        run.take(.rest)
+        #expect(run.history == ["created b"])
+    }
+
+    @Test func `a file that stays open for writing is held`() {
+        let run = LedgerRun([SimulatedRule()], inMemory: true)
+        for step in Step.script("create a, open a") + Array(repeating: .wait(milliseconds: 1_000), count: 59) {
+            run.take(step)
+            run.take(.drain)
+            run.take(.turn)
+        }
+        #expect(run.held.isEmpty)
+        for step in Step.script("wait 1000ms, turn, wait 1000ms, turn, wait 1000ms, turn") { run.take(step) }
+        #expect(run.held == ["a"])
+        run.take(.rest)
+        #expect(run.held.isEmpty)
     }
 
     @Test(arguments: CoreRule.allCases) func `a case shows each rule of the core`(_ rule: CoreRule) throws {

@@ -206,13 +206,22 @@ struct Attempt: Sendable {
         guard case .outcome(var outcome) = part.termination else { return }
         part.outputs = Set((part.job.steps.flatMap(\.outputs) + outcome.outputs).flatMap(names))
         let mayRemove = part.job.steps.indices.contains { rule.mayRemoveInput(step: $0) }
-        part.hasRemovedInput = mayRemove && files.look(at: part.job.event.path) == .absent
+        part.hasRemovedInput = mayRemove && !hasFile(of: part.job.event, files)
         guard part.job.steps.count + part.aftermath.count > 1 else { return }
         var seen = Set(outcome.outputs)
         outcome.outputs =
             part.job.steps.flatMap(\.outputs).filter { seen.insert($0).inserted && files.look(at: $0) != .absent }
             + outcome.outputs
         part.termination = .outcome(outcome)
+    }
+
+    /// Whether the file of an event is at its path.
+    private func hasFile(of event: FileEvent, _ files: WatchedPaths) -> Bool {
+        switch files.look(at: event.path) {
+        case .present(let now): now.identity == event.snapshot.identity
+        case .absent: false
+        case .unreadable: true
+        }
     }
 
     /// The names under which the rule matches an output: its own, and the one below the root that links lead to.

@@ -30,7 +30,7 @@ extension Dispatcher {
             for output in steps[step].outputs where rule.root(taking: output) != nil {
                 reconciler.recordOwnWrite(index, output, of: number)
             }
-            let isRemoved = rule.mayRemoveInput(step: step) && reconciler.isAbsent(index, job.event.path)
+            let isRemoved = rule.mayRemoveInput(step: step) && !reconciler.hasFile(index, of: number)
             reconciler.finishStep(index, number, removedInput: isRemoved)
             let mayRemove = rule.mayRemoveInput(step: step + 1)
             reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
@@ -244,13 +244,16 @@ extension Dispatcher {
             rules[index].frozen[number]?.due = ended.now + pause
             storeFrozen(number, index)
         case .ended(let state):
-            endFrozen(ended.part.input, index, state, outcome)
-            reconciler.endFrozen(index, ended.job.event, at: ended.now)
+            endFrozen(ended.part.input, index, state, outcome, &reconciler, at: ended.now)
         }
     }
 
-    mutating func endFrozen(_ input: Attempt.Input, _ index: Int, _ state: JobState, _ outcome: Outcome) {
+    mutating func endFrozen(
+        _ input: Attempt.Input, _ index: Int, _ state: JobState, _ outcome: Outcome, _ reconciler: inout Reconciler,
+        at now: ContinuousClock.Instant
+    ) {
         guard let entry = rules[index].frozen[input.number] else { return }
+        reconciler.endFrozen(index, entry.job.event, at: now)
         rules[index].frozen.remove(input.number)
         end(StoredJob(entry.job, state, nil, number: input.number), outcome)
     }

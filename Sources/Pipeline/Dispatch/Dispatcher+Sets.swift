@@ -36,7 +36,7 @@ extension Dispatcher {
         _ index: Int, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
         for entry in rules[index].frozen.due(at: time.now) {
-            if let input = takeFrozen(entry, index, at: time) { return [input] }
+            if let input = takeFrozen(entry, index, &reconciler, at: time) { return [input] }
         }
         while let candidate = reconciler.nextCandidate(index, at: time.now) {
             let inputs = set(of: candidate, index, group, &reconciler, at: time)

@@ -199,7 +199,7 @@ struct Dispatcher: ~Copyable {
             // What the kernel reported of a file after it had settled follows its event.
             let event = entry.job.event
             if event.kind.isRaw, reconciler.isDue(index, event.path, before: event.time) { continue }
-            if let input = takeFrozen(entry, index, at: time) { inputs.append(input) }
+            if let input = takeFrozen(entry, index, &reconciler, at: time) { inputs.append(input) }
         }
         while inputs.count < count, isBatch || bytes < Self.mostBriefBytes,
             let candidate = reconciler.nextCandidate(index, at: time.now)
@@ -303,7 +303,7 @@ struct Dispatcher: ~Copyable {
 
     /// Takes a due job of the frozen queue, if the gates let it run.
     mutating func takeFrozen(
-        _ entry: FrozenQueue.Entry, _ index: Int, at time: GateTime
+        _ entry: FrozenQueue.Entry, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> Attempt.Input? {
         let event = entry.job.event
         guard lanes.busy.isDisjoint(with: entry.paths) else { return nil }
@@ -331,7 +331,7 @@ struct Dispatcher: ~Copyable {
         rules[index].frozen[entry.number]?.isRunning = true
         storeFrozen(entry.number, index)
         if let outcome = outcome ?? interruptedTooOften(input, rules[index].rule) {
-            endFrozen(input, index, .dead, outcome)
+            endFrozen(input, index, .dead, outcome, &reconciler, at: time.now)
             return nil
         }
         return input
@@ -363,7 +363,7 @@ struct Dispatcher: ~Copyable {
                     job: job.id, jobs: attempt.inputs.count, rule: attempt.rule.name, action: attempt.rule.actionNames,
                     path: job.event.path, since: time, takesSlot: attempt.rule.takesSlot)
             })
-        let accepted = prepared.flatMap(\.inputs).filter { $0.job.attempt == 1 && !$0.job.hasBegunBefore }.map(\.job)
+        let accepted = prepared.flatMap(\.inputs).filter { $0.job.attempt == 1 && $0.job.previous == nil }.map(\.job)
         if !accepted.isEmpty { report(.accepted(accepted)) }
         let isFirst = lanes.count == prepared.count
         let isQuick = mailbox.gather(begun: prepared.count, running: lanes.count)

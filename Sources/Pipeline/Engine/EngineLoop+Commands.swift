@@ -62,6 +62,7 @@ extension EngineLoop {
         }
         offer.number = stored.number
         offer.event = job.event
+        offer.isUncertain = true
         dispatcher.rules[index].jobs[offer.number] = job
         reconciler.retry(index, offer, at: now)
         guard reconciler.offer(of: index, number: offer.number) == nil else { return }
@@ -82,8 +83,7 @@ extension EngineLoop {
         if isFrozen {
             guard let entry = dispatcher.rules[index].frozen[number], !entry.isRunning else { return }
             let input = Attempt.Input(job: entry.job, number: number, isFrozen: true)
-            dispatcher.endFrozen(input, index, .skipped, outcome)
-            reconciler.endFrozen(index, entry.job.event, at: now)
+            dispatcher.endFrozen(input, index, .skipped, outcome, &reconciler, at: now)
         } else if let offer = reconciler.offer(of: index, number: number), !offer.isRunning {
             dispatcher.end(number, index, .skipped, outcome, reconciler)
             reconciler.finish(index, number, .succeeded, at: now)

@@ -6,26 +6,108 @@ import HeapModule
 /// A due path contains no event: that is computed when it is leased. A path that settles again keeps its entry, so that it
 /// is recorded if its file goes before an action has received it.
 struct DueTable {
+    /// The state of a due path; what few paths have is apart, since very many may be due.
     struct Entry {
         /// The metadata at which the path settled; nil while it settles.
         var settled: Stamp?
         /// The merged signs of its hints.
         var signs: Hint.Signs
         var origin: EventOrigin
+        /// Whether the directories around a gone path were listed again since its hint.
+        var isConfirmed: Bool
+        private var isAnnounced = false
+        private var isIndexed = false
         /// The time at which it settled.
         var time: Timestamp
-        /// The file with which it was due for an event; nil if it never was.
-        var announced: FileIdentity?
-        /// The file at the path, if a gone path may wait for it.
-        var file: FileIdentity?
-        /// The fingerprint of a directory that is one unit with all below it.
-        var digest: [UInt8]?
-        /// Whether the directories around a gone path were listed again since its hint.
-        var isConfirmed = false
+        private var identity: FileIdentity?
+        private var rare: Box<(announced: FileIdentity?, digest: [UInt8]?)>?
+        private var waiting: Box<Wait>?
         /// The last place in the order; entries of the queue with other numbers are outdated.
         fileprivate(set) var position: UInt64 = 0
+
+        init(
+            settled: Stamp?, signs: Hint.Signs, origin: EventOrigin, time: Timestamp, announced: FileIdentity?,
+            digest: [UInt8]?, isConfirmed: Bool
+        ) {
+            (self.settled, self.signs, self.origin, self.time) = (settled, signs, origin, time)
+            self.isConfirmed = isConfirmed
+            if let digest { rare = Box((nil, digest)) }
+            self.announced = announced
+        }
+
+        /// The file with which it was due for an event; nil if it never was.
+        var announced: FileIdentity? {
+            get { isAnnounced ? rare?.value.announced ?? identity : nil }
+            set {
+                isAnnounced = newValue != nil
+                if identity == nil || !isIndexed { identity = newValue ?? identity }
+                let other = newValue == identity ? nil : newValue
+                if other != nil || digest != nil { rare = Box((other, digest)) } else { rare = nil }
+            }
+        }
+
+        /// The file at the path, if a gone path may wait for it.
+        var file: FileIdentity? {
+            get { isIndexed ? identity : nil }
+            set {
+                let announced = announced
+                isIndexed = newValue != nil
+                identity = newValue
+                self.announced = announced
+            }
+        }
+
+        /// The fingerprint of a directory that is one unit with all below it.
+        var digest: [UInt8]? { rare?.value.digest }
+
         /// The reason for which it is not in the order.
-        fileprivate(set) var wait: Wait?
+        fileprivate(set) var wait: Wait? {
+            get { waiting?.value }
+            set { waiting = newValue.map(Box.init) }
+        }
+    }
+
+    /// Entries in one array, since a dictionary keeps space for many more than it has.
+    struct Entries {
+        private var indexes: [PathBytes: UInt32] = [:]
+        private var all: [Entry?] = []
+        private var free: [UInt32] = []
+
+        var isEmpty: Bool { indexes.isEmpty }
+        var count: Int { indexes.count }
+        var values: some Sequence<Entry> { all.lazy.compactMap(\.self) }
+        var paths: [PathBytes] { indexes.keys.sorted() }
+
+        subscript(path: PathBytes) -> Entry? {
+            get { indexes[path].flatMap { all[Int($0)] } }
+            set {
+                guard let newValue else {
+                    removeValue(forKey: path)
+                    return
+                }
+                if let index = indexes[path] {
+                    all[Int(index)] = newValue
+                } else if let index = free.popLast() {
+                    (indexes[path], all[Int(index)]) = (index, newValue)
+                } else {
+                    indexes[path] = UInt32(all.count)
+                    all.append(newValue)
+                }
+            }
+        }
+
+        @discardableResult
+        mutating func removeValue(forKey path: PathBytes) -> Entry? {
+            guard let index = indexes.removeValue(forKey: path) else { return nil }
+            let entry = all[Int(index)]
+            if indexes.isEmpty {
+                (indexes, all, free) = ([:], [], [])
+            } else {
+                all[Int(index)] = nil
+                free.append(index)
+            }
+            return entry
+        }
     }
 
     /// The file and the change time by which a later change is noticed; ``absent`` for a path that is gone.
@@ -57,7 +139,7 @@ struct DueTable {
         case gate(Reconciler.Gate)
     }
 
-    private(set) var entries: [PathBytes: Entry] = [:]
+    private(set) var entries = Entries()
     private var order: [(position: UInt64, path: PathBytes)] = []
     private var first = 0
     private var position: UInt64 = 0
@@ -174,5 +256,30 @@ struct DueTable {
             waiters[wait]?.remove(path)
             if waiters[wait]?.isEmpty == true { waiters[wait] = nil }
         }
+    }
+}
+
+/// Paths by the files at them; nearly every file has one.
+struct FileIndex {
+    private var one: [FileIdentity: PathBytes] = [:]
+    private var others: [FileIdentity: Set<PathBytes>] = [:]
+
+    subscript(file: FileIdentity) -> Set<PathBytes> {
+        (others[file] ?? []).union(one[file].map { [$0] } ?? [])
+    }
+
+    mutating func insert(_ path: PathBytes, _ file: FileIdentity) {
+        let first = one[file]
+        if first == nil { one[file] = path } else if first != path { others[file, default: []].insert(path) }
+    }
+
+    mutating func remove(_ path: PathBytes, _ file: FileIdentity) {
+        if one[file] == path {
+            one[file] = others[file]?.popFirst()
+        } else {
+            others[file]?.remove(path)
+        }
+        if others[file]?.isEmpty == true { others[file] = nil }
+        if one.isEmpty { one = [:] }
     }
 }

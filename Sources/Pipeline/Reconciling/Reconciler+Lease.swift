@@ -74,7 +74,8 @@ extension Reconciler {
             if let other = movedTo(view, handled, from: path) { return .wait(.path(other)) }
             if let move = move(view, to: path, now, isReplacing: true) { return move }
         }
-        let isContent = isUncertain || difference.isReplaced || !event.changed.isEmpty
+        let isContent =
+            isUncertain && states[view].view.tailBytes == nil || difference.isReplaced || !event.changed.isEmpty
         if !isContent || mask.isDisjoint(with: .content) && !difference.attributes.isEmpty {
             event.kind = .attributes
             event.changed = difference.attributes
@@ -136,7 +137,7 @@ extension Reconciler {
         else {
             return nil
         }
-        let paths = (dirtyFiles[was.identity] ?? []).union(states[view].dueFiles[was.identity] ?? [])
+        let paths = dirtyFiles[was.identity].union(states[view].dueFiles[was.identity])
         return paths.sorted().first { other in
             guard other != path, root(view, other) != nil, row(view, other).handled == nil,
                 let now = present(view, other), now.identity == was.identity

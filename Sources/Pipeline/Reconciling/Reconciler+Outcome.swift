@@ -253,7 +253,10 @@ extension Reconciler {
     private mutating func recordOutputs(_ view: Int, _ number: UInt64, isDone: Bool) {
         for path in states[view].outputs.filter({ $0.value == number }).keys.sorted() {
             states[view].outputs[path] = nil
-            if isDone { recordOwnWrite(view, path) }
+            if isDone {
+                // The removal of a file that the action has written is reported if the ledger has it.
+                if present(view, path) == nil { compare(view, path) } else { recordOwnWrite(view, path) }
+            }
             states[view].due.wake(.path(path))
         }
     }
@@ -274,6 +277,8 @@ extension Reconciler {
         let trust = row(view, path).trust
         markHandled(view, path)
         if trust == .uncertain { set(view, path, LedgerRow(row(view, path).handled, .uncertain)) }
+        // The next poll does not miss a file that is gone by then.
+        if isPolled(view, path) { doubted.append(path) }
     }
 }
 

@@ -34,9 +34,13 @@ extension Reconciler {
 
     package func offer(of view: Int, at path: PathBytes) -> Offer? { offer(view, path) }
 
-    package func isAbsent(_ view: Int, _ path: PathBytes) -> Bool {
+    /// Whether the file that an offer offers is at its path.
+    package func hasFile(_ view: Int, of number: UInt64) -> Bool {
         defer { files.forget() }
-        return sight(view, path) == .absent
+        guard let offer = states[view].offers[number], case .present(let now) = sight(view, offer.path) else {
+            return false
+        }
+        return offer.offered.map { $0.identity == now.identity } ?? true
     }
 
     /// Whether a file has settled as it is: it is due, or the action has received it.

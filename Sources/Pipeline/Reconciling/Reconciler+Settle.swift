@@ -116,7 +116,7 @@ extension Reconciler {
         let file = settled == nil ? note.file : settled??.identity
         if let file, states[view].view.mask.contains(.moved), row(view, path).handled == nil {
             entry.file = file
-            states[view].dueFiles[file, default: []].insert(path)
+            states[view].dueFiles.insert(path, file)
         }
         states[view].due.add(path, entry)
         storeDue(view, path, true)
@@ -143,10 +143,7 @@ extension Reconciler {
     @discardableResult
     mutating func removeDue(_ view: Int, _ path: PathBytes) -> DueTable.Entry? {
         guard let entry = states[view].due.remove(path) else { return nil }
-        if let file = entry.file {
-            states[view].dueFiles[file]?.remove(path)
-            if states[view].dueFiles[file]?.isEmpty == true { states[view].dueFiles[file] = nil }
-        }
+        if let file = entry.file { states[view].dueFiles.remove(path, file) }
         storeDue(view, path, false)
         return entry
     }
@@ -168,7 +165,7 @@ extension Reconciler {
     }
 
     private func isKnownElsewhere(_ view: Int, _ file: FileIdentity, _ path: PathBytes) -> Bool {
-        let paths = (dirtyFiles[file] ?? []).union(states[view].dueFiles[file] ?? [])
+        let paths = dirtyFiles[file].union(states[view].dueFiles[file])
             .union(ledger.paths(of: states[view].view.id, handling: file))
         return paths.contains { $0 != path && root(view, $0) != nil && present(view, $0)?.identity == file }
     }

@@ -19,7 +19,7 @@ extension Reconciler {
             let policy = policies.firstIndex(of: view.settle) ?? 0
             guard var state = former.removeValue(forKey: view.id) else { return ViewState(view: view, policy: policy) }
             if state.view.mask != view.mask || state.view.types != view.types || state.view.freezes != view.freezes {
-                compared.append((index, state.due.entries.keys.sorted()))
+                compared.append((index, state.due.entries.paths))
             }
             (state.view, state.policy) = (view, policy)
             return state
@@ -60,7 +60,7 @@ extension Reconciler {
 
     /// Removes the due paths that a view matches no longer; those of an offer stay, and it runs as it is.
     private mutating func dropUnmatched(_ view: Int) {
-        let paths = Set(states[view].due.entries.keys).union(states[view].offerOfPath.keys).sorted()
+        let paths = Set(states[view].due.entries.paths).union(states[view].offerOfPath.keys).sorted()
         for path in paths where root(view, path) == nil {
             if states[view].offerOfPath[path] == nil {
                 removeDue(view, path)

@@ -52,7 +52,7 @@ package struct Reconciler: ~Copyable {
         var policy: Int
         var due = DueTable()
         /// The due paths without a row, by their files.
-        var dueFiles: [FileIdentity: Set<PathBytes>] = [:]
+        var dueFiles = FileIndex()
         /// The unfinished offers, by number and by each path that they name.
         var offers = OfferTable()
         var offerOfPath: [PathBytes: UInt64] = [:]
@@ -104,7 +104,7 @@ package struct Reconciler: ~Copyable {
 
     var settler = Settler<Key, Note>()
     /// The dirty paths by their files, as of their last hint.
-    var dirtyFiles: [FileIdentity: Set<PathBytes>] = [:]
+    var dirtyFiles = FileIndex()
     private var fileOfDirty: [PathBytes: FileIdentity] = [:]
     /// Gone paths that the watcher has to hint again when it has polled the directories around them.
     package var doubted: [PathBytes] = []
@@ -304,12 +304,11 @@ package struct Reconciler: ~Copyable {
 
     mutating func setDirtyFile(_ file: FileIdentity?, at path: PathBytes) {
         guard fileOfDirty[path] != file else { return }
-        if let old = fileOfDirty[path] {
-            dirtyFiles[old]?.remove(path)
-            if dirtyFiles[old]?.isEmpty == true { dirtyFiles[old] = nil }
-        }
+        if let old = fileOfDirty[path] { dirtyFiles.remove(path, old) }
         fileOfDirty[path] = file
-        if let file { dirtyFiles[file, default: []].insert(path) }
+        // A dictionary keeps its space otherwise.
+        if fileOfDirty.isEmpty { fileOfDirty = [:] }
+        if let file { dirtyFiles.insert(path, file) }
     }
 
     func dirtyFile(_ path: PathBytes) -> FileIdentity? { fileOfDirty[path] }
