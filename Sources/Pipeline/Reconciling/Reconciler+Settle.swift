@@ -121,7 +121,7 @@ extension Reconciler {
         states[view].due.add(path, entry)
         storeDue(view, path, true)
         if settled != nil { overtake(view, path) }
-        guard let settled, states[view].offerOfPath[path] == nil else { return }
+        guard let settled, states[view].offerOfPath[path] == nil, !states[view].view.receivesAtOnce else { return }
         // A gone path may have another name that nothing has hinted yet: the lease reads all hints first.
         if settled == nil, states[view].view.mask.contains(.moved) { return }
         let judgement = judge(view, path)
@@ -207,10 +207,11 @@ extension Reconciler {
         }
     }
 
-    /// Lets the state of a path count as handled, without an event.
-    mutating func markHandled(_ view: Int, _ path: PathBytes) {
+    /// Lets the state of a path count as handled, without an event; it is inspected if it is not given.
+    mutating func markHandled(_ view: Int, _ path: PathBytes, as present: Snapshot? = nil) {
         let old = row(view, path)
-        var now = inspect(view, path)
+        var now = states[view].view.settle.isTree ? nil : present
+        if now == nil { now = inspect(view, path) }
         if states[view].view.tailBytes != nil, let size = now?.size { now?.delivered = size }
         var isWithheld = false
         if let now {
