@@ -56,8 +56,7 @@ struct ObservationLoop: ~Copyable {
             let batch = core.queue.take()
             let now = clock.now
             reconciler.receive(batch, at: now)
-            let later = settle(at: now)
-            commit(at: now)
+            let later = takeSettled(at: now)
             for report in batch.reports + later {
                 if let error = take(report) {
                     finish(orders)
@@ -87,29 +86,40 @@ struct ObservationLoop: ~Copyable {
         for waiter in orders.snapshots { waiter.resume(returning: snapshot) }
     }
 
-    /// Moves the ledger to what has settled; returns the reports that the watcher has made until then.
-    private mutating func settle(at now: ContinuousClock.Instant) -> [WatchReport] {
+    /// Delivers what has settled, and what has happened to the watching; returns what the watcher has reported meanwhile.
+    private mutating func takeSettled(at now: ContinuousClock.Instant) -> [WatchReport] {
+        var events = takeFrozen()
         reconciler.settle(at: now)
-        guard reconciler.mayFreeze else { return [] }
-        source.drain()
-        let batch = core.queue.take()
-        reconciler.receive(batch, at: now)
-        reconciler.freezeDue(at: now)
-        return batch.reports
+        // The end of a listing follows what it found.
+        var later = takeFrozen()
+        var reports: [WatchReport] = []
+        if reconciler.hasDue(0) {
+            source.drain()
+            let batch = core.queue.take()
+            reconciler.receive(batch, at: now)
+            events += reconciler.takeDue(0, at: now)
+            later += takeFrozen()
+            reports = batch.reports
+        }
+        commit(events + later)
+        return reports
     }
 
-    private mutating func commit(at now: ContinuousClock.Instant) {
+    private mutating func takeFrozen() -> [FileEvent] {
+        defer { reconciler.frozen = [] }
+        return reconciler.frozen.map(\.event)
+    }
+
+    private mutating func commit(_ events: [FileEvent]) {
         source.hintAgain(reconciler.doubted)
-        let changes = reconciler.frozen.map { _, event in
+        let changes = events.map { event in
             let replaced = event.kind == .moved && event.isReplaced ? handled(event.path) : nil
             return ObservedChange(event: event, replaced: replaced)
         }
         store.set(reconciler.ledger.changes)
         reconciler.markCommitted()
-        (reconciler.doubted, reconciler.frozen, reconciler.accepted, reconciler.reports) = ([], [], [], [])
-        for change in changes {
-            let event = change.event
-            reconciler.endFrozen(0, event, at: now)
+        (reconciler.doubted, reconciler.reports) = ([], [])
+        for event in events {
             switch event.kind {
             case .scanBegan: openScans.insert(event.path)
             case .scanEnded: openScans.remove(event.path)

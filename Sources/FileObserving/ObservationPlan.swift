@@ -120,7 +120,7 @@ struct ObservationPlan: Sendable {
                 partial: .ignore, maximumWait: options.maximumWait.map { max($0, .milliseconds(1)) },
                 isTree: options.isTree),
             initialScan: options.resuming != nil ? .compare(since: nil) : options.existing ? .report : .ignore,
-            whileBusy: .queue)
+            receivesAtOnce: true)
     }
 }
 
