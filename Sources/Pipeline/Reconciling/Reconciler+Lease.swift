@@ -331,8 +331,7 @@ extension Reconciler {
         // The view matches the path no longer: the offer runs as it is.
         if old != nil, root(view, path) == nil { return true }
         guard let settled = states[view].due[path]?.settled else { return false }
-        let now = sight(view, path)
-        let isAsSettled = settled == (now == .absent ? .absent : DueTable.Stamp(now.snapshot))
+        let isAsSettled = settled == stamp(view, path, judgement)
         guard isAsSettled || !applies(.settledFacts) else {
             resettle(view, path)
             return false
@@ -340,6 +339,13 @@ extension Reconciler {
         guard let other = old?.paths.first(where: { $0 != path && isDirty(view, $0) }) else { return true }
         states[view].due.wait(path, for: .path(other))
         return false
+    }
+
+    /// What was at a path when it was judged.
+    private func stamp(_ view: Int, _ path: PathBytes, _ judgement: Judgement) -> DueTable.Stamp {
+        if case .event(let event) = judgement, event.kind != .deleted { return DueTable.Stamp(event.snapshot) }
+        let now = sight(view, path)
+        return now == .absent ? .absent : DueTable.Stamp(now.snapshot)
     }
 
     /// The event with which an offer is repeated; nil if it is superseded.
