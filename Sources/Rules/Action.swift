@@ -18,12 +18,22 @@ package struct Action: Sendable, Hashable {
     package var events: EventMask?
     /// Whether it only asks whether the file is ready.
     package var isQuestion = false
+    /// Whether it is declared that it only reads the file, and may run beside others that do.
+    package var isDeclaredReader = false
 
     package init(_ work: Work, place: SourcePlace, events: EventMask? = nil) {
         self.work = work
         self.place = place
         self.events = events
     }
+
+    /// Whether it only reads the file, and may run beside others that do.
+    package var sharesFile: Bool {
+        guard case .use(let reference, _) = work, reference.location == nil else { return isDeclaredReader }
+        return Self.readers.contains(reference.name)
+    }
+
+    private static let readers: Set = ["log", "webhook", "index", "checksum", "copy"]
 
     /// The word for logs: the handler's name, or `exec` or `shell`.
     package var name: String {

@@ -12,9 +12,11 @@ package struct Waiting: Sendable, Hashable {
         case command = "not-ready"
         /// Files that belong to it are not there, or have not settled.
         case group
+        /// A rule of higher priority is due for the file.
+        case precedence = "priority"
 
         /// Whether it ends by the mere passing of a short time, so that a run that ends by itself waits for it.
-        package var passesSoon: Bool { self == .age }
+        package var passesSoon: Bool { self == .age || self == .precedence }
     }
 
     package var cause: Cause

@@ -73,7 +73,7 @@ struct RunRecord {
         // The files of a set are all offered when one of them has changed, and a text piece by piece.
         guard let index = index(job.rule, run), run.rules[index].group.isEmpty, !run.rules[index].follows,
             job.attempt == 1,
-            !job.isInterrupted, job.steps.isEmpty,
+            !job.isInterrupted, job.steps.isEmpty, job.previous == nil,
             job.event.kind == .created || job.event.kind == .modified,
             let handled = mirrors[index].handled[job.event.path]
         else { return nil }

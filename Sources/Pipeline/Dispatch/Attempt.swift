@@ -28,6 +28,8 @@ struct Attempt: Sendable {
         var mayBeDone = false
         /// Whether the action is known to have received the content of the row.
         var isCertain = true
+
+        var paths: [PathBytes] { [job.event.path, job.event.from].compactMap(\.self) }
     }
 
     enum Termination: Sendable {

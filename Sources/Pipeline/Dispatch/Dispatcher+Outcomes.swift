@@ -44,6 +44,7 @@ extension Dispatcher {
     mutating func record(_ result: Attempt.Result, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant) {
         guard let first = result.parts.first?.job else { preconditionFailure("an attempt at no job") }
         lanes.end(first.id, at: now)
+        uses.remove(result.parts.flatMap(\.input.paths))
         let attempt = running.removeValue(forKey: first.id)
         recordEnd(of: result, at: now)
         guard let id = attempt?.rule, let index = index(of: id) else {
@@ -64,7 +65,7 @@ extension Dispatcher {
                 part: part, index: index, started: result.started, duration: duration, random: chance,
                 wasRestarted: wasRestarted, now: now)
             if let line = record(ended, &reconciler) { reports.append(line) }
-            wake([part.job.event.path, part.job.event.from].compactMap(\.self), &reconciler)
+            wake(part.input.paths, &reconciler)
         }
         if reports.count > 1, isCollected {
             report(.batch(reports))

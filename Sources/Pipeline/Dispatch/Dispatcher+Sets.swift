@@ -55,7 +55,7 @@ extension Dispatcher {
         guard event.kind != .deleted, members.contains(where: { $0.path == event.path }) else {
             return take(candidate, index, &reconciler, at: time).map { [$0] } ?? []
         }
-        guard isFree(candidate, &reconciler) else { return [] }
+        guard isFree(candidate, index, &reconciler, at: time.now) else { return [] }
         let job = DueJob(event: event, hasStartedBefore: hasStarted)
         if case .wait(let gate, let until, let waiting) = rules[index].gates.verdict(for: job, at: time) {
             reconciler.hold(candidate, for: gate, until: until)
@@ -87,7 +87,7 @@ extension Dispatcher {
                 continue
             }
             guard first.retried == nil else { continue }
-            guard !lanes.busy.contains(member.path), reconciler.offer(of: index, at: member.path) == nil else {
+            guard uses.allows(member.path, false), reconciler.offer(of: index, at: member.path) == nil else {
                 let waiting = Waiting(.group, "it waits for '\(member.path)', which is being worked on or rests")
                 reconciler.hold(first, for: Self.busy(member.path), until: time.now + .seconds(2))
                 record(waiting, of: first.event.path, index)

@@ -35,6 +35,7 @@ struct Dispatcher: ~Copyable {
     let isPatient: Bool
 
     var lanes: Lanes
+    var uses = FileUses()
     var pauses = Pauses()
     /// The rule of each attempt that runs, by its first job, and what stops it if a newer event does.
     var running: [JobID: (rule: RuleID, stop: StopSignal?)] = [:]
@@ -219,7 +220,7 @@ struct Dispatcher: ~Copyable {
     mutating func take(
         _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> Attempt.Input? {
-        guard isFree(candidate, &reconciler) else { return nil }
+        guard isFree(candidate, index, &reconciler, at: time.now) else { return nil }
         let event = candidate.event
         let retried = candidate.retried.flatMap { rules[index].jobs[$0.number] }
         let job = DueJob(
@@ -250,13 +251,36 @@ struct Dispatcher: ~Copyable {
         return input
     }
 
-    /// Whether no action works on a path of the candidate; otherwise it waits for that.
-    func isFree(_ candidate: Reconciler.Candidate, _ reconciler: inout Reconciler) -> Bool {
+    /// Whether no other action excludes one for the candidate; otherwise it waits for that.
+    mutating func isFree(
+        _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler, at now: ContinuousClock.Instant
+    ) -> Bool {
+        let rule = rules[index].rule
         let paths = [candidate.event.path, candidate.event.from].compactMap(\.self)
-        guard let busy = paths.first(where: lanes.busy.contains) else { return true }
-        reconciler.hold(candidate, for: Self.busy(busy))
+        if let busy = paths.first(where: { !uses.allows($0, rule.sharesFile) }) {
+            reconciler.hold(candidate, for: Self.busy(busy))
+            return false
+        }
+        guard rule.removesInput, let other = preceding(index, candidate.event.path, reconciler) else {
+            return true
+        }
+        let waiting = Waiting(.precedence, "it waits for rule '\(other)', which has a higher priority")
+        reconciler.hold(candidate, for: Self.busy(candidate.event.path), until: now + Self.precedenceRecheck)
+        record(waiting, of: candidate.event.path, index)
         return false
     }
+
+    /// A rule of higher priority that has not finished with a file.
+    private func preceding(_ index: Int, _ path: PathBytes, _ reconciler: borrowing Reconciler) -> String? {
+        let priority = rules[index].rule.priority
+        return rules.indices.first { other in
+            rules[other].rule.priority > priority
+                && (reconciler.isUnfinished(other, path) || rules[other].frozen.contains(path))
+        }.map { rules[$0].rule.name }
+    }
+
+    /// How often it is checked whether a rule of higher priority has lost interest in a file.
+    private static let precedenceRecheck = Duration.seconds(1)
 
     static func busy(_ path: PathBytes) -> Reconciler.Gate { Reconciler.Gate("busy", path) }
 
@@ -306,7 +330,8 @@ struct Dispatcher: ~Copyable {
         _ entry: FrozenQueue.Entry, _ index: Int, _ reconciler: inout Reconciler, at time: GateTime
     ) -> Attempt.Input? {
         let event = entry.job.event
-        guard lanes.busy.isDisjoint(with: entry.paths) else { return nil }
+        let isShared = rules[index].rule.sharesFile
+        guard entry.paths.allSatisfy({ uses.allows($0, isShared) }) else { return nil }
         let hasStarted = entry.job.attempt > 0 && entry.job.previous?.isUnbegun != true
         let job = DueJob(event: event, hasStartedBefore: hasStarted)
         var outcome: Outcome?
@@ -343,6 +368,7 @@ struct Dispatcher: ~Copyable {
         let rule = rules[index].rule
         let jobs = inputs.map(\.job)
         lanes.start(jobs, at: now)
+        uses.add(jobs.flatMap { [$0.event.path, $0.event.from].compactMap(\.self) }, isShared: rule.sharesFile)
         rules[index].breaker?.begin(jobs[0].event.path)
         let isRestarted = rule.whileBusy == .restart
         let stop = isRestarted ? StopSignal(under: self.stop) : self.stop
@@ -400,6 +426,12 @@ extension Rule {
         guard actions.indices.contains(step) else { return false }
         return actions[step].removesInput || actions[step].isProgram && !events.contains(.deleted)
     }
+
+    /// Whether its actions only read the file, and so share it with others that do.
+    var sharesFile: Bool { (actions + onFailure).allSatisfy(\.sharesFile) }
+
+    /// Whether an action moves or deletes the file.
+    var removesInput: Bool { actions.contains(where: \.removesInput) }
 
     /// Whether its jobs are passed to its actions together.
     var isCollected: Bool { batch != nil || group != nil }

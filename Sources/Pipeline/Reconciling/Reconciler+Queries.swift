@@ -30,6 +30,12 @@ extension Reconciler {
         return entry.settled != nil && entry.wait == nil && entry.time < time
     }
 
+    /// Whether a path of the view settles, is due or has an unfinished offer.
+    package func isUnfinished(_ view: Int, _ path: PathBytes) -> Bool {
+        guard root(view, path) != nil else { return false }
+        return isDirty(view, path) || isDue(view, path)
+    }
+
     package func offer(of view: Int, number: UInt64) -> Offer? { states[view].offers[number] }
 
     package func offer(of view: Int, at path: PathBytes) -> Offer? { offer(view, path) }

@@ -83,6 +83,7 @@ extension Reconciler {
                 isPolled(view, key.path) || note.signs.contains(.polled)
                 || note.signs.isSuperset(of: [.vanished, .listed])
             if isSeenLate, let now, row(view, key.path).handled?.isUnchanged(now) != true { doubted.append(key.path) }
+            if let now { markOtherSpellings(view, key.path, now) }
             var stamp = now
             stamp?.digest = snapshot?.digest
             addDue(view, key.path, settled: stamp.map { .some($0) } ?? .some(nil), note)
@@ -91,6 +92,20 @@ extension Reconciler {
             if let file = note.file, now?.identity != file { identities.append(file) }
             if let offered = offer(view, key.path)?.offered, offered.links > 1 { identities.append(offered.identity) }
             if !identities.isEmpty { others.append((view, key.path, identities)) }
+        }
+    }
+
+    /// Makes handled paths dirty by which the kernel finds a new file whose name differs in case: they do not exist.
+    ///
+    /// A file with one name has one; only a listing shows which.
+    private mutating func markOtherSpellings(_ view: Int, _ path: PathBytes, _ now: Snapshot) {
+        guard now.links == 1, now.type == .file, row(view, path).handled == nil else { return }
+        for other in ledger.paths(of: states[view].view.id, handling: now.identity)
+        where other != path && other.parent == path.parent && present(view, other)?.identity == now.identity {
+            let names = try? files.names(in: other.parent)
+            guard names?.contains(where: { $0.bytes.elementsEqual(other.lastComponent) }) == false else { continue }
+            otherSpellings.insert(other)
+            markDirty(other, [.vanished, .moved], .live, [view], at: host.clock.now())
         }
     }
 

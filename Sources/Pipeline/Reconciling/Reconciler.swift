@@ -113,6 +113,8 @@ package struct Reconciler: ~Copyable {
     var polled: Set<PathBytes> = []
     /// Mount points whose file system is not there.
     var away: Set<PathBytes> = []
+    /// Paths by which the kernel finds a file whose name differs in case.
+    var otherSpellings: Set<PathBytes> = []
     var isStarting = true
     /// The roots that the listing under way has still to list.
     var unlisted: Set<PathBytes> = []
@@ -216,7 +218,9 @@ package struct Reconciler: ~Copyable {
 
     /// What a view has at a path: nothing behind a symbolic link, and nothing of another type.
     func sight(_ view: Int, _ path: PathBytes) -> DiskProbe.Sight {
-        guard let root = root(view, path), !files.isBehindLink(path, root: root) else { return .absent }
+        guard let root = root(view, path), !files.isBehindLink(path, root: root), !otherSpellings.contains(path) else {
+            return .absent
+        }
         let sight = files.look(at: path, reading: states[view].view.readsExtended ? .extended : [])
         guard case .present(let snapshot) = sight, !states[view].view.types.contains(snapshot.type) else {
             return sight
@@ -264,6 +268,7 @@ package struct Reconciler: ~Copyable {
             compareKnown(inside: hint.path, signs: hint.signs.intersection([.moved, .polled]), hint.origin, at: now)
         }
         freezeRaw(hint)
+        if hint.signs.contains(.appeared), !otherSpellings.isEmpty { otherSpellings.remove(hint.path) }
         hint.signs.subtract(.bare)
         hint.signs.remove(.subtree)
         guard !hint.signs.isEmpty else { return }
