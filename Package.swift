@@ -85,7 +85,7 @@ let package = Package(
 
         // Layer 5: events for Swift programs; rules from YAML, jobs kept, actions done.
         layer("Storage", ["FileEvents", "LedgerReconciling", "PluginProtocol", grdb, sqlite]),
-        layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
+        layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "LedgerReconciling", "Settling"]),
         layer(
             "Journaling",
             [
@@ -156,7 +156,8 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling", "Pipeline",
+                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling",
+                "Pipeline",
                 "PluginProtocol", "Rules", "Settling", "Storage", "TestKit", logging,
             ], path: "Tests/Simulation", swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(

@@ -1,7 +1,13 @@
 @preconcurrency import Dispatch
 import FileEvents
-import Reconciling
 import Synchronization
+
+/// An event of the observer.
+struct ObservedChange: Sendable {
+    var event: FileEvent
+    /// The metadata of the file that a moved one has replaced.
+    var replaced: Snapshot?
+}
 
 /// How an observation ended.
 enum Ending: Sendable {
@@ -9,7 +15,7 @@ enum Ending: Sendable {
     case failed(ObservationError)
 }
 
-/// One position in what an observer tells: what its reader has not taken yet.
+/// The position of one reader: the events that it has not taken yet.
 final class Consumer: Sendable {
     enum Step: Sendable {
         case events([FileEvent])
@@ -18,7 +24,7 @@ final class Consumer: Sendable {
     }
 
     private struct State {
-        var gathered: Conflation
+        var rows: ReaderRows
         var waiters: [@Sendable () -> Void] = []
         var ending: Ending?
     }
@@ -26,18 +32,18 @@ final class Consumer: Sendable {
     private let state: Mutex<State>
 
     init(mask: EventMask, roots: [PathBytes]) {
-        state = Mutex(State(gathered: Conflation(mask: mask, roots: roots)))
+        state = Mutex(State(rows: ReaderRows(mask: mask, roots: roots)))
     }
 
     // MARK: The observer's side
 
     var hasEnded: Bool { state.withLock { $0.ending != nil } }
 
-    func deliver(_ events: [FileEvent]) {
+    func deliver(_ changes: [ObservedChange]) {
         wake { state in
             guard state.ending == nil else { return false }
-            for event in events { state.gathered.add(event) }
-            return !state.gathered.isEmpty
+            for change in changes { state.rows.add(change.event, replacing: change.replaced) }
+            return !state.rows.isEmpty
         }
     }
 
@@ -46,7 +52,7 @@ final class Consumer: Sendable {
         wake { state in
             guard state.ending == nil else { return false }
             state.ending = ending
-            if case .finished = ending { state.gathered = Conflation(mask: []) }
+            if case .finished = ending { state.rows = ReaderRows(mask: []) }
             return true
         }
     }
@@ -67,9 +73,9 @@ final class Consumer: Sendable {
     func step(takingAll: Bool) -> Step {
         state.withLock { state in
             if takingAll {
-                let events = state.gathered.takeAll()
+                let events = state.rows.takeAll()
                 if !events.isEmpty { return .events(events) }
-            } else if let event = state.gathered.takeFirst() {
+            } else if let event = state.rows.takeFirst() {
                 return .events([event])
             }
             return state.ending.map { .ended($0) } ?? .empty
@@ -82,7 +88,7 @@ final class Consumer: Sendable {
             await withCheckedContinuation(isolation: isolation) { continuation in
                 let isOver = state.withLock { state in
                     // A cancellation either is seen here, or finds the waiter in the list.
-                    if Task.isCancelled || state.ending != nil || !state.gathered.isEmpty { return true }
+                    if Task.isCancelled || state.ending != nil || !state.rows.isEmpty { return true }
                     state.waiters.append { continuation.resume() }
                     return false
                 }
@@ -97,7 +103,7 @@ final class Consumer: Sendable {
     func wait() {
         let isTime = DispatchSemaphore(value: 0)
         let isOver = state.withLock { state in
-            if state.ending != nil || !state.gathered.isEmpty { return true }
+            if state.ending != nil || !state.rows.isEmpty { return true }
             state.waiters.append { isTime.signal() }
             return false
         }

@@ -31,6 +31,11 @@ enum Source: Sendable {
         }
     }
 
+    /// Returns once all events are hinted that the kernel had queued before the call; a source of another kind has no queue.
+    func drain() {
+        if case .kernel(let watcher) = self { watcher.drain() }
+    }
+
     /// Has paths hinted again that polling may not know of; a source of hints of another kind knows what it tells.
     func hintAgain(_ paths: [PathBytes]) {
         if case .kernel(let watcher) = self { watcher.hintAgain(paths) }

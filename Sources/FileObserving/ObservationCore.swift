@@ -162,9 +162,9 @@ final class ObservationCore: Sendable {
         state.withLock { $0.orders.barriers = barriers + $0.orders.barriers }
     }
 
-    func deliver(_ events: [FileEvent]) {
-        guard !events.isEmpty else { return }
-        for consumer in state.withLock({ Array($0.consumers.values) }) { consumer.deliver(events) }
+    func deliver(_ changes: [ObservedChange]) {
+        guard !changes.isEmpty else { return }
+        for consumer in state.withLock({ Array($0.consumers.values) }) { consumer.deliver(changes) }
     }
 
     /// Lets a reader in whom the thread has told what is known, unless it has gone meanwhile.

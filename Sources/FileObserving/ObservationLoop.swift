@@ -1,6 +1,7 @@
 import FileEvents
 import FileWatching
-import Reconciling
+import LedgerReconciling
+import Settling
 
 /// The work of an observer's thread: hints in, settled events to the consumers.
 ///
@@ -9,7 +10,7 @@ import Reconciling
 struct ObservationLoop: ~Copyable {
     private let core: ObservationCore
     private let source: Source
-    private let ledger: MemoryLedger
+    private let store: MemoryStore
     private var reconciler: Reconciler
     private var isReady = false
     /// Roots whose listing has been told to begin and not to end.
@@ -19,11 +20,21 @@ struct ObservationLoop: ~Copyable {
         self.core = core
         self.source = source
         let options = core.plan.options
-        let ledger = MemoryLedger(options.resuming)
-        self.ledger = ledger
+        let clock = options.clock
+        store = MemoryStore()
+        var known: [PathBytes: LedgerRow] = [:]
+        for var fact in options.resuming?.facts ?? [] {
+            // The numbers of mounts are others after the next boot.
+            fact.snapshot.mount = 0
+            known[fact.path] = LedgerRow(fact.snapshot)
+        }
+        store.set([ObservationPlan.rule: known])
+        let host = Host(
+            fileSystem: .kernel,
+            clock: Clock(now: { clock.now }, time: Clock.system.time, fileTime: Clock.system.fileTime))
         reconciler = Reconciler(
-            views: [core.plan.observed], ledger: ledger, isPatient: true
-        ) { remark in options.notify?(ObservationNotice(remark)) }
+            views: [core.plan.view], ledger: store, isPatient: true, on: host,
+            warn: { warning in options.notify?(ObservationNotice(warning)) })
     }
 
     /// Runs until it is told to stop or can't go on; returns why.
@@ -44,9 +55,9 @@ struct ObservationLoop: ~Copyable {
             if orders.isRescanWanted { source.rescan() }
             let batch = core.queue.take()
             let now = clock.now
-            reconciler.take(batch, at: now)
-            commit(reconciler.takeSettled(at: now))
-            for report in batch.reports {
+            reconciler.receive(batch, at: now)
+            let later = takeSettled(at: now)
+            for report in batch.reports + later {
                 if let error = take(report) {
                     finish(orders)
                     return .failed(error)
@@ -58,7 +69,7 @@ struct ObservationLoop: ~Copyable {
     }
 
     private func answer(_ orders: ObservationCore.Orders, isDone: Bool) {
-        for waiter in orders.snapshots { waiter.resume(returning: ObservationSnapshot(facts: ledger.facts)) }
+        for waiter in orders.snapshots { waiter.resume(returning: snapshot) }
         guard !orders.barriers.isEmpty else { return }
         if isDone {
             for waiter in orders.barriers { waiter.resume() }
@@ -72,20 +83,61 @@ struct ObservationLoop: ~Copyable {
     private func finish(_ orders: ObservationCore.Orders) {
         for newcomer in orders.newcomers { core.admit(newcomer) }
         for waiter in orders.barriers { waiter.resume() }
-        for waiter in orders.snapshots { waiter.resume(returning: ObservationSnapshot(facts: ledger.facts)) }
+        for waiter in orders.snapshots { waiter.resume(returning: snapshot) }
     }
 
-    private mutating func commit(_ turn: Reconciler.Turn) {
-        ledger.apply(turn.entries)
-        source.hintAgain(turn.doubted)
-        for (_, event) in turn.events {
+    /// Delivers what has settled, and what has happened to the watching; returns what the watcher has reported meanwhile.
+    private mutating func takeSettled(at now: ContinuousClock.Instant) -> [WatchReport] {
+        var events = takeFrozen()
+        reconciler.settle(at: now)
+        // The end of a listing follows what it found.
+        var later = takeFrozen()
+        var reports: [WatchReport] = []
+        if reconciler.hasDue(0) {
+            source.drain()
+            let batch = core.queue.take()
+            reconciler.receive(batch, at: now)
+            events += reconciler.takeDue(0, at: now)
+            later += takeFrozen()
+            reports = batch.reports
+        }
+        commit(events + later)
+        return reports
+    }
+
+    private mutating func takeFrozen() -> [FileEvent] {
+        defer { reconciler.frozen = [] }
+        return reconciler.frozen.map(\.event)
+    }
+
+    private mutating func commit(_ events: [FileEvent]) {
+        source.hintAgain(reconciler.doubted)
+        let changes = events.map { event in
+            let replaced = event.kind == .moved && event.isReplaced ? handled(event.path) : nil
+            return ObservedChange(event: event, replaced: replaced)
+        }
+        store.set(reconciler.ledger.changes)
+        reconciler.markCommitted()
+        (reconciler.doubted, reconciler.reports) = ([], [])
+        for event in events {
             switch event.kind {
             case .scanBegan: openScans.insert(event.path)
             case .scanEnded: openScans.remove(event.path)
             default: break
             }
         }
-        core.deliver(turn.events.map(\.event))
+        core.deliver(changes)
+    }
+
+    private func handled(_ path: PathBytes) -> Snapshot? { store.row(of: ObservationPlan.rule, at: path)?.handled }
+
+    /// The ledger, directories before what is in them.
+    private var snapshot: ObservationSnapshot {
+        let rows = store.rows(of: ObservationPlan.rule, below: "/", after: nil)
+        return ObservationSnapshot(
+            facts: rows.compactMap { path, row in
+                row.handled.map { ObservationSnapshot.Fact(path: path, snapshot: $0) }
+            })
     }
 
     /// Passes on what the watcher says; an error when the observation can't go on.
@@ -114,18 +166,18 @@ struct ObservationLoop: ~Copyable {
     private func welcome(_ consumer: Consumer) {
         let mask = core.plan.options.events
         let time = Timestamp.present
-        var events: [FileEvent] = []
+        var changes: [ObservedChange] = []
         func add(_ kind: EventKind, _ path: PathBytes, _ snapshot: Snapshot) {
             guard mask.takes(kind) else { return }
             let root = core.plan.root(of: path) ?? path
-            events.append(
-                FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: .scan, time: time))
+            let event = FileEvent(kind: kind, path: path, root: root, snapshot: snapshot, origin: .scan, time: time)
+            changes.append(ObservedChange(event: event))
         }
         for root in core.plan.roots { add(.scanBegan, root, .present(root)) }
-        for fact in ledger.facts { add(.created, fact.path, fact.snapshot) }
+        for fact in snapshot.facts { add(.created, fact.path, fact.snapshot) }
         // A listing that still goes on is told to end when it does.
         for root in core.plan.roots where !openScans.contains(root) { add(.scanEnded, root, .present(root)) }
-        consumer.deliver(events)
+        consumer.deliver(changes)
         core.admit(consumer)
     }
 }

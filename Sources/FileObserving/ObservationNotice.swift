@@ -1,6 +1,6 @@
 public import FileEvents
 import FileWatching
-import Reconciling
+import LedgerReconciling
 
 /// What is worth knowing about the watching itself.
 ///
@@ -60,8 +60,8 @@ extension ObservationNotice {
         }
     }
 
-    init(_ remark: Reconciler.Remark) {
-        switch remark {
+    init(_ warning: Reconciler.Warning) {
+        switch warning {
         case .stillWritten(let path, let duration): self = .stillWritten(path, for: duration)
         case .unreadable(let path, let errno): self = .unreadable(path, errno: errno)
         }

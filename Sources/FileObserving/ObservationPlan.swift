@@ -2,13 +2,13 @@ import FileEvents
 import FileWatching
 import Glibc
 import Globbing
-import Reconciling
+import LedgerReconciling
 import Settling
 
 /// What follows from the roots and the options of an observer.
 struct ObservationPlan: Sendable {
-    /// The name of the one view in the ledger.
-    static let view = "observer"
+    /// The observer in its ledger.
+    static let rule = RuleID(0)
 
     let options: ObservationOptions
     let filter: PathFilter
@@ -107,10 +107,10 @@ struct ObservationPlan: Sendable {
         return scope
     }
 
-    /// What is to be told.
-    var observed: View {
+    /// The files and the events of the observer.
+    var view: View {
         View(
-            name: Self.view, filter: filter, types: options.types, mask: options.events,
+            id: Self.rule, filter: filter, types: options.types, mask: options.events,
             settle: SettlePolicy(
                 quiet: options.settle.map { max($0, .zero) },
                 stable: options.stable.map {
@@ -119,7 +119,8 @@ struct ObservationPlan: Sendable {
                 writers: options.waitsForWriters ? .wait : .ignore, locks: options.waitsForLocks ? .wait : .ignore,
                 partial: .ignore, maximumWait: options.maximumWait.map { max($0, .milliseconds(1)) },
                 isTree: options.isTree),
-            beginning: options.resuming != nil ? .compared(since: nil) : options.existing ? .told : .silent)
+            initialScan: options.resuming != nil ? .compare(since: nil) : options.existing ? .report : .ignore,
+            receivesAtOnce: true)
     }
 }
 

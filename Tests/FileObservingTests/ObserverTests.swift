@@ -36,6 +36,13 @@ struct ObserverTests {
             TestFile.write(root.appending(name), text)
             source.hint(root.appending(name), [.appeared, .written, .closed])
         }
+
+        func move(_ from: String, _ to: String) {
+            _ = root.appending(from).withCString { from in root.appending(to).withCString { rename(from, $0) } }
+            source.tell(
+                .hint(Hint(path: root.appending(from), signs: [.vanished, .moved])),
+                .hint(Hint(path: root.appending(to), signs: [.appeared, .moved])))
+        }
     }
 
     static func text(_ event: FileEvent) -> String {
@@ -83,6 +90,54 @@ struct ObserverTests {
             driven.source.hint(root.appending("b"), .vanished)
             await driven.settle()
             #expect(try await batches.next()?.map(Self.text) == ["created a 5", "created c 5"])
+        }
+    }
+
+    @Test func `a slow consumer receives moves and replacements as they add up, and stays out of others' way`()
+        async throws
+    {
+        try await withTemporaryFolder { root in
+            let driven = try Driven(root) { $0.events = [.differences, .lifecycle] }
+            driven.source.list()
+            for name in ["a", "b", "c"] { driven.write(name, name) }
+            await driven.settle()
+            var slow = driven.observer.batches.makeAsyncIterator()
+            #expect(try await slow.next()?.count == 3)
+            var quick = driven.observer.batches.makeAsyncIterator()
+            var received: [String] = []
+            for (from, to) in [("a", "x"), ("x", "y"), ("b", "c")] {
+                driven.move(from, to)
+                await driven.settle()
+                received += try await quick.next()?.map(Self.text) ?? []
+            }
+            #expect(received == ["moved x 1", "moved y 1", "moved c 1"])
+            driven.write("y", "12")
+            driven.write("gone", "1")
+            await driven.settle()
+            TestFile.removeTree(root.appending("gone"))
+            driven.source.hint(root.appending("gone"), .vanished)
+            await driven.settle()
+            let merged = try #require(try await slow.next())
+            #expect(merged.map(Self.text) == ["moved y 2", "moved c 1"])
+            #expect(merged.first?.from == root.appending("a") && merged.first?.changed == ["extended"])
+            #expect(merged.last?.from == root.appending("b") && merged.last?.isReplaced == true)
+        }
+    }
+
+    @Test func `what a slow consumer has not taken is in the snapshot`() async throws {
+        try await withTemporaryFolder { root in
+            let first = try Driven(root)
+            first.source.list()
+            first.write("a", "1")
+            await first.settle()
+            let snapshot = try #require(await first.observer.snapshot())
+            await first.observer.stop()
+            TestFile.write(root.appending("b"), "1")
+            let second = try Driven(root) { $0.resuming = snapshot }
+            second.source.list(root.appending("a"), root.appending("b"))
+            await second.settle()
+            var events = second.observer.batches.makeAsyncIterator()
+            #expect(try await events.next()?.map(Self.text) == ["created b 1"])
         }
     }
 

@@ -78,7 +78,7 @@ package final class LedgerRun: CoreRun {
         foldsCase: Bool = false, inMemory: Bool = false, omitting omitted: CoreRule? = nil
     ) {
         do {
-            store = inMemory ? MemoryStore() : try SQLiteStore()
+            store = inMemory ? SimulatedMemoryStore() : try SQLiteStore()
         } catch {
             preconditionFailure("no store in memory: \(error)")
         }

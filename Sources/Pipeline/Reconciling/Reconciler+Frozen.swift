@@ -18,6 +18,7 @@ extension Reconciler {
             for path in others { states[view].due.requeue(path) }
             if isSettled, states[view].due.isEmpty { states[view].carried = [:] }
         }
+        freezeEndedScans()
     }
 
     /// Whether ``freezeDue(at:)`` may have work.
@@ -47,10 +48,7 @@ extension Reconciler {
     mutating func freeze(_ view: Int, _ event: FileEvent) {
         var event = event
         if let limit = states[view].view.tailBytes { addText(view, &event, limit: limit) }
-        for path in [event.from, event.path].compactMap(\.self) { removeDue(view, path) }
-        if let from = event.from { set(view, from, LedgerRow()) }
-        let handled = event.kind == .deleted ? nil : event.snapshot
-        set(view, event.path, LedgerRow(handled))
+        setHandled(view, event)
         if !event.isWithoutText {
             for path in [event.from, event.path].compactMap(\.self) { states[view].frozen[path, default: 0] += 1 }
             frozen.append((view, event))

@@ -270,6 +270,31 @@ extension Reconciler {
         return nil
     }
 
+    /// Takes the events of all due paths of a view, in order; its ledger moves to what they show.
+    ///
+    /// All hints have to be received before.
+    package mutating func takeDue(_ view: Int, at now: ContinuousClock.Instant) -> [FileEvent] {
+        defer { files.forget() }
+        var events: [FileEvent] = []
+        while let path = states[view].due.next() {
+            guard let event = candidate(view, path, at: now)?.event else { continue }
+            setHandled(view, event)
+            events.append(event)
+            for path in [event.from, event.path].compactMap(\.self) {
+                if event.kind == .moved { compare(view, path) } else { states[view].due.wake(.path(path)) }
+            }
+            if event.snapshot.links > 1 { markOtherNames(view, event.path, [event.snapshot.identity]) }
+        }
+        return events
+    }
+
+    /// Moves the rows of the paths that an event names to what it shows, and takes them out of the order.
+    mutating func setHandled(_ view: Int, _ event: FileEvent) {
+        for path in [event.from, event.path].compactMap(\.self) { removeDue(view, path) }
+        if let from = event.from { set(view, from, LedgerRow()) }
+        set(view, event.path, LedgerRow(event.kind == .deleted ? nil : event.snapshot))
+    }
+
     /// Leases a candidate: the rows of the paths that its event names are uncertain from now on.
     ///
     /// Nothing may happen to the reconciler between ``nextCandidate(_:at:)`` and this.
@@ -306,8 +331,7 @@ extension Reconciler {
         // The view matches the path no longer: the offer runs as it is.
         if old != nil, root(view, path) == nil { return true }
         guard let settled = states[view].due[path]?.settled else { return false }
-        let now = sight(view, path)
-        let isAsSettled = settled == (now == .absent ? .absent : DueTable.Stamp(now.snapshot))
+        let isAsSettled = settled == stamp(view, path, judgement)
         guard isAsSettled || !applies(.settledFacts) else {
             resettle(view, path)
             return false
@@ -315,6 +339,13 @@ extension Reconciler {
         guard let other = old?.paths.first(where: { $0 != path && isDirty(view, $0) }) else { return true }
         states[view].due.wait(path, for: .path(other))
         return false
+    }
+
+    /// What was at a path when it was judged.
+    private func stamp(_ view: Int, _ path: PathBytes, _ judgement: Judgement) -> DueTable.Stamp {
+        if case .event(let event) = judgement, event.kind != .deleted { return DueTable.Stamp(event.snapshot) }
+        let now = sight(view, path)
+        return now == .absent ? .absent : DueTable.Stamp(now.snapshot)
     }
 
     /// The event with which an offer is repeated; nil if it is superseded.

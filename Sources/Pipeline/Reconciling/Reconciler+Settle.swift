@@ -15,7 +15,8 @@ extension Reconciler {
         for (key, entry) in settler.takeDue(at: now, limit: limit) {
             var entry = entry
             // The listing waits for one inspection, not for a file that is still being written.
-            if let scan = entry.note.scan {
+            let scan = entry.note.scan
+            if let scan {
                 scans.end(scan)
                 entry.note.scan = nil
             }
@@ -36,6 +37,8 @@ extension Reconciler {
                 settled(key, snapshot, entry.note, &others)
                 if isForced { add(key, entry.note, at: now) }
             case .gone where now - entry.since < Self.renameGap && awaitsHalf(key):
+                scans.begin(scan)
+                entry.note.scan = scan
                 settler.putBack(key, entry, until: entry.since + Self.renameGap)
             case .gone: settled(key, nil, entry.note, &others)
             case .unreadable(let errno):
@@ -49,7 +52,8 @@ extension Reconciler {
             }
         }
         for (view, path, identities) in others { markOtherNames(view, path, identities) }
-        freezeEndedScans()
+        // The end of a listing follows the events of what it found.
+        if !mayFreeze { freezeEndedScans() }
     }
 
     private mutating func recordHeld(
@@ -132,7 +136,7 @@ extension Reconciler {
         states[view].due.add(path, entry)
         storeDue(view, path, true)
         if settled != nil { overtake(view, path) }
-        guard let settled, states[view].offerOfPath[path] == nil else { return }
+        guard let settled, states[view].offerOfPath[path] == nil, !states[view].view.receivesAtOnce else { return }
         // A gone path may have another name that nothing has hinted yet: the lease reads all hints first.
         if settled == nil, states[view].view.mask.contains(.moved) { return }
         let judgement = judge(view, path)
@@ -218,10 +222,11 @@ extension Reconciler {
         }
     }
 
-    /// Lets the state of a path count as handled, without an event.
-    mutating func markHandled(_ view: Int, _ path: PathBytes) {
+    /// Lets the state of a path count as handled, without an event; it is inspected if it is not given.
+    mutating func markHandled(_ view: Int, _ path: PathBytes, as present: Snapshot? = nil) {
         let old = row(view, path)
-        var now = inspect(view, path)
+        var now = states[view].view.settle.isTree ? nil : present
+        if now == nil { now = inspect(view, path) }
         if states[view].view.tailBytes != nil, let size = now?.size { now?.delivered = size }
         var isWithheld = false
         if let now {

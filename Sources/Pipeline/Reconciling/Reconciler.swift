@@ -144,6 +144,8 @@ package struct Reconciler: ~Copyable {
     /// How long a gone path settles at least if its file may be at another path: the kernel queues the halves of a rename up
     /// to 21 ms apart.
     static let renameGap = Duration.milliseconds(100)
+    /// How long ago a file that the first listing found may have changed to be checked for writers.
+    static let recent = Duration.seconds(60)
     /// How long a file has to be open for writing to be among ``held``.
     static let heldTimeout = Duration.seconds(60)
     /// How long a file has to be open for writing for a warning.
@@ -438,7 +440,7 @@ package struct Reconciler: ~Copyable {
                 let snapshot = present(view, hint.path)
             else { continue }
             let isDirty = settler.contains(Key(path: hint.path, policy: states[view].policy))
-            let isUnfinished = snapshot.type == .file && files.writers(of: hint.path) == .somebody
+            let isUnfinished = isRecent(snapshot) && files.writers(of: hint.path) == .somebody
             if isUnfinished || isDirty || hint.origin == .live {
                 markDirty(hint.path, hint.signs, .live, [view], at: now)
             } else if states[view].view.initialScan.reports(snapshot) {
@@ -448,9 +450,14 @@ package struct Reconciler: ~Copyable {
                     markDirty(hint.path, hint.signs, hint.origin, [view], at: now)
                 }
             } else {
-                markHandled(view, hint.path)
+                markHandled(view, hint.path, as: snapshot)
             }
         }
+    }
+
+    /// Whether a file has changed so shortly ago that a process may be about to write more of it.
+    private func isRecent(_ snapshot: Snapshot) -> Bool {
+        snapshot.type == .file && snapshot.changed > host.clock.time().advanced(by: .zero - Self.recent)
     }
 
     /// Whether a file that the first listing found has settled for certain.

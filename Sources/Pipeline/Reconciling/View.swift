@@ -60,6 +60,8 @@ package struct View: Sendable {
     /// The most bytes of one event of a view that follows the growth of files; nil for all others.
     package var tailBytes: Int?
     package var whileBusy: WhileBusy
+    /// Whether its owner receives all due events at once, by ``Reconciler/takeDue(_:at:)``, and none is leased.
+    package var receivesAtOnce: Bool
 
     /// How a change is treated that has settled while an action runs for its path.
     package enum WhileBusy: Sendable, Hashable {
@@ -76,7 +78,8 @@ package struct View: Sendable {
     package init(
         id: RuleID, filter: PathFilter, types: Set<FileType> = [.file], mask: EventMask,
         settle: SettlePolicy = SettlePolicy(), initialScan: InitialScanPolicy = .ignore, storesDuePaths: Bool = false,
-        isPolled: Bool = false, mayChangeInput: Bool = false, tailBytes: Int? = nil, whileBusy: WhileBusy = .merge
+        isPolled: Bool = false, mayChangeInput: Bool = false, tailBytes: Int? = nil, whileBusy: WhileBusy = .merge,
+        receivesAtOnce: Bool = false
     ) {
         self.id = id
         self.filter = filter
@@ -89,6 +92,7 @@ package struct View: Sendable {
         self.mayChangeInput = mayChangeInput
         self.tailBytes = tailBytes
         self.whileBusy = whileBusy
+        self.receivesAtOnce = receivesAtOnce
     }
 
     /// Whether extended attributes are compared.

@@ -32,30 +32,23 @@ extension SQLiteStore: SimulatedStore {
 }
 
 /// A store in memory: what was committed outlives a simulated kill.
-final class MemoryStore: SimulatedStore {
+final class SimulatedMemoryStore: SimulatedStore {
     private struct Contents {
-        var rows: [RuleID: [PathBytes: LedgerRow]] = [:]
         var offers: [RuleID: [UInt64: Offer]] = [:]
         var due: [RuleID: Set<PathBytes>] = [:]
     }
 
+    private let rows = MemoryStore()
     private let contents = Mutex(Contents())
 
-    func row(of rule: RuleID, at path: PathBytes) -> LedgerRow? { contents.withLock { $0.rows[rule]?[path] } }
+    func row(of rule: RuleID, at path: PathBytes) -> LedgerRow? { rows.row(of: rule, at: path) }
 
     func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes] {
-        contents.withLock { contents in
-            (contents.rows[rule] ?? [:]).filter { $0.value.handled.map { identity.includes($0.identity) } ?? false }
-                .map(\.key)
-        }
+        rows.paths(of: rule, handling: identity)
     }
 
     func rows(of rule: RuleID, below directory: PathBytes, after last: PathBytes?) -> [(PathBytes, LedgerRow)] {
-        guard last == nil else { return [] }
-        return contents.withLock { contents in
-            (contents.rows[rule] ?? [:]).filter { $0.key != directory && $0.key.isInside(directory) }
-                .sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
-        }
+        rows.rows(of: rule, below: directory, after: last)
     }
 
     func offers(of rule: RuleID, at clocks: ClockPair) -> [Offer] {
@@ -65,10 +58,8 @@ final class MemoryStore: SimulatedStore {
     func duePaths(of rule: RuleID) -> [PathBytes] { contents.withLock { ($0.due[rule] ?? []).sorted() } }
 
     func commit(_ changes: StoreChanges, at clocks: ClockPair) {
+        rows.set(changes.rows)
         contents.withLock { contents in
-            for (rule, rows) in changes.rows {
-                for (path, row) in rows { contents.rows[rule, default: [:]][path] = row.isEmpty ? nil : row }
-            }
             for (rule, offers) in changes.offers {
                 for (number, offer) in offers { contents.offers[rule, default: [:]][number] = offer }
             }

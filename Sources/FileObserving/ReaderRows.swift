@@ -1,0 +1,259 @@
+import FileEvents
+import Settling
+
+/// The rows of a reader that differ from the observer's ledger, and what a reader has not received besides.
+///
+/// A path has a row from its first event that the reader has not taken until it takes one. The event is computed when it is
+/// taken, as the difference between what the reader has received of the path and what the observer's ledger shows, so
+/// memory is bounded by the number of different paths that changed, and nothing is dropped. Events come in the order in
+/// which their paths first changed. Events of the watching of a root keep their place among them; of equal ones the last
+/// counts.
+struct ReaderRows: Sendable {
+    private struct Row {
+        /// The metadata that the reader has received; nil if it does not know the path.
+        var handled: Snapshot?
+        /// The newest event of the path, with what the observer's ledger shows.
+        var event: FileEvent
+        /// Whether the event is not the only one of the row.
+        var isMerged = false
+        /// Whether an event of the row says that content was written.
+        var isWritten = false
+        var position: UInt64 = 0
+
+        var now: Snapshot? { event.kind == .deleted ? nil : event.snapshot }
+    }
+
+    /// An event that is not a difference: only the newest of a kind and path is kept.
+    private struct Sign: Hashable {
+        var path: PathBytes
+        var kind: EventKind
+    }
+
+    private enum Key: Hashable {
+        case path(PathBytes)
+        case sign(Sign)
+    }
+
+    private let mask: EventMask
+    private let roots: [PathBytes]
+    private var rows: [PathBytes: Row] = [:]
+    private var signs: [Sign: (event: FileEvent, position: UInt64)] = [:]
+    /// The path at which the reader has received a file that was moved since, and the path at which it is now; by identity
+    /// without the birth time.
+    private var moves: [FileIdentity: (source: PathBytes, target: PathBytes)] = [:]
+    /// Keys whose position is not that of their row are outdated.
+    private var order: [(key: Key, position: UInt64)] = []
+    private var first = 0
+    private var position: UInt64 = 0
+
+    /// Creates an empty set of rows.
+    ///
+    /// - Parameters:
+    ///   - mask: The events that the reader receives.
+    ///   - roots: The watched directories.
+    init(mask: EventMask, roots: [PathBytes] = []) {
+        self.mask = mask
+        self.roots = roots
+    }
+
+    var isEmpty: Bool { rows.isEmpty && signs.isEmpty }
+    /// The most events that can be taken.
+    var count: Int { rows.count + signs.count }
+    /// The length of the order, with outdated keys.
+    var orderCount: Int { order.count }
+
+    // MARK: In
+
+    /// Adds an event of the observer.
+    ///
+    /// - Parameters:
+    ///   - event: The event.
+    ///   - replaced: The metadata of the file that a moved file has replaced.
+    mutating func add(_ event: FileEvent, replacing replaced: Snapshot? = nil) {
+        switch event.kind {
+        case .created, .modified, .attributes, .deleted:
+            if event.kind == .created || event.isReplaced { signs[Sign(path: event.path, kind: .arriving)] = nil }
+            let former = event.kind == .deleted ? event.before ?? event.snapshot : event.before
+            set(event.path, event, former: former)
+        case .moved: addMove(event, replaced)
+        default: addSign(event)
+        }
+    }
+
+    private mutating func addMove(_ event: FileEvent, _ replaced: Snapshot?) {
+        guard let from = event.from else { return }
+        signs[Sign(path: event.path, kind: .arriving)] = nil
+        let file = event.snapshot.identity.withoutBirth
+        let known = rows[from].map(\.handled) ?? event.before
+        if known?.identity.withoutBirth == file {
+            moves[file] = (from, event.path)
+        } else if let move = moves[file], move.target == from {
+            moves[file] = move.source == event.path ? nil : (move.source, event.path)
+        }
+        let isWritten = rows[from]?.isWritten ?? false
+        var departure = event
+        (departure.kind, departure.path, departure.from, departure.isReplaced) = (.deleted, from, nil, false)
+        (departure.sameAs, departure.children, departure.changed) = ([], nil, [])
+        departure.snapshot = event.before ?? event.snapshot
+        if !from.isInside(event.root), let root = roots.first(where: { from.isInside($0) }) { departure.root = root }
+        set(from, departure, former: event.before)
+        set(event.path, event, former: replaced ?? (event.isReplaced ? event.snapshot.asAnotherFile : nil))
+        let isOther = event.before.map { $0.type == .file && !$0.hasSameContent(as: event.snapshot) } ?? false
+        if isWritten || isOther { rows[event.path]?.isWritten = true }
+    }
+
+    /// Adds an event to the row of its path; a new row starts with what the observer's ledger showed before.
+    private mutating func set(_ path: PathBytes, _ event: FileEvent, former: Snapshot?) {
+        var row = rows[path] ?? Row(handled: former, event: event)
+        if row.position != 0 {
+            unlink(path, asTargetOf: row, unless: event)
+            let earlier = row.event
+            row.isMerged = true
+            row.event = event
+            // A change that the kernel reported is live, however it was found again; one that was asked for is not.
+            if earlier.origin == .live, event.origin != .manual { row.event.origin = .live }
+            if event.sameAs.isEmpty { row.event.sameAs = earlier.sameAs }
+        }
+        if event.kind == .created || event.kind == .modified || event.isReplaced { row.isWritten = true }
+        guard row.handled != nil || row.now != nil else {
+            rows[path] = nil
+            return
+        }
+        if row.position == 0 { row.position = append(.path(path)) }
+        rows[path] = row
+    }
+
+    /// Forgets that a path is the target of a move if another file is there now, or none.
+    private mutating func unlink(_ path: PathBytes, asTargetOf row: Row, unless event: FileEvent? = nil) {
+        guard let file = row.now?.identity.withoutBirth, moves[file]?.target == path else { return }
+        if let event, event.kind != .deleted, event.snapshot.identity.withoutBirth == file { return }
+        moves[file] = nil
+    }
+
+    private mutating func addSign(_ event: FileEvent) {
+        let sign = Sign(path: event.path, kind: event.kind)
+        // A listing whose start was not received gives way to the next one of its root.
+        if event.kind == .scanBegan, signs[sign] != nil { signs[Sign(path: event.path, kind: .scanEnded)] = nil }
+        if !event.kind.isLifecycle, let known = signs[sign] {
+            signs[sign] = (event, known.position)
+        } else {
+            signs[sign] = (event, append(.sign(sign)))
+        }
+    }
+
+    private mutating func append(_ key: Key) -> UInt64 {
+        if order.count > 2 * count + 64 {
+            order = order[first...].filter { isCurrent($0.key, $0.position) }
+            first = 0
+        }
+        position += 1
+        order.append((key, position))
+        return position
+    }
+
+    private func isCurrent(_ key: Key, _ position: UInt64) -> Bool {
+        switch key {
+        case .path(let path): rows[path]?.position == position
+        case .sign(let sign): signs[sign]?.position == position
+        }
+    }
+
+    // MARK: Out
+
+    /// Takes the first event; nil if there is none.
+    mutating func takeFirst() -> FileEvent? {
+        while first < order.count {
+            let (key, position) = order[first]
+            first += 1
+            guard isCurrent(key, position) else { continue }
+            switch key {
+            case .sign(let sign): return signs.removeValue(forKey: sign)?.event
+            case .path(let path): if let event = take(path) { return event }
+            }
+        }
+        order.removeAll(keepingCapacity: order.capacity < 4096)
+        first = 0
+        return nil
+    }
+
+    /// Takes all events, in order.
+    mutating func takeAll() -> [FileEvent] {
+        var events: [FileEvent] = []
+        while let event = takeFirst() { events.append(event) }
+        return events
+    }
+
+    private mutating func take(_ path: PathBytes) -> FileEvent? {
+        guard let row = rows[path] else { return nil }
+        let file = (row.now ?? row.handled)?.identity.withoutBirth
+        if let file, let move = moves[file], path == (row.now == nil ? move.source : move.target),
+            rows[move.source]?.now == nil, let source = remove(move.source), let target = remove(move.target)
+        {
+            return moved(from: move.source, source, to: target)
+        }
+        remove(path)
+        guard let now = row.now else { return deletion(row) }
+        return row.isMerged || row.event.kind == .moved ? change(row, now) : row.event
+    }
+
+    @discardableResult
+    private mutating func remove(_ path: PathBytes) -> Row? {
+        guard let row = rows.removeValue(forKey: path) else { return nil }
+        unlink(path, asTargetOf: row)
+        if let file = row.handled?.identity.withoutBirth, moves[file]?.source == path { moves[file] = nil }
+        return row
+    }
+
+    private func moved(from path: PathBytes, _ source: Row, to target: Row) -> FileEvent {
+        var event = target.event
+        event.kind = .moved
+        event.from = path
+        event.before = source.handled
+        event.isReplaced = target.handled != nil
+        event.isByMove = false
+        event.changed = []
+        if var before = source.handled {
+            before.identity = event.snapshot.identity
+            let difference = difference(before, event.snapshot, isWritten: target.isWritten)
+            event.changed = difference.content + difference.attributes
+        }
+        return event
+    }
+
+    private func difference(_ before: Snapshot, _ now: Snapshot, isWritten: Bool) -> Difference {
+        var difference = Difference(before: before, after: now, mayBeWritten: isWritten)
+        // Its size and time may have been set back since it was written.
+        if isWritten, difference.content.isEmpty, before.changed != now.changed { difference.content = ["overwritten"] }
+        return difference
+    }
+
+    private func deletion(_ row: Row) -> FileEvent? {
+        guard mask.contains(.deleted) else { return nil }
+        var event = row.event
+        if row.isMerged { event.before = row.handled }
+        return event
+    }
+
+    /// The event of a file that exists; nil if the reader knows it as it is, or does not want the difference.
+    private func change(_ row: Row, _ now: Snapshot) -> FileEvent? {
+        var event = row.event
+        event.from = nil
+        event.before = row.handled
+        event.isReplaced = false
+        event.changed = []
+        event.kind = .created
+        if let handled = row.handled {
+            let difference = difference(handled, now, isWritten: row.isWritten)
+            guard !difference.isEmpty else { return nil }
+            let isContent = difference.isReplaced || !difference.content.isEmpty
+            event.kind = isContent ? .modified : .attributes
+            event.changed = isContent ? difference.content : difference.attributes
+            event.isReplaced = difference.isReplaced
+        }
+        if mask.takes(event.kind, changed: event.changed) { return event }
+        // A reader that does not want the kind receives the last one.
+        event.kind = row.event.kind
+        event.changed = row.event.changed
+        return event.kind == .moved ? nil : event
+    }
+}

@@ -1,0 +1,362 @@
+import FileEvents
+@testable import FileObserving
+import TestKit
+import Testing
+
+/// What a reader has not received yet, and the events that it takes.
+struct ReaderRowsTests {
+    /// Something that is told, in short.
+    static func event(
+        _ kind: EventKind, _ path: PathBytes, from: PathBytes? = nil, file: UInt64 = 1, size: UInt64 = 1,
+        before: Snapshot? = nil, replaced: Bool = false, changed: [String] = []
+    ) -> FileEvent {
+        FileEvent(
+            kind: kind, path: path, root: "/in", from: from, snapshot: .sample(file: file, size: size), before: before,
+            changed: changed, isReplaced: replaced, time: Timestamp(seconds: 1, nanoseconds: 0))
+    }
+
+    /// What an event says, in a line.
+    static func text(_ event: FileEvent) -> String {
+        var text = "\(event.kind.rawValue) \(event.path)"
+        if let from = event.from { text += " from \(from)" }
+        if event.isReplaced { text += " replaced" }
+        if !event.changed.isEmpty { text += " [\(event.changed.joined(separator: " "))]" }
+        return text
+    }
+
+    /// The event of a file that has another mode by then.
+    static func set(_ event: FileEvent, mode: UInt16) -> FileEvent {
+        var event = event
+        event.snapshot.mode = mode
+        return event
+    }
+
+    /// The event as one of a folder.
+    static func folder(_ event: FileEvent) -> FileEvent {
+        var event = event
+        event.snapshot.type = .directory
+        event.before?.type = .directory
+        return event
+    }
+
+    struct Case: Sendable, CustomTestStringConvertible {
+        var testDescription: String
+        var events: [FileEvent]
+        var told: [String]
+
+        init(_ name: String, _ events: [FileEvent], _ told: [String]) {
+            testDescription = name
+            self.events = events
+            self.told = told
+        }
+    }
+
+    static let old = Snapshot.sample(file: 1, size: 1)
+    static let extended = event(.modified, "a", size: 2, before: old, changed: ["extended"])
+    static let moved = event(.moved, "b", from: "a", before: old)
+    static let grown = event(.moved, "b", from: "a", size: 2, before: old, changed: ["extended"])
+
+    static let contents = [
+        Case(
+            "created, then modified", [event(.created, "a"), event(.modified, "a", size: 2, before: old)],
+            ["created a"]),
+        Case("created, then deleted", [event(.created, "a"), event(.deleted, "a", before: old)], []),
+        Case(
+            "modified twice", [extended, event(.modified, "a", size: 3, before: old, changed: ["extended"])],
+            ["modified a [extended]"]),
+        Case(
+            "modified, and back", [extended, event(.modified, "a", size: 1, before: old, changed: ["truncated"])], []),
+        Case(
+            "attributes, then modified", [event(.attributes, "a", before: old, changed: ["mode"]), extended],
+            ["modified a [extended]"]),
+        Case(
+            "attributes twice",
+            [
+                set(event(.attributes, "a", before: old, changed: ["uid"]), mode: 0o600),
+                set(event(.attributes, "a", before: old, changed: ["mode"]), mode: 0o640),
+            ], ["attributes a [mode]"]),
+        Case("modified, then deleted", [extended, event(.deleted, "a", before: old)], ["deleted a"]),
+        Case(
+            "deleted, then created", [event(.deleted, "a", before: old), event(.created, "a", file: 2, size: 3)],
+            ["modified a replaced [extended]"]),
+        Case(
+            "deleted, created, deleted",
+            [event(.deleted, "a"), event(.created, "a", file: 2), event(.deleted, "a", file: 2)], ["deleted a"]),
+    ]
+
+    static let moves = [
+        Case("moved", [moved], ["moved b from a"]),
+        Case("moved twice", [moved, event(.moved, "c", from: "b", before: old)], ["moved c from a"]),
+        Case("moved there and back", [moved, event(.moved, "a", from: "b", before: old)], []),
+        Case(
+            "modified, moved there and back",
+            [
+                extended, event(.moved, "b", from: "a", size: 2, before: .sample(file: 1, size: 2)),
+                event(.moved, "a", from: "b", size: 2, before: .sample(file: 1, size: 2)),
+            ], ["modified a [extended]"]),
+        Case(
+            "moved, set, and moved back",
+            [
+                set(event(.moved, "b", from: "a", before: old), mode: 0o600),
+                set(event(.moved, "a", from: "b", before: old), mode: 0o600),
+            ], ["attributes a [mode]"]),
+        Case(
+            "a folder that was moved, set and filled, and moved back",
+            [
+                folder(set(event(.moved, "b", from: "a", size: 2, before: old), mode: 0o600)),
+                folder(set(event(.moved, "a", from: "b", size: 3, before: old), mode: 0o600)),
+            ], ["attributes a [mode]"]),
+        Case("moved, then deleted", [moved, event(.deleted, "b", before: old)], ["deleted a"]),
+        Case(
+            "moved onto another, then deleted",
+            [event(.moved, "b", from: "a", before: old, replaced: true), event(.deleted, "b", before: old)],
+            ["deleted a", "deleted b"]),
+        Case("created, then moved", [event(.created, "a"), moved], ["created b"]),
+        Case(
+            "created, then moved onto another",
+            [event(.created, "a"), event(.moved, "b", from: "a", before: old, replaced: true)],
+            ["modified b replaced [overwritten]"]),
+        Case(
+            "modified, moved, merged, and moved back", [grown, event(.moved, "a", from: "b", size: 2, before: old)],
+            ["modified a [extended]"]),
+        Case(
+            "moved with other content, and back",
+            [
+                event(.moved, "b", from: "a", size: 2, before: old),
+                event(.moved, "a", from: "b", size: 2, before: .sample(file: 1, size: 2)),
+            ], ["modified a [extended]"]),
+        Case(
+            "modified, then moved",
+            [extended, event(.moved, "b", from: "a", size: 2, before: .sample(file: 1, size: 2))],
+            ["moved b from a [extended]"]),
+        Case(
+            "moved, then modified", [moved, event(.modified, "b", size: 2, before: old, changed: ["extended"])],
+            ["moved b from a [extended]"]),
+        Case(
+            "moved, then another in the old place", [moved, event(.created, "a", file: 2)],
+            ["modified a replaced [overwritten]", "created b"]),
+        Case(
+            "two that change places",
+            [
+                event(.moved, "t", from: "a", file: 1, before: .sample(file: 1, size: 1)),
+                event(.moved, "a", from: "b", file: 2, before: .sample(file: 2, size: 1)),
+                event(.moved, "b", from: "t", file: 1, before: .sample(file: 1, size: 1)),
+            ], ["modified a replaced [overwritten]", "modified b replaced [overwritten]"]),
+    ]
+
+    static let orders = [
+        Case(
+            "the order is that of first becoming dirty",
+            [event(.created, "b"), event(.created, "a"), event(.modified, "b", before: old), event(.created, "c")],
+            ["created b", "created a", "created c"]),
+        Case("arriving, then created", [event(.arriving, "a"), event(.created, "a")], ["created a"]),
+        Case("arriving, and gone", [event(.arriving, "a")], ["arriving a"]),
+        Case(
+            "opened twice", [event(.opened, "a"), event(.closed, "a"), event(.opened, "a")], ["opened a", "closed a"]),
+        Case(
+            "a listing among paths",
+            [
+                event(.created, "a"), event(.scanBegan, "/in"), event(.created, "b"), event(.scanEnded, "/in"),
+                event(.created, "c"), event(.modified, "a", before: old),
+            ], ["created a", "scan_begin /in", "created b", "scan_end /in", "created c"]),
+        Case(
+            "listings that nobody saw",
+            [
+                event(.scanBegan, "/in"), event(.created, "a"), event(.scanEnded, "/in"), event(.scanBegan, "/in"),
+                event(.created, "b"), event(.scanEnded, "/in"),
+            ], ["created a", "scan_begin /in", "created b", "scan_end /in"]),
+        Case(
+            "a root that comes and goes", [event(.rootGone, "/in"), event(.rootBack, "/in"), event(.rootGone, "/in")],
+            ["root_back /in", "root_gone /in"]),
+    ]
+
+    @Test(arguments: contents + moves + orders)
+    func merged(_ example: Case) {
+        var rows = ReaderRows(mask: [.differences, .lifecycle, .raw, .arriving])
+        for event in example.events { rows.add(event) }
+        #expect(rows.takeAll().map(Self.text) == example.told)
+        #expect(rows.isEmpty)
+        #expect(rows.takeFirst() == nil)
+    }
+
+    @Test func `who does not ask for modified is told of a replacement by the word that came`() {
+        var rows = ReaderRows(mask: [.created, .deleted])
+        rows.add(Self.event(.deleted, "a", before: Self.old))
+        rows.add(Self.event(.created, "a", file: 2))
+        #expect(rows.takeAll().map(\.kind) == [.created])
+    }
+
+    @Test func `who does not ask for attributes is told nothing of a file that was moved, set, and moved back`() {
+        var rows = ReaderRows(mask: [.created, .modified, .deleted, .moved])
+        rows.add(Self.set(Self.moved, mode: 0o600))
+        rows.add(Self.set(Self.event(.moved, "a", from: "b", before: Self.old), mode: 0o600))
+        #expect(rows.takeAll().isEmpty)
+    }
+
+    @Test func `a consumer that does not ask for deletions receives none for the old name of a merged rename`() {
+        // Another file has the new name by then, so that the rename is not reported any more.
+        let events = [Self.moved, Self.event(.modified, "b", file: 2, replaced: true, changed: ["overwritten"])]
+        for isAsked in [true, false] {
+            var rows = ReaderRows(mask: isAsked ? .differences : [.created, .moved])
+            for event in events { rows.add(event) }
+            #expect(rows.takeAll().map(\.kind) == (isAsked ? [.deleted, .created] : [.created]))
+            #expect(rows.isEmpty)
+        }
+    }
+
+    @Test func `a file that was written is modified, though its size and time were set back`() {
+        var rows = ReaderRows(mask: .differences)
+        var back = Self.event(.attributes, "a", size: 1, before: .sample(file: 1, size: 2), changed: ["mtime"])
+        back.snapshot.changed.seconds += 1
+        rows.add(Self.extended)
+        rows.add(back)
+        #expect(rows.takeAll().map(Self.text) == ["modified a [overwritten]"])
+    }
+
+    @Test func `a path that was taken is known by what was told of it`() {
+        var rows = ReaderRows(mask: .differences)
+        rows.add(Self.moved)
+        rows.add(Self.event(.created, "a", file: 2))
+        #expect(rows.takeFirst().map(Self.text) == "modified a replaced [overwritten]")
+        // The consumer knows the new `a` by now; when that goes, it was not moved to `b`.
+        rows.add(Self.event(.deleted, "a", file: 2))
+        #expect(rows.takeAll().map(Self.text) == ["created b", "deleted a"])
+    }
+
+    @Test func `memory is bounded by the number of paths`() {
+        var rows = ReaderRows(mask: [.differences, .lifecycle])
+        for round in 0..<10_000 {
+            let path = PathBytes("/in/\(round % 10)")
+            rows.add(Self.event(.created, path, file: UInt64(round)))
+            rows.add(Self.event(.scanBegan, "/in"))
+            rows.add(Self.event(.scanEnded, "/in"))
+            if round % 3 == 0 { rows.add(Self.event(.deleted, path)) }
+            guard rows.count <= 12, rows.orderCount <= 200 else {
+                Issue.record("\(rows.count) events in \(rows.orderCount) places")
+                return
+            }
+        }
+    }
+
+    // MARK: The mirror
+
+    /// A tree of a few names, what happens to it, and the events that are told of it.
+    private struct Model {
+        var files: [PathBytes: Snapshot] = [:]
+        var next: UInt64 = 1
+        let names: [PathBytes] = ["a", "b", "c", "d", "e"]
+
+        mutating func step(_ random: inout SeededGenerator) -> FileEvent? {
+            let path = names[Int.random(in: 0..<names.count, using: &random)]
+            let there = files[path]
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0, 1:
+                next += 1
+                files[path] = .sample(file: next, size: next)
+                return ReaderRowsTests.event(
+                    there == nil ? .created : .modified, path, file: next, size: next, before: there,
+                    replaced: there != nil, changed: there == nil ? [] : ["extended"])
+            case 2:
+                guard var file = there else { return nil }
+                file.size += 1
+                files[path] = file
+                return told(.modified, path, file, before: there, changed: ["extended"])
+            case 3:
+                guard var file = there else { return nil }
+                file.mode = file.mode == 0o600 ? 0o644 : 0o600
+                files[path] = file
+                return told(.attributes, path, file, before: there, changed: ["mode"])
+            case 4:
+                guard let file = there else { return nil }
+                files[path] = nil
+                return told(.deleted, path, file)
+            default:
+                let target = names[Int.random(in: 0..<names.count, using: &random)]
+                guard var file = there, target != path else { return nil }
+                if Int.random(in: 0..<4, using: &random) == 0 { file.mode = file.mode == 0o600 ? 0o644 : 0o600 }
+                let isReplaced = files[target] != nil
+                files[path] = nil
+                files[target] = file
+                var event = told(.moved, target, file, before: there)
+                event.from = path
+                event.isReplaced = isReplaced
+                return event
+            }
+        }
+
+        private func told(
+            _ kind: EventKind, _ path: PathBytes, _ file: Snapshot, before: Snapshot? = nil, changed: [String] = []
+        ) -> FileEvent {
+            FileEvent(
+                kind: kind, path: path, root: "/in", snapshot: file, before: before, changed: changed,
+                time: Timestamp(seconds: 1, nanoseconds: 0))
+        }
+    }
+
+    /// What a consumer knows by events alone; whatever contradicts it is a fault.
+    private struct Mirror {
+        var files: [PathBytes: Snapshot] = [:]
+        var faults: [String] = []
+
+        mutating func take(_ event: FileEvent) {
+            let there = files[event.path]
+            let line = ReaderRowsTests.text(event)
+            switch event.kind {
+            case .created:
+                if there != nil { faults.append("\(line): it is there") }
+                files[event.path] = event.snapshot
+            case .modified, .attributes:
+                if there == nil { faults.append("\(line): it is not there") }
+                if let there, (there.identity != event.snapshot.identity) != event.isReplaced {
+                    faults.append("\(line): replaced or not")
+                }
+                files[event.path] = event.snapshot
+            case .deleted:
+                if there == nil { faults.append("\(line): it is not there") }
+                files[event.path] = nil
+            case .moved:
+                guard let from = event.from, let file = files[from] else {
+                    faults.append("\(line): what was moved is not there")
+                    return
+                }
+                if file.identity != event.snapshot.identity { faults.append("\(line): another file") }
+                if (there != nil) != event.isReplaced { faults.append("\(line): replaced or not") }
+                files[from] = nil
+                files[event.path] = event.snapshot
+            default: break
+            }
+        }
+    }
+
+    @Test(arguments: 1...300)
+    func `who takes rarely ends with the same mirror as who takes each event`(_ seed: Int) {
+        let isMergedAgain = seed.isMultiple(of: 2)
+        var random = SeededGenerator(seed: UInt64(seed))
+        var model = Model()
+        var prompt = Mirror()
+        var slow = Mirror()
+        var rows = ReaderRows(mask: .differences)
+        for step in 0..<600 {
+            if let event = model.step(&random) {
+                prompt.take(event)
+                rows.add(event)
+            }
+            switch Int.random(in: 0..<12, using: &random) {
+            case 0:
+                for event in rows.takeAll() { slow.take(event) }
+                if slow.files != model.files { Issue.record("seed \(seed), step \(step)") }
+            case 1...3: if let event = rows.takeFirst() { slow.take(event) }
+            // What is merged is merged again, as jobs are that wait for long.
+            case 4 where isMergedAgain: for event in rows.takeAll() { rows.add(event) }
+            default: break
+            }
+            if rows.count > model.names.count { Issue.record("seed \(seed), step \(step)") }
+        }
+        for event in rows.takeAll() { slow.take(event) }
+        #expect(prompt.files == model.files && prompt.faults == [])
+        #expect(slow.files == model.files, "seed \(seed)")
+        // Of a file that was replaced twice before it was told of, the facts of the first are not kept with the merged event.
+        let faults = slow.faults.filter { !isMergedAgain || !$0.hasSuffix("replaced or not") }
+        #expect(faults == [], "seed \(seed)")
+    }
+}
