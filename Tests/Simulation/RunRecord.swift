@@ -225,6 +225,10 @@ struct RunRecord {
                 job.attempt == 1 && !job.isInterrupted ? held ?? content : content ?? held
         default: if let content { mirrors[index].contents[event.path] = content }
         }
+        // A move from where the action has written since leaves that.
+        if let from = event.from, outputs.values.contains(where: { $0.contains(from) }) {
+            mirrors[index].contents[from] = world.content(from)
+        }
         let stale = event.kind == .moved ? [event.from, job.attempt > 1 ? event.path : nil].compactMap(\.self) : []
         let isStale = stale.contains(where: mirrors[index].untracked.contains)
         mirrors[index].untracked.subtract([event.path, event.from].compactMap(\.self))
@@ -256,6 +260,10 @@ struct RunRecord {
             if attempt.outcome.code == "busy" { mirrors[index].untracked.insert(attempt.path) }
         default: break
         }
+    }
+
+    mutating func leaveUntracked(_ paths: Set<PathBytes>, _ rule: String, _ run: SimulatedRun) {
+        if let index = index(rule, run) { mirrors[index].untracked.formUnion(paths) }
     }
 
     mutating func leaveUntracked(_ paths: Set<PathBytes>) {

@@ -49,6 +49,7 @@ private final class NewProgram: SimulatedProgram {
     }
 
     var nextWake: ContinuousClock.Instant? { loop?.nextWake }
+    var repeats: [(rule: String, paths: [PathBytes])] { loop?.repeats ?? [] }
     var isSettling: Bool { loop?.isSettling ?? false }
     func isSettling(_ path: PathBytes) -> Bool { loop?.isSettling(path) ?? false }
     func next(isLeasing: Bool) { _ = loop?.next(isLeasing: isLeasing) }

@@ -26,6 +26,8 @@ protocol SimulatedProgram: AnyObject {
     func visit(_ rule: String, inside directory: PathBytes, _ body: (PathBytes, Snapshot) -> Void)
     /// Whether a path has a job that does not run, or is due.
     func hasPending(_ rule: String, _ path: PathBytes) -> Bool
+    /// The paths of jobs that are nothing but a change which their own program left.
+    var repeats: [(rule: String, paths: [PathBytes])] { get }
     /// Whether a job that does not run offers a file at the path.
     func offersFile(_ rule: String, _ path: PathBytes) -> Bool
 
@@ -81,6 +83,7 @@ private final class OldProgram: SimulatedProgram {
     }
 
     var nextWake: ContinuousClock.Instant? { turns?.nextWake }
+    var repeats: [(rule: String, paths: [PathBytes])] { [] }
     var isSettling: Bool { turns?.isSettling ?? false }
     func isSettling(_ path: PathBytes) -> Bool { turns?.isSettling(path) ?? false }
     func next(isLeasing: Bool) { _ = turns?.next(isLeasing: isLeasing) }

@@ -138,6 +138,16 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         defer { if checksInvariant { record.fault = record.fault ?? invariantFault() } }
         switch step {
         case .world(let operation, let isHintLost):
+            // What another process changes while a repeat is under way may be taken for the program's own change.
+            let changed = operation.paths.map { world.base.appending($0.bytes) }
+            let files = changed.compactMap { world.snapshot($0)?.identity }
+            for (rule, paths) in program?.repeats ?? [] {
+                let isChanged = paths.contains { path in
+                    changed.contains { path.isInside($0) }
+                        || world.snapshot(path).map { files.contains($0.identity) } ?? false
+                }
+                if isChanged { record.leaveUntracked(Set(paths), rule, self) }
+            }
             for path in operation.paths.map({ world.base.appending($0.bytes) }) {
                 if let file = world.snapshot(path), file.links > 1 { changedByName.append((file.identity, path)) }
             }

@@ -11,7 +11,7 @@ extension Attempt {
     func check(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
         // What a finished step has done may be why a condition does not hold any more.
         guard part.job.steps.isEmpty else { return nil }
-        return checkFile(part, files) ?? checkConditions(part.job) ?? checkReady(part, files)
+        return checkFile(part, files) ?? checkConditions(part) ?? checkReady(part, files)
             ?? compareContent(&part, files)
     }
 
@@ -34,7 +34,8 @@ extension Attempt {
         }
     }
 
-    private func checkConditions(_ job: Job) -> Termination? {
+    private func checkConditions(_ part: Part) -> Termination? {
+        let job = part.job
         guard job.event.origin != .manual else { return nil }
         guard job.event.kind.isLifecycle || rule.root(taking: job.event.path) != nil else {
             return .outcome(Outcome(.skipped, "the rule takes this path no more", code: "path"))
@@ -44,7 +45,7 @@ extension Attempt {
         case .holds, .needsContent: return nil
         case .fails(let reason): return .outcome(Outcome(.skipped, reason, code: "where"))
         case .untold(let reason):
-            return job.isInterrupted ? nil : .outcome(Outcome(.skipped, reason, code: "where"))
+            return part.input.hasStartedBefore ? nil : .outcome(Outcome(.skipped, reason, code: "where"))
         }
     }
 

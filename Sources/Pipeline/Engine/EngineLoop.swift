@@ -373,6 +373,13 @@ extension EngineLoop {
         reconciler.ledger.visit(dispatcher.rules[index].id, inside: directory, body)
     }
 
+    /// The paths of jobs that are nothing but a change which their own program left.
+    package var repeats: [(rule: String, paths: [PathBytes])] {
+        dispatcher.rules.indices.flatMap { index in
+            reconciler.offers(of: index).filter(\.isRepeat).map { (dispatcher.rules[index].rule.name, $0.paths) }
+        }
+    }
+
     /// Whether a path has an unfinished job of the rule, or is due.
     package func isDue(_ path: PathBytes, for rule: String) -> Bool {
         guard let index = dispatcher.ruleset.index(of: rule) else { return false }

@@ -169,6 +169,8 @@ extension Reconciler {
             let isWritten = source != nil && source?.identity != offer.event.before?.identity
             set(view, from, isWritten ? LedgerRow(source) : LedgerRow())
         }
+        // An action that did not start knows what it knew before.
+        if termination == .refused { isSure = offer.trustBefore[offer.path] != .uncertain }
         let trust: LedgerRow.Trust = termination == .gaveUp ? .failed : isSure ? .certain : .uncertain
         let isWithheld = termination == .refused && offer.event.kind == .created && !offer.isUncertain
         set(view, offer.path, LedgerRow(handled, trust, isWithheld: isWithheld))

@@ -151,8 +151,21 @@ extension Reconciler {
 
     /// Lets what is at a path count as handled, and takes it out of the order.
     mutating func conclude(_ view: Int, _ path: PathBytes, _ judgement: Judgement) {
-        if case .unreported = judgement { markHandled(view, path) } else { refresh(view, path) }
+        if case .unreported = judgement {
+            let isNew = row(view, path).handled == nil
+            markHandled(view, path)
+            // Its text was never received.
+            if isNew, states[view].view.tailBytes != nil, row(view, path).isWithheld { resetText(view, path) }
+        } else {
+            refresh(view, path)
+        }
         resolve(view, path)
+    }
+
+    private mutating func resetText(_ view: Int, _ path: PathBytes) {
+        var row = row(view, path)
+        row.handled?.delivered = 0
+        set(view, path, row)
     }
 
     @discardableResult
