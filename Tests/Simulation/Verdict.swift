@@ -23,7 +23,7 @@ extension SimulatedRun {
     private var waitingForSets: Int {
         rules.indices.filter { !rules[$0].group.isEmpty }.reduce(0) { sum, index in
             let present = files(of: loaded[index])
-            let wanted = present.filter { rules[index].wants($0.value) }.keys
+            let wanted = wanted(present, index)
             return sum
                 + present.keys.count { path in
                     !(wanted.contains(path) && rules[index].isComplete(path, among: wanted))
@@ -49,6 +49,16 @@ extension SimulatedRun {
         return nil
     }
 
+    /// The files that a rule receives: its `where` lets them pass, and no rule before it takes them.
+    private func wanted(_ present: [PathBytes: Snapshot], _ index: Int) -> Set<PathBytes> {
+        Set(
+            present.filter { path, snapshot in
+                let isTaken =
+                    index > 0 && rules[0].stops && loaded[0].root(taking: path) != nil && rules[0].wants(snapshot)
+                return rules[index].wants(snapshot) && (isOld || !isTaken)
+            }.keys)
+    }
+
     /// The files that a rule is for.
     func files(of rule: Rule) -> [PathBytes: Snapshot] {
         world.files(below: world.base).filter { path, snapshot in
@@ -61,7 +71,7 @@ extension SimulatedRun {
         if rules[index].isTree { return treeVerdict(of: index) }
         let mirror = record.mirrors[index]
         let present = files(of: rule)
-        let wanted = present.filter { rules[index].wants($0.value) }.keys
+        let wanted = wanted(present, index)
         for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
             let name = world.name(of: path)
             // A file waits for its set, of which one is missing.

@@ -285,11 +285,7 @@ extension Dispatcher {
         let state: JobState = outcome.ending == .skipped ? .skipped : .dead
         end(input.number, index, state, outcome, reconciler)
         reconciler.finish(index, input.number, state == .dead ? .gaveUp : .succeeded, at: now)
-        report(
-            .attempt(
-                AttemptReport(
-                    input.job, rules[index].rule, attempt: input.job.attempt - 1, outcome, duration: .zero, state,
-                    pause: nil, at: host.clock.time())))
+        reportUnrun(input.job, index, outcome, state)
     }
 
     /// The outcome of a job that was one too many.

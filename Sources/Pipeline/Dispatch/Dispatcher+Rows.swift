@@ -68,12 +68,13 @@ extension Dispatcher {
         return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
     }
 
-    private func reportUnrun(_ job: Job, _ index: Int, _ outcome: Outcome) {
+    /// Reports the end of a job that did not run.
+    func reportUnrun(_ job: Job, _ index: Int, _ outcome: Outcome, _ state: JobState = .skipped) {
         report(
             .attempt(
                 AttemptReport(
-                    job, rules[index].rule, attempt: 0, outcome, duration: .zero, .skipped, pause: nil,
-                    at: host.clock.time())))
+                    job, rules[index].rule, attempt: max(0, job.attempt - 1), outcome, duration: .zero, state,
+                    pause: nil, at: host.clock.time())))
     }
 
     /// Ends a job in favour of a newer event; one of which there was no attempt leaves nothing.

@@ -357,6 +357,7 @@ struct Dispatcher: ~Copyable {
         storeFrozen(entry.number, index)
         if let outcome = outcome ?? interruptedTooOften(input, rules[index].rule) {
             endFrozen(input, index, .dead, outcome, &reconciler, at: time.now)
+            reportUnrun(input.job, index, outcome, .dead)
             return nil
         }
         return input

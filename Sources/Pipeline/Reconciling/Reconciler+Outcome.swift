@@ -162,7 +162,10 @@ extension Reconciler {
         }
         if offer.hasRemovedInput { (isSure, handled) = (true, nil) }
         if !applies(.readWhatWasOffered) { isSure = true }
-        if let from = offer.event.from {
+        if let from = offer.event.from, termination == .refused {
+            // Without the new name, the old one is gone.
+            set(view, from, LedgerRow(row(view, from).handled, offer.trustBefore[from] ?? .uncertain))
+        } else if let from = offer.event.from {
             isSure = isSure && (offer.trustBefore[from] == .certain || !applies(.certain))
             // One that the action itself has written since is another file.
             let source = row(view, from).handled
@@ -172,7 +175,7 @@ extension Reconciler {
         // An action that did not start knows what it knew before.
         if termination == .refused { isSure = offer.trustBefore[offer.path] != .uncertain }
         let trust: LedgerRow.Trust = termination == .gaveUp ? .failed : isSure ? .certain : .uncertain
-        let isWithheld = termination == .refused && offer.event.kind == .created && !offer.isUncertain
+        let isWithheld = termination == .refused && offer.event.isOfNewPath && !offer.isUncertain
         set(view, offer.path, LedgerRow(handled, trust, isWithheld: isWithheld))
     }
 
@@ -279,6 +282,10 @@ extension Reconciler {
         // The next poll does not miss a file that is gone by then.
         if isPolled(view, path) { doubted.append(path) }
     }
+}
+
+extension FileEvent {
+    fileprivate var isOfNewPath: Bool { kind == .created || kind == .moved && !isReplaced }
 }
 
 extension Optional {
