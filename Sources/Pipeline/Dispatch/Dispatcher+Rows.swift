@@ -111,6 +111,17 @@ extension Dispatcher {
         return counts
     }
 
+    /// The numbers of pending jobs and due paths by rule.
+    func pendingCounts(_ reconciler: borrowing Reconciler) -> [String: Int] {
+        var counts: [String: Int] = [:]
+        for index in rules.indices {
+            let count =
+                reconciler.dueCount(index) + reconciler.retryingCount(index) + rules[index].frozen.waitingCount
+            if count > 0 { counts[rules[index].rule.name] = count }
+        }
+        return counts
+    }
+
     /// The number of jobs that run, or would start if there were a slot.
     func dueJobs(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant) -> Int {
         guard !pauses.all else { return running.count }

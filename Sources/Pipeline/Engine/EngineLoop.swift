@@ -101,6 +101,7 @@ package struct EngineLoop: ~Copyable {
         settle()
         if isLeasing { dispatch() }
         persist()
+        answerDueRequests()
         conditions.forgetContents()
         for whenStored in waiting { whenStored() }
         recordTurn(hints: received)
@@ -315,7 +316,8 @@ package struct EngineLoop: ~Copyable {
     private mutating func recordTurn(hints: Int) {
         engine.monitor.noteTurn(
             run.phase.status, isReady: run.isReady, hints: hints, settling: reconciler.settling, held: reconciler.held,
-            queue: dispatcher.jobCounts(reconciler), pauses: dispatcher.pauses, slots: dispatcher.lanes.status, at: now)
+            queue: dispatcher.jobCounts(reconciler), pauses: dispatcher.pauses, slots: dispatcher.lanes.status,
+            pending: dispatcher.pendingCounts(reconciler), at: now)
         if let interval = engine.options.signOfLife, run.isReady, run.nextSign.map({ $0 <= now }) ?? true {
             run.nextSign = now + interval
             engine.report(.alive)

@@ -77,6 +77,9 @@ struct DueTable {
         get { entries[path] }
     }
 
+    /// The time until which a path waits at most that waits for something else.
+    func limit(of path: PathBytes) -> ContinuousClock.Instant? { limits[path] }
+
     /// Adds a path, or replaces its entry, and puts it at the end of the order.
     mutating func add(_ path: PathBytes, _ entry: Entry) {
         stopWaiting(path)
