@@ -105,7 +105,7 @@ struct RunRecord {
     }
 
     mutating func noteSuccess(_ job: Job, _ run: SimulatedRun) {
-        guard let index = index(job.rule, run) else { return }
+        guard let index = index(job.rule, run), !job.event.kind.isRaw else { return }
         let event = job.event
         if let from = event.from { mirrors[index].received[from] = nil }
         mirrors[index].received[event.path] = event.kind == .deleted ? nil : event.snapshot
@@ -138,7 +138,8 @@ struct RunRecord {
             mirrors[index].isForgiven
             || [event.path, event.from].contains { $0.map(mirrors[index].untracked.contains) ?? false }
         if let from = event.from { mirrors[index].texts[event.path] = mirrors[index].texts.removeValue(forKey: from) }
-        let isOther = event.kind == .created || event.isReplaced || event.tail?.isReset == true
+        let isOther =
+            event.kind == .created || event.kind == .modified && event.isReplaced || event.tail?.isReset == true
         if event.kind == .deleted || isOther { mirrors[index].texts[event.path] = nil }
         guard let tail = event.tail else { return }
         let known = (isDoubtful ? run.world.text(event.path) : mirrors[index].texts[event.path]) ?? []

@@ -196,6 +196,9 @@ struct Dispatcher: ~Copyable {
         var bytes: UInt64 = 0
         let isBatch = rules[index].rule.batch != nil
         for entry in rules[index].frozen.due(at: time.now) where inputs.count < count {
+            // What the kernel reported of a file after it had settled follows its event.
+            let event = entry.job.event
+            if event.kind.isRaw, reconciler.isDue(index, event.path, before: event.time) { continue }
             if let input = takeFrozen(entry, index, at: time) { inputs.append(input) }
         }
         while inputs.count < count, isBatch || bytes < Self.mostBriefBytes,
@@ -326,6 +329,7 @@ struct Dispatcher: ~Copyable {
         input.job.attempt += 1
         rules[index].frozen[entry.number]?.job = input.job
         rules[index].frozen[entry.number]?.isRunning = true
+        storeFrozen(entry.number, index)
         if let outcome = outcome ?? interruptedTooOften(input, rules[index].rule) {
             endFrozen(input, index, .dead, outcome)
             return nil

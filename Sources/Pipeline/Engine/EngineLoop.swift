@@ -192,6 +192,10 @@ package struct EngineLoop: ~Copyable {
         if run.phase == .running { reconciler.settle(at: now) }
         watcher.hintAgain(reconciler.doubted)
         reconciler.doubted = []
+        if reconciler.mayFreeze {
+            drain()
+            reconciler.freezeDue(at: now)
+        }
         freeze()
         recordAccepted()
         dispatcher.stop(reconciler.overtaken)
@@ -201,6 +205,14 @@ package struct EngineLoop: ~Copyable {
             dispatcher.changes.hasStarted = true
             run.hasStarted = true
         }
+    }
+
+    /// Receives all hints that the kernel has queued: an event is computed after them.
+    private mutating func drain() {
+        guard run.phase == .running else { return }
+        watcher.drain()
+        var batch = hints.take()
+        receive(&batch)
     }
 
     /// Reports events for which paths have become due, and counts them for batches and sets.
@@ -243,17 +255,8 @@ package struct EngineLoop: ~Copyable {
     // MARK: Dispatch
 
     private mutating func dispatch() {
-        guard run.phase != .ending, run.storeFault == nil,
-            reconciler.mayFreeze || dispatcher.hasWork(reconciler, at: now)
-        else { return }
-        if run.phase == .running {
-            // An event is computed after all hints that the kernel has queued.
-            watcher.drain()
-            var batch = hints.take()
-            receive(&batch)
-        }
-        reconciler.freezeDue(at: now)
-        freeze()
+        guard run.phase != .ending, run.storeFault == nil, dispatcher.hasWork(reconciler, at: now) else { return }
+        drain()
         // No batch waits for more where nothing more is expected.
         let isLast = engine.options.isOnce && run.isReady && reconciler.isSettled
         dispatcher.fill(&reconciler, at: now, isGathering: run.phase == .running && !isLast)

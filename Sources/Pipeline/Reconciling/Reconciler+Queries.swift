@@ -24,6 +24,12 @@ extension Reconciler {
         states[view].due[path] != nil || states[view].offerOfPath[path] != nil
     }
 
+    /// Whether a path has settled before a time and waits for nothing.
+    package func isDue(_ view: Int, _ path: PathBytes, before time: Timestamp) -> Bool {
+        guard let entry = states[view].due[path] else { return false }
+        return entry.settled != nil && entry.wait == nil && entry.time < time
+    }
+
     package func offer(of view: Int, number: UInt64) -> Offer? { states[view].offers[number] }
 
     package func offer(of view: Int, at path: PathBytes) -> Offer? { offer(view, path) }
