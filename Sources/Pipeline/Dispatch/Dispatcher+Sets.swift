@@ -35,7 +35,7 @@ extension Dispatcher {
     mutating func nextSet(
         _ index: Int, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
-        for entry in rules[index].frozen.due(at: time.now) {
+        for entry in dueFrozen(index, reconciler, at: time.now) {
             if let input = takeFrozen(entry, index, at: time) { return [input] }
         }
         while let candidate = reconciler.nextCandidate(index, at: time.now) {
@@ -158,10 +158,23 @@ extension Dispatcher {
         }
         guard rule.ready?.command != nil else { return nil }
         for member in members where member.path != event.path {
-            let refusal = store.refusal(rule: rule.name, path: member.path, snapshot: member.snapshot)
+            let refusal =
+                uncommittedRefusal(rule.name, member)
+                ?? store.refusal(rule: rule.name, path: member.path, snapshot: member.snapshot)
             guard let refusal, refusal.id.description >= rules[index].pardon?.description ?? "" else { continue }
             let message = "it waits for '\(member.path)', which has been refused: \(refusal.message)"
             return (Waiting(.group, message), pause)
+        }
+        return nil
+    }
+
+    private func uncommittedRefusal(_ rule: String, _ member: Member) -> Refusal? {
+        for change in changes.jobs.values {
+            guard case .ended(let stored, let outcome) = change.fate, outcome.code == Outcome.readyCode,
+                stored.state == .dead, stored.job.rule == rule, stored.job.event.path == member.path,
+                stored.job.event.snapshot.hasSameContent(as: member.snapshot)
+            else { continue }
+            return Refusal(id: stored.job.id, snapshot: member.snapshot, message: outcome.message)
         }
         return nil
     }

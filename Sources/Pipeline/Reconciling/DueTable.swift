@@ -20,6 +20,8 @@ struct DueTable {
         var file: FileIdentity?
         /// The fingerprint of a directory that is one unit with all below it.
         var digest: [UInt8]?
+        /// The process that made it due; nil until it is known.
+        var writer: Author?
         /// Whether the directories around a gone path were listed again since its hint.
         var isConfirmed = false
         /// The last place in the order; entries of the queue with other numbers are outdated.
@@ -106,12 +108,20 @@ struct DueTable {
         entries[path]?.settled = nil
     }
 
+    mutating func setWriter(_ path: PathBytes, _ writer: Author) { entries[path]?.writer = writer }
+
     mutating func announce(_ path: PathBytes, _ file: FileIdentity?) { entries[path]?.announced = file }
 
     /// Whether a path is in the order.
-    var hasNext: Bool {
-        order[first...].contains { entries[$0.path]?.position == $0.position && entries[$0.path]?.wait == nil }
+    var hasNext: Bool { nextPosition != nil }
+
+    /// The place of the first path in the order.
+    var nextPosition: UInt64? {
+        order[first...].first { entries[$0.path]?.position == $0.position && entries[$0.path]?.wait == nil }?.position
     }
+
+    /// The last place in the order.
+    var lastPosition: UInt64 { position }
 
     /// Takes the first path of the order; its entry stays.
     mutating func next() -> PathBytes? {

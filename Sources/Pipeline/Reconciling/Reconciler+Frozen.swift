@@ -198,6 +198,7 @@ extension Reconciler {
             kind: kind, path: path, root: root ?? self.root(view, path) ?? path.parent, snapshot: snapshot,
             origin: origin, time: host.clock.time())
         addOthers(view, &event)
+        event.author = writer(view, event)
         frozen.append((view, event))
     }
 

@@ -9,6 +9,12 @@ extension Reconciler {
     /// Whether a path of the view is due and waits for nothing.
     package func hasDue(_ view: Int) -> Bool { states[view].due.hasNext }
 
+    /// The place of the first path in the view's order; nil if there is none.
+    package func nextDuePosition(_ view: Int) -> UInt64? { states[view].due.nextPosition }
+
+    /// The last place in the view's order.
+    package func lastDuePosition(_ view: Int) -> UInt64 { states[view].due.lastPosition }
+
     /// Whether nothing of the view is due or unfinished.
     package func isIdle(_ view: Int) -> Bool { states[view].due.isEmpty && states[view].offers.all.isEmpty }
 
