@@ -14,8 +14,7 @@ extension Dispatcher {
         for report in reconciler.reports {
             switch report {
             case .unreported(let view, let path): rules[view].waits[path] = nil
-            case .gone(let view, let path):
-                recordGone(view, path, isKnown: reconciler.ledger.row(of: rules[view].id, at: path).handled != nil)
+            case .gone(let view, let path, let wasHandled): recordGone(view, path, wasHandled ? .modified : .created)
             case .busy(let view, let path): reportBusy(view, path)
             case .superseded(let view, let offer): recordSuperseded(view, offer)
             }
@@ -45,9 +44,9 @@ extension Dispatcher {
     }
 
     /// Records that a path was gone before an action received it.
-    private mutating func recordGone(_ index: Int, _ path: PathBytes, isKnown: Bool) {
+    private mutating func recordGone(_ index: Int, _ path: PathBytes, _ kind: EventKind) {
         rules[index].waits[path] = nil
-        let job = unleased(isKnown ? .modified : .created, path, index)
+        let job = unleased(kind, path, index)
         let outcome = Outcome(.skipped, "it was gone before the action began", code: "gone")
         number += 1
         changes.jobs[job.id] = JobChange(.ended(StoredJob(job, .skipped, nil, number: number), outcome), isNew: true)

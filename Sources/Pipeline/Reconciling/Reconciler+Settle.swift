@@ -133,8 +133,9 @@ extension Reconciler {
 
     /// Lets what is at a path count as handled, and takes it out of the order.
     mutating func conclude(_ view: Int, _ path: PathBytes, _ judgement: Judgement) {
+        let wasHandled = row(view, path).handled != nil
         if case .unreported = judgement { markHandled(view, path) } else { refresh(view, path) }
-        resolve(view, path)
+        resolve(view, path, wasHandled: wasHandled)
     }
 
     @discardableResult
@@ -154,12 +155,12 @@ extension Reconciler {
     }
 
     /// Takes a path out of the order for which no action has to run.
-    mutating func resolve(_ view: Int, _ path: PathBytes) {
+    mutating func resolve(_ view: Int, _ path: PathBytes, wasHandled: Bool) {
         let entry = removeDue(view, path)
         if applies(.skipped), let file = entry?.announced, present(view, path) == nil,
             !isKnownElsewhere(view, file, path)
         {
-            reports.append(.gone(view: view, path))
+            reports.append(.gone(view: view, path, wasHandled: wasHandled))
         }
         states[view].due.wake(.path(path))
     }

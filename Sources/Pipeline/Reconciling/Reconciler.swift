@@ -79,7 +79,7 @@ package struct Reconciler: ~Copyable {
         /// The rule does not want the event: its metadata count as handled.
         case unreported(view: Int, PathBytes)
         /// A path that was due is gone before an action received it.
-        case gone(view: Int, PathBytes)
+        case gone(view: Int, PathBytes, wasHandled: Bool)
         /// An unfinished offer was given up for a newer event of its paths.
         case superseded(view: Int, Offer)
         /// A path has changed while its action ran, and the view drops such changes.
