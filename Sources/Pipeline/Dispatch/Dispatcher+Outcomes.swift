@@ -245,6 +245,9 @@ extension Dispatcher {
             storeFrozen(number, index)
         case .ended(let state):
             endFrozen(ended.part.input, index, state, outcome)
+            if state == .succeeded, ended.job.event.origin == .manual {
+                reconciler.recordApplied(index, ended.job.event)
+            }
             reconciler.endFrozen(index, ended.job.event, at: ended.now)
         }
     }
