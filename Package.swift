@@ -130,7 +130,7 @@ let package = Package(
             name: "alight",
             dependencies: [
                 argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "Engine", "FileEvents",
-                "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling", logging, metrics,
+                "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling", logging, metrics, "Pipeline",
                 "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
             ],
             resources: [.embedInCode("Skeletons/Resources")], swiftSettings: strict),

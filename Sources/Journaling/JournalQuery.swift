@@ -35,7 +35,7 @@ package struct JournalQuery: Sendable {
     }
 
     /// Whether the path is one of those that are wanted.
-    func takes(_ path: PathBytes) -> Bool {
+    package func takes(_ path: PathBytes) -> Bool {
         switch paths {
         case nil: true
         case .matching(let glob): glob.matches(path.bytes)
@@ -77,6 +77,27 @@ package struct JobEntry: Sendable, Hashable {
     package var outputs: [PathBytes] = []
     /// Nil when nothing that it did was taken back.
     package var undone: Undone?
+
+    /// Creates the entry of a path that is due: the rule has no job for it until its action starts.
+    package init(
+        due path: PathBytes, rule: String, event: EventKind, since: Timestamp, until: Timestamp?, message: String?
+    ) {
+        id = JobID("")
+        (self.rule, self.path, self.event, state, attempt) = (rule, path, event.rawValue, .pending, 0)
+        (created, due, self.message) = (since, until, message)
+    }
+
+    init(
+        id: JobID, rule: String, path: PathBytes, event: String, state: JobState, attempt: Int, created: Timestamp,
+        due: Timestamp?, ended: Timestamp?, message: String?, code: String?, outputs: [PathBytes], undone: Undone?
+    ) {
+        (self.id, self.rule, self.path, self.event) = (id, rule, path, event)
+        (self.state, self.attempt, self.created, self.due, self.ended) = (state, attempt, created, due, ended)
+        (self.message, self.code, self.outputs, self.undone) = (message, code, outputs, undone)
+    }
+
+    /// Whether there is a job, with an id; otherwise its path is due.
+    package var hasJob: Bool { !id.description.isEmpty }
 
     /// The code of a job whose row made no sense when a run was to go on with it.
     static let unreadableCode = "unreadable-row"

@@ -4,6 +4,7 @@ import Glibc
 import Handling
 import Journaling
 import Logging
+import class Pipeline.ApplyRun
 import RuleLoading
 import Rules
 import Settling
@@ -18,13 +19,13 @@ struct Applying {
     ///
     /// - Returns: The status of the program.
     /// - Throws: `Exit` when the system has no room for it.
-    func run(_ journal: DiskJournal, _ program: ProgramSurroundings) throws -> ExitStatus {
+    func run(_ journal: DiskStore, _ program: ProgramSurroundings) throws -> ExitStatus {
         let wanted = Set(paths)
         let progress = ApplyProgress(total: wanted.count, width: TerminalText.errorWidth)
         let reporter = Reporter(format: .text)
         let counts = Counts()
         let run = ApplyRun(
-            rule, limit: jobs, journal: journal, perform: { [runner = program.runner] in runner.run($0, $1) },
+            rule, limit: jobs, store: journal, perform: { [runner = program.runner] in runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
             report: { report in
                 for attempt in report.attempts where wanted.contains(attempt.path) && attempt.state != .pending {
@@ -60,9 +61,6 @@ struct Applying {
         if let fault, fault.mayPass || fault != summary.fault {
             reporter.say(.error, Display.text(fault.description), help: fault.help)
         }
-        for path in summary.restless.sorted() {
-            reporter.say(.error, "'\(Display.path(path))' changes all the time, and was not handled")
-        }
         let files = Reporter.count(wanted.count, "file")
         if !summary.open.isEmpty {
             let rest = Reporter.count(summary.open.count, "file")
@@ -70,7 +68,7 @@ struct Applying {
         } else {
             Output.error.write("\(files): \(counts.done - counts.failed) done, \(counts.failed) failed")
         }
-        if fault != nil || !summary.open.isEmpty || !summary.restless.isEmpty { return .runtimeError }
+        if fault != nil || !summary.open.isEmpty { return .runtimeError }
         return counts.failed > 0 ? .someFailed : .done
     }
 

@@ -130,7 +130,7 @@ struct DryRun: Sendable {
                         + (reason.map { ": \(Display.text($0))" } ?? ""))
             case .json:
                 var object = job.object
-                object["job"] = .string(job.id.description)
+                object["job"] = job.hasJob ? .string(job.id.description) : nil
                 object["outcome"] = "would-wait"
                 object["dry_run"] = true
                 object["message"] = .string(reason ?? "")

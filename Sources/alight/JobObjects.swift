@@ -8,10 +8,11 @@ extension JobEntry {
     /// The members of a job's object.
     var object: [String: JSONValue] {
         var object: [String: JSONValue] = [
-            "id": .string(id.description), "rule": .string(rule), "event": .string(event),
+            "rule": .string(rule), "event": .string(event),
             "state": .string(state.rawValue), "attempt": .integer(Int64(attempt)),
             "created": .string(created.description),
         ]
+        if hasJob { object["id"] = .string(id.description) }
         object.add("path", path)
         if let due, state == .pending { object["due"] = .string(due.description) }
         if let ended { object["ended"] = .string(ended.description) }

@@ -97,7 +97,7 @@ struct JobTable {
     private func stacked(_ job: JobEntry, _ width: Int) -> [String] {
         let when = TimeText.short(job.time, now: now)
         let state = TerminalText.padded(job.stateWord, "succeeded".count)
-        var first = "\(job.id)\(Self.gap)\(colored(state, job.state))"
+        var first = "\(job.hasJob ? "\(job.id)\(Self.gap)" : "")\(colored(state, job.state))"
         if job.id.description.utf8.count + state.count + 2 * Self.gap.count + when.count <= width {
             first += Self.gap + when
         }

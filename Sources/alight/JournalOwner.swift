@@ -3,13 +3,14 @@ import Engine
 import FileEvents
 import Glibc
 import Journaling
+import class Pipeline.Engine
 import Rules
 import Settling
 
 /// The program that may change a journal: the running instance, or this command while no instance has the journal.
 enum JournalOwner {
     case instance(ControlClient)
-    case command(DiskJournal)
+    case command(DiskStore)
 
     /// How long an instance that starts or stops is waited for.
     private static let patience = Duration.seconds(2)
@@ -34,7 +35,7 @@ enum JournalOwner {
                 throw said(problem, help: "run this command as the journal's user, or as root")
             }
             guard case .held = problem else { throw said(problem, help: problem.help) }
-            if let socket = DiskJournal.control(of: path) {
+            if let socket = DiskStore.control(of: path) {
                 let descriptor = ControlSocket.connected(to: socket, patience: 0)
                 if descriptor >= 0 { close(descriptor) }
                 // Where nobody listens an instance is stopping. Any other error is explained when the client asks.
@@ -64,9 +65,9 @@ enum JournalOwner {
         switch self {
         case .instance(let client): _ = try client.said { () throws(ControlClient.Problem) in try client.ask(command) }
         case .command(let journal):
-            command.carryOut(rules(), in: journal, at: .now)
+            let fault = Engine.carryOut(command, rules(), in: journal)
             try Faults.said { () throws(JournalFault) in
-                if let fault = journal.close(at: DiskProbe.now()) { throw fault }
+                if let fault = journal.close(at: DiskProbe.now()) ?? fault { throw fault }
             }
         }
     }

@@ -8,7 +8,7 @@ import Settling
 
 /// The journal of a run: a file, or nothing that outlives it.
 struct OpenJournal {
-    let journal: DiskJournal
+    let journal: DiskStore
     /// The file; nil for a journal in memory.
     let file: PathBytes?
 
@@ -23,11 +23,11 @@ struct OpenJournal {
         switch place {
         case .memory:
             if !isDry { ProgramSurroundings.scratchFolders.removeAbandoned() }
-            journal = try DiskJournal(inMemory: nil, now: DiskProbe.now())
+            journal = try DiskStore(inMemory: nil, now: DiskProbe.now())
             file = nil
         case .file(let path):
             journal =
-                try isDry ? DiskJournal(inMemory: path, now: DiskProbe.now()) : Self.file(at: path, keeping: retention)
+                try isDry ? DiskStore(inMemory: path, now: DiskProbe.now()) : Self.file(at: path, keeping: retention)
             // Its other files lie beside the file itself, wherever a link to it is.
             file = DiskProbe.resolve(path) ?? path
         }
@@ -43,9 +43,9 @@ struct OpenJournal {
     /// - Throws: When it can't be used.
     static func file(
         at path: PathBytes, isBrief: Bool = false, keeping retention: JournalRetention = .unlimited
-    ) throws(JournalError) -> DiskJournal {
+    ) throws(JournalError) -> DiskStore {
         if !isBrief { ProgramSurroundings.scratchFolders.removeAbandoned() }
-        return try DiskJournal(at: path, now: DiskProbe.now(), isBrief: isBrief, keeping: retention)
+        return try DiskStore(at: path, now: DiskProbe.now(), isBrief: isBrief, keeping: retention)
     }
 
     /// The names under which rules with these roots would see the file.

@@ -179,7 +179,7 @@ extension PathRecord {
     /// What is pending, and what has run.
     fileprivate func lines(now: Timestamp) -> [String] {
         let pending = open.map { job in
-            var line = "\(job.state.rawValue): \(job.id) \(Display.text(job.event))"
+            var line = "\(job.state.rawValue): \(job.hasJob ? "\(job.id) " : "")\(Display.text(job.event))"
             if job.attempt > 0 { line += ", attempt \(job.attempt)" }
             if job.state == .pending, let due = job.due { line += ", due \(TimeText.short(due, now: now))" }
             return line + job.reason

@@ -69,8 +69,13 @@ struct PathExplanation {
             for (told, indices) in Dictionary(grouping: entries.indices, by: { entries[$0].told }) {
                 let names = indices.map { entries[$0].explanation.rule.name }
                 let records = try journal.records(of: told, rules: names, limit: Self.history)
+                let due = DueEntries.ofInstance(
+                    journal.path, JournalQuery(states: [.pending], paths: .inside(told)))
                 for index in indices {
-                    entries[index].record = records[entries[index].explanation.rule.name] ?? PathRecord()
+                    let name = entries[index].explanation.rule.name
+                    var record = records[name] ?? PathRecord()
+                    record.open += due.filter { $0.path == told && $0.rule == name }
+                    entries[index].record = record
                 }
             }
         }
@@ -172,7 +177,7 @@ extension PathExplanation.OfRule {
     ) {
         let runner = surroundings.runner
         var job = Job(
-            id: record.open.last?.id ?? JobID(now: now), rule: rule.name, event: event, mask: rule.events)
+            id: record.open.last(where: \.hasJob)?.id ?? JobID(now: now), rule: rule.name, event: event, mask: rule.events)
         job.attempt = (record.open.last?.attempt ?? 0) + 1
         var jobs = [job]
         for member in rule.members(with: event.path, among: surroundings.ruleset) where member != event.path {

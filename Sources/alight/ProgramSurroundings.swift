@@ -97,7 +97,7 @@ struct ProgramSurroundings {
 
     /// The variables with which the running instance was started; nil when none runs, or as another user.
     private static func variablesOfInstance(_ settings: Configuration) -> [String: String]? {
-        guard case .file(let journal)? = settings.journal?.value, let process = DiskJournal.holder(of: journal),
+        guard case .file(let journal)? = settings.journal?.value, let process = DiskStore.holder(of: journal),
             process > 0
         else { return nil }
         let descriptor = open("/proc/\(process)/environ", O_RDONLY | O_CLOEXEC)

@@ -26,7 +26,7 @@ package final class JournalFile {
         configuration.allowsUnsafeTransactions = true
         database = try DatabaseQueue(path: path.description, configuration: configuration)
         try database.write { database in
-            try database.execute(sql: JournalSchema.tables)
+            try database.execute(sql: StoreSchema.tables)
             try database.execute(sql: "PRAGMA application_id = \(JournalSchema.application)")
             try database.execute(sql: "PRAGMA user_version = \(version)")
         }
@@ -39,9 +39,9 @@ package final class JournalFile {
         try database.write { database in
             let job = try database.makeStatement(
                 sql: """
-                    INSERT INTO jobs (id, rule, path, event, facts, mask, state, attempt, is_interrupted, position,
+                    INSERT INTO jobs (id, rule, path, event, facts, state, attempt, is_interrupted, position,
                         created, due, ended, previous, steps, message, code)
-                    VALUES (?, ?, ?, ?, ?, 3, ?, ?, 0, ?, ?, ?, ?, NULL, NULL, ?, ?)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, NULL, NULL, ?, ?)
                     """)
             let attempt = try database.makeStatement(
                 sql: """

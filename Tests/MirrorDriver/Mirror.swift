@@ -92,6 +92,8 @@ struct Mirror {
         let isKnown = entries[event.path] != nil
         switch event.kind {
         case .created: return isKnown ? "the path was told before, and is not gone" : nil
+        // A path that was uncertain, and of which nothing was known: `interrupted` says that it may be reported twice.
+        case .deleted where event.facts?.links == 0: return nil
         case .deleted where departed.contains(event.path): return nil
         case .modified, .attributes, .deleted: return isKnown ? nil : "the path was never told, or is gone"
         case .moved:

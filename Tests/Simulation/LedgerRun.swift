@@ -201,7 +201,7 @@ package final class LedgerRun: CoreRun {
         reconciler?.markCommitted()
         reconciler?.dueChanges = [:]
         for report in reconciler?.reports ?? [] {
-            if case .gone(let view, let path) = report {
+            if case .gone(let view, let path, _) = report {
                 history.append("\(prefix(view))skipped \(world.name(of: path))")
             }
             if case .superseded(let view, let offer) = report { mirrors[view].noted.insert(offer.number) }

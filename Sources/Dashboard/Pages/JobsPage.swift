@@ -108,9 +108,13 @@ package struct JobsPage {
             job["message"].text.isEmpty
             ? "" : "<span class=\"said \(isDead ? "fault" : "muted")\">\(job["message"].text)</span>"
         let actions: HTML = isDead ? JobActions(id: id).html : ""
+        let path: HTML = .path(job["path"].text)
+        let name: HTML = id.isEmpty ? path : "<a href=\"/jobs/\(HTML.urlPart(id))\">\(path)</a>"
+        // A path without a job yet.
+        let key = id.isEmpty ? "\(job["rule"].text):\(job["path"].text)" : id
         return """
-            <tr data-key="\(id)"><td>\(.state(of: job))</td>\
-            <th scope="row"><a href="/jobs/\(HTML.urlPart(id))">\(.path(job["path"].text))</a>\(said)</th>\
+            <tr data-key="\(key)"><td>\(.state(of: job))</td>\
+            <th scope="row">\(name)\(said)</th>\
             <td data-label="Rule">\(job["rule"].text)</td><td data-label="Event">\(job["event"].text)</td>\
             <td data-label="When">\(.time(job["ended"].string ?? job["created"].text, now: now))</td>\
             <td class="number" data-label="Attempt">\(job["attempt"].count)</td><td class="end">\(actions)</td></tr>

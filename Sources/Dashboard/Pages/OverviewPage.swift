@@ -84,7 +84,7 @@ package struct OverviewPage {
 
     /// The latest jobs; the script puts events and attempts above them as they come.
     private var activity: HTML {
-        let lines: [HTML] = jobs["jobs"].elements.map { job in
+        let lines: [HTML] = jobs["jobs"].elements.filter { !$0["id"].isNull }.map { job in
             """
             <li class="line"><a href="/jobs/\(HTML.urlPart(job["id"].text))">\(.time(job["ended"].string ?? job["created"].text, now: now))\
             \(.state(of: job))<span class="what">\(.path(job["path"].text))\

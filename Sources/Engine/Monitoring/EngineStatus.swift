@@ -111,6 +111,8 @@ package struct EngineStatus: Sendable {
     /// Those that a process has had open for writing or locked for a minute, and since when they wait.
     package var held: [PathBytes: ContinuousClock.Instant] = [:]
     package var queue = JobCounts()
+    /// The numbers of pending jobs by rule.
+    package var pending: [String: Int] = [:]
     package var running: [RunningAttempt] = []
     package var slots = Slots(limit: 0, extra: 0)
     package var rules: [String: RuleTally] = [:]

@@ -86,7 +86,7 @@ package final class Monitor: Sendable {
     package func noteTurn(
         _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int,
         held: [PathBytes: ContinuousClock.Instant], queue: JobCounts, pauses: Pauses,
-        slots: EngineStatus.Slots, at now: ContinuousClock.Instant
+        slots: EngineStatus.Slots, pending: [String: Int] = [:], at now: ContinuousClock.Instant
     ) {
         metrics?.noteHints(hints)
         state.withLock { state in
@@ -97,6 +97,7 @@ package final class Monitor: Sendable {
             state.status.held = held
             state.status.pauses = pauses
             state.status.slots = slots
+            state.status.pending = pending
             if state.status.queue != queue {
                 state.status.queue = queue
                 state.history.note(events: 0, queue: queue.open, at: now)

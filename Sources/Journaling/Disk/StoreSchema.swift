@@ -1,7 +1,7 @@
 import Storage
 
 /// The tables of the file of a ``DiskStore``; those that ``JournalReader`` reads are as in ``JournalSchema``.
-enum StoreSchema {
+package enum StoreSchema {
     /// The number of a job is its `position`; `progress` is NULL for a frozen job.
     private static let jobs = """
         CREATE TABLE jobs (
@@ -27,7 +27,7 @@ enum StoreSchema {
         ) STRICT, WITHOUT ROWID;
         """
 
-    static let tables = """
+    package static let tables = """
         \(JournalSchema.rules)
 
         \(StorageSchema.ledger("REFERENCES rules (id) ON DELETE CASCADE"))

@@ -218,6 +218,7 @@ struct Attempt: Sendable {
         guard case .outcome(var outcome) = part.termination else { return }
         part.outputs = Set((part.job.steps.flatMap(\.outputs) + outcome.outputs).flatMap(names))
         let mayRemove = part.job.steps.indices.contains { rule.mayRemoveInput(step: $0) }
+            || zip(rule.onFailure, part.aftermath).contains { $1.ending == .succeeded && rule.mayRemoveInput($0) }
         part.hasRemovedInput = mayRemove && !hasFile(of: part.job.event, files)
         guard part.job.steps.count + part.aftermath.count > 1 else { return }
         var seen = Set(outcome.outputs)

@@ -253,6 +253,9 @@ extension Dispatcher {
             rules[index].frozen[number]?.due = ended.now + pause
             storeFrozen(number, index)
         case .ended(let state):
+            if state == .succeeded, ended.job.event.origin == .manual {
+                reconciler.recordApplied(index, ended.job.event)
+            }
             endFrozen(ended.part.input, index, state, outcome, &reconciler, at: ended.now)
         }
     }

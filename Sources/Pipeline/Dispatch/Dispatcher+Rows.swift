@@ -14,7 +14,7 @@ extension Dispatcher {
         for report in reconciler.reports {
             switch report {
             case .unreported(let view, let path): rules[view].waits[path] = nil
-            case .gone(let view, let path): recordGone(view, path)
+            case .gone(let view, let path, let wasHandled): recordGone(view, path, wasHandled ? .modified : .created)
             case .busy(let view, let path): reportBusy(view, path)
             case .superseded(let view, let offer): recordSuperseded(view, offer)
             }
@@ -44,9 +44,9 @@ extension Dispatcher {
     }
 
     /// Records that a path was gone before an action received it.
-    private mutating func recordGone(_ index: Int, _ path: PathBytes) {
+    private mutating func recordGone(_ index: Int, _ path: PathBytes, _ kind: EventKind) {
         rules[index].waits[path] = nil
-        let job = unleased(.created, path, index)
+        let job = unleased(kind, path, index)
         let outcome = Outcome(.skipped, "it was gone before the action began", code: "gone")
         number += 1
         changes.jobs[job.id] = JobChange(.ended(StoredJob(job, .skipped, nil, number: number), outcome), isNew: true)
@@ -112,6 +112,17 @@ extension Dispatcher {
         return counts
     }
 
+    /// The numbers of pending jobs and due paths by rule.
+    func pendingCounts(_ reconciler: borrowing Reconciler) -> [String: Int] {
+        var counts: [String: Int] = [:]
+        for index in rules.indices {
+            let count =
+                reconciler.dueCount(index) + reconciler.retryingCount(index) + rules[index].frozen.waitingCount
+            if count > 0 { counts[rules[index].rule.name] = count }
+        }
+        return counts
+    }
+
     /// The number of jobs that run, or would start if there were a slot.
     func dueJobs(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant) -> Int {
         guard !pauses.all else { return running.count }
@@ -145,11 +156,14 @@ extension Dispatcher {
     // MARK: Frozen jobs
 
     /// Appends a job whose event is not compared with the ledger.
-    mutating func freeze(_ event: FileEvent, _ index: Int, id: JobID? = nil, at now: ContinuousClock.Instant) {
+    mutating func freeze(
+        _ event: FileEvent, _ index: Int, id: JobID? = nil, after: UInt64 = 0, at now: ContinuousClock.Instant
+    ) {
         number += 1
         let rule = rules[index].rule
-        let job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
-        rules[index].frozen.append(FrozenQueue.Entry(job: job, number: number, due: now))
+        var job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
+        if !rule.needsAuthor { job.event.author = .notAsked }
+        rules[index].frozen.append(FrozenQueue.Entry(job: job, number: number, due: now, after: after))
         newJobs.insert(job.id)
         storeFrozen(number, index)
     }

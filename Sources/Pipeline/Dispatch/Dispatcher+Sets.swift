@@ -2,6 +2,7 @@ import Engine
 import FileEvents
 import Handling
 import LedgerReconciling
+import PluginProtocol
 import Rules
 import Settling
 import Journaling
@@ -35,7 +36,7 @@ extension Dispatcher {
     mutating func nextSet(
         _ index: Int, _ group: Grouping, _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Attempt.Input] {
-        for entry in rules[index].frozen.due(at: time.now) {
+        for entry in dueFrozen(index, reconciler, at: time.now) {
             if let input = takeFrozen(entry, index, &reconciler, at: time) { return [input] }
         }
         while let candidate = reconciler.nextCandidate(index, at: time.now) {
@@ -50,7 +51,8 @@ extension Dispatcher {
         at time: GateTime
     ) -> [Attempt.Input] {
         let event = candidate.event
-        let hasStarted = candidate.retried != nil
+        let retried = candidate.retried.flatMap { rules[index].jobs[$0.number] }
+        let hasStarted = retried.map { $0.attempt > 0 && $0.previous?.isUnbegun != true } ?? false
         let members = members(of: event, index, group, reconciler, hasStarted: hasStarted)
         guard event.kind != .deleted, members.contains(where: { $0.path == event.path }) else {
             return take(candidate, index, &reconciler, at: time).map { [$0] } ?? []
@@ -68,25 +70,27 @@ extension Dispatcher {
             record(waiting, of: event.path, index)
             return []
         }
-        guard let candidates = candidates(members, with: candidate, index, &reconciler, at: time) else { return [] }
+        guard let candidates = candidates(members, with: candidate, hasStarted, index, &reconciler, at: time) else {
+            return []
+        }
         rules[index].reportedSets.remove(name(of: event.path, group))
         return lease(candidates, named: name(of: event.path, group), index, &reconciler, at: time.now)
     }
 
     /// The candidates of all files of a set, in its order; nil if one of them is not free, and the first one waits.
     private mutating func candidates(
-        _ members: [Member], with first: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler,
-        at time: GateTime
+        _ members: [Member], with first: Reconciler.Candidate, _ hasStarted: Bool, _ index: Int,
+        _ reconciler: inout Reconciler, at time: GateTime
     ) -> [Reconciler.Candidate]? {
         var candidates = [first]
         let kind: EventKind = first.event.kind == .moved ? .created : first.event.kind
         for member in members where member.path != first.event.path {
             if let candidate = reconciler.candidate(index, member.path, at: time.now) {
                 // Files that are new since the first attempt belong to the next run of the set.
-                if first.retried == nil || candidate.retried != nil { candidates.append(candidate) }
+                if !hasStarted || candidate.retried != nil { candidates.append(candidate) }
                 continue
             }
-            guard first.retried == nil else { continue }
+            guard !hasStarted else { continue }
             guard uses.allows(member.path, false), reconciler.offer(of: index, at: member.path) == nil else {
                 let waiting = Waiting(.group, "it waits for '\(member.path)', which is being worked on or rests")
                 reconciler.hold(first, for: Self.busy(member.path), until: time.now + .seconds(2))
@@ -158,10 +162,23 @@ extension Dispatcher {
         }
         guard rule.ready?.command != nil else { return nil }
         for member in members where member.path != event.path {
-            let refusal = store.refusal(rule: rule.name, path: member.path, snapshot: member.snapshot)
+            let refusal =
+                uncommittedRefusal(rule.name, member)
+                ?? store.refusal(rule: rule.name, path: member.path, snapshot: member.snapshot)
             guard let refusal, refusal.id.description >= rules[index].pardon?.description ?? "" else { continue }
             let message = "it waits for '\(member.path)', which has been refused: \(refusal.message)"
             return (Waiting(.group, message), pause)
+        }
+        return nil
+    }
+
+    private func uncommittedRefusal(_ rule: String, _ member: Member) -> Refusal? {
+        for change in changes.jobs.values {
+            guard case .ended(let stored, let outcome) = change.fate, outcome.code == Outcome.readyCode,
+                stored.state == .dead, stored.job.rule == rule, stored.job.event.path == member.path,
+                stored.job.event.snapshot.hasSameContent(as: member.snapshot)
+            else { continue }
+            return Refusal(id: stored.job.id, snapshot: member.snapshot, message: outcome.message)
         }
         return nil
     }

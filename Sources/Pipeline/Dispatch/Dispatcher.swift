@@ -196,7 +196,7 @@ struct Dispatcher: ~Copyable {
         var inputs: [Attempt.Input] = []
         var bytes: UInt64 = 0
         let isBatch = rules[index].rule.batch != nil
-        for entry in rules[index].frozen.due(at: time.now) where inputs.count < count {
+        for entry in dueFrozen(index, reconciler, at: time.now) where inputs.count < count {
             // What the kernel reported of a file after it had settled follows its event.
             let event = entry.job.event
             if event.kind.isRaw, reconciler.isDue(index, event.path, before: event.time) { continue }
@@ -210,6 +210,16 @@ struct Dispatcher: ~Copyable {
             inputs.append(input)
         }
         return inputs
+    }
+
+    /// The due frozen jobs before which no due path has to be leased.
+    func dueFrozen(
+        _ index: Int, _ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant
+    ) -> [FrozenQueue.Entry] {
+        let due = rules[index].frozen.due(at: now)
+        guard due.contains(where: { $0.after > 0 }) else { return due }
+        let next = reconciler.nextDuePosition(index) ?? .max
+        return due.filter { $0.after < next }
     }
 
     /// The most jobs, and the most bytes of their files, of one attempt at brief actions: a commit then serves several.
@@ -314,6 +324,7 @@ struct Dispatcher: ~Copyable {
             newJobs.insert(job.id)
         }
         job.event = offer.event
+        if !rule.needsAuthor { job.event.author = .notAsked }
         job.attempt += 1
         job.isInterrupted = offer.isUncertain || offer.isInterrupted
         rules[index].jobs[offer.number] = job
@@ -426,7 +437,11 @@ extension Rule {
     /// Whether a step may remove the file; a rule that receives deletions learns of it by the event.
     func mayRemoveInput(step: Int) -> Bool {
         guard actions.indices.contains(step) else { return false }
-        return actions[step].removesInput || actions[step].isProgram && !events.contains(.deleted)
+        return mayRemoveInput(actions[step])
+    }
+
+    func mayRemoveInput(_ action: Action) -> Bool {
+        action.removesInput || action.isProgram && !events.contains(.deleted)
     }
 
     /// Whether its actions only read the file, and so share it with others that do.

@@ -15,10 +15,17 @@ final class Conditions {
     private let log: Logger
     /// The types of files by their content, as `stop` of earlier rules asks for them; forgotten after each turn.
     private var contents: [PathBytes: ConditionFacts.Content] = [:]
+    /// The refusals that were logged in this turn.
+    private var logged: Set<Refusal> = []
     private(set) var writers = WriterSource.none
     /// The interrupted actions that may have removed their input, by the numbers of their offers.
     var interrupted: [UInt64: (action: Action, job: Job)] = [:]
     private let finds: @Sendable (Action, Job) -> Bool
+
+    private struct Refusal: Hashable {
+        var rule: Int
+        var path: PathBytes
+    }
 
     /// Where it is known from who wrote.
     enum WriterSource {
@@ -42,7 +49,23 @@ final class Conditions {
         if ruleset.isAfterStop(index), ruleset.stopper(of: event, to: index, looking: content) != nil { return false }
         let rule = ruleset.rules[index]
         guard rule.condition != nil else { return true }
-        return rule.lets(event, log: log)
+        switch rule.admits(event) {
+        case .holds, .needsContent: return true
+        case .fails, .untold:
+            return logged.insert(Refusal(rule: index, path: event.path)).inserted && rule.lets(event, log: log)
+        }
+    }
+
+    /// The process that did what an event reports; rules that stop others may ask for it, too.
+    func writer(of event: FileEvent, rule index: Int) -> Author {
+        guard ruleset.needsAuthors, !event.kind.isLifecycle, !event.kind.isRaw else { return .notAsked }
+        switch writers {
+        case .none: return .unknown(.unseen)
+        case .denied: return .unknown(.denied)
+        case .recorder(let recorder):
+            let question = AuthorRecorder.Question(event, isTree: ruleset.rules[index].settle.isTree)
+            return recorder.authors(of: [question]).first ?? .unknown(.unseen)
+        }
     }
 
     private func content(_ event: FileEvent) -> ConditionFacts.Content {
@@ -52,7 +75,10 @@ final class Conditions {
         return content
     }
 
-    func forgetContents() { contents.removeAll(keepingCapacity: true) }
+    func forgetContents() {
+        contents.removeAll(keepingCapacity: true)
+        logged.removeAll(keepingCapacity: true)
+    }
 
     // MARK: Watching
 

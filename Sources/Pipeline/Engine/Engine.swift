@@ -6,6 +6,7 @@ package import Journaling
 package import Logging
 package import Rules
 package import Settling
+import Synchronization
 
 /// Turns files into finished jobs: receives hints, lets paths settle, dispatches jobs, and persists what has become of them.
 ///
@@ -55,6 +56,9 @@ package final class Engine: Sendable {
     let mailbox = Mailbox<Attempt.Result>()
     let monitor: Monitor
     let stopSignal = StopSignal()
+    /// The requests for due paths that have no answer yet.
+    let dueRequests = Mutex<[DuePathRequest]>([])
+    let lastDuePaths = Mutex<[DuePath]>([])
     var host: Host { options.host }
 
     /// Creates an engine that does not run.
@@ -99,6 +103,7 @@ package final class Engine: Sendable {
         }
         defer { monitor.end() }
         repeat { mailbox.wait(until: loop.nextWake) } while !loop.next()
+        if options.isDry { loop.keepDuePaths() }
         return loop.end()
     }
 }

@@ -50,6 +50,7 @@ package struct EngineLoop: ~Copyable {
         let reconciler = LedgerReconciling.Reconciler(
             views: start.views, ledger: engine.store, isPatient: !options.isOnce, on: host,
             admits: { conditions.admit($1, rule: $0) }, hasWork: { conditions.hasWork($1.number) },
+            writer: { conditions.writer(of: $1, rule: $0) },
             warn: { [report = engine.report] in report(.remark($0.remark)) })
         let stored = engine.store.stored
         let setup = Dispatcher.Setup(
@@ -101,6 +102,7 @@ package struct EngineLoop: ~Copyable {
         settle()
         if isLeasing { dispatch() }
         persist()
+        answerDueRequests()
         conditions.forgetContents()
         for whenStored in waiting { whenStored() }
         recordTurn(hints: received)
@@ -237,7 +239,9 @@ package struct EngineLoop: ~Copyable {
         let rules = dispatcher.ruleset.rules
         engine.monitor.noteEvents(frozen.map(\.event), frozen.map { (rules[$0.view].name, $0.event) }, at: now)
         for (view, event) in frozen {
-            dispatcher.freeze(event, view, at: now)
+            // A listing ends after what it found.
+            let after = event.kind == .scanEnded ? reconciler.lastDuePosition(view) : 0
+            dispatcher.freeze(event, view, after: after, at: now)
             dispatcher.rules[view].batch?.note(event.path, at: now)
         }
     }
@@ -319,7 +323,8 @@ package struct EngineLoop: ~Copyable {
     private mutating func recordTurn(hints: Int) {
         engine.monitor.noteTurn(
             run.phase.status, isReady: run.isReady, hints: hints, settling: reconciler.settling, held: reconciler.held,
-            queue: dispatcher.jobCounts(reconciler), pauses: dispatcher.pauses, slots: dispatcher.lanes.status, at: now)
+            queue: dispatcher.jobCounts(reconciler), pauses: dispatcher.pauses, slots: dispatcher.lanes.status,
+            pending: dispatcher.pendingCounts(reconciler), at: now)
         if let interval = engine.options.signOfLife, run.isReady, run.nextSign.map({ $0 <= now }) ?? true {
             run.nextSign = now + interval
             engine.report(.alive)

@@ -9,6 +9,8 @@ struct FrozenQueue {
         let number: UInt64
         var due: ContinuousClock.Instant
         var isRunning = false
+        /// The last place of the due paths that are leased before it.
+        var after: UInt64 = 0
         /// The reason for which it waits.
         var waiting: Waiting?
 

@@ -19,6 +19,8 @@ struct DueTable {
         private var isIndexed = false
         /// The time at which it settled.
         var time: Timestamp
+        /// The process that made it due; nil until it is known.
+        var writer: Author?
         private var identity: FileIdentity?
         private var rare: Box<(announced: FileIdentity?, digest: [UInt8]?)>?
         private var waiting: Box<Wait>?
@@ -159,6 +161,9 @@ struct DueTable {
         get { entries[path] }
     }
 
+    /// The time until which a path waits at most that waits for something else.
+    func limit(of path: PathBytes) -> ContinuousClock.Instant? { limits[path] }
+
     /// Adds a path, or replaces its entry, and puts it at the end of the order.
     mutating func add(_ path: PathBytes, _ entry: Entry) {
         stopWaiting(path)
@@ -185,12 +190,20 @@ struct DueTable {
         entries[path]?.settled = nil
     }
 
+    mutating func setWriter(_ path: PathBytes, _ writer: Author) { entries[path]?.writer = writer }
+
     mutating func announce(_ path: PathBytes, _ file: FileIdentity?) { entries[path]?.announced = file }
 
     /// Whether a path is in the order.
-    var hasNext: Bool {
-        order[first...].contains { entries[$0.path]?.position == $0.position && entries[$0.path]?.wait == nil }
+    var hasNext: Bool { nextPosition != nil }
+
+    /// The place of the first path in the order.
+    var nextPosition: UInt64? {
+        order[first...].first { entries[$0.path]?.position == $0.position && entries[$0.path]?.wait == nil }?.position
     }
+
+    /// The last place in the order.
+    var lastPosition: UInt64 { position }
 
     /// Takes the first path of the order; its entry stays.
     mutating func next() -> PathBytes? {

@@ -68,6 +68,17 @@ extension Reconciler {
         }
     }
 
+    /// Lets a file count as handled that an action has received because a user asked for it, if it is as it was then.
+    package mutating func recordApplied(_ view: Int, _ event: FileEvent) {
+        defer { files.forget() }
+        let path = event.path
+        guard root(view, path) != nil, states[view].offerOfPath[path] == nil, row(view, path).trust != .uncertain,
+            let now = inspect(view, path), now.isSameState(as: event.snapshot)
+        else { return }
+        set(view, path, LedgerRow(now))
+        if states[view].due[path]?.settled != nil { resolve(view, path, wasHandled: true) }
+    }
+
     /// Takes over the rows of frozen events that an earlier run left.
     package mutating func restoreFrozen(_ view: Int, _ events: [FileEvent]) {
         for event in events where !event.kind.isLifecycle && !event.kind.isRaw && event.kind != .arriving {
@@ -196,6 +207,7 @@ extension Reconciler {
             kind: kind, path: path, root: root ?? self.root(view, path) ?? path.parent, snapshot: snapshot,
             origin: origin, time: host.clock.time())
         addOthers(view, &event)
+        event.author = writer(view, event)
         frozen.append((view, event))
     }
 

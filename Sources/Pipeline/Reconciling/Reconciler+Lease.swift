@@ -41,7 +41,7 @@ extension Reconciler {
         if row.isWithheld && applies(.withheld) || !states[view].view.mask.contains(.deleted) { return .unreported }
         var event = event(.deleted, view, path, row.handled ?? .unseen)
         event.isByMove = signs.isSuperset(of: [.vanished, .moved])
-        return .event(event)
+        return .event(attributed(view, event))
     }
 
     private func judgePresent(_ view: Int, _ path: PathBytes, _ row: LedgerRow, _ now: Snapshot) -> Judgement {
@@ -86,9 +86,9 @@ extension Reconciler {
     private func isUncertain(_ row: LedgerRow) -> Bool { row.trust == .uncertain && applies(.certain) }
 
     private func reported(_ view: Int, _ event: FileEvent) -> Judgement {
-        guard states[view].view.mask.takes(event.kind, changed: event.changed), admits(view, event) else {
-            return .unreported
-        }
+        guard states[view].view.mask.takes(event.kind, changed: event.changed) else { return .unreported }
+        let event = attributed(view, event)
+        guard admits(view, event) else { return .unreported }
         return .event(event)
     }
 
@@ -106,7 +106,7 @@ extension Reconciler {
             case .unreadable: continue
             default: break
             }
-            let event = moveEvent(view, from, handled, to: path, now, isReplacing: isReplacing)
+            let event = attributed(view, moveEvent(view, from, handled, to: path, now, isReplacing: isReplacing))
             guard admits(view, event) else { continue }
             if let number = states[view].offerOfPath[from], states[view].offers[number]?.isRunning == true {
                 return .wait(.path(from))
@@ -142,7 +142,7 @@ extension Reconciler {
             guard other != path, root(view, other) != nil, row(view, other).handled == nil,
                 let now = present(view, other), now.identity == was.identity
             else { return false }
-            return admits(view, moveEvent(view, path, was, to: other, now, isReplacing: false))
+            return admits(view, attributed(view, moveEvent(view, path, was, to: other, now, isReplacing: false)))
         }
     }
 

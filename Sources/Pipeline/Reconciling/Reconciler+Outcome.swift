@@ -161,6 +161,12 @@ extension Reconciler {
             states[view].left[offer.path] = there
         }
         if offer.hasRemovedInput { (isSure, handled) = (true, nil) }
+        if offer.event.kind == .deleted, let own = row(view, offer.path).handled,
+            own.identity != offer.event.snapshot.identity
+        {
+            // The action has written the path again.
+            (isSure, handled) = (there.map(own.isUnchanged) ?? false, own)
+        }
         if !applies(.readWhatWasOffered) { isSure = true }
         if let from = offer.event.from, termination == .refused {
             // Without the new name, the old one is gone.
@@ -266,7 +272,9 @@ extension Reconciler {
     /// Records that a step of an offer has written a path; its own path is offered as it is now.
     package mutating func recordOwnWrite(_ view: Int, _ path: PathBytes, of number: UInt64) {
         defer { files.forget() }
-        guard states[view].offers[number]?.path == path else { return recordOwnWrite(view, path) }
+        guard let offer = states[view].offers[number], offer.path == path, offer.event.kind != .deleted else {
+            return recordOwnWrite(view, path)
+        }
         if let now = inspect(view, path) {
             states[view].offers[number]?.event.snapshot = now
         } else {

@@ -9,6 +9,12 @@ extension Reconciler {
     /// Whether a path of the view is due and waits for nothing.
     package func hasDue(_ view: Int) -> Bool { states[view].due.hasNext }
 
+    /// The place of the first path in the view's order; nil if there is none.
+    package func nextDuePosition(_ view: Int) -> UInt64? { states[view].due.nextPosition }
+
+    /// The last place in the view's order.
+    package func lastDuePosition(_ view: Int) -> UInt64 { states[view].due.lastPosition }
+
     /// Whether nothing of the view is due or unfinished.
     package func isIdle(_ view: Int) -> Bool { states[view].due.isEmpty && states[view].offers.all.isEmpty }
 
@@ -92,5 +98,58 @@ extension Reconciler {
             open += ((try? files.names(in: path)) ?? []).map { path.appending($0.bytes) }
         }
         return paths.filter { root(view, $0) != nil }.sorted()
+    }
+}
+
+// The due paths, as users see them.
+extension Reconciler {
+    /// A path that waits to be leased.
+    package struct DuePath: Sendable {
+        package var path: PathBytes
+        /// The event that it would have now.
+        package var kind: EventKind
+        /// The time at which it settled last.
+        package var time: Timestamp
+        /// The condition of the owner for which it waits.
+        package var gate: Gate?
+        /// The other path for which it waits.
+        package var other: PathBytes?
+        /// The time until which it waits at most.
+        package var until: ContinuousClock.Instant?
+    }
+
+    /// Returns due paths of a view without the job of an earlier attempt, in no order.
+    ///
+    /// - Parameters:
+    ///   - view: The view.
+    ///   - limit: The most paths.
+    ///   - isWanted: Whether a path is wanted.
+    package mutating func duePaths(_ view: Int, limit: Int, where isWanted: (PathBytes) -> Bool) -> [DuePath] {
+        defer { files.forget() }
+        var paths: [DuePath] = []
+        for path in states[view].due.entries.paths where paths.count < limit && isWanted(path) {
+            guard let entry = states[view].due[path] else { continue }
+            guard offer(view, path)?.isRunning ?? true, let kind = kind(view, path) else { continue }
+            var due = DuePath(path: path, kind: kind, time: entry.time)
+            due.until = states[view].due.limit(of: path)
+            switch entry.wait {
+            case .gate(let gate): due.gate = gate
+            case .path(let other) where other != path: due.other = other
+            case .time(let time): due.until = time
+            case .path, .listing, nil: break
+            }
+            paths.append(due)
+        }
+        return paths
+    }
+
+    /// The event that a due path would have now; nil if it needs none.
+    private func kind(_ view: Int, _ path: PathBytes) -> EventKind? {
+        switch judge(view, path) {
+        case .event(let event): event.kind
+        case .nothing, .unreported: nil
+        case .wait, .unreadable:
+            row(view, path).handled == nil ? .created : present(view, path) == nil ? .deleted : .modified
+        }
     }
 }

@@ -86,9 +86,9 @@ extension Reconciler {
             if let now { markOtherSpellings(view, key.path, now) }
             var stamp = now
             stamp?.digest = snapshot?.digest
-            addDue(view, key.path, settled: stamp.map { .some($0) } ?? .some(nil), note)
             var identities = [row(view, key.path).handled, now].compactMap { $0 }.filter { $0.links > 1 }.map(
                 \.identity)
+            addDue(view, key.path, settled: stamp.map { .some($0) } ?? .some(nil), note)
             if let file = note.file, now?.identity != file { identities.append(file) }
             if let offered = offer(view, key.path)?.offered, offered.links > 1 { identities.append(offered.identity) }
             if !identities.isEmpty { others.append((view, key.path, identities)) }
@@ -143,6 +143,7 @@ extension Reconciler {
         switch judgement {
         case .event(let event):
             accepted.append((view, event))
+            if event.author != .notAsked { states[view].due.setWriter(path, event.author) }
             if event.kind != .deleted { states[view].due.announce(path, event.snapshot.identity) }
         case .wait, .unreadable: break
         case .nothing, .unreported: conclude(view, path, judgement)
@@ -151,15 +152,15 @@ extension Reconciler {
 
     /// Lets what is at a path count as handled, and takes it out of the order.
     mutating func conclude(_ view: Int, _ path: PathBytes, _ judgement: Judgement) {
+        let wasHandled = row(view, path).handled != nil
         if case .unreported = judgement {
-            let isNew = row(view, path).handled == nil
             markHandled(view, path)
             // Its text was never received.
-            if isNew, states[view].view.tailBytes != nil, row(view, path).isWithheld { resetText(view, path) }
+            if !wasHandled, states[view].view.tailBytes != nil, row(view, path).isWithheld { resetText(view, path) }
         } else {
             refresh(view, path)
         }
-        resolve(view, path)
+        resolve(view, path, wasHandled: wasHandled)
     }
 
     private mutating func resetText(_ view: Int, _ path: PathBytes) {
@@ -182,12 +183,12 @@ extension Reconciler {
     }
 
     /// Takes a path out of the order for which no action has to run.
-    mutating func resolve(_ view: Int, _ path: PathBytes) {
+    mutating func resolve(_ view: Int, _ path: PathBytes, wasHandled: Bool) {
         let entry = removeDue(view, path)
         if applies(.skipped), let file = entry?.announced, present(view, path) == nil,
             !isKnownElsewhere(view, file, path)
         {
-            reports.append(.gone(view: view, path))
+            reports.append(.gone(view: view, path, wasHandled: wasHandled))
         }
         states[view].due.wake(.path(path))
     }
@@ -243,11 +244,21 @@ extension Reconciler {
         if states[view].view.tailBytes != nil, let size = now?.size { now?.delivered = size }
         var isWithheld = false
         if let now {
-            let isNew = old.handled == nil && old.trust == .certain
-            isWithheld = old.isWithheld || isNew && !admits(view, event(.created, view, path, now))
+            // Without other events the last state decides.
+            let isUnnamed = states[view].view.mask.isDisjoint(with: .naming)
+            let isNew = old.handled == nil && old.trust == .certain || isUnnamed
+            let isRefused = isNew && !admits(view, attributed(view, event(.created, view, path, now)))
+            isWithheld = isRefused || old.isWithheld && !isUnnamed
         }
         set(view, path, LedgerRow(now, isWithheld: isWithheld))
         states[view].left[path] = nil
+    }
+
+    /// Adds the process that did what an event reports.
+    func attributed(_ view: Int, _ event: FileEvent) -> FileEvent {
+        var event = event
+        event.author = states[view].due[event.path]?.writer ?? writer(view, event)
+        return event
     }
 
     func event(_ kind: EventKind, _ view: Int, _ path: PathBytes, _ snapshot: Snapshot) -> FileEvent {
@@ -258,4 +269,9 @@ extension Reconciler {
         addOthers(view, &event)
         return event
     }
+}
+
+extension EventMask {
+    /// The events that name a path before it is gone.
+    fileprivate static let naming: EventMask = [.created, .modified, .moved, .attributes]
 }

@@ -79,7 +79,7 @@ package struct Reconciler: ~Copyable {
         /// The rule does not want the event: its metadata count as handled.
         case unreported(view: Int, PathBytes)
         /// A path that was due is gone before an action received it.
-        case gone(view: Int, PathBytes)
+        case gone(view: Int, PathBytes, wasHandled: Bool)
         /// An unfinished offer was given up for a newer event of its paths.
         case superseded(view: Int, Offer)
         /// A path has changed while its action ran, and the view drops such changes.
@@ -97,6 +97,8 @@ package struct Reconciler: ~Copyable {
     let admits: (Int, FileEvent) -> Bool
     /// Whether the interrupted step of an offer finds its own work, whatever is at the path by now.
     let hasWork: (Int, Offer) -> Bool
+    /// The process that did what an event reports, as far as a view wants to know.
+    let writer: (Int, FileEvent) -> Author
     let warn: (Warning) -> Void
 
     /// A rule of the core that a test leaves out.
@@ -154,7 +156,8 @@ package struct Reconciler: ~Copyable {
     package init(
         views: [View], ledger store: any LedgerStore, isPatient: Bool, on host: Host = .machine,
         admits: @escaping (Int, FileEvent) -> Bool = { _, _ in true },
-        hasWork: @escaping (Int, Offer) -> Bool = { _, _ in false }, warn: @escaping (Warning) -> Void = { _ in }
+        hasWork: @escaping (Int, Offer) -> Bool = { _, _ in false },
+        writer: @escaping (Int, FileEvent) -> Author = { _, _ in .notAsked }, warn: @escaping (Warning) -> Void = { _ in }
     ) {
         let policies = Self.policies(of: views)
         states = views.map { ViewState(view: $0, policy: policies.firstIndex(of: $0.settle) ?? 0) }
@@ -166,6 +169,7 @@ package struct Reconciler: ~Copyable {
         self.isPatient = isPatient
         self.admits = admits
         self.hasWork = hasWork
+        self.writer = writer
         self.warn = warn
     }
 

@@ -101,7 +101,7 @@ struct ApplyCommand: ParsableCommand {
         var isAlone = false
         while !open.isEmpty, interrupts.count == 0, !isAlone {
             // Asked before the jobs: what the instance did last is seen.
-            isAlone = DiskJournal.holder(of: reader.path) == nil
+            isAlone = DiskStore.holder(of: reader.path) == nil
             let (still, dead, vanished) = try Faults.said { () throws(JournalFault) in
                 try unfinished(open, rule.name, reader)
             }

@@ -67,7 +67,11 @@ struct JobsCommand: ParsableCommand {
         let now = DiskProbe.now()
         let query = try query(now: now)
         let reader = try journal.open()
-        let (jobs, hasMore) = try Faults.said { () throws(JournalFault) in try reader.jobs(query) }
+        let due = DueEntries.ofInstance(reader.path, query)
+        let (rows, hasRows) = try Faults.said { () throws(JournalFault) in try reader.jobs(query) }
+        let all = rows.adding(due)
+        let jobs = Array(all.prefix(query.limit ?? .max))
+        let hasMore = hasRows || jobs.count < all.count
         guard !jobs.isEmpty else {
             let counts = try Faults.said { () throws(JournalFault) in try reader.counts() }
             Output.error.write(Self.nothing(counts, isFiltered: query.asksForAnything))

@@ -9,6 +9,7 @@ import Glibc
 import Handling
 import Journaling
 import Logging
+import class Pipeline.Engine
 import RuleLoading
 import Rules
 import Settling
@@ -97,7 +98,7 @@ struct RunCommand: ParsableCommand {
         let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())
         let metrics = feed.map { _ in RunningMetrics() }
         let engine = Engine(
-            ruleset: loaded.ruleset, options: options, journal: kept.journal,
+            ruleset: loaded.ruleset, options: options, store: kept.journal,
             perform: { [runner = program.runner] in dry?.perform($0, $1) ?? runner.run($0, $1) },
             log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) },
             metrics: metrics.map { EngineMetrics($0.registry) },
@@ -148,7 +149,7 @@ struct RunCommand: ParsableCommand {
             throw Exit(.runtimeError)
         }
         if let dry {
-            dry.end(summary, waiting: kept.journal.openJobs())
+            dry.end(summary, waiting: kept.journal.openJobs().adding(engine.dueAtEnd.map(\.entry)))
             throw Exit(status(summary))
         }
         // What could not be kept for a while, and is now, is no fault any more.
@@ -220,7 +221,7 @@ struct RunCommand: ParsableCommand {
         do {
             let kept = try OpenJournal(place, keeping: retention, isDry: dryRun)
             let journal = kept.journal
-            if dryRun, let file = kept.file, let holder = DiskJournal.holder(of: file) {
+            if dryRun, let file = kept.file, let holder = DiskStore.holder(of: file) {
                 let process = holder > 0 ? " (process \(holder))" : ""
                 reporter.say(
                     .notice, "another instance uses this journal\(process); its running jobs are listed as well")
@@ -235,18 +236,6 @@ struct RunCommand: ParsableCommand {
                     "\(jobs) can't be read, and kept as dead letters: \(Display.text(first.description))"
                         + (journal.unreadable.count > 1 ? ", …" : ""),
                     help: "see 'alight jobs --state dead'; 'alight apply' runs a rule for a file")
-            }
-            if let error = journal.aheadError {
-                reporter.say(
-                    .warning, Display.text(error.description),
-                    help: "without it each step is committed by itself, which is slower; see 'Where it lies' in "
-                        + "docs/journal.md")
-            }
-            if journal.hasUnfitLog {
-                reporter.say(
-                    .warning,
-                    "the log of the last changes does not match the journal, and was ignored",
-                    help: "these changes are found again by comparing files, and their actions may run twice")
             }
             return kept
         } catch {

@@ -5,6 +5,7 @@ import FileEvents
 import Globbing
 import Glibc
 import Journaling
+import struct Pipeline.DuePath
 import PluginProtocol
 import Rules
 import Settling
@@ -17,11 +18,20 @@ extension RunningOperations {
     func jobs(_ query: JobsQuery) throws(APIError) -> JSONValue {
         let wanted = try Self.query(query)
         let reader = try reader()
+        let due = duePaths(wanted)
         let (jobs, hasMore) = try Self.said { () throws(JournalFault) in try reader.jobs(wanted) }
         return [
-            "jobs": .array(jobs.map { .object($0.object) }),
+            "jobs": .array(jobs.adding(due).map { .object($0.object) }),
             "next": .text(hasMore ? jobs.last?.position.description : nil),
         ]
+    }
+
+    /// The due paths of a query: they come with its first page, in addition to its jobs.
+    private func duePaths(_ query: JournalQuery) -> [JobEntry] {
+        guard query.before == nil, query.states.isEmpty || query.states.contains(.pending) else { return [] }
+        let limit = query.limit ?? JobsQuery.mostJobs
+        let due = engine.duePaths(of: query.rule, limit: limit, within: Self.duePatience) { query.takes($0) } ?? []
+        return due.filter { $0.since >= query.since ?? $0.since }.map(\.entry)
     }
 
     private static func query(_ asked: JobsQuery) throws(APIError) -> JournalQuery {

@@ -4,6 +4,7 @@ import FileEvents
 import FileWatching
 import Glibc
 import Journaling
+import class Pipeline.Engine
 import PluginProtocol
 import Rules
 import Settling
@@ -30,6 +31,8 @@ final class RunningOperations: Operations {
     private static let surveyPatience = Duration.milliseconds(500)
     /// How long what is asked of the engine may take to be done, before the answer says how it stands then.
     private static let patience = Duration.seconds(2)
+    /// How long the engine's thread may take to list due paths.
+    static let duePatience = Duration.milliseconds(500)
     private static let deadAge = Duration.seconds(1)
     private static let failures = 5
 
@@ -59,7 +62,7 @@ final class RunningOperations: Operations {
     func rules() throws(APIError) -> JSONValue {
         let now = ContinuousClock.now
         let status = engine.status(at: now)
-        let pending = engine.pendingCounts
+        let pending = status.pending
         let dead = dead(status, at: now).counts
         let last = status.rules.values.compactMap(\.last?.job)
         let known = (try? reader().states(of: last)) ?? [:]
@@ -109,7 +112,7 @@ final class RunningOperations: Operations {
     /// They are slowed down all the same, until a job succeeds; should the next one fail, they are told again.
     private func forgetSettled(_ status: inout EngineStatus) {
         guard journal != nil, let reader = try? reader() else { return }
-        let pending = engine.pendingCounts
+        let pending = status.pending
         for rule in status.slowed.keys where pending[rule, default: 0] == 0 {
             guard !status.running.contains(where: { $0.rule == rule }),
                 let dead = try? reader.jobs(JournalQuery(states: [.dead], rule: rule, limit: 1)), dead.jobs.isEmpty
@@ -142,7 +145,6 @@ final class RunningOperations: Operations {
                 503, "the journal is in memory, where nobody can look at it",
                 help: "run Alight without '--journal :memory:'")
         }
-        engine.catchUp()
         if let reader = kept.withLock({ $0.reader }) { return reader }
         let reader = try Self.said { () throws(JournalFault) in try JournalReader(journal, isOwn: true) }
         kept.withLock { $0.reader = reader }
@@ -243,7 +245,6 @@ final class RunningOperations: Operations {
         let isDone = Mutex(false)
         engine.carryOut(command) { isDone.withLock { $0 = true } }
         waitUntil(within: limit) { isDone.withLock { $0 } }
-        engine.catchUp()
         kept.withLock { $0.dead = nil }
         return isDone.withLock { $0 }
     }

@@ -17,7 +17,7 @@ struct RunningSlots {
     ///
     /// - Returns: Nil when none answers, or a slot is free.
     init?(_ settings: Configuration) {
-        guard case .file(let journal)? = settings.journal?.value, let socket = DiskJournal.control(of: journal),
+        guard case .file(let journal)? = settings.journal?.value, let socket = DiskStore.control(of: journal),
             let status = try? ControlClient(socket, patience: 2).ask("GET", "/v1/status").object,
             let slots = status["slots"]?.object, let taken = slots["used"]?.double, let limit = slots["limit"]?.double,
             taken >= limit

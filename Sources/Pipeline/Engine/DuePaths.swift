@@ -1,0 +1,116 @@
+import Engine
+package import FileEvents
+import Glibc
+import Journaling
+import LedgerReconciling
+import Rules
+import Settling
+import Synchronization
+
+/// A path that waits for its action, and has no job until that starts.
+package struct DuePath: Sendable, Hashable {
+    package var rule: String
+    package var path: PathBytes
+    /// The event that it would have now.
+    package var event: EventKind
+    /// The time at which it settled last.
+    package var since: Timestamp
+    /// The reason for which it waits; nil if only for a slot.
+    package var reason: String?
+    /// The time until which it waits, if that is known.
+    package var until: Timestamp?
+}
+
+/// A request for due paths, which the engine's thread answers.
+struct DuePathRequest: Sendable {
+    var rule: String?
+    var limit: Int
+    var isWanted: @Sendable (PathBytes) -> Bool
+    var answer: @Sendable ([DuePath]) -> Void
+}
+
+extension Engine {
+    /// Returns due paths, the latest first; nil if the engine's thread does not answer in time.
+    ///
+    /// - Parameters:
+    ///   - rule: The name of the rule; nil for all.
+    ///   - limit: The most paths.
+    ///   - timeout: How long to wait.
+    ///   - isWanted: Whether a path is wanted.
+    package func duePaths(
+        of rule: String? = nil, limit: Int, within timeout: Duration,
+        where isWanted: @escaping @Sendable (PathBytes) -> Bool = { _ in true }
+    ) -> [DuePath]? {
+        let found = Mutex<[DuePath]?>(nil)
+        let request = DuePathRequest(rule: rule, limit: limit, isWanted: isWanted) { paths in
+            found.withLock { $0 = paths }
+        }
+        dueRequests.withLock { $0.append(request) }
+        mailbox.wake()
+        let deadline = ContinuousClock.now + timeout
+        while ContinuousClock.now < deadline {
+            if let paths = found.withLock({ $0 }) { return paths }
+            usleep(1_000)
+        }
+        return found.withLock { $0 }
+    }
+
+    /// The paths that were due at the end of a dry run.
+    package var dueAtEnd: [DuePath] { lastDuePaths.withLock { $0 } }
+}
+
+extension EngineLoop {
+    mutating func answerDueRequests() {
+        let requests = engine.dueRequests.withLock { requests in
+            defer { requests = [] }
+            return requests
+        }
+        for request in requests { request.answer(duePaths(request)) }
+    }
+
+    mutating func keepDuePaths() {
+        let all = DuePathRequest(limit: .max, isWanted: { _ in true }, answer: { _ in })
+        let paths = duePaths(all)
+        engine.lastDuePaths.withLock { $0 = paths }
+    }
+
+    private mutating func duePaths(_ request: DuePathRequest) -> [DuePath] {
+        let time = engine.host.clock.time()
+        var paths: [DuePath] = []
+        for index in dispatcher.rules.indices {
+            let name = dispatcher.rules[index].rule.name
+            guard request.rule ?? name == name else { continue }
+            for due in reconciler.duePaths(index, limit: request.limit, where: request.isWanted) {
+                let (reason, until) = dispatcher.wait(of: due, index)
+                paths.append(
+                    DuePath(
+                        rule: name, path: due.path, event: due.kind, since: due.time, reason: reason,
+                        until: until.map { time.advanced(by: $0 - now) }))
+            }
+        }
+        paths.sort { ($1.since, $0.path, $0.rule) < ($0.since, $1.path, $1.rule) }
+        return Array(paths.prefix(request.limit))
+    }
+}
+
+extension Dispatcher {
+    /// The reason for which a due path waits, and until when.
+    fileprivate func wait(
+        of due: Reconciler.DuePath, _ index: Int
+    ) -> (reason: String?, until: ContinuousClock.Instant?) {
+        let state = rules[index]
+        if pauses.hold(state.rule.name) { return ("the rule is paused", nil) }
+        if let waiting = state.waits[due.path] { return (waiting.message, due.until) }
+        switch due.gate?.name {
+        case "cooldown": return ("it ran a short time ago", due.until)
+        case LoopGuardGate.gate.name: return ("the rule has run too often for it", due.until)
+        case "busy": return ("an action runs for it", nil)
+        default: break
+        }
+        if let other = due.other { return ("it waits for '\(other)'", due.until) }
+        if let breaker = state.breaker, breaker.isOpen {
+            return ("the attempts of the rule fail, and are made one at a time", breaker.rests)
+        }
+        return (nil, due.until ?? state.batch?.deadline)
+    }
+}
