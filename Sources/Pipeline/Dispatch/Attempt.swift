@@ -217,7 +217,8 @@ struct Attempt: Sendable {
     private func collectOutputs(of part: inout Part, _ files: WatchedPaths) {
         guard case .outcome(var outcome) = part.termination else { return }
         part.outputs = Set((part.job.steps.flatMap(\.outputs) + outcome.outputs).flatMap(names))
-        let mayRemove = part.job.steps.indices.contains { rule.mayRemoveInput(step: $0) }
+        let mayRemove =
+            part.job.steps.indices.contains { rule.mayRemoveInput(step: $0) }
             || zip(rule.onFailure, part.aftermath).contains { $1.ending == .succeeded && rule.mayRemoveInput($0) }
         part.hasRemovedInput = mayRemove && !hasFile(of: part.job.event, files)
         guard part.job.steps.count + part.aftermath.count > 1 else { return }

@@ -37,6 +37,7 @@ extension Engine {
     ///   - limit: The most paths.
     ///   - timeout: How long to wait.
     ///   - isWanted: Whether a path is wanted.
+    /// - Returns: The paths.
     package func duePaths(
         of rule: String? = nil, limit: Int, within timeout: Duration,
         where isWanted: @escaping @Sendable (PathBytes) -> Bool = { _ in true }

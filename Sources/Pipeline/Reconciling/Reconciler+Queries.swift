@@ -124,6 +124,7 @@ extension Reconciler {
     ///   - view: The view.
     ///   - limit: The most paths.
     ///   - isWanted: Whether a path is wanted.
+    /// - Returns: The paths.
     package mutating func duePaths(_ view: Int, limit: Int, where isWanted: (PathBytes) -> Bool) -> [DuePath] {
         defer { files.forget() }
         var paths: [DuePath] = []

@@ -157,7 +157,8 @@ package struct Reconciler: ~Copyable {
         views: [View], ledger store: any LedgerStore, isPatient: Bool, on host: Host = .machine,
         admits: @escaping (Int, FileEvent) -> Bool = { _, _ in true },
         hasWork: @escaping (Int, Offer) -> Bool = { _, _ in false },
-        writer: @escaping (Int, FileEvent) -> Author = { _, _ in .notAsked }, warn: @escaping (Warning) -> Void = { _ in }
+        writer: @escaping (Int, FileEvent) -> Author = { _, _ in .notAsked },
+        warn: @escaping (Warning) -> Void = { _ in }
     ) {
         let policies = Self.policies(of: views)
         states = views.map { ViewState(view: $0, policy: policies.firstIndex(of: $0.settle) ?? 0) }
