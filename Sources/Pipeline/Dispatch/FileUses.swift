@@ -1,0 +1,25 @@
+import FileEvents
+
+/// The files on which actions work: a file has one action at a time, or several that only read it.
+struct FileUses {
+    private struct Use {
+        var count = 0
+        var isShared: Bool
+    }
+
+    private var uses: [PathBytes: Use] = [:]
+
+    /// Whether an action may start that shares the file or does not.
+    func allows(_ path: PathBytes, _ isShared: Bool) -> Bool { uses[path].map { $0.isShared && isShared } ?? true }
+
+    mutating func add(_ paths: [PathBytes], isShared: Bool) {
+        for path in paths { uses[path, default: Use(isShared: isShared)].count += 1 }
+    }
+
+    mutating func remove(_ paths: [PathBytes]) {
+        for path in paths {
+            uses[path]?.count -= 1
+            if uses[path]?.count == 0 { uses[path] = nil }
+        }
+    }
+}
