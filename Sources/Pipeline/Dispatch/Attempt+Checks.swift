@@ -52,7 +52,7 @@ extension Attempt {
     /// Checks `ready`; a file that is gone, or that a user has named, is not waited for.
     private func checkReady(_ part: Part, _ files: WatchedPaths) -> Termination? {
         let event = part.job.event
-        guard let ready = rule.ready, !part.input.hasStartedBefore, event.origin != .manual,
+        guard let ready = rule.ready, !part.input.isInterrupted, event.origin != .manual,
             event.kind != .deleted, !event.kind.isLifecycle, !event.kind.isRaw,
             case .present(let snapshot) = files.look(at: event.path)
         else { return nil }
@@ -72,8 +72,8 @@ extension Attempt {
         }
         // No action has started, so the next attempt has to ask again.
         if outcome.isInterrupted { return .waiting(Waiting(.command, "'ready' was stopped"), pause: .zero) }
-        outcome.isUnbegun = true
-        outcome.message = "'ready': " + outcome.message
+        outcome.isUnbegun = !part.input.hasStartedBefore
+        outcome.message = (outcome.isUnbegun ? "'ready': " : "'ready', asked again: ") + outcome.message
         outcome.code = Outcome.readyCode
         return .outcome(outcome)
     }

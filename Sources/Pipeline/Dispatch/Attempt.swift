@@ -24,6 +24,8 @@ struct Attempt: Sendable {
         var isFrozen = false
         /// Whether an action of it has started before.
         var hasStartedBefore = false
+        /// Whether an earlier attempt was interrupted, and may have done a part of the work.
+        var isInterrupted = false
         /// Whether an earlier attempt may have removed the file and not have come to its end.
         var mayBeDone = false
         /// Whether the action is known to have received the content of the row.

@@ -58,7 +58,8 @@ extension Dispatcher {
             return take(candidate, index, &reconciler, at: time).map { [$0] } ?? []
         }
         guard isFree(candidate, index, &reconciler, at: time.now) else { return [] }
-        let job = DueJob(event: event, hasStartedBefore: hasStarted)
+        let job = DueJob(
+            event: event, hasStartedBefore: hasStarted, isInterrupted: candidate.retried?.isInterrupted ?? false)
         if case .wait(let gate, let until, let waiting) = rules[index].gates.verdict(for: job, at: time) {
             reconciler.hold(candidate, for: gate, until: until)
             record(waiting, of: event.path, index)

@@ -234,7 +234,8 @@ struct Dispatcher: ~Copyable {
         let event = candidate.event
         let retried = candidate.retried.flatMap { rules[index].jobs[$0.number] }
         let job = DueJob(
-            event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnbegun != true)
+            event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnbegun != true,
+            isInterrupted: candidate.retried.map { $0.isInterrupted || $0.steps > 0 } ?? false)
         switch rules[index].gates.verdict(for: job, at: time) {
         case .run: break
         case .wait(let gate, let until, let waiting):
@@ -332,6 +333,7 @@ struct Dispatcher: ~Copyable {
         let hasStarted = offer.attempt > 1 && job.previous?.isUnbegun != true || offer.steps > 0
         return Attempt.Input(
             job: job, number: offer.number, hasStartedBefore: hasStarted,
+            isInterrupted: offer.isInterrupted || offer.steps > 0,
             mayBeDone: offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput,
             isCertain: !offer.isUncertain)
     }
@@ -344,7 +346,9 @@ struct Dispatcher: ~Copyable {
         let isShared = rules[index].rule.sharesFile
         guard entry.paths.allSatisfy({ uses.allows($0, isShared) }) else { return nil }
         let hasStarted = entry.job.attempt > 0 && entry.job.previous?.isUnbegun != true
-        let job = DueJob(event: event, hasStartedBefore: hasStarted)
+        let job = DueJob(
+            event: event, hasStartedBefore: hasStarted,
+            isInterrupted: entry.job.isInterrupted || !entry.job.steps.isEmpty)
         var outcome: Outcome?
         switch rules[index].gates.verdict(for: job, at: time) {
         case .run: break

@@ -9,6 +9,8 @@ struct DueJob: Sendable {
     var event: FileEvent
     /// Whether an action of it has started before: its own pause before the next attempt is over.
     var hasStartedBefore = false
+    /// Whether an attempt of it was interrupted, and may have done a part of the work.
+    var isInterrupted = false
 
     /// Whether a user has asked for it, who does not wait.
     var isManual: Bool { event.origin == .manual }
@@ -153,7 +155,7 @@ struct ReadyGate: Gate {
 
     func verdict(for job: DueJob, at time: GateTime) -> Verdict {
         let event = job.event
-        guard !job.hasStartedBefore, !job.isManual, event.kind != .deleted, event.kind != .moved,
+        guard !job.isInterrupted, !job.isManual, event.kind != .deleted, event.kind != .moved,
             !event.kind.isLifecycle, !event.kind.isRaw, case .present(let snapshot) = time.files.look(at: event.path)
         else { return .run }
         let waiting = ready.waiting(event.path, snapshot, now: time.time) { time.files.look(at: $0) != .absent }
