@@ -20,6 +20,9 @@ package protocol EngineStore: LedgerStore {
     /// - Returns: What is stored of each, in the order of the rules.
     func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule]
 
+    /// The id of a stored rule, whether it runs or not; nil if there is none of that name.
+    func id(of rule: String) -> RuleID?
+
     /// What an earlier run has stored besides.
     var stored: StoredState { get }
 

@@ -167,6 +167,8 @@ package final class DiskStore: EngineStore {
         access { $0.begin(rules, isWatching: isWatching, at: now) } ?? []
     }
 
+    package func id(of rule: String) -> RuleID? { access { $0.rules.ids[rule].map { RuleID($0) } } ?? nil }
+
     package var stored: StoredState { access { $0.stored() } ?? StoredState() }
 
     package func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) -> [StoredJob] {

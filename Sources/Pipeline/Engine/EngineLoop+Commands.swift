@@ -74,12 +74,7 @@ extension EngineLoop {
     /// Ends a job that does not run as skipped, and deletes a failed one.
     private mutating func discard(_ id: JobID) {
         let outcome = Outcome(.skipped, "discarded", code: "discarded")
-        guard let (index, number, isFrozen) = find(id) else {
-            let clocks = ClockPair(engine.host.clock.time(), now)
-            guard dispatcher.changes.jobs[id] == nil, engine.store.job(id, at: clocks)?.state == .dead else { return }
-            dispatcher.changes.jobs[id] = JobChange(.deleted, isNew: false)
-            return
-        }
+        guard let (index, number, isFrozen) = find(id) else { return discardStored(id, outcome) }
         if isFrozen {
             guard let entry = dispatcher.rules[index].frozen[number], !entry.isRunning else { return }
             let input = Attempt.Input(job: entry.job, number: number, isFrozen: true)
@@ -88,6 +83,25 @@ extension EngineLoop {
             dispatcher.end(number, index, .skipped, outcome, reconciler)
             reconciler.finish(index, number, .succeeded, at: now)
         }
+    }
+
+    /// Discards a failed job, or a job of a rule that does not run: what it offered counts as handled.
+    private mutating func discardStored(_ id: JobID, _ outcome: Outcome) {
+        guard dispatcher.changes.jobs[id] == nil else { return }
+        let clocks = ClockPair(engine.host.clock.time(), now)
+        guard let stored = engine.store.job(id, at: clocks), stored.state != .dead else {
+            // A job whose row cannot be read is a failed one.
+            dispatcher.changes.jobs[id] = JobChange(.deleted, isNew: false)
+            return
+        }
+        guard stored.state == .pending || stored.state == .running else { return }
+        let ended = StoredJob(stored.job, .skipped, stored.offer, number: stored.number)
+        dispatcher.changes.jobs[id] = JobChange(.ended(ended, outcome), isNew: false)
+        guard let rule = engine.store.id(of: stored.job.rule), stored.offer != nil else { return }
+        let event = stored.job.event
+        dispatcher.changes.rows[rule, default: [:]][event.path] = LedgerRow(
+            event.kind == .deleted ? nil : event.snapshot)
+        if let from = event.from { dispatcher.changes.rows[rule, default: [:]][from] = LedgerRow() }
     }
 
     /// Runs a rule for a file as it is now, whatever the rule receives otherwise.
