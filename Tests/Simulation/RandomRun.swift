@@ -5,9 +5,8 @@ import TestKit
 
 /// What runs in a simulated world.
 package enum SimulatedCore: Equatable {
+    /// The engine, with its ledger in SQLite.
     case engine
-    /// The engine of `Sources/Pipeline`.
-    case pipeline
     /// The reconciler of `Sources/Pipeline`, on SQLite or on a store in memory.
     case ledger(inMemory: Bool)
 }
@@ -107,7 +106,7 @@ package struct RandomRun {
         if case .ledger(let inMemory) = core {
             return LedgerRun(rules, seed: seed, delays: delays, hasBirth: hasBirth, inMemory: inMemory)
         }
-        let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth, isOld: core == .engine)
+        let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
         run.checksInvariant = checksInvariant
         return run
     }

@@ -14,10 +14,8 @@ struct RunRecord {
         var modes: [PathBytes: UInt16] = [:]
         /// What was in each directory that is one unit, as the action has seen it.
         var trees: [PathBytes: [PathBytes: Int]] = [:]
-        /// The text of each file, as it was told.
-        var texts: [PathBytes: [UInt8]] = [:]
-        /// The same by the files themselves.
-        var textsOfFiles: [FileIdentity: [UInt8]] = [:]
+        /// The text of each file, as it was received.
+        var texts: [FileIdentity: [UInt8]] = [:]
         /// Paths of which a job was given up, or about which nothing is promised for other reasons.
         var untracked: Set<PathBytes> = []
         /// The files as the sum of all events whose actions have succeeded has them.
@@ -132,27 +130,6 @@ struct RunRecord {
         }
     }
 
-    /// Puts a piece of text behind what was told before; of a job that was given up it is lost, and of what
-    /// nobody caught up with.
-    private mutating func noteText(_ job: Job, _ index: Int, _ run: SimulatedRun) {
-        let event = job.event
-        let isDoubtful =
-            mirrors[index].isForgiven
-            || [event.path, event.from].contains { $0.map(mirrors[index].untracked.contains) ?? false }
-        if let from = event.from { mirrors[index].texts[event.path] = mirrors[index].texts.removeValue(forKey: from) }
-        let isOther =
-            event.kind == .created || event.kind == .modified && event.isReplaced || event.tail?.isReset == true
-        if event.kind == .deleted || isOther { mirrors[index].texts[event.path] = nil }
-        guard let tail = event.tail else { return }
-        let known = (isDoubtful ? run.world.text(event.path) : mirrors[index].texts[event.path]) ?? []
-        let start = Int(tail.offset)
-        let isAgain = job.isInterrupted || job.attempt > 1 || retried.contains(job.id)
-        if !isDoubtful, start > known.count || start < known.count && !isAgain {
-            fault = fault ?? "\(run.world.name(of: event.path)): text from \(start) after \(known.count) bytes"
-        }
-        mirrors[index].texts[event.path] = known.prefix(start) + tail.bytes
-    }
-
     /// Appends a piece of text to what was received of the file before; that of a job that was given up is lost.
     private mutating func recordText(_ job: Job, _ index: Int, _ run: SimulatedRun) {
         let event = job.event
@@ -162,16 +139,16 @@ struct RunRecord {
             !run.hasBirth || mirrors[index].isForgiven || paths.contains(where: mirrors[index].untracked.contains)
         let file = event.snapshot.identity
         let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
-        if tail.isReset || isOther && tail.offset == 0 { mirrors[index].textsOfFiles[file] = nil }
+        if tail.isReset || isOther && tail.offset == 0 { mirrors[index].texts[file] = nil }
         let start = Int(tail.offset)
         let known =
             isDoubtful
-            ? run.world.text(of: file) ?? Array(repeating: 0, count: start) : mirrors[index].textsOfFiles[file] ?? []
+            ? run.world.text(of: file) ?? Array(repeating: 0, count: start) : mirrors[index].texts[file] ?? []
         let isAgain = job.isInterrupted || job.attempt > 1 || retried.contains(job.id)
         if !isDoubtful, start > known.count || start < known.count && !isAgain {
             fault = fault ?? "\(run.world.name(of: event.path)): text from \(start) after \(known.count) bytes"
         }
-        mirrors[index].textsOfFiles[file] = known.prefix(start) + tail.bytes
+        mirrors[index].texts[file] = known.prefix(start) + tail.bytes
     }
 
     /// Does one step of an action, which reads the files as they are now.
@@ -207,7 +184,7 @@ struct RunRecord {
         }
         history.append("\(prefix)\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
         let content = world.content(event.path)
-        if run.rules[index].follows { run.isOld ? noteText(job, index, run) : recordText(job, index, run) }
+        if run.rules[index].follows { recordText(job, index, run) }
         if run.rules[index].isTree {
             let held = event.from.flatMap { mirrors[index].trees.removeValue(forKey: $0) }
             let isLooking = event.kind != .moved || job.attempt > 1 || job.isInterrupted

@@ -21,7 +21,6 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
     package let rules: [SimulatedRule]
     let loaded: [Rule]
     private let host: Host
-    let isOld: Bool
     let hasBirth: Bool
     private var storage: any SimulatedStorage
     private(set) var program: (any SimulatedProgram)?
@@ -46,10 +45,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
 
     package init(
         _ rules: [SimulatedRule], seed: UInt64 = 0, delays: Bool = false, hasBirth: Bool = true,
-        foldsCase: Bool = false, isOld: Bool = true
+        foldsCase: Bool = false
     ) {
         let world = World(seed: seed, delays: delays)
-        self.isOld = isOld
         self.hasBirth = hasBirth
         self.world = world
         self.rules = rules
@@ -60,10 +58,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             fileTime: { world.time.advanced(by: .milliseconds(-2)) })
         host = Host(fileSystem: world, clock: clock, random: { 0.5 })
         do {
-            storage =
-                isOld
-                ? try DiskJournal(inMemory: nil, now: world.time, clock: clock.now)
-                : try DiskStore(inMemory: nil, now: world.time, clock: clock.now)
+            storage = try DiskStore(inMemory: nil, now: world.time, clock: clock.now)
         } catch {
             preconditionFailure("\(error)")
         }
@@ -237,12 +232,10 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         }
         for directory in ["x/", "y/", "z/", "o/"] { world.apply(.show(PathBytes(directory))) }
         program?.resume()
-        if !isOld {
-            // What was changed by a name that is gone is seen with the next hint of the file.
-            let gone = Set(changedByName.filter { world.snapshot($0.path)?.identity != $0.file }.map(\.file))
-            let others = world.files(below: world.base).filter { gone.contains($0.value.identity) }.keys.sorted()
-            hints?.add(others.map { Hint(path: $0, signs: .attributes) })
-        }
+        // What was changed by a name that is gone is seen with the next hint of the file.
+        let gone = Set(changedByName.filter { world.snapshot($0.path)?.identity != $0.file }.map(\.file))
+        let others = world.files(below: world.base).filter { gone.contains($0.value.identity) }.keys.sorted()
+        hints?.add(others.map { Hint(path: $0, signs: .attributes) })
         var idle = 0
         for _ in 0..<3_000 {
             watcher?.drainAll()

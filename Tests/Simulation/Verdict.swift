@@ -55,7 +55,7 @@ extension SimulatedRun {
             present.filter { path, snapshot in
                 let isTaken =
                     index > 0 && rules[0].stops && loaded[0].root(taking: path) != nil && rules[0].wants(snapshot)
-                return rules[index].wants(snapshot) && (isOld || !isTaken)
+                return rules[index].wants(snapshot) && !isTaken
             }.keys)
     }
 
@@ -75,13 +75,13 @@ extension SimulatedRun {
         for (path, snapshot) in present.sorted(by: { $0.key < $1.key }) {
             let name = world.name(of: path)
             // A file waits for its set, of which one is missing.
-            if !isOld, rules[index].wants(snapshot), !rules[index].isComplete(path, among: wanted) { continue }
+            if rules[index].wants(snapshot), !rules[index].isComplete(path, among: wanted) { continue }
             guard let known = program?.handled(rule.name, path) else {
                 return "\(name) is not in the ledger"
             }
             // Nothing hints what is written by a name that the rule does not match.
             let names = present.values.count { $0.identity == snapshot.identity }
-            if !isOld, snapshot.links > 1, names < snapshot.links { continue }
+            if snapshot.links > 1, names < snapshot.links { continue }
             guard known.hasSameContent(as: snapshot) else { return "\(name) is not in the ledger as it is" }
             guard !mirror.isForgiven, !mirror.untracked.contains(path), rules[index].wants(snapshot) else { continue }
             if rules[index].steps.contains(.take) {
@@ -93,11 +93,11 @@ extension SimulatedRun {
             // What the rule before it takes, and files of a set of which one is missing.
             if index > 0, rules[0].stops, loaded[0].root(taking: path) != nil, rules[0].wants(snapshot) { continue }
             guard rules[index].isComplete(path, among: wanted) else { continue }
-            let text = isOld ? mirror.texts[path] : mirror.textsOfFiles[snapshot.identity]
-            if rules[index].follows, isOld || hasBirth, text ?? [] != world.text(path) ?? [] {
+            let text = mirror.texts[snapshot.identity]
+            if rules[index].follows, hasBirth, text ?? [] != world.text(path) ?? [] {
                 return "\(name): the mirror has another text than the disk"
             }
-            if !isOld, rules[index].follows { continue }
+            if rules[index].follows { continue }
             if rules[index].whileBusy == .queue {
                 guard let received = mirror.received[path],
                     received.hasSameContent(as: snapshot)

@@ -5,7 +5,7 @@ import Simulation
 /// Runs the core in simulated worlds, and prints what goes wrong.
 ///
 ///     simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
-///               [--invariant] [--pipeline] [--ledger [--memory] [--omitting RULE]]
+///               [--invariant] [--ledger [--memory] [--omitting RULE]]
 ///     simulator --seed N [--steps N] [-v]
 ///     simulator --scripted [NAME] [-v]
 ///
@@ -58,7 +58,6 @@ struct Simulator {
                 known = Set(seeds.compactMap(\.self))
             case "--invariant": checksInvariant = true
             case "--omitting": omitted = rest.popFirst().flatMap(CoreRule.init)
-            case "--pipeline": core = .pipeline
             case "--ledger": core = .ledger(inMemory: isInMemory)
             case "--memory":
                 isInMemory = true
@@ -126,12 +125,12 @@ struct Simulator {
 
     private func runScripted(_ name: String) -> Int32 {
         var faults = 0
-        let cases = ScriptedCase.all.filter { (name.isEmpty || $0.name == name) && (core == .engine || core == .pipeline || $0.isForLedger) }
+        let cases = ScriptedCase.all.filter { (name.isEmpty || $0.name == name) && (core == .engine || $0.isForLedger) }
         for scripted in cases {
             var trace: (@Sendable (String) -> Void)?
             if isVerbose { trace = { print("    \($0)") } }
-            if let fault = core == .engine || core == .pipeline
-                ? scripted.run(isOld: core == .engine, trace: trace)
+            if let fault = core == .engine
+                ? scripted.run(trace: trace)
                 : scripted.runLedger(inMemory: isInMemory, omitting: omitted, trace: trace)
             {
                 faults += 1

@@ -38,6 +38,8 @@ package struct Offer: Sendable {
     package var wasNamed = false
     /// Whether hints were lost since then.
     package var missedHints = false
+    /// Whether the action for a deletion has written the path again.
+    var hasWrittenPath = false
     /// The change time of the file at that lease.
     package var changed: Timestamp?
     /// The trust that its paths had before the lease.

@@ -161,10 +161,7 @@ extension Reconciler {
             states[view].left[offer.path] = there
         }
         if offer.hasRemovedInput { (isSure, handled) = (true, nil) }
-        if offer.event.kind == .deleted, let own = row(view, offer.path).handled,
-            own.identity != offer.event.snapshot.identity
-        {
-            // The action has written the path again.
+        if offer.hasWrittenPath, let own = row(view, offer.path).handled {
             (isSure, handled) = (there.map(own.isUnchanged) ?? false, own)
         }
         if !applies(.readWhatWasOffered) { isSure = true }
@@ -273,6 +270,7 @@ extension Reconciler {
     package mutating func recordOwnWrite(_ view: Int, _ path: PathBytes, of number: UInt64) {
         defer { files.forget() }
         guard let offer = states[view].offers[number], offer.path == path, offer.event.kind != .deleted else {
+            if states[view].offers[number]?.path == path { states[view].offers[number]?.hasWrittenPath = true }
             return recordOwnWrite(view, path)
         }
         if let now = inspect(view, path) {
