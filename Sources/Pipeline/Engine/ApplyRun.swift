@@ -53,6 +53,7 @@ package final class ApplyRun: Sendable {
     /// Jobs that have not ended by then stay in the store, for the engine.
     ///
     /// - Parameter requests: The files, each once.
+    /// - Returns: The files that are left.
     package func run(_ requests: [JobRequest]) -> Summary {
         guard var loop = try? EngineLoop(engine, watching: { _, _ in NoWatcher() }) else {
             return Summary(open: Set(requests.map(\.path)))
