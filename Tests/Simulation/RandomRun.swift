@@ -1,5 +1,6 @@
 package import FileEvents
 import Handling
+package import LedgerReconciling
 import Rules
 import TestKit
 
@@ -8,7 +9,7 @@ package enum SimulatedCore: Equatable {
     /// The engine, with its ledger in SQLite.
     case engine
     /// The reconciler of `Sources/Pipeline`, on SQLite or on a store in memory.
-    case ledger(inMemory: Bool)
+    case ledger(inMemory: Bool, omitting: CoreRule? = nil)
 }
 
 /// A core that runs in a simulated world, step by step.
@@ -103,8 +104,9 @@ package struct RandomRun {
 
     /// Makes a run that has not begun.
     package func makeRun() -> any CoreRun {
-        if case .ledger(let inMemory) = core {
-            return LedgerRun(rules, seed: seed, delays: delays, hasBirth: hasBirth, inMemory: inMemory)
+        if case .ledger(let inMemory, let omitted) = core {
+            return LedgerRun(
+                rules, seed: seed, delays: delays, hasBirth: hasBirth, inMemory: inMemory, omitting: omitted)
         }
         let run = SimulatedRun(rules, seed: seed, delays: delays, hasBirth: hasBirth)
         run.checksInvariant = checksInvariant

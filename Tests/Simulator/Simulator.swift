@@ -6,7 +6,7 @@ import Simulation
 ///
 ///     simulator [--first N] [--runs N] [--steps N] [--seconds N] [--keep-going] [--known SEED,SEED...]
 ///               [--invariant] [--ledger [--memory] [--omitting RULE]]
-///     simulator --seed N [--steps N] [-v]
+///     simulator --seed N [--steps N] [--ledger [--omitting RULE]] [-v]
 ///     simulator --scripted [NAME] [-v]
 ///
 /// Without a seed it does runs until one fails, or for 60 seconds; with `--keep-going` until the end, and counts the faults
@@ -26,6 +26,7 @@ struct Simulator {
     private var core = SimulatedCore.engine
     private var omitted: CoreRule?
     private var isInMemory = false
+    private var isLedger = false
 
     init(_ arguments: ArraySlice<String>) {
         var rest = arguments
@@ -58,14 +59,15 @@ struct Simulator {
                 known = Set(seeds.compactMap(\.self))
             case "--invariant": checksInvariant = true
             case "--omitting": omitted = rest.popFirst().flatMap(CoreRule.init)
-            case "--ledger": core = .ledger(inMemory: isInMemory)
+            case "--ledger": isLedger = true
             case "--memory":
                 isInMemory = true
-                core = .ledger(inMemory: true)
+                isLedger = true
             case "-v": isVerbose = true
             default: fail("unknown option '\(option)'")
             }
         }
+        if isLedger { core = .ledger(inMemory: isInMemory, omitting: omitted) }
     }
 
     func run() -> Int32 {
