@@ -307,14 +307,19 @@ package final class ScenarioRunner {
 
     /// `expect EVENT PATH [from PATH] [by RULE] [message TEXT] [outcome WORD]`: the next line of that event and path.
     ///
-    /// Without order it may come behind others, which are expected later.
+    /// Without order it may come behind others, which are expected later; so may that of one rule among those of others, since
+    /// actions that only read a file run at the same time.
     private func expectEvent(_ line: Scenario.Line, inOrder: Bool) throws {
         let target = path(line, 2)
         var wanted: [String: [UInt8]] = [:]
         for place in stride(from: 3, to: line.words.count - 1, by: 2) {
             wanted[line.text(place)] = line.words[place + 1]
         }
-        func isWanted(_ seen: Seen) -> Bool { seen.event == line.text(1) && seen.bytes == target }
+        let rule = wanted["by"].map { String(decoding: $0, as: UTF8.self) }
+        let inOrder = inOrder && rule == nil
+        func isWanted(_ seen: Seen) -> Bool {
+            seen.event == line.text(1) && seen.bytes == target && (rule ?? seen.rule) == seen.rule
+        }
         let found = try Deadline.poll { () throws -> Seen? in
             let lines = program?.lines ?? []
             while taken.remove(consumed) != nil { consumed += 1 }
