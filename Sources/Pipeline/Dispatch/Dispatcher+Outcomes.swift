@@ -343,8 +343,13 @@ extension Dispatcher {
         let outputs = result.parts.flatMap { part in
             if case .outcome(let outcome) = part.termination { outcome.outputs } else { [PathBytes]() }
         }
-        let waits = result.parts.filter { $0.hasStarted && $0.job.attempt == 1 && !$0.job.isInterrupted }
-            .map { result.started.since($0.job.event.time) }
+        let first = result.parts.filter {
+            $0.hasStarted && $0.job.attempt == 1 && (!$0.job.isInterrupted || $0.job.due != nil)
+        }
+        // A failed job that a user has retried has waited since then.
+        let waits = first.map { part in
+            part.job.due.map { now - result.duration - $0 } ?? result.started.since(part.job.event.time)
+        }
         let hasStarted = result.parts.contains(where: \.hasStarted)
         monitor.noteEnded(
             result.parts[0].job.id, outputs: outputs, at: result.started.advanced(by: result.duration),

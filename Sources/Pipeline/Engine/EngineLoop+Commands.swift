@@ -48,6 +48,7 @@ extension EngineLoop {
         var job = stored.job
         job.attempt = 0
         job.isInterrupted = false
+        job.due = now
         guard let index = dispatcher.ruleset.index(of: job.rule) else {
             let pending = StoredJob(job, .pending, stored.offer, number: stored.number, due: now)
             dispatcher.changes.jobs[id] = JobChange(.unfinished(pending), isNew: false)
