@@ -127,9 +127,11 @@ final class WatchLoop {
             control.setIdle(hints.isEmpty)
             _ = cal_poll(&descriptors, 3, patience(isFull: isFull))
             control.setIdle(false)
-            let drains = descriptors[0].revents == 0 ? [] : control.takeDrains()
+            var drains: [Watcher.Drain] = []
             if descriptors[0].revents != 0 {
                 control.waker.clear()
+                // After that, so that a request that comes in between wakes the thread again.
+                drains = control.takeDrains()
                 if control.takeRescan() { rescan.isWanted = true }
                 let surveys = control.takeSurveys()
                 if !surveys.isEmpty {
