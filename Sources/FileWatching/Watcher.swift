@@ -137,7 +137,8 @@ package final class Watcher: HintProducer {
 
         func end() { done.signal() }
 
-        func wait() { done.wait(until: nil) }
+        /// Waits, but not for a thread that a file system holds up.
+        func wait() { done.wait(until: .now + .seconds(1)) }
     }
 
     /// Starts the thread, which opens the kernel's queue.
