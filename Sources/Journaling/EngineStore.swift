@@ -17,13 +17,13 @@ package protocol EngineStore: LedgerStore {
     ///   - rules: The rules.
     ///   - isWatching: Whether their files are watched from now on; otherwise only their jobs run.
     ///   - now: The time.
-    /// - Returns: What is stored of each, in the order of the rules.
+    /// - Returns: The stored state of each, in the order of the rules.
     func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule]
 
     /// The id of a stored rule, whether it runs or not; nil if there is none of that name.
     func id(of rule: String) -> RuleID?
 
-    /// What an earlier run has stored besides.
+    /// The stored state of the program: all but rules, jobs and the ledger.
     var stored: StoredState { get }
 
     /// The unfinished jobs of a rule, sorted by number: those that run, that wait for another attempt, and that are frozen.
@@ -50,7 +50,7 @@ package protocol EngineStore: LedgerStore {
     func commit(_ changes: TurnChanges, at clocks: ClockPair) -> JournalFault?
 }
 
-/// What is stored of a rule.
+/// The stored state of a rule.
 package struct StoredRule: Sendable, Hashable {
     package var id: RuleID
     package var start: RuleStart
@@ -61,7 +61,7 @@ package struct StoredRule: Sendable, Hashable {
     }
 }
 
-/// What is stored besides rules, jobs and the ledger.
+/// The stored state of the program: all but rules, jobs and the ledger.
 package struct StoredState: Sendable, Hashable {
     /// The time of the last commit of an earlier run; nil if there was none.
     package var lastCommit: Timestamp?
@@ -124,7 +124,7 @@ package struct TurnChanges: Sendable {
     package init() {}
 }
 
-/// What a commit writes of a job.
+/// The change of one job in a commit.
 package struct JobChange: Sendable {
     package enum Fate: Sendable {
         /// It runs, waits for another attempt, or is frozen.

@@ -9,24 +9,29 @@ import Settling
 
 // Results of attempts, and jobs that end without one.
 extension Dispatcher {
-    /// Records the steps of a running job that have succeeded.
-    mutating func record(_ steps: [Outcome], of id: JobID, _ reconciler: inout Reconciler) {
+    /// The unfinished job with the id.
+    func find(_ id: JobID) -> (index: Int, number: UInt64, isFrozen: Bool)? {
         for index in rules.indices {
-            if let number = rules[index].jobs.first(where: { $0.value.id == id })?.key {
-                recordSteps(steps, number, index, &reconciler)
-            } else if let entry = rules[index].frozen.all.first(where: { $0.job.id == id }) {
-                rules[index].frozen[entry.number]?.job.steps = steps
-                storeFrozen(entry.number, index)
+            if let number = rules[index].jobs.first(where: { $0.value.id == id })?.key { return (index, number, false) }
+            if let entry = rules[index].frozen.all.first(where: { $0.job.id == id }) {
+                return (index, entry.number, true)
             }
         }
+        return nil
+    }
+
+    /// Records the steps of a running job that have succeeded.
+    mutating func record(_ steps: [Outcome], of id: JobID, _ reconciler: inout Reconciler) {
+        guard let (index, number, isFrozen) = find(id) else { return }
+        guard isFrozen else { return recordSteps(steps, number, index, &reconciler) }
+        rules[index].frozen[number]?.job.steps = steps
+        storeFrozen(number, index)
     }
 
     /// Holds a path back that the running step of a job is about to write.
     func declare(_ path: PathBytes, of id: JobID, _ reconciler: inout Reconciler) {
-        for index in rules.indices {
-            guard let number = rules[index].jobs.first(where: { $0.value.id == id })?.key else { continue }
-            reconciler.declareOutput(index, number, path)
-        }
+        guard let (index, number, isFrozen) = find(id), !isFrozen else { return }
+        reconciler.declareOutput(index, number, path)
     }
 
     private mutating func recordSteps(
@@ -411,7 +416,7 @@ extension Dispatcher {
     /// Records the result of an attempt whose rule does not run any more: its rows end, and what it knows is uncertain.
     private mutating func endRetired(_ result: Attempt.Result, _ id: RuleID) {
         for part in result.parts {
-            guard case .outcome(let outcome) = part.termination, retired[id] != nil else { continue }
+            guard case .outcome(let outcome) = part.termination else { continue }
             let fate = fate(of: outcome, part.job, result.rule, random: 0, at: host.clock.now())
             changes.attempts.append(
                 (

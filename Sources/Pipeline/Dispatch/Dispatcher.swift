@@ -17,8 +17,6 @@ struct Dispatcher: ~Copyable {
     var ruleset: Ruleset
     /// The rules in the order of the ruleset, which is that of the reconciler's views.
     var rules: [RuleState]
-    /// Rules that do not run any more and have an attempt that does.
-    var retired: [RuleID: RuleState] = [:]
     let store: any EngineStore
     let host: Host
     let clock: LocalClock
@@ -150,7 +148,7 @@ struct Dispatcher: ~Copyable {
     }
 
     private func hasWork(_ index: Int, _ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> Bool {
-        reconciler.hasDue(index) || !rules[index].frozen.due(at: now).isEmpty
+        reconciler.hasDue(index) || rules[index].frozen.hasDue(at: now)
     }
 
     /// Leases jobs for one attempt of a rule.

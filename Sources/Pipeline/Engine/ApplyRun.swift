@@ -55,9 +55,7 @@ package final class ApplyRun: Sendable {
     /// - Parameter requests: The files, each once.
     /// - Returns: The files that are left.
     package func run(_ requests: [JobRequest]) -> Summary {
-        guard var loop = try? EngineLoop(engine, watching: { _, _ in NoWatcher() }) else {
-            return Summary(open: Set(requests.map(\.path)))
-        }
+        var loop = EngineLoop(unwatched: engine)
         loop.carryOut(.apply(requests))
         var isOver = false
         while !isOver {
@@ -82,7 +80,7 @@ extension Engine {
         let engine = Engine(
             ruleset: ruleset, options: options, store: store, perform: { $1.map { _ in Outcome(.retry) } }, log: log,
             report: { _ in })
-        guard var loop = try? EngineLoop(engine, watching: { _, _ in NoWatcher() }) else { return nil }
+        var loop = EngineLoop(unwatched: engine)
         loop.carryOut(command)
         loop.persist()
         return loop.run.storeFault
@@ -90,6 +88,15 @@ extension Engine {
 }
 
 extension EngineLoop {
+    /// Starts a run whose watcher never hints anything.
+    fileprivate init(unwatched engine: Engine) {
+        do {
+            try self.init(engine) { _, _ in NoWatcher() }
+        } catch {
+            preconditionFailure("a run that watches nothing needs no root and no watch: \(error)")
+        }
+    }
+
     /// Whether nothing runs, and nothing is to be stored.
     var isIdle: Bool { dispatcher.runningCount == 0 && run.storeFault == nil }
 

@@ -20,7 +20,7 @@ final class Conditions {
     private(set) var writers = WriterSource.none
     /// The interrupted actions that may have removed their input, by the numbers of their offers.
     var interrupted: [UInt64: (action: Action, job: Job)] = [:]
-    private let finds: @Sendable (Action, Job) -> Bool
+    private let finds: (@Sendable (Action, Job) -> Bool)?
 
     private struct Refusal: Hashable {
         var rule: Int
@@ -35,14 +35,17 @@ final class Conditions {
         case recorder(AuthorRecorder)
     }
 
-    init(_ ruleset: Ruleset, log: Logger, hasWork: @escaping @Sendable (Action, Job) -> Bool) {
+    init(_ ruleset: Ruleset, log: Logger, hasWork: (@Sendable (Action, Job) -> Bool)?) {
         self.ruleset = ruleset
         self.log = log
         finds = hasWork
     }
 
     /// Whether the interrupted action of an offer finds its own work.
-    func hasWork(_ number: UInt64) -> Bool { interrupted[number].map { finds($0.action, $0.job) } ?? false }
+    func hasWork(_ number: UInt64) -> Bool { interrupted[number].flatMap { finds?($0.action, $0.job) } ?? false }
+
+    /// Whether ``interrupted`` is asked for.
+    var asksForWork: Bool { finds != nil }
 
     /// Whether a rule receives an event: no earlier rule with `stop` does, and its own `where` holds or needs the content.
     func admit(_ event: FileEvent, rule index: Int) -> Bool {

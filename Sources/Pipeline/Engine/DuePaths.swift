@@ -1,6 +1,6 @@
 import Engine
 package import FileEvents
-import Glibc
+import FileWatching
 import Journaling
 import LedgerReconciling
 import Rules
@@ -42,17 +42,15 @@ extension Engine {
         of rule: String? = nil, limit: Int, within timeout: Duration,
         where isWanted: @escaping @Sendable (PathBytes) -> Bool = { _ in true }
     ) -> [DuePath]? {
+        guard let done = try? Wake() else { return nil }
         let found = Mutex<[DuePath]?>(nil)
         let request = DuePathRequest(rule: rule, limit: limit, isWanted: isWanted) { paths in
             found.withLock { $0 = paths }
+            done.signal()
         }
         dueRequests.withLock { $0.append(request) }
         mailbox.wake()
-        let deadline = ContinuousClock.now + timeout
-        while ContinuousClock.now < deadline {
-            if let paths = found.withLock({ $0 }) { return paths }
-            usleep(1_000)
-        }
+        done.wait(until: .now + timeout)
         return found.withLock { $0 }
     }
 

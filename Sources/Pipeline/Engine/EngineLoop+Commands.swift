@@ -19,22 +19,9 @@ extension EngineLoop {
         }
     }
 
-    /// The unfinished job with the id.
-    private func find(_ id: JobID) -> (index: Int, number: UInt64, isFrozen: Bool)? {
-        for index in dispatcher.rules.indices {
-            if let number = dispatcher.rules[index].jobs.first(where: { $0.value.id == id })?.key {
-                return (index, number, false)
-            }
-            if let entry = dispatcher.rules[index].frozen.all.first(where: { $0.job.id == id }) {
-                return (index, entry.number, true)
-            }
-        }
-        return nil
-    }
-
     /// Makes the next attempt of a job due, and starts a failed job again as if it were new.
     private mutating func retry(_ id: JobID) {
-        if let (index, number, isFrozen) = find(id) {
+        if let (index, number, isFrozen) = dispatcher.find(id) {
             if isFrozen {
                 dispatcher.rules[index].frozen[number]?.due = now
             } else {
@@ -75,7 +62,7 @@ extension EngineLoop {
     /// Ends a job that does not run as skipped, and deletes a failed one.
     private mutating func discard(_ id: JobID) {
         let outcome = Outcome(.skipped, "discarded", code: "discarded")
-        guard let (index, number, isFrozen) = find(id) else { return discardStored(id, outcome) }
+        guard let (index, number, isFrozen) = dispatcher.find(id) else { return discardStored(id, outcome) }
         if isFrozen {
             guard let entry = dispatcher.rules[index].frozen[number], !entry.isRunning else { return }
             let input = Attempt.Input(job: entry.job, number: number, isFrozen: true)

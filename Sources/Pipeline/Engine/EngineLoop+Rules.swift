@@ -146,10 +146,6 @@ extension EngineLoop {
 extension Dispatcher {
     /// Runs other rules from now on; the jobs that run end under the rule with which they started.
     mutating func change(to ruleset: Ruleset, _ states: [RuleState]) {
-        let ids = Set(states.map(\.id))
-        for state in rules where !ids.contains(state.id) && running.values.contains(where: { $0.rule == state.id }) {
-            retired[state.id] = state
-        }
         var names: [String: String] = [:]
         for state in rules {
             guard let new = states.first(where: { $0.id == state.id }) else { continue }

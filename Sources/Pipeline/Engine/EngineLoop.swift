@@ -98,7 +98,7 @@ package struct EngineLoop: ~Copyable {
     /// - Returns: Whether the run is over.
     package mutating func next(isLeasing: Bool = true) -> Bool {
         let (received, waiting) = receive()
-        conditions.interrupted = dispatcher.interrupted(reconciler)
+        if conditions.asksForWork { conditions.interrupted = dispatcher.interrupted(reconciler) }
         settle()
         if isLeasing { dispatch() }
         persist()

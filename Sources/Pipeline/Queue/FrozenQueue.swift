@@ -53,12 +53,19 @@ struct FrozenQueue {
         if order.first == number { order.removeFirst() } else { order.removeAll { $0 == number } }
     }
 
+    /// Whether ``due(at:)`` has any.
+    func hasDue(at now: ContinuousClock.Instant) -> Bool {
+        order.contains { number in entries[number].map { isDue($0, at: now) } ?? false }
+    }
+
+    private func isDue(_ entry: Entry, at now: ContinuousClock.Instant) -> Bool {
+        !entry.isRunning && entry.due <= now && entry.paths.allSatisfy { lines[$0]?.first == entry.number }
+    }
+
     /// The due jobs before which there is none of their paths, in order.
     func due(at now: ContinuousClock.Instant) -> [Entry] {
         guard !entries.isEmpty else { return [] }
-        return order.lazy.compactMap { entries[$0] }.filter { entry in
-            !entry.isRunning && entry.due <= now && entry.paths.allSatisfy { lines[$0]?.first == entry.number }
-        }
+        return order.lazy.compactMap { entries[$0] }.filter { isDue($0, at: now) }
     }
 
     /// Makes the jobs due that wait; only those of a path if there is one.

@@ -309,9 +309,6 @@ extension Reconciler {
         states[candidate.view].due.wait(candidate.path, for: .gate(gate), until: time)
     }
 
-    /// Puts a candidate back at the end of the order.
-    package mutating func requeue(_ candidate: Candidate) { states[candidate.view].due.requeue(candidate.path) }
-
     /// Puts the due paths back into the order that wait for a condition.
     package mutating func wake(_ gate: Gate) {
         for view in states.indices { states[view].due.wake(.gate(gate)) }
