@@ -26,7 +26,11 @@ package struct ActionRunner: Sendable {
         switch action.work {
         case .use(let reference, let with):
             switch handler(for: reference, filling: with, into: &invocations) {
-            case .success(let handler): return handler.run(invocations)
+            case .success(let handler):
+                guard handler.asksToStart || invocations.allSatisfy({ $0.mayStart() }) else {
+                    return invocations.map { _ in .interrupted("Alight stops") }
+                }
+                return handler.run(invocations)
             case .failure(let problem):
                 // It was found when the rules were loaded, so it may be about to be replaced.
                 let ending: Outcome.Ending = reference.location == nil ? .failed : .retry

@@ -14,6 +14,9 @@ package protocol Handler: Sendable {
     /// What rules are checked against.
     var summary: HandlerDescription { get }
 
+    /// Whether it calls ``Invocation/mayStart`` itself, as late as possible; otherwise it is called before `run`.
+    var asksToStart: Bool { get }
+
     /// Does the work and says how it ended; it never throws.
     ///
     /// A file that has vanished is an outcome, not an error. Look at
@@ -29,6 +32,8 @@ package protocol Handler: Sendable {
 }
 
 extension Handler {
+    package var asksToStart: Bool { false }
+
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         invocations.map { invocation in
             invocation.stop.isRaised ? .interrupted("Alight stops") : run(invocation)
@@ -75,6 +80,8 @@ package struct Invocation: Sendable {
     /// Raised when Alight stops.
     package var stop: StopSignal
     package var log: Logger
+    /// Called before the first effect: blocks until the action may start, and returns whether it may.
+    package var mayStart: @Sendable () -> Bool = { true }
     /// Called before a path is written: its new state is the action's own work.
     package var willWrite: @Sendable (PathBytes) -> Void = { _ in }
     /// Takes how far the work is, 0 to 1, with a line for people; may be called often.

@@ -29,6 +29,8 @@ package struct Command: Sendable {
     package var linger: Duration
     /// What the program may use and reach, and as whom it runs.
     package var confinement = ProgramConfinement()
+    /// Called before the program starts; false to give up.
+    var mayStart: @Sendable () -> Bool = { true }
     /// Called when the time-out is reached, before the program is asked to end.
     var whenOverdue: @Sendable () -> Void = {}
 

@@ -200,6 +200,7 @@ package struct PluginHost: Sendable {
             environment: variables(for: invocation, scratch: scratch), directory: directory,
             output: call.answers ? .collected(limit: 1 << 20) : .reported, timeout: invocation.timeout, grace: grace)
         command.confinement = confinement
+        command.mayStart = invocation.mayStart
         command.whenOverdue = { [grace] in
             invocation.log.warning("\(OutcomeTable.overdue(call.program, after: invocation.timeout, grace: grace))")
         }

@@ -108,6 +108,10 @@ package final class ProcessLauncher: Sendable {
         var descriptors = [input.reading.raw, output.writing.raw, error.writing.raw, directory.descriptor]
         if let ruleset { descriptors.append(ruleset.descriptor) }
         defer { withExtendedLifetime((directory, ruleset)) {} }
+        guard command.mayStart() else {
+            pool.give(launcher)
+            throw LaunchFailure("Alight stops")
+        }
         var problem = launcher.run(plan.bytes, with: descriptors)
         if problem != 0, idle != nil {
             // One that waited may have been killed meanwhile, or stopped. It has not read the whole plan, so nothing

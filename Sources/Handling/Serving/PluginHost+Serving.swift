@@ -31,7 +31,7 @@ extension PluginHost {
             let message = "\(call.program): \(LaunchFailure.holdsNUL.reason)"
             return request.events.map { _ in Outcome(.failed, message, code: Outcome.cannotStartCode) }
         }
-        guard let plugin = self.serving.plugin(serving) else {
+        guard invocation.mayStart(), let plugin = self.serving.plugin(serving) else {
             return request.events.map { _ in .interrupted("Alight stops") }
         }
         let program = ServedProgram(

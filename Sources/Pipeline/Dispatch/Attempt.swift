@@ -94,6 +94,7 @@ struct Attempt: Sendable {
     let stop: StopSignal
     let log: Logger
     let host: Host
+    let permission: StartPermission
     /// Called when a step has succeeded that others follow, with the outcomes of all that have.
     var progress: @Sendable (JobID, [Outcome]) -> Void = { _, _ in }
     /// Called before an action writes a path that the rule matches.
@@ -210,6 +211,7 @@ struct Attempt: Sendable {
         log[metadataKey: "job"] = "\(job.id)"
         var invocation = rule.invocation(
             for: job, now: now, timeout: timeout, count: inputs.count, stop: stop, log: log)
+        invocation.mayStart = { [permission] in permission.wait() }
         invocation.willWrite = { declare($0, of: job.id) }
         return invocation
     }

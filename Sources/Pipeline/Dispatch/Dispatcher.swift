@@ -39,6 +39,10 @@ struct Dispatcher: ~Copyable {
     var running: [JobID: (rule: RuleID, stop: StopSignal?)] = [:]
     /// The attempts whose leases are not committed yet.
     private var prepared: [Attempt] = []
+    /// The permission for the attempts that are prepared.
+    private var permission = StartPermission()
+    /// Whether they have been submitted.
+    private var isSubmitted = false
     /// The changes of jobs that are not committed yet.
     var changes = TurnChanges()
     /// The jobs that have no row yet.
@@ -387,15 +391,26 @@ struct Dispatcher: ~Copyable {
         let isRestarted = rule.whileBusy == .restart
         let stop = isRestarted ? StopSignal(under: self.stop) : self.stop
         running[jobs[0].id] = (rules[index].id, isRestarted ? stop : nil)
-        var attempt = Attempt(inputs: inputs, rule: rule, perform: perform, stop: stop, log: log, host: host)
+        var attempt = Attempt(
+            inputs: inputs, rule: rule, perform: perform, stop: stop, log: log, host: host, permission: permission)
         attempt.progress = { [mailbox] in mailbox.post(.advanced($0, $1)) }
         attempt.declared = { [mailbox] in mailbox.post(.declared($0, $1)) }
         prepared.append(attempt)
     }
 
-    /// Starts the attempts that were prepared.
+    /// Starts the attempts that were prepared; their actions wait for ``launch()``.
+    mutating func submit() {
+        guard !prepared.isEmpty, !isSubmitted else { return }
+        isSubmitted = true
+        let isQuick = mailbox.gather(begun: prepared.count, running: lanes.count)
+        executor.submit(
+            prepared.map { attempt in { [mailbox] in mailbox.post(.ended(attempt.run())) } }, isQuick: isQuick)
+    }
+
+    /// Lets the actions start of the attempts that were submitted.
     mutating func launch() {
         guard !prepared.isEmpty else { return }
+        permission.grant()
         let time = host.clock.time()
         monitor.noteBegun(
             prepared.map { attempt in
@@ -407,12 +422,21 @@ struct Dispatcher: ~Copyable {
         let accepted = prepared.flatMap(\.inputs).filter { $0.job.attempt == 1 && $0.job.previous == nil }.map(\.job)
         if !accepted.isEmpty { report(.accepted(accepted)) }
         let isFirst = lanes.count == prepared.count
-        let isQuick = mailbox.gather(begun: prepared.count, running: lanes.count)
-        executor.submit(
-            prepared.map { attempt in { [mailbox] in mailbox.post(.ended(attempt.run())) } }, isQuick: isQuick)
-        prepared = []
+        endPreparing()
         // The kernel prefers to wake threads on the processor that wakes them: the rest of this turn can wait.
         if isFirst { sched_yield() }
+    }
+
+    /// Lets no action start of the attempts that were submitted: the run is over.
+    mutating func refuse() {
+        permission.refuse()
+        endPreparing()
+    }
+
+    private mutating func endPreparing() {
+        prepared = []
+        permission = StartPermission()
+        isSubmitted = false
     }
 
     /// Stops the attempts at offers whose files have changed.

@@ -101,6 +101,7 @@ package struct EngineLoop: ~Copyable {
         if conditions.asksForWork { conditions.interrupted = dispatcher.interrupted(reconciler) }
         settle()
         if isLeasing { dispatch() }
+        reconciler.closeDirectories()
         persist()
         answerDueRequests()
         conditions.forgetContents()
@@ -273,6 +274,8 @@ package struct EngineLoop: ~Copyable {
     /// While the store cannot be written nothing is leased and no action starts; changes stay in memory.
     mutating func persist() {
         if let retry = run.storeRetry, retry > now { return }
+        // They prepare their actions meanwhile.
+        dispatcher.submit()
         dispatcher.collectJobs(&reconciler)
         let changes = dispatcher.changes(of: reconciler)
         let fault = engine.store.commit(changes, at: ClockPair(engine.host.clock.time(), now))
@@ -334,6 +337,7 @@ package struct EngineLoop: ~Copyable {
     /// Ends the watching.
     package mutating func end() -> EngineSummary {
         watcher.stop()
+        dispatcher.refuse()
         late += hints.take().leaving(run.ignored).hints
         let counts = dispatcher.jobCounts(reconciler)
         return EngineSummary(

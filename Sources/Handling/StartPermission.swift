@@ -1,0 +1,37 @@
+@preconcurrency import Dispatch
+import Synchronization
+
+/// The permission for actions to start, which is granted once their leases are committed.
+///
+/// An action prepares all that has no effect meanwhile, and waits for the permission before its first effect.
+package final class StartPermission: Sendable {
+    private let isGranted = Mutex<Bool?>(nil)
+    private let decided = DispatchGroup()
+
+    package init() { decided.enter() }
+
+    deinit { decide(false) }
+
+    package func grant() { decide(true) }
+
+    /// Lets the actions end without having started.
+    package func refuse() { decide(false) }
+
+    private func decide(_ isGranted: Bool) {
+        let isFirst = self.isGranted.withLock { decision in
+            guard decision == nil else { return false }
+            decision = isGranted
+            return true
+        }
+        if isFirst { decided.leave() }
+    }
+
+    /// Blocks until it is decided.
+    ///
+    /// - Returns: Whether the action may start.
+    package func wait() -> Bool {
+        if let isGranted = isGranted.withLock({ $0 }) { return isGranted }
+        decided.wait()
+        return isGranted.withLock { $0 } ?? false
+    }
+}
