@@ -6,8 +6,8 @@ extension Reconciler {
     /// The comparison of a due path with its ledger row.
     enum Judgement {
         case nothing
-        /// The rule does not want the difference.
-        case unreported
+        /// The rule does not want the difference; what it was judged by.
+        case unreported(Snapshot?)
         case wait(DueTable.Wait)
         case event(FileEvent)
         /// It cannot be inspected.
@@ -38,7 +38,9 @@ extension Reconciler {
                 }
             }
         }
-        if row.isWithheld && applies(.withheld) || !states[view].view.mask.contains(.deleted) { return .unreported }
+        if row.isWithheld && applies(.withheld) || !states[view].view.mask.contains(.deleted) {
+            return .unreported(nil)
+        }
         var event = event(.deleted, view, path, row.handled ?? .unseen)
         event.isByMove = signs.isSuperset(of: [.vanished, .moved])
         return .event(attributed(view, event))
@@ -48,11 +50,12 @@ extension Reconciler {
         let mask = states[view].view.mask
         let signs = states[view].due[path]?.signs ?? []
         let isUncertain = isUncertain(row)
+        let seen = now
         guard let handled = row.handled else {
             if let move = move(view, to: path, now, isReplacing: false) { return move }
             var event = event(.created, view, path, now)
             event.isByMove = signs.isSuperset(of: [.appeared, .moved])
-            return reported(view, event)
+            return reported(view, event, seen)
         }
         let was = known(handled, as: now, at: path, signs)
         // A file that had another name meanwhile may have been written by that.
@@ -69,7 +72,7 @@ extension Reconciler {
         event.changed = difference.content
         let hasMoreText = handled.hasMoreText(now)
         if hasMoreText, event.changed.isEmpty { event.changed = ["extended"] }
-        guard !difference.isEmpty || hasMoreText else { return isUncertain ? reported(view, event) : .nothing }
+        guard !difference.isEmpty || hasMoreText else { return isUncertain ? reported(view, event, seen) : .nothing }
         if difference.isReplaced {
             if let other = movedTo(view, handled, from: path) { return .wait(.path(other)) }
             if let move = move(view, to: path, now, isReplacing: true) { return move }
@@ -80,15 +83,15 @@ extension Reconciler {
             event.kind = .attributes
             event.changed = difference.attributes
         }
-        return reported(view, event)
+        return reported(view, event, seen)
     }
 
     private func isUncertain(_ row: LedgerRow) -> Bool { row.trust == .uncertain && applies(.certain) }
 
-    private func reported(_ view: Int, _ event: FileEvent) -> Judgement {
-        guard states[view].view.mask.takes(event.kind, changed: event.changed) else { return .unreported }
+    private func reported(_ view: Int, _ event: FileEvent, _ seen: Snapshot) -> Judgement {
+        guard states[view].view.mask.takes(event.kind, changed: event.changed) else { return .unreported(seen) }
         let event = attributed(view, event)
-        guard admits(view, event) else { return .unreported }
+        guard admits(view, event) else { return .unreported(seen) }
         return .event(event)
     }
 
@@ -215,9 +218,9 @@ extension Reconciler {
     /// Takes the first due path of a view that may be leased.
     ///
     /// All hints have to be received before. The caller leases the candidate, or lets it wait; a candidate of which it does
-    /// neither is lost until its path is hinted again.
+    /// neither is lost until its path is hinted again. The directory of the last candidate stays open until
+    /// ``closeDirectories()``.
     package mutating func nextCandidate(_ view: Int, at now: ContinuousClock.Instant) -> Candidate? {
-        defer { files.forget() }
         while let path = states[view].due.next() {
             if let candidate = candidate(view, path, at: now) { return candidate }
         }
@@ -299,10 +302,12 @@ extension Reconciler {
     ///
     /// Nothing may happen to the reconciler between ``nextCandidate(_:at:)`` and this.
     package mutating func lease(_ candidate: Candidate) -> Offer {
-        defer { files.forget() }
         if let old = candidate.retried, let offer = again(candidate.view, old.number, candidate.event) { return offer }
         return make(candidate.view, candidate.event)
     }
+
+    /// Closes the directories that candidates and results have left open, which keep their file systems from being unmounted.
+    package func closeDirectories() { files.forget() }
 
     /// Lets a candidate wait for the owner's condition, at most until the time.
     package mutating func hold(_ candidate: Candidate, for gate: Gate, until time: ContinuousClock.Instant? = nil) {

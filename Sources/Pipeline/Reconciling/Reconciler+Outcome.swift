@@ -61,6 +61,8 @@ extension Reconciler {
             markDirty(path, .vanished, .live, [view], at: now)
             states[view].due.wake(.path(path))
         }
+        // No hint names the other names of a file that was removed meanwhile.
+        if let offered = offer.offered, offered.links > 1 { markOtherNames(view, offer.path, [offered.identity]) }
     }
 
     /// Undoes a lease whose action has not started; its path waits for a condition of the owner, at most until the time.
@@ -104,11 +106,11 @@ extension Reconciler {
 
     /// Records the result of an attempt.
     ///
-    /// All hints have to be received before that were queued when the result arrived.
+    /// All hints have to be received before that were queued when the result arrived. The directory of the path stays open
+    /// until ``closeDirectories()``.
     package mutating func finish(
         _ view: Int, _ number: UInt64, _ termination: Termination, at now: ContinuousClock.Instant
     ) {
-        defer { files.forget() }
         guard var offer = states[view].offers[number] else { return }
         releaseOutputs(view, number)
         let there = inspect(view, offer.path)

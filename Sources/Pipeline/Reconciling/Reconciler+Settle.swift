@@ -88,8 +88,10 @@ extension Reconciler {
             stamp?.digest = snapshot?.digest
             var identities = [row(view, key.path).handled, now].compactMap { $0 }.filter { $0.links > 1 }.map(
                 \.identity)
+            let announced = states[view].due[key.path]?.announced
             addDue(view, key.path, settled: stamp.map { .some($0) } ?? .some(nil), note)
-            if let file = note.file, now?.identity != file { identities.append(file) }
+            let files = [note.file, announced].compactMap(\.self)
+            identities += files.filter { $0 != now?.identity }
             if let offered = offer(view, key.path)?.offered, offered.links > 1 { identities.append(offered.identity) }
             if !identities.isEmpty { others.append((view, key.path, identities)) }
         }
@@ -153,8 +155,8 @@ extension Reconciler {
     /// Lets what is at a path count as handled, and takes it out of the order.
     mutating func conclude(_ view: Int, _ path: PathBytes, _ judgement: Judgement) {
         let wasHandled = row(view, path).handled != nil
-        if case .unreported = judgement {
-            markHandled(view, path)
+        if case .unreported(let seen) = judgement {
+            markHandled(view, path, as: .some(seen))
             // Its text was never received.
             if !wasHandled, states[view].view.tailBytes != nil, row(view, path).isWithheld { resetText(view, path) }
         } else {
@@ -237,10 +239,12 @@ extension Reconciler {
     }
 
     /// Lets the state of a path count as handled, without an event; it is inspected if it is not given.
-    mutating func markHandled(_ view: Int, _ path: PathBytes, as present: Snapshot? = nil) {
+    ///
+    /// A state that was judged has to be given: a later one has not been.
+    mutating func markHandled(_ view: Int, _ path: PathBytes, as known: Snapshot?? = nil) {
         let old = row(view, path)
-        var now = states[view].view.settle.isTree ? nil : present
-        if now == nil { now = inspect(view, path) }
+        let isTree = states[view].view.settle.isTree
+        var now = if let known, !isTree || known?.digest != nil { known } else { inspect(view, path) }
         if states[view].view.tailBytes != nil, let size = now?.size { now?.delivered = size }
         var isWithheld = false
         if let now {
