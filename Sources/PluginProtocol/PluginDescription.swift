@@ -18,6 +18,8 @@ public struct PluginDescription: Sendable, Hashable {
     public var idempotent: Bool?
     /// Whether it can be given names that are not UTF-8; nil is false.
     public var rawPaths: Bool?
+    /// Whether it only reads the file, and may run beside other actions that do; nil is false.
+    public var sharesFile: Bool?
     /// Programs that it needs, `vipsthumbnail` or `vipsthumbnail (libvips-tools)`.
     public var requires: [String]?
     /// The events that it takes; nil is all.
@@ -39,7 +41,7 @@ public struct PluginDescription: Sendable, Hashable {
     /// The keys of `plugin.yaml`, for messages about unknown ones.
     public static let keys = [
         "name", "version", "protocol", "summary", "run", "modes", "batch", "concurrent", "parallel", "idempotent",
-        "raw_paths", "requires", "events", "types", "timeout", "parameters",
+        "raw_paths", "shares_file", "requires", "events", "types", "timeout", "parameters",
     ]
 
     /// The description as `describe` prints it.
@@ -48,7 +50,8 @@ public struct PluginDescription: Sendable, Hashable {
             "name": name.json, "version": version.json, "protocol": `protocol`.json, "summary": summary?.json,
             "run": run?.json, "modes": modes?.json, "batch": batch?.json, "concurrent": concurrent?.json,
             "parallel": parallel?.json, "idempotent": idempotent?.json, "raw_paths": rawPaths?.json,
-            "requires": requires?.json, "events": events?.json, "types": types?.json, "timeout": timeout?.json,
+            "shares_file": sharesFile?.json, "requires": requires?.json, "events": events?.json, "types": types?.json,
+            "timeout": timeout?.json,
             "parameters": parameters?.json,
         ]
         return .object(members.compactMapValues { $0 })

@@ -70,7 +70,17 @@ extension RuleDecoder {
                 help: kind.name == "exec" ? "write arguments into the list of 'exec'" : "write the values into the line"
             )
         }
-        return step(kind, with: with, number: number)
+        var step = step(kind, with: with, number: number)
+        if let entry = node.entry("shares_file") {
+            if kind.name == "use" {
+                problems.error(
+                    "'shares_file' cannot be combined with 'use'", at: entry.key.range,
+                    help: "remove it: built-in handlers and the descriptions of plugins say it themselves")
+            } else if let sharesFile = bool(entry) {
+                step?.action.sharesFile = sharesFile
+            }
+        }
+        return step
     }
 
     private func step(_ kind: YAMLNode.Entry, with: YAMLNode.Entry?, number: Int) -> DecodedStep? {
@@ -120,9 +130,10 @@ extension RuleDecoder {
             parameters = ParameterCheck.fillingDefaults(parameters, schema: schema)
         }
         checkTrustedFiles(parameters, schema: description.parameters, node: with?.value)
-        let action = Action(
+        var action = Action(
             .use(description.reference, with: parameters), place: source.place(at: node.range.lowerBound),
             events: description.covered)
+        action.sharesFile = description.sharesFile
         var step = DecodedStep(
             action: action, handler: description, handlerMark: node.range,
             destinations: destinations(parameters, schema: description.parameters, node: with?.value, of: description))

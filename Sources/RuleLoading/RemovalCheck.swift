@@ -82,6 +82,10 @@ struct RemovalCheck {
                 if let own = rules[other].removal, own.destination == nil, rules[other].rule.actions.count == 1 {
                     continue
                 }
+                // It waits until a rule of higher priority has finished with the file.
+                let mayPrecede =
+                    rules[other].removal == nil && !rule.rule.types.isDisjoint(with: rules[other].rule.types)
+                if mayPrecede, rules[other].rule.priority > rule.rule.priority { continue }
                 guard haveLikeEnds(number, other), bothRun(number, other) else { continue }
                 let count = rule.rule.globs.count + rules[other].rule.globs.count
                 guard count <= Self.mostGlobs.ofPair else { continue }
@@ -94,7 +98,7 @@ struct RemovalCheck {
                     continue
                 }
                 reports += 1
-                report(removal, of: rule.rule, rules[other].rule, glob)
+                report(removal, of: rule.rule, rules[other].rule, glob, mayPrecede: mayPrecede)
             }
         }
     }
@@ -139,12 +143,13 @@ struct RemovalCheck {
         }
     }
 
-    private func report(_ removal: Removal, of rule: Rule, _ other: Rule, _ glob: Glob) {
+    private func report(_ removal: Removal, of rule: Rule, _ other: Rule, _ glob: Glob, mayPrecede: Bool) {
         let name = quoted(other.name)
+        let priority = mayPrecede ? ", give \(name) a higher 'priority'" : ""
         let help =
             removal.destination == nil || removal.destination?.written.isEmpty == true
-            ? "write one rule with both steps, the removal last, or exclude these files from one of the two"
-            : "write one rule with both steps, or add a path to \(name) that also matches the destination"
+            ? "write one rule with both steps, the removal last\(priority), or exclude these files from one of the two"
+            : "write one rule with both steps\(priority), or add a path to \(name) that also matches the destination"
         removal.problems.warning(
             "the rule \(quoted(rule.name)) (\(rule.place)) \(removal.verb) files that the rule \(name) "
                 + "(\(other.place)) matches by \(quoted(glob.description)): they may be gone before that runs",

@@ -38,7 +38,7 @@ struct RuleDecoder: NodeReading {
 
     static let topKeys = ["rules", "defaults"]
     /// The keys of an action, which some put into the rule itself.
-    static let actionKeys = ["use", "with", "exec", "shell"]
+    static let actionKeys = ["use", "with", "exec", "shell", "shares_file"]
 
     /// Reads the whole file.
     func rules(from root: YAMLNode?) -> [DecodedRule] {

@@ -18,22 +18,14 @@ package struct Action: Sendable, Hashable {
     package var events: EventMask?
     /// Whether it only asks whether the file is ready.
     package var isQuestion = false
-    /// Whether it is declared that it only reads the file, and may run beside others that do.
-    package var isDeclaredReader = false
+    /// Whether it only reads the file, and may run beside others that do.
+    package var sharesFile = false
 
     package init(_ work: Work, place: SourcePlace, events: EventMask? = nil) {
         self.work = work
         self.place = place
         self.events = events
     }
-
-    /// Whether it only reads the file, and may run beside others that do.
-    package var sharesFile: Bool {
-        guard case .use(let reference, _) = work, reference.location == nil else { return isDeclaredReader }
-        return Self.readers.contains(reference.name)
-    }
-
-    private static let readers: Set = ["log", "webhook", "index", "checksum", "copy"]
 
     /// The word for logs: the handler's name, or `exec` or `shell`.
     package var name: String {
@@ -69,6 +61,8 @@ package struct HandlerDescription: Sendable {
     package var types: Set<FileType>?
     /// The events without which it can't do its work.
     package var neededEvents: EventMask
+    /// Whether it only reads the file, and may run beside others that do.
+    package var sharesFile: Bool
 
     /// The events it takes, with the narrower words of each; nil for all.
     package var covered: EventMask? {
@@ -82,13 +76,14 @@ package struct HandlerDescription: Sendable {
 
     package init(
         reference: HandlerReference, parameters: ParameterSchema?, events: EventMask? = nil,
-        types: Set<FileType>? = nil, neededEvents: EventMask = []
+        types: Set<FileType>? = nil, neededEvents: EventMask = [], sharesFile: Bool = false
     ) {
         self.reference = reference
         self.parameters = parameters
         self.events = events
         self.types = types
         self.neededEvents = neededEvents
+        self.sharesFile = sharesFile
     }
 }
 

@@ -25,6 +25,7 @@ struct HandlerText {
         add("concurrent", description.concurrent.map { "\($0) requests at once in serve" })
         add("parallel", description.parallel.map { "\($0) processes at most" })
         if description.idempotent == false { add("idempotent", "no: a second run for a job may do harm") }
+        if description.sharesFile == true { add("shares_file", "yes: it runs beside other actions that only read") }
         add("names", description.rawPaths == true ? "any bytes" : "UTF-8 alone")
         let version = description.version.isEmpty ? "" : " \(description.version)"
         let summary = description.summary.map { ": \($0)" } ?? ""

@@ -28,7 +28,7 @@ package struct ChecksumHandler: Handler {
                     description:
                         "What to compare with: 'sidecar', 'sums', or the checksum itself in hexadecimal digits."),
             ], additionalProperties: false, examples: [["write": "sidecar"]]),
-        events: [.created, .modified, .moved, .attributes, .deleted])
+        events: [.created, .modified, .moved, .attributes, .deleted], sharesFile: true)
 
     package func run(_ invocation: Invocation) -> Outcome { run([invocation])[0] }
 

@@ -25,7 +25,7 @@ package struct CopyHandler: Handler {
                 "durable": CopyOptions.durableSchema,
             ],
             required: ["to"], additionalProperties: false),
-        events: [.created, .modified, .moved, .attributes], types: [.file])
+        events: [.created, .modified, .moved, .attributes], types: [.file], sharesFile: true)
 
     package func run(_ invocation: Invocation) -> Outcome {
         Outcome.of { () throws(FileFault) in try copy(invocation) }

@@ -20,7 +20,7 @@ package struct LogHandler: Handler {
                 "level": ParameterSchema(
                     type: "string", enum: ["debug", "info", "notice", "warning", "error"], default: "info",
                     description: "How important it is."),
-            ], additionalProperties: false))
+            ], additionalProperties: false), sharesFile: true)
 
     package func run(_ invocation: Invocation) -> Outcome {
         let event = invocation.job.event

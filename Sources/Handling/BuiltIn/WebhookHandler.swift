@@ -48,7 +48,7 @@ package struct WebhookHandler: Handler {
                 "proxy": ParameterSchema(
                     type: "string", examples: ["http://proxy.example.org:3128"], minLength: 1,
                     description: "The proxy to go through; the environment's is not taken by itself.", writeOnly: true),
-            ], required: ["url"], additionalProperties: false))
+            ], required: ["url"], additionalProperties: false), sharesFile: true)
 
     private static let mostRedirects = 5
 

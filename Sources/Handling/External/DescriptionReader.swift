@@ -41,6 +41,7 @@ struct DescriptionReader {
         description.parallel = try fields.count("parallel", atLeast: 1)
         description.idempotent = try fields.bool("idempotent")
         description.rawPaths = try fields.bool("raw_paths")
+        description.sharesFile = try fields.bool("shares_file")
         description.requires = try fields.texts("requires")
         description.events = try words(fields, "events", EventMask.words, help: EventSpelling.help)
         description.types = try words(fields, "types", FileType.allCases.map(\.rawValue) + ["any"])

@@ -38,6 +38,7 @@ package struct Plugin: Sendable, Hashable {
         }
         return HandlerDescription(
             reference: HandlerReference(name: description.name, location: location),
-            parameters: description.parameters, events: events, types: types)
+            parameters: description.parameters, events: events, types: types,
+            sharesFile: description.sharesFile ?? false)
     }
 }

@@ -66,13 +66,17 @@ package enum RuleSchema {
                 "description": "The handler's parameters.", "anyOf": [["type": "null"], ["$ref": "#/$defs/value"]],
             ],
         ]
+        let sharesFile: JSONValue = [
+            "type": "boolean",
+            "description": "Whether it only reads the file, and may run beside other actions that do.",
+        ]
         var forms: [JSONValue] = [
             ["type": "string", "minLength": 1, "description": "A handler without parameters."],
             SchemaForm.object(
-                ["exec": SchemaForm.command], required: ["exec"],
+                ["exec": SchemaForm.command, "shares_file": sharesFile], required: ["exec"],
                 description: "A program; each element is one argument, whatever it holds."),
             SchemaForm.object(
-                ["shell": SchemaForm.shell], required: ["shell"],
+                ["shell": SchemaForm.shell, "shares_file": sharesFile], required: ["shell"],
                 description: "A line for /bin/sh, with the facts in variables such as ALIGHT_PATH."),
         ]
         var form = SchemaForm.object(use, required: ["use"], description: "A handler and its parameters.").object ?? [:]
