@@ -65,7 +65,7 @@ struct DiskStoreFaultTests {
     @Test(arguments: [false, true])
     func `a file that was removed or exchanged is noticed, and no other is written`(isExchanged: Bool) throws {
         try bench.commit(.leased(1))
-        let aside = bench.disk.root.appending("aside.db")
+        let aside = bench.root.appending("aside.db")
         try #require(rename("\(bench.path)", "\(aside)") == 0)
         if isExchanged { TestFile.write(bench.path, try #require(TestFile.read(aside))) }
         // Nothing is to be written.
@@ -75,7 +75,7 @@ struct DiskStoreFaultTests {
         _ = unlink("\(bench.path)")
         try #require(rename("\(aside)", "\(bench.path)") == 0)
         #expect(try bench.store.commit(changes(2), at: bench.clocks) == fault)
-        #expect(try bench.store.close(at: bench.disk.wall) == fault)
+        #expect(try bench.store.close(at: bench.wall) == fault)
         bench.kill()
         #expect(try bench.unfinished().map(\.number) == [1])
     }
@@ -84,14 +84,14 @@ struct DiskStoreFaultTests {
         try bench.commit {
             $0.rows[rule] = ["/in/a": LedgerRow(.sample()), "/in/b": LedgerRow(.sample(file: 2))]
         }
-        try bench.disk.look { try $0.execute(sql: "UPDATE ledger SET trust = 9 WHERE path = CAST('/in/a' AS BLOB)") }
+        try bench.look { try $0.execute(sql: "UPDATE ledger SET trust = 9 WHERE path = CAST('/in/a' AS BLOB)") }
         #expect(try bench.store.rows(of: rule, below: "/in", after: nil).map(\.0) == ["/in/b"])
         let fault = try #require(try bench.store.commit(changes(1), at: bench.clocks))
         #expect(!fault.mayPass)
         #expect(
             fault.description == "the journal '\(bench.path)' is damaged: a row of the table 'ledger' makes no sense")
         #expect(try bench.store.commit(changes(1), at: bench.clocks) == fault)
-        #expect(try bench.store.close(at: bench.disk.wall) == fault)
+        #expect(try bench.store.close(at: bench.wall) == fault)
         #expect(try bench.rows("SELECT count(*) FROM jobs") == ["0"])
         #expect(try bench.rows("SELECT value FROM facts WHERE name = 'is_clean'") == ["0"])
     }
@@ -99,7 +99,7 @@ struct DiskStoreFaultTests {
     @Test func `jobs whose rows cannot be read fail at opening, and all others stay`() throws {
         try bench.commit(.leased(1), .leased(2), .leased(3), .leased(4), .leased(5))
         bench.kill()
-        try bench.disk.look {
+        try bench.look {
             try $0.execute(
                 sql: """
                     UPDATE jobs SET facts = '{}' WHERE id = '1';
@@ -127,7 +127,7 @@ struct DiskStoreFaultTests {
         try bench.end(isClean: true)
         let fact = "SELECT value FROM facts WHERE name ="
         #expect(try bench.rows("\(fact) 'is_clean'") == ["1"])
-        #expect(!TestFile.exists(bench.disk.root.appending("store.db-wal")))
+        #expect(!TestFile.exists(bench.root.appending("journal.db-wal")))
         _ = try bench.store
         #expect(DiskStore.holder(of: bench.path) == getpid())
         try bench.store.note(control: "/run/alight.sock")
@@ -146,7 +146,7 @@ struct DiskStoreFaultTests {
         let other = try DatabaseQueue(path: "\(bench.path)")
         #expect(try other.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM jobs") } == 1)
         try bench.end(isClean: true)
-        #expect(TestFile.read(bench.disk.root.appending("store.db-wal")) == [])
+        #expect(TestFile.read(bench.root.appending("journal.db-wal")) == [])
         try other.close()
         #expect(try bench.unfinished().map(\.number) == [1])
     }
@@ -154,21 +154,11 @@ struct DiskStoreFaultTests {
     @Test func `after its close it does nothing`() throws {
         try bench.commit(.leased(1))
         let store = try bench.store
-        #expect(store.close(at: bench.disk.wall) == nil)
+        #expect(store.close(at: bench.wall) == nil)
         #expect(store.commit(changes(2), at: bench.clocks) == nil && store.openJobs().isEmpty)
         #expect(store.job(JobID("1"), at: bench.clocks) == nil)
         #expect(throws: CancellationError.self) { try store.look { _ in 0 } }
         bench.kill()
         #expect(try bench.unfinished().map(\.number) == [1])
-    }
-
-    @Test func `the file of the other layout is refused`() throws {
-        let path = bench.disk.root.appending("journal.db")
-        try DiskJournal(at: path, now: .early).close(at: .early)
-        let error = #expect(throws: JournalError.self) { _ = try DiskStore(at: path, now: .early) }
-        #expect(error == .damaged(path, "the table 'due' is missing"))
-        TestFile.write(path, String(repeating: "no database", count: 1000))
-        let other = #expect(throws: JournalError.self) { _ = try DiskStore(at: path, now: .early) }
-        #expect(other == .notJournal(path))
     }
 }
