@@ -96,8 +96,53 @@ struct DiskStoreFaultTests {
         #expect(try bench.rows("SELECT value FROM facts WHERE name = 'is_clean'") == ["0"])
     }
 
+    @Test func `after damage that is found late nothing is written any more`() throws {
+        // More than is checked at a start after a clean stop.
+        var snapshot = Snapshot.sample()
+        snapshot.extended = [ExtendedAttribute(name: "user.x", value: [UInt8](repeating: 7, count: 3_000))]
+        let rows = (0..<3_000).map { (PathBytes("/in/\($0)"), LedgerRow(snapshot)) }
+        try bench.commit { $0.rows[rule] = Dictionary(uniqueKeysWithValues: rows) }
+        try bench.end(isClean: true)
+        var bytes = try #require(TestFile.read(bench.path))
+        try #require(bytes.count > 9 << 20)
+        for place in (bytes.count / 2)..<(bytes.count / 2 + 100_000) { bytes[place] = 0xAA }
+        TestFile.write(bench.path, bytes)
+
+        try bench.commit { _ in }
+        for (path, _) in rows { _ = try bench.store.row(of: rule, at: path) }
+        let fault = try #require(try bench.store.commit(changes(1), at: bench.clocks))
+        #expect(!fault.mayPass)
+        #expect(fault.description.hasPrefix("the journal '\(bench.path)' is damaged: "))
+        #expect(fault.help.contains("docs/journal.md"))
+        #expect(try bench.store.commit(changes(1), at: bench.clocks) == fault)
+        #expect(try bench.store.close(at: bench.wall) == fault)
+        #expect(try bench.rows("SELECT count(*) FROM jobs") == ["0"])
+        #expect(try bench.rows("SELECT value FROM facts WHERE name = 'is_clean'") == ["0"])
+    }
+
+    @Test func `a read keeps the log from being emptied until the next commit alone`() throws {
+        try bench.commit { $0.rows[rule] = ["/in/a": LedgerRow(.sample())] }
+        let other = try DatabaseQueue(path: "\(bench.path)")
+        defer { try? other.close() }
+        func isEmptied() throws -> Bool {
+            try other.writeWithoutTransaction { database in
+                try database.execute(sql: "REPLACE INTO facts (name, value) VALUES ('other', random())")
+                let row = try Row.fetchOne(database, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
+                return try #require(row)[0] == 0
+            }
+        }
+        #expect(try isEmptied())
+        #expect(try bench.store.row(of: rule, at: "/in/a") == LedgerRow(.sample()))
+        #expect(try !isEmptied())
+        #expect(try bench.store.commit(TurnChanges(), at: bench.clocks) == nil)
+        #expect(try isEmptied())
+        #expect(try bench.store.row(of: rule, at: "/in/a") == LedgerRow(.sample()))
+        // Nothing may be written within the transaction of a read.
+        #expect(try bench.store.close(at: bench.wall) == nil)
+    }
+
     @Test func `jobs whose rows cannot be read fail at opening, and all others stay`() throws {
-        try bench.commit(.leased(1), .leased(2), .leased(3), .leased(4), .leased(5))
+        try bench.commit(.leased(1), .leased(2), .leased(3), .leased(4), .leased(5), .leased(6))
         bench.kill()
         try bench.look {
             try $0.execute(
@@ -106,18 +151,22 @@ struct DiskStoreFaultTests {
                     UPDATE jobs SET steps = '7' WHERE id = '2';
                     UPDATE jobs SET progress = '[]' WHERE id = '3';
                     UPDATE jobs SET facts = replace(facts, '/in/a.txt', 'in/a.txt') WHERE id = '4';
+                    UPDATE jobs SET facts = replace(facts, '/in/a.txt', '/in/../a.txt') WHERE id = '5';
                     """)
         }
-        #expect(try bench.store.unreadable.map(\.description).sorted() == ["1", "2", "3", "4"])
+        let query = "SELECT rule, path, facts, steps, attempt FROM jobs WHERE id < '6' ORDER BY id"
+        let before = try bench.rows(query)
+        #expect(try bench.store.unreadable.map(\.description).sorted() == ["1", "2", "3", "4", "5"])
         #expect(try bench.store.interrupted == 1)
-        #expect(try bench.unfinished().map(\.number) == [5])
+        #expect(try bench.unfinished().map(\.number) == [6])
         #expect(try bench.store.job(JobID("1"), at: bench.clocks) == nil)
         let state = "dead|unreadable-row|1"
         #expect(
             try bench.rows("SELECT state, code, ended IS NOT NULL FROM jobs ORDER BY id") == [
-                state, state, state, state, "running||0",
+                state, state, state, state, state, "running||0",
             ])
-        #expect(try bench.store.commit(changes(6), at: bench.clocks) == nil)
+        #expect(try bench.rows(query) == before)
+        #expect(try bench.store.commit(changes(7), at: bench.clocks) == nil)
         bench.kill()
         #expect(try bench.store.unreadable.isEmpty)
     }

@@ -51,6 +51,65 @@ struct DiskStoreRulesTests {
         #expect(try bench.store.stored.lastCommit == last)
     }
 
+    @Test func `a rule that matches other paths is reselected until all files were compared`() throws {
+        try begin(rule("a", "x"))
+        try bench.commit { $0.hasStarted = true }
+        let last = bench.wall
+        for selection in ["y", "z"] {
+            #expect(try starts(rule("a", selection)) == [.reselected(since: last)])
+            try bench.commit { _ in }
+        }
+        // As it was before: nothing is new to it.
+        #expect(try starts(rule("a", "x")) == [.resumed])
+        try bench.commit { _ in }
+        let later = bench.wall
+        #expect(try starts(rule("a", "y")) == [.reselected(since: later)])
+        try bench.commit { $0.hasStarted = true }
+        #expect(try starts(rule("a", "y")) == [.resumed])
+    }
+
+    @Test func `a run that does not watch changes neither the start of a rule nor the time of the last commit`() throws
+    {
+        func apply(_ rule: RuleRecord) throws {
+            try begin(rule, isWatching: false)
+            try bench.commit { $0.rows[RuleID(1)] = [PathBytes("/in/\(bench.wall.seconds)"): LedgerRow(.sample())] }
+        }
+        try apply(rule("a"))
+        #expect(try starts(rule("a")) == [.fresh])
+        let began = bench.wall
+        try bench.commit { _ in }
+        try apply(rule("a"))
+        #expect(try starts(rule("a")) == [.unfinished(since: began)])
+        try bench.commit { $0.hasStarted = true }
+        let last = bench.wall
+        try apply(rule("a", "other"))
+        #expect(try starts(rule("a")) == [.resumed])
+        #expect(try bench.store.stored.lastCommit == last)
+        #expect(try starts(rule("a", "other")) == [.reselected(since: last)])
+        #expect(try bench.rows("SELECT count(*) FROM ledger") == ["3"])
+    }
+
+    @Test func `of two rules that become one the new one's ledger stays, and it has the jobs of both`() throws {
+        let ids = try begin(rule("old"), rule("new")).map(\.id)
+        try bench.commit(.leased(1, rule: "old"), .leased(2, rule: "new"))
+        try bench.commit {
+            for (index, id) in ids.enumerated() {
+                $0.rows[id] = ["/in/a": LedgerRow(.sample(size: UInt64(index)))]
+            }
+            $0.hasStarted = true
+        }
+        // A name of a rule that runs is no former one.
+        #expect(try starts(rule("old"), rule("new", formerly: "old")) == [.resumed, .resumed])
+        #expect(try begin(rule("new", formerly: "old")) == [StoredRule(id: ids[1], start: .resumed)])
+        for _ in 0..<2 {
+            #expect(try bench.store.row(of: ids[1], at: "/in/a") == LedgerRow(.sample(size: 1)))
+            #expect(try bench.unfinished(ids[1]).map(\.number) == [1, 2])
+            try bench.commit { _ in }
+        }
+        #expect(try bench.rows("SELECT name FROM rules") == ["new"])
+        #expect(try bench.rows("SELECT count(*) FROM ledger") == ["1"])
+    }
+
     @Test(arguments: [true, false])
     func `a renamed rule has its ledger and its jobs at once, and after a commit`(isCommitted: Bool) throws {
         let old = try begin(rule("old"), rule("b")).map(\.id)

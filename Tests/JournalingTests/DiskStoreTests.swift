@@ -185,7 +185,7 @@ struct DiskStoreTests {
 
     // MARK: Attempts and undo
 
-    @Test func `the log of a batch is stored once`() throws {
+    @Test func `the log of a batch is stored once, for as long as one of its jobs is`() throws {
         let jobs = (1...5).map { StoredJob.leased(UInt64($0)) }
         try bench.commit(jobs[0], jobs[1], jobs[2], jobs[3], jobs[4])
         try bench.commit { changes in
@@ -202,20 +202,35 @@ struct DiskStoreTests {
         }
         #expect(try bench.rows("SELECT job, text FROM logs ORDER BY job") == ["2|one", "4|two"])
         #expect(try bench.rows("SELECT job, log_of FROM attempts ORDER BY job") == ["2|2", "3|2", "4|4", "5|"])
+        _ = try bench.rows("DELETE FROM jobs WHERE id IN ('2', '4')")
+        #expect(try JournalReader(bench.path).details(of: JobID("3"))?.attempts.map(\.log) == ["one"])
+        #expect(try bench.rows("SELECT job FROM logs") == ["2"])
+        _ = try bench.rows("DELETE FROM jobs WHERE id = '3'")
+        #expect(try bench.rows("SELECT count(*) FROM logs") == ["0"])
     }
 
-    @Test func `changes to files are found until they are undone`() throws {
+    @Test func `changes to files are found with what became of them`() throws {
         var outcome = Outcome(.succeeded)
-        outcome.changes = [FileChange(.madeFolder("/out"), left: .blank)]
+        outcome.changes = ["/out", "/out/a"].map { FileChange(.madeFolder($0), left: .blank) }
         try bench.end(.leased(1), .succeeded, outcome, isNew: true)
+        let started = bench.wall
         bench.kill()
         let kept = try #require(try bench.store.changes(of: JobID("1")).first)
         #expect(kept.changes == outcome.changes && kept.rule == "r" && kept.number == 1 && kept.undo == nil)
-        let record = UndoRecord(time: bench.wall, reasons: [nil])
-        try bench.commit { $0.undos = [(kept, record)] }
-        bench.kill()
-        #expect(try bench.store.changes(of: JobID("1")).map(\.undo) == [record])
-        #expect(try JournalReader(bench.path).jobs(JournalQuery()).jobs.map(\.undone) == [.all])
+        let reader = try JournalReader(bench.path)
+        #expect(try reader.jobsWithChanges(since: nil, rule: nil) == [JobID("1")])
+        #expect(try reader.jobsWithChanges(since: started, rule: "r") == [JobID("1")])
+        #expect(try reader.jobsWithChanges(since: started.advanced(by: .seconds(2)), rule: nil) == [])
+        #expect(try reader.jobsWithChanges(since: nil, rule: "s") == [])
+        for (reasons, undone) in [([nil, "it was changed since"], .part), ([nil, nil], .all)] as [([String?], Undone)] {
+            let record = UndoRecord(time: bench.wall, reasons: reasons)
+            try bench.commit { $0.undos = [(kept, record)] }
+            bench.kill()
+            let after = try #require(try bench.store.changes(of: JobID("1")).first)
+            #expect(after.undo == record && after.isUndone == (undone == .all))
+            #expect(try reader.details(of: JobID("1"))?.attempts.first?.undo == record)
+            #expect(try reader.jobs(JournalQuery()).jobs.map(\.undone) == [undone])
+        }
     }
 
     @Test func `a refusal by 'ready' is found while the file has the same content`() throws {
@@ -227,16 +242,6 @@ struct DiskStoreTests {
         #expect(try isRefused(5) && !isRefused(6))
         try bench.commit(isNew: false, StoredJob.leased(1).retrying(at: bench.now))
         #expect(try !isRefused(5))
-    }
-
-    @Test func `only the last jobs of the history are stored, and all that have failed`() throws {
-        let bench = StoreBench(keeping: JournalRetention(jobs: 3))
-        for number in 1...8 as ClosedRange<UInt64> {
-            bench.wait(.seconds(1))
-            try bench.end(
-                .leased(number), number == 1 ? .dead : .succeeded, Outcome(.succeeded), isNew: true)
-        }
-        #expect(try bench.rows("SELECT id FROM jobs ORDER BY id") == ["1", "6", "7", "8"])
     }
 
     // MARK: Copies
