@@ -78,7 +78,6 @@ let package = Package(
         .target(
             name: "LedgerReconciling", dependencies: ["FileEvents", "FileWatching", "Globbing", "Settling", heap],
             path: "Sources/Pipeline/Reconciling", swiftSettings: strict),
-        layer("Reconciling", ["FileEvents", "FileWatching", "Globbing", "Settling"]),
         layer(
             "Rules",
             ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Settling"]),
@@ -89,8 +88,9 @@ let package = Package(
         layer(
             "Journaling",
             [
-                "CAlightLinux", "FileEvents", "Globbing", "LedgerReconciling", "PluginProtocol", "Reconciling", "Rules",
-                "Settling", "Storage", grdb, heap, sqlite,
+                "CAlightLinux", "FileEvents", "Globbing", "LedgerReconciling", "PluginProtocol", "Rules", "Settling",
+                "Storage",
+                grdb,
             ]),
         layer(
             "RuleLoading",
@@ -109,14 +109,15 @@ let package = Package(
         layer(
             "Engine",
             [
-                "CAlightLinux", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
-                "Reconciling", "Rules", "Settling", logging, metrics,
+                "FileEvents", "FileWatching", "Globbing", "Journaling", "LedgerReconciling", "PluginProtocol", "Rules",
+                "Settling",
+                logging, metrics,
             ]),
         .target(
             name: "Pipeline",
             dependencies: [
-                "Engine", "FileEvents", "FileWatching", "Handling", "Journaling", "LedgerReconciling", "PluginProtocol",
-                "Reconciling", "Rules", "Settling", "Storage", logging,
+                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling",
+                "PluginProtocol", "Rules", "Settling", "Storage", logging,
             ], path: "Sources/Pipeline", exclude: ["Reconciling"], swiftSettings: strict),
 
         // Layer 7: the control API and the dashboard, whose files are in the program.
@@ -130,8 +131,9 @@ let package = Package(
             name: "alight",
             dependencies: [
                 argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "Engine", "FileEvents",
-                "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling", logging, metrics, "Pipeline",
-                "PluginProtocol", "Reconciling", "RuleLoading", "Rules", "Settling",
+                "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling", logging,
+                metrics,
+                "Pipeline", "PluginProtocol", "RuleLoading", "Rules", "Settling",
             ],
             resources: [.embedInCode("Skeletons/Resources")], swiftSettings: strict),
 
@@ -200,13 +202,13 @@ let package = Package(
             "Journaling",
             [
                 "FileEvents", "Globbing", "JournalFixtures", "Journaling", "LedgerReconciling", "PluginProtocol",
-                "Reconciling", "Rules", "Settling", "Storage", "TestKit", grdb, sqlite,
+                "Rules", "Settling", "Storage", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
             "Engine",
             [
                 "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
-                "Reconciling", "RegularExpressions", "Rules", "Settling", "TestKit", logging,
+                "RegularExpressions", "Rules", "Settling", "TestKit", logging,
             ]),
         tests(
             "RuleLoading",
@@ -221,9 +223,6 @@ let package = Package(
                 "CAlightLinux", "FileEvents", "Globbing", "Handling", "PluginProtocol", "Rules", "Settling", "TestKit",
                 "alight-launch", logging,
             ]),
-        tests(
-            "Reconciling",
-            ["CTestKit", "FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling", "TestKit"]),
         tests("Settling", ["FileEvents", "Settling", "TestKit"]),
         tests(
             "Simulation",

@@ -69,20 +69,6 @@ package struct Brake {
     /// How many paths are being counted.
     package var count: Int { recent.count }
 
-    /// Takes what is known of rules for that of the names that they have now.
-    package mutating func rename(_ names: [String: String]) {
-        guard !names.isEmpty else { return }
-        for (key, times) in recent {
-            guard let name = names[key.rule] else { continue }
-            recent[key] = nil
-            recent[Key(rule: name, path: key.path), default: []].append(contentsOf: times)
-        }
-        for (old, name) in names {
-            guard let paths = resting.removeValue(forKey: old) else { continue }
-            resting[name, default: [:]].merge(paths) { max($0, $1) }
-        }
-    }
-
     /// Drops the paths of which nothing was told lately, when they have become many.
     private mutating func prune(at now: ContinuousClock.Instant) {
         guard recent.count > bound else { return }

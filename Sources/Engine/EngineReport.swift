@@ -1,7 +1,7 @@
 package import FileEvents
 package import FileWatching
 package import Journaling
-package import Reconciling
+package import LedgerReconciling
 package import Rules
 
 /// What the engine tells the command, on the engine's thread and in order.
@@ -35,7 +35,7 @@ package enum EngineReport: Sendable {
     /// The kernel does not say who does what to files, though rules ask.
     case authorsUntold(WatchError)
     /// Something about a path that can't be told yet.
-    case remark(Reconciler.Remark)
+    case remark(Reconciler.Warning)
     /// A set of files has lacked some kinds for so long.
     case incomplete(rule: String, path: PathBytes, missing: [String], for: Duration)
     /// Jobs of a rule wait for its hours, which begin at this local time.
@@ -48,6 +48,15 @@ package enum EngineReport: Sendable {
     case alive
     /// The stop was asked for: so many jobs are finished first.
     case draining(jobs: Int)
+
+    /// The attempts that it tells of.
+    package var attempts: [AttemptReport] {
+        switch self {
+        case .attempt(let attempt): [attempt]
+        case .batch(let attempts): attempts
+        default: []
+        }
+    }
 }
 
 /// One attempt, as a line of the log.
@@ -69,6 +78,17 @@ package struct AttemptReport: Sendable {
     package var state: JobState
     /// The pause before the next attempt.
     package var pause: Duration?
+
+    /// What is told now of an attempt that has ended, or of a job that ended without one.
+    package init(
+        _ job: Job, _ rule: Rule, attempt: Int, _ outcome: Outcome, duration: Duration, _ state: JobState,
+        pause: Duration?, at time: Timestamp
+    ) {
+        (self.time, self.rule, event, path, from) = (time, rule.name, job.event.kind, job.event.path, job.event.from)
+        (self.job, self.attempt, maximumAttempts) = (job.id, attempt, rule.retry.attempts)
+        (action, self.outcome, self.duration) = (rule.actionNames, outcome, duration)
+        (self.state, self.pause) = (state, pause)
+    }
 }
 
 /// How a run of the engine ended.

@@ -1,7 +1,6 @@
-package import FileEvents
 package import Rules
 
-/// Which attempts may start: each takes a slot, a place of its rule, and its paths for itself.
+/// Which attempts may start: each takes a slot and a place of its rule.
 ///
 /// Slots are for attempts that may run a program. Attempts at brief actions take none; they are limited in the same way,
 /// but apart. A free slot goes to the rule that has used the least slot time. A rule that has waited for ``patience``
@@ -18,8 +17,6 @@ package struct Lanes {
 
     private struct Attempt {
         var rule: String
-        var paths: [PathBytes]
-        var former: [PathBytes]
         var start: ContinuousClock.Instant
         var isBrief: Bool
         var isExtra: Bool
@@ -46,10 +43,6 @@ package struct Lanes {
     /// By the first job of each attempt.
     private var running: [JobID: Attempt] = [:]
     private var perRule: [String: Int] = [:]
-    /// The attempts, by the paths that their actions work on.
-    private var owners: [PathBytes: JobID] = [:]
-    /// The paths that an action works on, and those from which they were moved.
-    package private(set) var busy: Set<PathBytes> = []
     /// The slot time that rules have used by attempts that have ended, or what they start from, see ``virtualTime``.
     private var used: [String: Duration] = [:]
     /// The used time of the rule that was given a free slot last: no rule is counted as having used less, so a rule that
@@ -101,12 +94,6 @@ package struct Lanes {
     /// How many attempts the rule runs.
     package func count(of rule: String) -> Int { perRule[rule, default: 0] }
 
-    /// The attempt of the rule that works on the path, by its first job.
-    package func attempt(of rule: String, at path: PathBytes) -> JobID? {
-        guard let owner = owners[path], running[owner]?.rule == rule else { return nil }
-        return owner
-    }
-
     /// How many more attempts the rule may start.
     package func room(for rule: Rule, at now: ContinuousClock.Instant) -> Int {
         let slots = slots(of: rule.name)
@@ -125,12 +112,8 @@ package struct Lanes {
             if isExtra { slots.extraUsed += 1 } else { slots.used += 1 }
             return isExtra
         }
-        let former = jobs.compactMap(\.event.from)
-        running[first.id] = Attempt(
-            rule: rule, paths: jobs.map(\.event.path), former: former, start: now, isBrief: isBrief, isExtra: isExtra)
+        running[first.id] = Attempt(rule: rule, start: now, isBrief: isBrief, isExtra: isExtra)
         perRule[rule, default: 0] += 1
-        busy.formUnion(jobs.map(\.event.path) + former)
-        for job in jobs { owners[job.event.path] = first.id }
         waiting[rule] = nil
         formerlyWaiting[rule] = nil
         let time = max(used[rule, default: .zero], virtualTime)
@@ -140,10 +123,7 @@ package struct Lanes {
     }
 
     /// Records the end of the attempt whose first job this is.
-    ///
-    /// - Returns: The name that its rule has now.
-    @discardableResult
-    package mutating func end(_ id: JobID, at now: ContinuousClock.Instant) -> String {
+    package mutating func end(_ id: JobID, at now: ContinuousClock.Instant) {
         guard let attempt = running.removeValue(forKey: id) else {
             preconditionFailure("an end without a start")
         }
@@ -157,9 +137,6 @@ package struct Lanes {
         }
         perRule[attempt.rule, default: 1] -= 1
         used[attempt.rule, default: .zero] += now - attempt.start
-        busy.subtract(attempt.paths + attempt.former)
-        for path in attempt.paths { owners[path] = nil }
-        return attempt.rule
     }
 
     /// Counts what runs for rules under the names that these have now.

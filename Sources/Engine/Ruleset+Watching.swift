@@ -1,6 +1,5 @@
 import FileEvents
 package import FileWatching
-import Reconciling
 package import Rules
 
 extension Ruleset {
@@ -15,14 +14,5 @@ extension Ruleset {
             hintsFoundFolders: rules.contains { $0.types.contains(.directory) },
             reaches: { reaches(below: $0) }, takes: { takes($0) || markers.mayHold($0) },
             mayTake: { mayTake(in: $0) || !markers.isEmpty })
-    }
-}
-
-extension View {
-    /// What a rule wants to be told.
-    init(_ rule: Rule, beginning: Beginning) {
-        self.init(
-            name: rule.name, filter: rule.filter, types: rule.types, mask: rule.events, settle: rule.settle,
-            beginning: beginning, tailBytes: rule.tail?.maximumBytes)
     }
 }

@@ -55,13 +55,6 @@ extension JournalReader {
     }
 }
 
-extension DiskJournal {
-    /// The jobs that are neither done nor given up, in the order of their making.
-    package func openJobs() -> [JobEntry] {
-        (try? look(JournalReader.openJobs)) ?? []
-    }
-}
-
 extension DiskStore {
     /// The unfinished jobs, in the order of their creation.
     package func openJobs() -> [JobEntry] { (try? look(JournalReader.openJobs)) ?? [] }

@@ -9,8 +9,6 @@ import Glibc
 package final class JournalReader: Sendable {
     package let path: PathBytes
     private let database: DatabaseQueue
-    /// How long an Alight is waited for that has yet to write what it knows; it does so many times in that time.
-    private static let patience = Duration.milliseconds(300)
 
     /// Opens the file.
     ///
@@ -18,25 +16,18 @@ package final class JournalReader: Sendable {
     ///   - path: Where it lies.
     ///   - isTraceless: Whether a journal that no Alight has is read without a lock, and without a file made beside it;
     ///     then what is written to it later need not be seen.
-    ///   - isFollowing: Whether it is asked again and again, and what an Alight writes to it has to be seen then.
     ///   - isOwn: Whether this process has the journal. Then it sees what is committed, and the file is opened by SQLite
     ///     alone: to close it otherwise would end the locks that SQLite has, as its "How To Corrupt" says.
     /// - Throws: When there is none, when it is no journal or one of a newer
     ///   Alight, when it is damaged or can't be read.
     package init(
-        _ path: PathBytes, isTraceless: Bool = false, isFollowing: Bool = false, isOwn: Bool = false
+        _ path: PathBytes, isTraceless: Bool = false, isOwn: Bool = false
     ) throws(JournalFault) {
         let path = JournalFile.resolve(path)
         self.path = path
         try Self.check(path)
-        if isOwn {
-            database = try Self.open(path, isOwn: true)
-        } else {
-            let isResting = isTraceless && JournalLock.holder(of: path) == nil
-            let database = try isResting ? Self.openResting(path) : Self.open(path)
-            let isBehind = try Self.isBehind(database, path, isFollowing: isFollowing)
-            self.database = try isBehind ? Self.openResting(path) : database
-        }
+        let isResting = isTraceless && !isOwn && JournalLock.holder(of: path) == nil
+        database = try isResting ? Self.openResting(path) : Self.open(path, isOwn: isOwn)
         try read { database in
             // A folder that can't be written to may hold tables that were not finished.
             let application = try Int32.fetchOne(database, sql: "PRAGMA application_id")
@@ -59,41 +50,13 @@ package final class JournalReader: Sendable {
         }
     }
 
-    private static func configuration() -> Configuration {
+    /// Opens a connection that can only read.
+    private static func open(_ path: PathBytes, isOwn: Bool) throws(JournalFault) -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "alight-journal-reader"
+        configuration.readonly = true
         // A commit of the engine takes milliseconds; on a slow disk some more.
         configuration.busyMode = .timeout(5)
-        return configuration
-    }
-
-    /// Whether the file lacks what an Alight has secured, and is not about to get it.
-    ///
-    /// Whoever works all the time is always ahead: one commit is enough.
-    private static func isBehind(
-        _ database: DatabaseQueue, _ path: PathBytes, isFollowing: Bool
-    ) throws(JournalFault) -> Bool {
-        do {
-            let start = ContinuousClock.now
-            var first: UInt64?
-            while let number = try database.read({ try AheadLog.numberAhead(of: $0, at: path) }) {
-                guard number == first ?? number else { return false }
-                first = number
-                // Who was killed will not write it; who is stopped may.
-                guard JournalLock.holder(of: path) != nil else { return true }
-                guard ContinuousClock.now < start + patience else { return !isFollowing }
-                usleep(5_000)
-            }
-            return false
-        } catch {
-            throw fault(error, path)
-        }
-    }
-
-    /// Opens a connection that can only read.
-    private static func open(_ path: PathBytes, isOwn: Bool = false) throws(JournalFault) -> DatabaseQueue {
-        var configuration = configuration()
-        configuration.readonly = true
         do {
             let database = try DatabaseQueue(path: JournalFile.name(of: path), configuration: configuration)
             _ = try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_schema") }
@@ -108,41 +71,13 @@ package final class JournalReader: Sendable {
         }
     }
 
-    /// Opens what the files hold now, with what the log ahead of them has more.
-    ///
-    /// As little as possible is read: into memory only where that log has more.
+    /// Opens what the files hold now.
     private static func openResting(_ path: PathBytes) throws(JournalFault) -> DatabaseQueue {
         do {
-            let database = try JournalFile.openReading(path)
-            if try database.read({ try AheadLog.numberAhead(of: $0, at: path) }) == nil { return database }
-            try database.close()
-            return try openCopy(of: path)
+            return try JournalFile.openReading(path)
         } catch {
             throw fault(error, path)
         }
-    }
-
-    /// How often a journal is read of which the log begins anew meanwhile.
-    private static let mostTries = 20
-
-    /// Reads what the files hold into memory, of one moment.
-    private static func openCopy(of path: PathBytes) throws -> DatabaseQueue {
-        for attempt in 1... {
-            let before = try AheadLog.number(at: path)
-            let database = try DatabaseQueue(configuration: configuration())
-            try JournalFile.copy(path, to: database)
-            let isOfOneMoment = try database.writeWithoutTransaction { database in
-                guard try Int.fetchOne(database, sql: "PRAGMA user_version") == JournalSchema.version else {
-                    return true
-                }
-                try AheadLog.apply(to: database, of: path)
-                return try before == AheadLog.number(at: path)
-            }
-            // A log that an Alight goes on writing is that of the copy, or the next one tells of the same.
-            if isOfOneMoment || attempt == mostTries { return database }
-            usleep(5_000)
-        }
-        throw JournalError.busy(path)
     }
 }
 

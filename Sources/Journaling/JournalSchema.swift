@@ -1,3 +1,5 @@
+import Storage
+
 /// The tables of the journal's file; `docs/journal.md` explains them to people.
 package enum JournalSchema {
     /// `Algt`, which file(1) and SQLite show as `application_id`.
@@ -6,7 +8,7 @@ package enum JournalSchema {
     /// What `user_version` says.
     package static let version = 1
 
-    static let rules = """
+    private static let rules = """
         CREATE TABLE rules (
             id INTEGER PRIMARY KEY,
             name TEXT NOT NULL UNIQUE,
@@ -16,14 +18,36 @@ package enum JournalSchema {
         ) STRICT;
         """
 
-    static let jobIndexes = """
+    /// The number of a job is its `position`; `progress` is NULL for a frozen job.
+    private static let jobs = """
+        CREATE TABLE jobs (
+            id TEXT PRIMARY KEY,
+            rule TEXT NOT NULL,
+            path BLOB NOT NULL,
+            event TEXT NOT NULL,
+            facts TEXT NOT NULL,
+            state TEXT NOT NULL,
+            attempt INTEGER NOT NULL,
+            is_interrupted INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            created INTEGER NOT NULL,
+            due INTEGER,
+            ended INTEGER,
+            previous TEXT,
+            steps TEXT,
+            progress TEXT,
+            message TEXT,
+            code TEXT,
+            outputs TEXT,
+            undone TEXT
+        ) STRICT, WITHOUT ROWID;
         CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
         CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
         CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
         CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
         """
 
-    static let history = """
+    private static let history = """
         CREATE TABLE attempts (
             job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
             started INTEGER NOT NULL,
@@ -70,59 +94,13 @@ package enum JournalSchema {
     package static let tables = """
         \(rules)
 
-        CREATE TABLE ledger (
-            rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
-            path BLOB NOT NULL,
-            type TEXT NOT NULL,
-            size INTEGER NOT NULL,
-            mtime INTEGER NOT NULL,
-            mtime_ns INTEGER NOT NULL,
-            ctime INTEGER NOT NULL,
-            ctime_ns INTEGER NOT NULL,
-            btime INTEGER,
-            btime_ns INTEGER,
-            device INTEGER NOT NULL,
-            inode INTEGER NOT NULL,
-            mode INTEGER NOT NULL,
-            uid INTEGER NOT NULL,
-            gid INTEGER NOT NULL,
-            nlink INTEGER NOT NULL,
-            mount INTEGER NOT NULL,
-            run INTEGER NOT NULL,
-            digest BLOB,
-            delivered INTEGER,
-            xattrs TEXT,
-            standing INTEGER NOT NULL DEFAULT 0,
-            PRIMARY KEY (rule, path)
-        ) STRICT, WITHOUT ROWID;
-        CREATE INDEX ledger_by_identity ON ledger (inode, rule);
+        \(StorageSchema.ledger("REFERENCES rules (id) ON DELETE CASCADE"))
 
-        CREATE TABLE jobs (
-            id TEXT PRIMARY KEY,
-            rule TEXT NOT NULL,
-            path BLOB NOT NULL,
-            event TEXT NOT NULL,
-            facts TEXT NOT NULL,
-            mask INTEGER NOT NULL,
-            state TEXT NOT NULL,
-            attempt INTEGER NOT NULL,
-            is_interrupted INTEGER NOT NULL,
-            is_alone INTEGER NOT NULL DEFAULT 0,
-            position INTEGER NOT NULL,
-            created INTEGER NOT NULL,
-            due INTEGER,
-            ended INTEGER,
-            previous TEXT,
-            steps TEXT,
-            message TEXT,
-            code TEXT,
-            is_heir INTEGER NOT NULL DEFAULT 0,
-            outputs TEXT,
-            undone TEXT
-        ) STRICT, WITHOUT ROWID;
-        \(jobIndexes)
+        \(jobs)
 
         \(history)
-        INSERT INTO facts (name, value) VALUES ('youngest', 0);
         """
+
+    /// The names of the tables that a file must have.
+    static let names = ["attempts", "due", "facts", "jobs", "ledger", "mounts", "rules"]
 }

@@ -110,14 +110,9 @@ package struct Job: Sendable, Hashable {
     package var attempt: Int
     /// Whether the attempt before was cut off and may have done part of the work.
     package var isInterrupted: Bool
-    /// Whether an action has begun with another job of its path whose work this one does now, or with this one before it
-    /// was made new: nobody knows what that was told of the path.
-    package var isHeir = false
     package var previous: PreviousAttempt?
     /// What the rule asks for, by which pending events are merged.
     package var mask: EventMask
-    /// Whether it is run for itself, after the older ones of its rule and path, and never merged with another.
-    package var isAlone = false
     /// The steps of the rule's list that have succeeded in earlier attempts; the next one goes on after them.
     package var steps: [Outcome] = []
     /// Why it is not begun yet, while it is pending.
@@ -132,16 +127,6 @@ package struct Job: Sendable, Hashable {
         self.mask = mask
         attempt = 0
         isInterrupted = false
-    }
-}
-
-extension Job {
-    /// Whether an action has begun with it in an attempt before this one.
-    ///
-    /// What `ready` has refused, and a file that can't be looked at, count as an attempt, and nothing has begun in it.
-    package var hasBegunBefore: Bool {
-        if isInterrupted || !steps.isEmpty { return true }
-        return attempt > 1 && previous?.isUnbegun != true
     }
 }
 

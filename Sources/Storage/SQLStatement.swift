@@ -5,7 +5,7 @@ import GRDBSQLite
 ///
 /// GRDB prepares it, and its connection is the journal's. Whoever holds the
 /// journal's lock may use it; nobody else does.
-package final class SQLStatement: RowSink {
+package final class SQLStatement {
     private let statement: Statement
     private var parameter: Int32 = 0
     /// SQLite's word for: copy what is bound, at once.
@@ -27,7 +27,7 @@ package final class SQLStatement: RowSink {
         sqlite3_bind_null(handle, parameter)
     }
 
-    package func bind(text: UnsafeBufferPointer<UInt8>) {
+    private func bind(text: UnsafeBufferPointer<UInt8>) {
         parameter += 1
         text.withMemoryRebound(to: CChar.self) { characters in
             // No address stands for NULL, not for the empty text.
@@ -36,13 +36,37 @@ package final class SQLStatement: RowSink {
         }
     }
 
-    package func bind(blob: UnsafeRawBufferPointer) {
+    private func bind(blob: UnsafeRawBufferPointer) {
         parameter += 1
         if blob.isEmpty {
             sqlite3_bind_zeroblob(handle, parameter, 0)
         } else {
             _ = sqlite3_bind_blob(handle, parameter, blob.baseAddress, Int32(blob.count), Self.copied)
         }
+    }
+
+    package func bind(_ number: Int64?) {
+        if let number { bind(number) } else { bindNull() }
+    }
+
+    package func bind(_ flag: Bool) { bind(flag ? 1 : 0) }
+
+    package func bind(_ text: String) {
+        var text = text
+        text.withUTF8 { bind(text: $0) }
+    }
+
+    package func bind(_ text: String?) {
+        if let text { bind(text) } else { bindNull() }
+    }
+
+    /// Binds the UTF-8 of a text.
+    package func bind(utf8: [UInt8]?) {
+        if let utf8 { utf8.withUnsafeBufferPointer { bind(text: $0) } } else { bindNull() }
+    }
+
+    package func bind(blob: [UInt8]?) {
+        if let blob { blob.withUnsafeBytes { bind(blob: $0) } } else { bindNull() }
     }
 
     private nonisolated(unsafe) static let nothing: UnsafePointer<CChar> = {

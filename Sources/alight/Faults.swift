@@ -23,8 +23,6 @@ extension JournalOptions {
     /// - Throws: `Exit` when it can't be used; it has been said.
     func open(isFollowed: Bool = false) throws -> JournalReader {
         let file = try file()
-        return try Faults.said { () throws(JournalFault) in
-            try JournalReader(file, isTraceless: !isFollowed, isFollowing: isFollowed)
-        }
+        return try Faults.said { () throws(JournalFault) in try JournalReader(file, isTraceless: !isFollowed) }
     }
 }

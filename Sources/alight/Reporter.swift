@@ -5,8 +5,8 @@ import FileWatching
 import Foundation
 import Glibc
 import Journaling
+import LedgerReconciling
 import PluginProtocol
-import Reconciling
 import RuleLoading
 import Rules
 

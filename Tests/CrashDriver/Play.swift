@@ -170,8 +170,6 @@ struct Play: ~Copyable {
         kills += 1
         if let disk = options.journalFolder { SmallDisk.empty(disk) }
         if options.mode == .truncate {
-            // What was not flushed is lost, and the log ahead of the database never is.
-            TestFile.write(PathBytes(journal.bytes + Array("-ahead".utf8)), [UInt8]())
             if let what = log.lose(&random) { history.append("life \(life): the log was \(what)") }
         }
         guard TestFile.exists(journal) else { return }

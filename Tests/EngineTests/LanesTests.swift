@@ -1,6 +1,5 @@
 import Engine
 import FileEvents
-import Journaling
 import PluginProtocol
 import Rules
 import TestKit
@@ -61,21 +60,8 @@ struct LanesTests {
         Self.run(&lanes, "wide", "c")
         #expect(lanes.room(for: wide, at: Self.start) == 0)
         #expect(lanes.count == 3)
-        #expect(lanes.busy == ["/a", "/b", "/c"])
         Self.end(&lanes, "a", at: .seconds(1))
         #expect(lanes.room(for: narrow, at: Self.start) == 1)
-        #expect(lanes.busy == ["/b", "/c"])
-    }
-
-    @Test func `of a moved file both names are busy, but only the new one is worked on`() {
-        var lanes = Lanes(limit: 3, rules: Self.rules("r"))
-        let job = Job(id: JobID("1"), rule: "r", event: .sample(.moved, "/b", from: "/a"))
-        lanes.start([job], at: Self.start)
-        #expect(lanes.busy == ["/a", "/b"])
-        #expect(lanes.attempt(of: "r", at: "/b") == job.id)
-        #expect(lanes.attempt(of: "r", at: "/a") == nil)
-        lanes.end(job.id, at: Self.start)
-        #expect(lanes.busy.isEmpty)
     }
 
     // MARK: Kinds
@@ -225,22 +211,17 @@ struct LanesTests {
 
     /// One slot, three rules, of which one has a thousand jobs: as the dispatcher does it.
     @Test func `a rule with a thousand jobs does not starve those with few`() {
-        let journal = DiskJournal.inMemory()
+        var backlog = Backlog()
         var now = ContinuousClock.now
-        for number in 0..<1_000 {
-            journal.accept([Self.job("l\(number)", rule: "large", path: PathBytes("/l\(number)"))], [], now: now)
-        }
-        let few = [Self.job("a", rule: "alpha", path: "/a"), Self.job("z", rule: "zeta", path: "/z")]
-        journal.accept(few, [], now: now)
+        for number in 0..<1_000 { backlog.add(Self.job("l\(number)", rule: "large", path: PathBytes("/l\(number)"))) }
+        for rule in ["alpha", "zeta"] { backlog.add(Self.job(rule, rule: rule, path: PathBytes("/\(rule)"))) }
         var lanes = Lanes(limit: 1, rules: Self.rules("large", "alpha", "zeta"))
         var order: [String] = []
-        while let rule = lanes.round(journal.pendingRules, at: now).first,
-            let job = journal.lease(rule: rule, limit: 1, busy: lanes.busy, now: now).first
-        {
+        while let rule = lanes.round(backlog.rules, at: now).first, let job = backlog.take(rule) {
             lanes.start([job], at: now)
             now += .milliseconds(1)
             lanes.end(job.id, at: now)
-            _ = journal.record(job, nil, .ended(.succeeded, Outcome(.succeeded)), [])
+            backlog.release(job)
             order.append(job.rule)
         }
         #expect(order.count == 1_002)
@@ -256,7 +237,7 @@ struct LanesTests {
             Rule.sample(name, ["/in/*"], concurrency: Int.random(in: 1...4, using: &generator))
         }
         let limit = Int.random(in: 1...6, using: &generator)
-        let journal = DiskJournal.inMemory()
+        var backlog = Backlog()
         var lanes = Lanes(limit: limit, extra: 2, rules: rules)
         var running: [Job] = []
         var accepted: [String: [String]] = [:]
@@ -269,7 +250,7 @@ struct LanesTests {
         func accept(_ rule: String, _ path: PathBytes) {
             serial += 1
             let id = String(serial)
-            journal.accept([Self.job(id, rule: rule, path: path)], [], now: now)
+            backlog.add(Self.job(id, rule: rule, path: path))
             accepted[rule, default: []].append(id)
         }
         for number in 0..<300 { accept("a", PathBytes("/many/\(number)")) }
@@ -285,27 +266,19 @@ struct LanesTests {
                 let index = Int.random(in: running.indices, using: &generator)
                 let job = running.remove(at: index)
                 lanes.end(job.id, at: now)
-                _ = journal.record(job, nil, .ended(.succeeded, Outcome(.succeeded)), [])
+                backlog.release(job)
             }
             var isProgress = true
             lanes.beginFilling()
             while isProgress {
                 isProgress = false
-                for name in lanes.round(journal.pendingRules, at: now) {
+                for name in lanes.round(backlog.rules, at: now) {
                     let rule = try #require(rules.first { $0.name == name })
                     guard lanes.room(for: rule, at: now) > 0 else {
-                        if lanes.count(of: name) == 0, journal.hasDue(rule: name, busy: lanes.busy, now: now) {
-                            lanes.wait(name, at: now)
-                        }
+                        if lanes.count(of: name) == 0, backlog.hasDue(name) { lanes.wait(name, at: now) }
                         continue
                     }
-                    let hasDue = journal.hasDue(rule: name, busy: lanes.busy, now: now)
-                    guard let job = journal.lease(rule: name, limit: 1, busy: lanes.busy, now: now).first else {
-                        #expect(!hasDue)
-                        continue
-                    }
-                    #expect(hasDue)
-                    #expect(!running.contains { $0.event.path == job.event.path })
+                    guard let job = backlog.take(name) else { continue }
                     lanes.start([job], at: now)
                     running.append(job)
                     begun[name, default: []].append(job.id.description)
@@ -331,4 +304,27 @@ struct LanesTests {
         }
         #expect(begun.count == rules.count)
     }
+}
+
+/// The jobs of rules that wait, in order; a path has one that runs at a time.
+private struct Backlog {
+    private var jobs: [String: [Job]] = [:]
+    private var busy: Set<PathBytes> = []
+
+    var rules: Set<String> { Set(jobs.keys) }
+
+    mutating func add(_ job: Job) { jobs[job.rule, default: []].append(job) }
+
+    func hasDue(_ rule: String) -> Bool { jobs[rule, default: []].contains { !busy.contains($0.event.path) } }
+
+    /// Removes the first job whose path is free.
+    mutating func take(_ rule: String) -> Job? {
+        guard let index = jobs[rule]?.firstIndex(where: { !busy.contains($0.event.path) }) else { return nil }
+        let job = jobs[rule]?.remove(at: index)
+        if jobs[rule]?.isEmpty == true { jobs[rule] = nil }
+        if let job { busy.insert(job.event.path) }
+        return job
+    }
+
+    mutating func release(_ job: Job) { busy.remove(job.event.path) }
 }

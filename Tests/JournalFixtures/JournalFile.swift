@@ -26,7 +26,7 @@ package final class JournalFile {
         configuration.allowsUnsafeTransactions = true
         database = try DatabaseQueue(path: path.description, configuration: configuration)
         try database.write { database in
-            try database.execute(sql: StoreSchema.tables)
+            try database.execute(sql: JournalSchema.tables)
             try database.execute(sql: "PRAGMA application_id = \(JournalSchema.application)")
             try database.execute(sql: "PRAGMA user_version = \(version)")
         }

@@ -14,9 +14,9 @@ struct DiskStoreReaderTests {
 
     /// Commits a job in each state, with the number of the state's index.
     private func commitJobs() throws {
-        try bench.commit(.leased(1, rule: "s"), StoredJob.leased(2).retrying(at: bench.disk.now + .seconds(60)))
+        try bench.commit(.leased(1, rule: "s"), StoredJob.leased(2).retrying(at: bench.now + .seconds(60)))
         for (number, state) in [(3, .succeeded), (4, .skipped), (5, .dead)] as [(UInt64, JobState)] {
-            bench.disk.wait(.seconds(1))
+            bench.wait(.seconds(1))
             var outcome = Outcome(state == .dead ? .failed : .succeeded, "as told", code: "c", outputs: ["/out/a"])
             outcome.log = "one line"
             try bench.end(.leased(number, .sample(.modified, "/in/a")), state, outcome, isNew: true)
@@ -51,7 +51,6 @@ struct DiskStoreReaderTests {
     @Test func `a reader finds jobs, attempts and pauses, while the file is open and afterwards`() throws {
         try commitJobs()
         try check(JournalReader(bench.path))
-        try check(JournalReader(bench.path, isFollowing: true))
         try check(JournalReader(bench.path, isOwn: true))
         bench.kill()
         try check(JournalReader(bench.path, isTraceless: true))
@@ -94,16 +93,16 @@ struct DiskStoreReaderTests {
         let tree = TemporaryTree()
         for start in [0] + stride(from: 32, through: log.count, by: frame) {
             for length in [start, start + 2_000] where length <= log.count {
-                let path = tree.path("\(length)/store.db")
+                let path = tree.path("\(length)/journal.db")
                 TestFile.write(path, file)
                 TestFile.write(PathBytes("\(path)-wal"), Array(log[..<length]))
-                let store = try DiskStore(at: path, now: bench.disk.wall)
-                _ = store.begin(DiskBench.rules, isWatching: true, at: bench.disk.wall)
+                let store = try DiskStore(at: path, now: bench.wall)
+                _ = store.begin(StoreBench.rules, isWatching: true, at: bench.wall)
                 let place = try #require(states.firstIndex(of: state(store)), "cut at \(length)")
                 #expect(place >= reached)
                 reached = place
                 #expect(try store.look { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
-                #expect(store.close(at: bench.disk.wall) == nil)
+                #expect(store.close(at: bench.wall) == nil)
                 TestFile.removeTree(path.parent)
             }
         }

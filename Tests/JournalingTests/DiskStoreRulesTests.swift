@@ -21,14 +21,14 @@ struct DiskStoreRulesTests {
     @discardableResult
     private func begin(_ rules: RuleRecord..., isWatching: Bool = true) throws -> [StoredRule] {
         bench.kill()
-        bench.disk.wait(.seconds(60))
-        return try bench.open().begin(rules, isWatching: isWatching, at: bench.disk.wall)
+        bench.wait(.seconds(60))
+        return try bench.open().begin(rules, isWatching: isWatching, at: bench.wall)
     }
 
     private func starts(_ rules: RuleRecord..., isWatching: Bool = true) throws -> [RuleStart] {
         bench.kill()
-        bench.disk.wait(.seconds(60))
-        return try bench.open().begin(rules, isWatching: isWatching, at: bench.disk.wall).map(\.start)
+        bench.wait(.seconds(60))
+        return try bench.open().begin(rules, isWatching: isWatching, at: bench.wall).map(\.start)
     }
 
     // MARK: Rules
@@ -37,11 +37,11 @@ struct DiskStoreRulesTests {
         #expect(try starts(rule("a")) == [.fresh])
         // Nothing was committed.
         #expect(try starts(rule("a")) == [.fresh])
-        let began = bench.disk.wall
+        let began = bench.wall
         try bench.commit { _ in }
         #expect(try starts(rule("b"), rule("a")) == [.fresh, .unfinished(since: began)])
         try bench.commit { $0.hasStarted = true }
-        let last = bench.disk.wall
+        let last = bench.wall
         #expect(try starts(rule("a"), rule("b", "other")) == [.resumed, .reselected(since: last)])
         #expect(try bench.store.stored.lastCommit == last)
         #expect(try starts(rule("c"), isWatching: false) == [.resumed])
@@ -49,6 +49,65 @@ struct DiskStoreRulesTests {
         // A run that does not watch compares nothing.
         #expect(try starts(rule("c")) == [.fresh])
         #expect(try bench.store.stored.lastCommit == last)
+    }
+
+    @Test func `a rule that matches other paths is reselected until all files were compared`() throws {
+        try begin(rule("a", "x"))
+        try bench.commit { $0.hasStarted = true }
+        let last = bench.wall
+        for selection in ["y", "z"] {
+            #expect(try starts(rule("a", selection)) == [.reselected(since: last)])
+            try bench.commit { _ in }
+        }
+        // As it was before: nothing is new to it.
+        #expect(try starts(rule("a", "x")) == [.resumed])
+        try bench.commit { _ in }
+        let later = bench.wall
+        #expect(try starts(rule("a", "y")) == [.reselected(since: later)])
+        try bench.commit { $0.hasStarted = true }
+        #expect(try starts(rule("a", "y")) == [.resumed])
+    }
+
+    @Test func `a run that does not watch changes neither the start of a rule nor the time of the last commit`() throws
+    {
+        func apply(_ rule: RuleRecord) throws {
+            try begin(rule, isWatching: false)
+            try bench.commit { $0.rows[RuleID(1)] = [PathBytes("/in/\(bench.wall.seconds)"): LedgerRow(.sample())] }
+        }
+        try apply(rule("a"))
+        #expect(try starts(rule("a")) == [.fresh])
+        let began = bench.wall
+        try bench.commit { _ in }
+        try apply(rule("a"))
+        #expect(try starts(rule("a")) == [.unfinished(since: began)])
+        try bench.commit { $0.hasStarted = true }
+        let last = bench.wall
+        try apply(rule("a", "other"))
+        #expect(try starts(rule("a")) == [.resumed])
+        #expect(try bench.store.stored.lastCommit == last)
+        #expect(try starts(rule("a", "other")) == [.reselected(since: last)])
+        #expect(try bench.rows("SELECT count(*) FROM ledger") == ["3"])
+    }
+
+    @Test func `of two rules that become one the new one's ledger stays, and it has the jobs of both`() throws {
+        let ids = try begin(rule("old"), rule("new")).map(\.id)
+        try bench.commit(.leased(1, rule: "old"), .leased(2, rule: "new"))
+        try bench.commit {
+            for (index, id) in ids.enumerated() {
+                $0.rows[id] = ["/in/a": LedgerRow(.sample(size: UInt64(index)))]
+            }
+            $0.hasStarted = true
+        }
+        // A name of a rule that runs is no former one.
+        #expect(try starts(rule("old"), rule("new", formerly: "old")) == [.resumed, .resumed])
+        #expect(try begin(rule("new", formerly: "old")) == [StoredRule(id: ids[1], start: .resumed)])
+        for _ in 0..<2 {
+            #expect(try bench.store.row(of: ids[1], at: "/in/a") == LedgerRow(.sample(size: 1)))
+            #expect(try bench.unfinished(ids[1]).map(\.number) == [1, 2])
+            try bench.commit { _ in }
+        }
+        #expect(try bench.rows("SELECT name FROM rules") == ["new"])
+        #expect(try bench.rows("SELECT count(*) FROM ledger") == ["1"])
     }
 
     @Test(arguments: [true, false])
@@ -82,7 +141,7 @@ struct DiskStoreRulesTests {
     @Test func `a job that is committed with the renaming of its rule is the new rule's`() throws {
         try begin(rule("old"))
         try bench.commit { $0.hasStarted = true }
-        _ = try bench.store.begin([rule("new", formerly: "old")], isWatching: true, at: bench.disk.wall)
+        _ = try bench.store.begin([rule("new", formerly: "old")], isWatching: true, at: bench.wall)
         try bench.commit(.leased(1, rule: "old"), .leased(2, rule: "new"))
         #expect(try bench.rows("SELECT rule FROM jobs ORDER BY id") == ["new", "new"])
     }
@@ -92,9 +151,9 @@ struct DiskStoreRulesTests {
         try bench.commit(.leased(1, rule: "a"), .leased(2, rule: "b"))
         bench.kill()
         let store = try bench.open()
-        _ = store.begin([rule("c", formerly: "a"), rule("b")], isWatching: true, at: bench.disk.wall)
-        _ = store.begin([rule("c"), rule("a", formerly: "b")], isWatching: true, at: bench.disk.wall)
-        _ = store.begin([rule("b", formerly: "c"), rule("a")], isWatching: true, at: bench.disk.wall)
+        _ = store.begin([rule("c", formerly: "a"), rule("b")], isWatching: true, at: bench.wall)
+        _ = store.begin([rule("c"), rule("a", formerly: "b")], isWatching: true, at: bench.wall)
+        _ = store.begin([rule("b", formerly: "c"), rule("a")], isWatching: true, at: bench.wall)
         for _ in 0..<2 {
             #expect(try bench.unfinished(ids[0]).map { "\($0.number) \($0.job.rule)" } == ["1 b"])
             #expect(try bench.unfinished(ids[1]).map { "\($0.number) \($0.job.rule)" } == ["2 a"])
@@ -131,27 +190,29 @@ struct DiskStoreRulesTests {
 
     // MARK: Clocks
 
+    private static let days = [-30, -1, 1, 30]
+
     /// Commits a job that waits 30 seconds for its next attempt.
     private func commitRetry() throws {
-        try bench.commit(StoredJob.leased(1).retrying(at: bench.disk.now + .seconds(30)))
+        try bench.commit(StoredJob.leased(1).retrying(at: bench.now + .seconds(30)))
     }
 
-    private func due() throws -> Duration? { try bench.unfinished().first?.due.map { $0 - bench.disk.now } }
+    private func due() throws -> Duration? { try bench.unfinished().first?.due.map { $0 - bench.now } }
 
-    @Test(arguments: DiskRecoveryTests.days)
+    @Test(arguments: Self.days)
     func `a retry waits as long as it should when the clock was set between two runs`(days: Int) throws {
         try commitRetry()
         bench.kill()
-        bench.disk.setClock(by: .seconds(days * 24 * 3600))
-        bench.disk.wait(.seconds(10))
+        bench.setClock(by: .seconds(days * 24 * 3600))
+        bench.wait(.seconds(10))
         #expect(try due() == .seconds(20))
     }
 
-    @Test(arguments: DiskRecoveryTests.days)
+    @Test(arguments: Self.days)
     func `a retry waits as long as it should when the clock was set in a run`(days: Int) throws {
         try commitRetry()
-        bench.disk.setClock(by: .seconds(days * 24 * 3600))
-        bench.disk.wait(.seconds(10))
+        bench.setClock(by: .seconds(days * 24 * 3600))
+        bench.wait(.seconds(10))
         #expect(try due() == .seconds(20))
         try bench.commit(.leased(2))
         let ahead = try bench.rows(
@@ -162,12 +223,12 @@ struct DiskStoreRulesTests {
         #expect(try due() == .seconds(20))
     }
 
-    @Test(arguments: DiskRecoveryTests.days)
+    @Test(arguments: Self.days)
     func `after a boot a retry waits no longer than it had to when the clock was set back`(days: Int) throws {
         try commitRetry()
-        try bench.disk.look { try $0.execute(sql: "UPDATE facts SET value = value + 1 WHERE name = 'boot'") }
+        try bench.look { try $0.execute(sql: "UPDATE facts SET value = value + 1 WHERE name = 'boot'") }
         bench.kill()
-        bench.disk.setClock(by: .seconds(days * 24 * 3600))
+        bench.setClock(by: .seconds(days * 24 * 3600))
         // How long the machine was off is unknown.
         #expect(try due() == (days < 0 ? .seconds(30) : .seconds(30 - days * 24 * 3600)))
     }
@@ -184,7 +245,7 @@ struct DiskStoreRulesTests {
 
     @Test(arguments: [true, false])
     func `files on a device with another number after a boot are recognised`(isLoaded: Bool) throws {
-        let directory = bench.disk.root.appending("mounted")
+        let directory = bench.root.appending("mounted")
         TestFile.makeFolder(directory)
         let identity = try #require(DiskProbe.identity(of: directory))
         var former = identity
@@ -221,7 +282,7 @@ struct DiskStoreRulesTests {
         if !isLoaded {
             // The run that recognises the device does not read the jobs.
             bench.kill()
-            _ = try bench.open().begin([rule("t")], isWatching: true, at: bench.disk.wall)
+            _ = try bench.open().begin([rule("t")], isWatching: true, at: bench.wall)
         }
         for _ in 0..<2 {
             try bench.commit { _ in }
@@ -231,7 +292,7 @@ struct DiskStoreRulesTests {
     }
 
     @Test func `files on two devices that have exchanged their numbers are told apart`() throws {
-        let (first, second) = (bench.disk.root, PathBytes("/proc"))
+        let (first, second) = (bench.root, PathBytes("/proc"))
         let one = try #require(DiskProbe.identity(of: first))
         let other = try #require(DiskProbe.identity(of: second))
         try #require(one.device != other.device)

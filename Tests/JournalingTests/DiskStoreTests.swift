@@ -23,7 +23,7 @@ struct DiskStoreTests {
         var rows: [PathBytes: LedgerRow] = ["/none": LedgerRow(nil, .uncertain)]
         for trust in [LedgerRow.Trust.certain, .uncertain, .failed] {
             for isWithheld in [true, false] {
-                let event = DiskRecoveryTests.fullEvent(&generator)
+                let event = FileEvent.full(&generator)
                 rows[event.path] = LedgerRow(event.snapshot, trust, isWithheld: isWithheld)
             }
         }
@@ -62,7 +62,7 @@ struct DiskStoreTests {
     @Test func `changes of a rule that is deleted in the same commit are left out`() throws {
         try bench.commit { $0.rows[RuleID(2)] = ["/in/a": LedgerRow(.sample())] }
         let rules = [RuleRecord(name: "r", formerly: ["s"], selection: "*")]
-        _ = try bench.store.begin(rules, isWatching: true, at: bench.disk.wall)
+        _ = try bench.store.begin(rules, isWatching: true, at: bench.wall)
         try bench.commit {
             $0.rows[RuleID(2)] = ["/in/b": LedgerRow(.sample())]
             $0.due[RuleID(2)] = ["/in/b": true]
@@ -75,7 +75,7 @@ struct DiskStoreTests {
 
     /// An unfinished or failed job with a value in each member.
     private func full(_ state: JobState, _ generator: inout SeededGenerator) -> StoredJob {
-        var stored = StoredJob.leased(7, DiskRecoveryTests.fullEvent(&generator))
+        var stored = StoredJob.leased(7, FileEvent.full(&generator))
         stored.state = state
         stored.job.attempt = 3
         stored.job.isInterrupted = true
@@ -95,7 +95,7 @@ struct DiskStoreTests {
         stored.offer?.wasNamed = true
         stored.offer?.missedHints = true
         stored.offer?.changed = stored.job.event.snapshot.changed
-        stored.due = state == .dead ? nil : bench.disk.now + .seconds(20)
+        stored.due = state == .dead ? nil : bench.now + .seconds(20)
         return stored
     }
 
@@ -122,7 +122,7 @@ struct DiskStoreTests {
         #expect(offer.event == expected.job.event && offer.number == 7 && offer.attempt == 3)
         #expect(offer.record == expected.offer?.record)
         switch state {
-        case .pending: #expect(offer.state == .retrying(bench.disk.now + .seconds(20)))
+        case .pending: #expect(offer.state == .retrying(bench.now + .seconds(20)))
         case .running: #expect(offer.state == .started)
         default: #expect(offer.state == .failed)
         }
@@ -142,7 +142,7 @@ struct DiskStoreTests {
         let job = StoredJob.leased(1)
         try bench.commit(job)
         #expect(try bench.rows("SELECT state, due FROM jobs") == ["running|1000000000000000000"])
-        var retrying = job.retrying(at: bench.disk.now + .seconds(3))
+        var retrying = job.retrying(at: bench.now + .seconds(3))
         retrying.job.event = .sample(.modified, "/in/b")
         retrying.job.waiting = Waiting(.window, "its window opens at 22:00")
         let query = "SELECT state, path, event, due, message, code FROM jobs"
@@ -155,7 +155,7 @@ struct DiskStoreTests {
         }
         bench.kill()
         // What it waits for may have come.
-        #expect(try bench.unfinished().first?.due == bench.disk.now)
+        #expect(try bench.unfinished().first?.due == bench.now)
         var finished = job
         finished.job.steps = [Outcome(.succeeded)]
         try bench.end(finished, .succeeded, Outcome(.succeeded, "done", outputs: ["/out/a"]))
@@ -173,9 +173,9 @@ struct DiskStoreTests {
     }
 
     @Test func `jobs that were running are counted at opening, and left as they are`() throws {
-        try bench.commit(.leased(1), .leased(2), StoredJob.leased(3).retrying(at: bench.disk.now))
-        let leased = bench.disk.now
-        bench.disk.wait(.seconds(60))
+        try bench.commit(.leased(1), .leased(2), StoredJob.leased(3).retrying(at: bench.now))
+        let leased = bench.now
+        bench.wait(.seconds(60))
         bench.kill()
         #expect(try bench.store.interrupted == 2)
         #expect(try bench.unfinished().map(\.state) == [.running, .running, .pending])
@@ -185,7 +185,7 @@ struct DiskStoreTests {
 
     // MARK: Attempts and undo
 
-    @Test func `the log of a batch is stored once`() throws {
+    @Test func `the log of a batch is stored once, for as long as one of its jobs is`() throws {
         let jobs = (1...5).map { StoredJob.leased(UInt64($0)) }
         try bench.commit(jobs[0], jobs[1], jobs[2], jobs[3], jobs[4])
         try bench.commit { changes in
@@ -202,20 +202,35 @@ struct DiskStoreTests {
         }
         #expect(try bench.rows("SELECT job, text FROM logs ORDER BY job") == ["2|one", "4|two"])
         #expect(try bench.rows("SELECT job, log_of FROM attempts ORDER BY job") == ["2|2", "3|2", "4|4", "5|"])
+        _ = try bench.rows("DELETE FROM jobs WHERE id IN ('2', '4')")
+        #expect(try JournalReader(bench.path).details(of: JobID("3"))?.attempts.map(\.log) == ["one"])
+        #expect(try bench.rows("SELECT job FROM logs") == ["2"])
+        _ = try bench.rows("DELETE FROM jobs WHERE id = '3'")
+        #expect(try bench.rows("SELECT count(*) FROM logs") == ["0"])
     }
 
-    @Test func `changes to files are found until they are undone`() throws {
+    @Test func `changes to files are found with what became of them`() throws {
         var outcome = Outcome(.succeeded)
-        outcome.changes = [FileChange(.madeFolder("/out"), left: .blank)]
+        outcome.changes = ["/out", "/out/a"].map { FileChange(.madeFolder($0), left: .blank) }
         try bench.end(.leased(1), .succeeded, outcome, isNew: true)
+        let started = bench.wall
         bench.kill()
         let kept = try #require(try bench.store.changes(of: JobID("1")).first)
         #expect(kept.changes == outcome.changes && kept.rule == "r" && kept.number == 1 && kept.undo == nil)
-        let record = UndoRecord(time: bench.disk.wall, reasons: [nil])
-        try bench.commit { $0.undos = [(kept, record)] }
-        bench.kill()
-        #expect(try bench.store.changes(of: JobID("1")).map(\.undo) == [record])
-        #expect(try JournalReader(bench.path).jobs(JournalQuery()).jobs.map(\.undone) == [.all])
+        let reader = try JournalReader(bench.path)
+        #expect(try reader.jobsWithChanges(since: nil, rule: nil) == [JobID("1")])
+        #expect(try reader.jobsWithChanges(since: started, rule: "r") == [JobID("1")])
+        #expect(try reader.jobsWithChanges(since: started.advanced(by: .seconds(2)), rule: nil) == [])
+        #expect(try reader.jobsWithChanges(since: nil, rule: "s") == [])
+        for (reasons, undone) in [([nil, "it was changed since"], .part), ([nil, nil], .all)] as [([String?], Undone)] {
+            let record = UndoRecord(time: bench.wall, reasons: reasons)
+            try bench.commit { $0.undos = [(kept, record)] }
+            bench.kill()
+            let after = try #require(try bench.store.changes(of: JobID("1")).first)
+            #expect(after.undo == record && after.isUndone == (undone == .all))
+            #expect(try reader.details(of: JobID("1"))?.attempts.first?.undo == record)
+            #expect(try reader.jobs(JournalQuery()).jobs.map(\.undone) == [undone])
+        }
     }
 
     @Test func `a refusal by 'ready' is found while the file has the same content`() throws {
@@ -225,18 +240,8 @@ struct DiskStoreTests {
         try bench.end(.leased(1), .dead, Outcome(.failed, "no", code: Outcome.readyCode), isNew: true)
         bench.kill()
         #expect(try isRefused(5) && !isRefused(6))
-        try bench.commit(isNew: false, StoredJob.leased(1).retrying(at: bench.disk.now))
+        try bench.commit(isNew: false, StoredJob.leased(1).retrying(at: bench.now))
         #expect(try !isRefused(5))
-    }
-
-    @Test func `only the last jobs of the history are stored, and all that have failed`() throws {
-        let bench = StoreBench(keeping: JournalRetention(jobs: 3))
-        for number in 1...8 as ClosedRange<UInt64> {
-            bench.disk.wait(.seconds(1))
-            try bench.end(
-                .leased(number), number == 1 ? .dead : .succeeded, Outcome(.succeeded), isNew: true)
-        }
-        #expect(try bench.rows("SELECT id FROM jobs ORDER BY id") == ["1", "6", "7", "8"])
     }
 
     // MARK: Copies
@@ -244,22 +249,22 @@ struct DiskStoreTests {
     @Test func `a store in memory survives a kill with what was committed, and a copy leaves the file alone`() throws {
         try bench.commit(.leased(1))
         try bench.commit { $0.rows[rule] = ["/in/a": LedgerRow(.sample())] }
-        let clock: @Sendable () -> ContinuousClock.Instant = { [now = bench.disk.now] in now }
-        let copy = try DiskStore(inMemory: bench.path, now: bench.disk.wall, clock: clock)
-        _ = copy.begin(DiskBench.rules, isWatching: true, at: bench.disk.wall)
+        let clock: @Sendable () -> ContinuousClock.Instant = { [now = bench.now] in now }
+        let copy = try DiskStore(inMemory: bench.path, now: bench.wall, clock: clock)
+        _ = copy.begin(StoreBench.rules, isWatching: true, at: bench.wall)
         #expect(copy.unfinishedJobs(of: rule, at: bench.clocks).map(\.number) == [1])
         var changes = TurnChanges()
         changes.jobs[JobID("2")] = JobChange(.unfinished(.leased(2)), isNew: true)
         #expect(copy.commit(changes, at: bench.clocks) == nil)
         #expect(copy.openJobs().map(\.id.description) == ["1", "2"])
-        let next = try DiskStore(afterKillOf: copy, now: bench.disk.wall, clock: clock)
-        _ = next.begin(DiskBench.rules, isWatching: true, at: bench.disk.wall)
+        let next = try DiskStore(afterKillOf: copy, now: bench.wall, clock: clock)
+        _ = next.begin(StoreBench.rules, isWatching: true, at: bench.wall)
         #expect(next.interrupted == 2)
         #expect(next.unfinishedJobs(of: rule, at: bench.clocks).map(\.number) == [1, 2])
         #expect(next.row(of: rule, at: "/in/a") == LedgerRow(.sample()))
         #expect(copy.row(of: rule, at: "/in/a") == nil)
         #expect(try bench.rows("SELECT id FROM jobs") == ["1"])
-        let empty = try DiskStore(inMemory: nil, now: bench.disk.wall, clock: clock)
+        let empty = try DiskStore(inMemory: nil, now: bench.wall, clock: clock)
         #expect(empty.openJobs().isEmpty && empty.stored == StoredState())
     }
 }

@@ -3,6 +3,7 @@ import FileEvents
 import GRDB
 import Glibc
 import Journaling
+import LedgerReconciling
 import PluginProtocol
 import Rules
 import Synchronization
@@ -24,87 +25,95 @@ struct JournalCopyTests {
         return files
     }
 
-    private static func copy(_ bench: DiskBench) throws -> DiskJournal {
-        let journal = try DiskJournal(inMemory: bench.path, now: bench.wall, clock: { [now = bench.now] in now })
-        _ = journal.begin(DiskBench.rules, at: bench.wall)
-        return journal
+    private static func copy(_ bench: StoreBench) throws -> DiskStore {
+        let store = try DiskStore(inMemory: bench.path, now: bench.wall, clock: { [now = bench.now] in now })
+        _ = store.begin(StoreBench.rules, isWatching: true, at: bench.wall)
+        return store
     }
 
-    private static func check(_ copy: DiskJournal) throws -> String? {
+    /// The changes that make new jobs, each with its number, and their ledger rows.
+    private static func changes(_ numbers: Range<UInt64>) -> TurnChanges {
+        var changes = TurnChanges()
+        for number in numbers {
+            let path = PathBytes("/in/\(number)")
+            let job = StoredJob.leased(number, .sample(.created, path, .sample(file: number)))
+            changes.jobs[job.job.id] = JobChange(.unfinished(job), isNew: true)
+            changes.rows[StoreBench.rule, default: [:]][path] = LedgerRow(.sample(file: number))
+        }
+        return changes
+    }
+
+    private static func check(_ copy: DiskStore) throws -> String? {
         try copy.look { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
     }
 
     @Test func `without a file it is a new journal, and none is made`() throws {
-        let bench = DiskBench()
+        let bench = StoreBench()
         let copy = try Self.copy(bench)
-        #expect(copy.counts == JobCounts())
-        copy.accept([Job(id: JobID("A"), rule: "r", event: .sample())], [], now: bench.now)
-        #expect(copy.commit(at: bench.wall) == nil)
-        #expect(copy.openJobs().map(\.id.description) == ["A"])
+        #expect(copy.openJobs().isEmpty)
+        #expect(copy.commit(Self.changes(1..<2), at: bench.clocks) == nil)
+        #expect(copy.openJobs().map(\.id.description) == ["1"])
         copy.close(at: bench.wall)
         #expect(TestFile.names(in: bench.root).isEmpty)
     }
 
     @Test(arguments: ["closed", "killed", "open"])
     func `it has what the journal has, and leaves its files alone`(_ end: String) throws {
-        let bench = DiskBench()
+        let bench = StoreBench()
         // Enough for pages of several kinds, in the file and in its log.
-        for number in 0..<400 {
-            try bench.accept("J\(number)", .created, PathBytes("/in/\(number)"), .sample(file: UInt64(number + 1)))
-            if number % 100 == 0 { #expect(try bench.commit() == nil) }
+        for start in stride(from: 1, to: 401, by: 100) as StrideTo<UInt64> {
+            #expect(try bench.store.commit(Self.changes(start..<(start + 100)), at: bench.clocks) == nil)
         }
-        let leased = try bench.lease(2)
-        #expect(try bench.commit() == nil)
-        if end == "closed" { try bench.close() }
-        if end == "killed" { bench.kill() }
+        if end != "open" { try bench.end(isClean: end == "closed") }
         let before = Self.files(bench.root)
         let copy = try Self.copy(bench)
         #expect(try Self.check(copy) == "ok")
-        #expect(copy.counts.pending == 400)
-        #expect(copy.interrupted == leased.count)
-        for number in [0, 100, 399] {
-            let known = copy.snapshot(view: "r", path: PathBytes("/in/\(number)"))
-            #expect(known?.identity.inode == UInt64(number + 1))
+        #expect(copy.interrupted == 400)
+        for number in [1, 100, 400] as [UInt64] {
+            let row = copy.row(of: StoreBench.rule, at: PathBytes("/in/\(number)"))
+            #expect(row?.handled?.identity.inode == number)
         }
         // What becomes of the copy is nobody's business.
-        for job in copy.lease(rule: "r", limit: 400, busy: [], now: bench.now) {
-            _ = copy.record(job, nil, .ended(.succeeded, Outcome(.succeeded)), [])
+        var changes = TurnChanges()
+        for job in copy.unfinishedJobs(of: StoreBench.rule, at: bench.clocks) {
+            var job = job
+            job.state = .succeeded
+            changes.jobs[job.job.id] = JobChange(.ended(job, Outcome(.succeeded)), isNew: false)
         }
-        #expect(copy.commit(at: bench.wall) == nil)
-        #expect(copy.counts.open == 0)
+        #expect(copy.commit(changes, at: bench.clocks) == nil)
+        #expect(copy.openJobs().isEmpty)
         copy.close(at: bench.wall)
         #expect(Self.files(bench.root) == before)
     }
 
     @Test func `what the log does not hold as a whole was not committed`() throws {
-        let bench = DiskBench()
-        try bench.accept("A", .created, "/in/a")
-        #expect(try bench.commit() == nil)
+        let bench = StoreBench()
+        try bench.commit(.leased(1))
         let log = PathBytes(bench.path.bytes + Array("-wal".utf8))
         let whole = try #require(TestFile.read(log))
-        try bench.accept("B", .created, "/in/b")
-        #expect(try bench.commit() == nil)
+        try bench.commit(.leased(2))
         let longer = try #require(TestFile.read(log))
         #expect(longer.count > whole.count)
         bench.kill()
+        func jobs() throws -> [String] { try Self.copy(bench).openJobs().map(\.id.description) }
         for size in [whole.count, whole.count + 10, longer.count - 1] {
             TestFile.write(log, Array(longer.prefix(size)))
-            #expect(try Self.copy(bench).openJobs().map(\.id.description) == ["A"])
+            #expect(try jobs() == ["1"])
         }
         var broken = longer
         broken[longer.count - 5] ^= 0xFF
         TestFile.write(log, broken)
-        #expect(try Self.copy(bench).openJobs().map(\.id.description) == ["A"])
+        #expect(try jobs() == ["1"])
         TestFile.write(log, longer)
-        #expect(try Self.copy(bench).openJobs().map(\.id.description) == ["A", "B"])
+        #expect(try jobs() == ["1", "2"])
     }
 
     /// So many commits come while a copy is made, if it takes that long.
     private static let burst = 20
 
     @Test func `it is whole while somebody writes`() throws {
-        let bench = DiskBench()
-        let journal = try bench.journal
+        let bench = StoreBench()
+        let store = try bench.store
         let isOver = Atomic(false)
         let isRead = DispatchSemaphore(value: 0)
         var writer = pthread_t()
@@ -113,13 +122,11 @@ struct JournalCopyTests {
                 for round in 0... {
                     if isOver.load(ordering: .relaxed) { break }
                     for step in 0..<Self.burst {
-                        let number = round * Self.burst + step
-                        let event = FileEvent.sample(.created, PathBytes("/in/\(number)"))
-                        journal.accept([Job(id: JobID("J\(number)"), rule: "r", event: event)], [], now: bench.now)
-                        _ = journal.commit(at: bench.wall)
+                        let number = UInt64(round * Self.burst + step)
+                        _ = store.commit(Self.changes(number..<(number + 1)), at: bench.clocks)
                         // The log is emptied into the file, and begun anew.
                         if step == round * 7 % Self.burst {
-                            try? journal.look { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+                            try? store.look { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
                         }
                     }
                     // Whoever reads must get through in between: the next burst is for the next copy.
@@ -154,7 +161,7 @@ struct JournalCopyTests {
     }
 
     @Test func `what is no journal is refused`() throws {
-        let bench = DiskBench()
+        let bench = StoreBench()
         TestFile.write(bench.path, "no journal at all")
         #expect(throws: JournalError.notJournal(bench.path)) { try Self.copy(bench) }
         TestFile.removeTree(bench.path)
@@ -163,33 +170,30 @@ struct JournalCopyTests {
     }
 
     @Test func `who has a journal is known without its lock`() throws {
-        let bench = DiskBench()
-        #expect(DiskJournal.holder(of: bench.path) == nil)
-        let journal = try bench.open()
-        #expect(DiskJournal.holder(of: bench.path) == getpid())
-        #expect(DiskJournal.control(of: bench.path) == nil)
-        journal.note(control: "/run/a \n'b/control.sock")
-        #expect(DiskJournal.control(of: bench.path) == "/run/a \n'b/control.sock")
-        journal.note(control: nil)
-        #expect(DiskJournal.control(of: bench.path) == nil && DiskJournal.holder(of: bench.path) == getpid())
-        journal.note(control: "/run/control.sock")
-        _ = journal.close(at: bench.wall)
-        #expect(DiskJournal.holder(of: bench.path) == nil && DiskJournal.control(of: bench.path) == nil)
+        let bench = StoreBench()
+        #expect(DiskStore.holder(of: bench.path) == nil)
+        let store = try bench.open()
+        #expect(DiskStore.holder(of: bench.path) == getpid())
+        #expect(DiskStore.control(of: bench.path) == nil)
+        store.note(control: "/run/a \n'b/control.sock")
+        #expect(DiskStore.control(of: bench.path) == "/run/a \n'b/control.sock")
+        store.note(control: nil)
+        #expect(DiskStore.control(of: bench.path) == nil && DiskStore.holder(of: bench.path) == getpid())
+        store.note(control: "/run/control.sock")
+        _ = store.close(at: bench.wall)
+        #expect(DiskStore.holder(of: bench.path) == nil && DiskStore.control(of: bench.path) == nil)
     }
 
     @Test func `a reader without a trace makes no files beside a journal at rest`() throws {
-        let bench = DiskBench()
-        try bench.accept("A", .created, "/in/a")
-        try bench.set("/in/known", .sample(file: 7), rule: "s")
-        #expect(try bench.commit() == nil)
-        try bench.close()
+        let bench = StoreBench()
+        #expect(try bench.store.commit(Self.changes(1..<2), at: bench.clocks) == nil)
+        try bench.end(isClean: true)
         let before = Self.files(bench.root)
         let reader = try JournalReader(bench.path, isTraceless: true)
-        let records = try reader.records(of: "/in/a", rules: ["r", "s"], limit: 5)
+        let records = try reader.records(of: "/in/1", rules: ["r", "s"], limit: 5)
         #expect(records["r"]?.isKnown == true)
-        #expect(records["r"]?.open.map(\.id.description) == ["A"])
+        #expect(records["r"]?.open.map(\.id.description) == ["1"])
         #expect(records["s"] == nil)
-        #expect(try reader.records(of: "/in/known", rules: ["s"], limit: 5)["s"]?.isKnown == true)
         #expect(Self.files(bench.root) == before)
     }
 }

@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import Glibc
 import Journaling
+import LedgerReconciling
 import Rules
 import Synchronization
 import TestKit
@@ -10,11 +11,11 @@ import Testing
 
 /// A journal that can't be used says why and what to do, and nothing of it is changed.
 struct JournalOpeningTests {
-    let bench = DiskBench("deep/down/journal.db")
+    let bench = StoreBench("deep/down/journal.db")
 
     private func refusal(of path: PathBytes? = nil) -> JournalError? {
         do {
-            _ = try DiskJournal(at: path ?? bench.path, now: .early)
+            _ = try DiskStore(at: path ?? bench.path, now: .early)
             return nil
         } catch {
             return error
@@ -29,20 +30,25 @@ struct JournalOpeningTests {
     }
 
     private func makeJournal(_ rows: Int = 0) throws -> [UInt8] {
-        for number in 0..<rows { try bench.set(PathBytes("/in/\(number)"), .sample(file: UInt64(number))) }
-        try bench.close()
+        try bench.commit { changes in
+            for number in 0..<UInt64(rows) {
+                let row = LedgerRow(.sample(file: number))
+                changes.rows[StoreBench.rule, default: [:]][PathBytes("/in/\(number)")] = row
+            }
+        }
+        try bench.end(isClean: true)
         return try #require(TestFile.read(bench.path))
     }
 
     @Test func `the folder and the file are made for this user alone`() throws {
-        _ = try bench.journal
+        _ = try bench.store
         func mode(_ path: PathBytes) -> mode_t {
             var status = stat()
             return path.withCString { stat($0, &status) } == 0 ? status.st_mode & 0o777 : 0
         }
         #expect(mode(bench.path.parent) == 0o700)
         #expect(mode(bench.path.parent.parent) == 0o700)
-        for name in ["", "-wal", "-shm", "-lock", "-ahead"] {
+        for name in ["", "-wal", "-shm", "-lock"] {
             #expect(mode(PathBytes("\(bench.path)\(name)")) == 0o600)
         }
     }
@@ -50,15 +56,14 @@ struct JournalOpeningTests {
     @Test func `a name of any bytes will do`() throws {
         let name: [UInt8] = [0x2f, 0xff, 0x25, 0x34, 0x3f, 0x23, 0x20]
         for name in [PathBytes(bench.root.bytes + name), bench.root.appending("file:x?mode=memory")] {
-            let journal = try DiskJournal(at: name, now: .early)
-            journal.close(at: .early)
+            try DiskStore(at: name, now: .early).close(at: .early)
             #expect(TestFile.exists(name))
         }
         #expect(TestFile.names(in: bench.root).count == 4)
     }
 
     @Test func `one Alight has a journal, and the next is told which`() throws {
-        _ = try bench.journal
+        _ = try bench.store
         #expect(refusal() == .held(bench.path, pid: getpid()))
         #expect(
             refusal()?.description
@@ -68,12 +73,10 @@ struct JournalOpeningTests {
         // What a killed process left behind holds nobody back.
         TestFile.write(PathBytes("\(bench.path)-lock"), "12345\n")
         #expect(refusal() == nil)
-        try bench.close()
-        #expect(refusal() == nil)
     }
 
     @Test func `a journal has one lock, whatever links lead to it`() throws {
-        _ = try bench.journal
+        _ = try bench.store
         let link = bench.root.appending("link.db")
         let folder = bench.root.appending("folder")
         try #require(symlink("\(bench.path)", "\(link)") == 0 && symlink("\(bench.path.parent)", "\(folder)") == 0)
@@ -86,37 +89,36 @@ struct JournalOpeningTests {
     }
 
     @Test func `a journal is had once under all its names, also without its lock's file`() throws {
-        _ = try bench.journal
+        _ = try bench.store
         let other = bench.root.appending("other.db")
         try #require(link("\(bench.path)", "\(other)") == 0)
         #expect(refusal(of: other) == .held(other, pid: nil))
         try #require(unlink("\(other)") == 0)
         try #require(unlink("\(bench.path)-lock") == 0)
         #expect(refusal() == .held(bench.path, pid: nil))
-        try bench.accept("1")
-        try bench.close()
+        try bench.commit(.leased(1))
+        try bench.end(isClean: true)
         #expect(refusal() == nil)
     }
 
-    @Test(arguments: ["-wal", "-journal", "-shm", "-ahead", "-lock"])
+    @Test(arguments: ["-wal", "-journal", "-shm", "-lock"])
     func `a file beside it that is a link, has two names or is no file is refused`(ending: String) throws {
         _ = try makeJournal()
-        bench.kill()
         let file = PathBytes("\(bench.path)\(ending)")
         let other = bench.root.appending("other")
         func isRefused() -> Bool {
-            (try? DiskJournal(inMemory: bench.path, now: .early)) == nil && (try? JournalReader(bench.path)) == nil
+            (try? DiskStore(inMemory: bench.path, now: .early)) == nil && (try? JournalReader(bench.path)) == nil
                 && refusal() == .untrusted(file)
         }
         TestFile.write(other, "")
         _ = unlink("\(file)")
         try #require(symlink("\(other)", "\(file)") == 0)
-        #expect(isRefused() || ending == "-ahead")
+        #expect(isRefused())
         try #require(unlink("\(file)") == 0 && link("\(other)", "\(file)") == 0)
         #expect(isRefused())
         try #require(unlink("\(file)") == 0)
         TestFile.makeFolder(file)
-        #expect(isRefused() || ending == "-ahead")
+        #expect(isRefused())
         #expect(TestFile.read(other) == [])
         try #require(rmdir("\(file)") == 0)
         #expect(refusal() == nil)
@@ -124,10 +126,9 @@ struct JournalOpeningTests {
 
     @Test(
         .enabled(if: geteuid() == 0, "only root can give a file away"),
-        arguments: ["-wal", "-journal", "-shm", "-ahead", "-lock"])
+        arguments: ["-wal", "-journal", "-shm", "-lock"])
     func `a file of another user beside it is refused`(ending: String) throws {
         _ = try makeJournal()
-        bench.kill()
         let file = PathBytes("\(bench.path)\(ending)")
         TestFile.write(file, "")
         try #require(chown("\(file)", 65_534, 65_534) == 0)
@@ -135,34 +136,6 @@ struct JournalOpeningTests {
         // Beside a journal of that user it is as it should be.
         try #require(chown("\(bench.path)", 65_534, 65_534) == 0)
         #expect(refusal() == nil)
-    }
-
-    @Test func `a job whose path is relative or leads out of a directory is a row that makes no sense`() throws {
-        for (id, path) in [("1", "/in/a"), ("2", "/in/b"), ("3", "/in/c")] {
-            try bench.accept(id, .created, PathBytes(path))
-        }
-        _ = try bench.journal.commit(at: bench.wall)
-        bench.kill()
-        try bench.look {
-            try $0.execute(
-                sql: """
-                    UPDATE jobs SET facts = replace(facts, '/in/b', '/in/../b') WHERE path = CAST('/in/b' AS BLOB);
-                    UPDATE jobs SET facts = replace(facts, '/in/c', 'in/c') WHERE path = CAST('/in/c' AS BLOB);
-                    """)
-        }
-        let journal = try bench.journal
-        #expect(journal.unreadable.count == 2)
-        #expect(journal.counts.pending == 1)
-    }
-
-    @Test func `after its close it does nothing, and others may have it`() throws {
-        try bench.accept("1")
-        let journal = try bench.journal
-        #expect(journal.close(at: bench.wall) == nil)
-        #expect(journal.commit(at: bench.wall) == nil && journal.counts.open == 0)
-        #expect(journal.snapshot(view: "r", path: "/in/a") == nil)
-        bench.kill()
-        #expect(try bench.journal.counts.pending == 1)
     }
 
     @Test func `what is no journal is refused`() throws {
@@ -186,7 +159,6 @@ struct JournalOpeningTests {
 
     @Test func `a newer Alight's journal is refused`() throws {
         _ = try makeJournal()
-        bench.kill()
         try bench.look { try $0.execute(sql: "PRAGMA user_version = 999; PRAGMA wal_checkpoint(TRUNCATE)") }
         let bytes = try #require(TestFile.read(bench.path))
         let error = try #require(refusal(ofBytes: bytes))
@@ -209,7 +181,6 @@ struct JournalOpeningTests {
 
     @Test func `a journal that was cut or overwritten is refused`() throws {
         let bytes = try makeJournal(3_000)
-        bench.kill()
         #expect(bytes.count > 200_000)
         for count in [1, 99, 100, 4_095, 4_096, bytes.count / 2, bytes.count - 1] {
             let error = refusal(ofBytes: Array(bytes[..<count]))
@@ -233,34 +204,6 @@ struct JournalOpeningTests {
         #expect(refusal() == nil)
     }
 
-    @Test func `a job whose row makes no sense is a dead letter, and all others go on`() throws {
-        for id in ["1", "2", "3"] { try bench.accept(id, .created, PathBytes("/in/\(id)")) }
-        try bench.again(try #require(try bench.lease().first), after: .zero)
-        #expect(try bench.commit() == nil)
-        bench.kill()
-        try bench.look {
-            try $0.execute(
-                sql: "UPDATE jobs SET facts = '{}' WHERE id = '1'; UPDATE jobs SET steps = '7' WHERE id = '2'")
-        }
-        let before = try bench.rows("SELECT rule, path, facts, steps, attempt FROM jobs WHERE id < '3' ORDER BY id")
-        #expect(try bench.journal.unreadable.map(\.description).sorted() == ["1", "2"])
-        #expect(try bench.lease(9).map(\.id.description) == ["3"])
-        #expect(try bench.commit() == nil)
-        let states = ["1|dead|unreadable-row|1", "2|dead|unreadable-row|1", "3|running||0"]
-        let query = "SELECT id, state, code, ended IS NOT NULL FROM jobs ORDER BY id"
-        #expect(try bench.rows(query) == states)
-        #expect(
-            try bench.rows("SELECT rule, path, facts, steps, attempt FROM jobs WHERE id < '3' ORDER BY id") == before)
-        bench.kill()
-        #expect(try bench.journal.unreadable.isEmpty)
-        // Nobody can try it again, and asking for that does no harm.
-        try bench.retry("1")
-        try bench.discard("2")
-        #expect(try bench.commit() == nil)
-        #expect(try bench.rows("SELECT id, state FROM jobs ORDER BY id") == ["1|dead", "3|pending"])
-        #expect(try bench.journal.counts.pending == 1)
-    }
-
     @Test func `a folder is refused as one, and nothing is put beside it`() throws {
         let folder = bench.root.appending("folder")
         TestFile.makeFolder(folder)
@@ -270,13 +213,13 @@ struct JournalOpeningTests {
     }
 
     @Test func `whoever has the journal for a moment only is waited for`() throws {
-        let brief = try DiskJournal(at: bench.path, now: .early, isBrief: true)
+        let brief = try DiskStore(at: bench.path, now: .early, isBrief: true)
         let path = bench.path
         let isOpened = Mutex(false)
         let other = Thread {
-            let journal = try? DiskJournal(at: path, now: .early)
-            isOpened.withLock { $0 = journal != nil }
-            journal?.close(at: .early)
+            let store = try? DiskStore(at: path, now: .early)
+            isOpened.withLock { $0 = store != nil }
+            store?.close(at: .early)
         }
         other.start()
         // Longer than one that has it for good is waited for.
@@ -289,7 +232,6 @@ struct JournalOpeningTests {
 
     @Test func `a file that may not be written is refused`() throws {
         _ = try makeJournal()
-        bench.kill()
         guard geteuid() == 0 else { return }
         // Root may write to anything but what is mounted so.
         let folder = bench.path.parent
@@ -328,9 +270,9 @@ struct JournalOpeningTests {
         #expect(refusal(of: path) == .full(path))
         _ = filler.withCString { unlink($0) }
         do {
-            let journal = try DiskJournal(at: path, now: .early)
-            _ = journal.begin(DiskBench.rules, at: .early)
-            #expect(journal.close(at: .early) == nil)
+            let store = try DiskStore(at: path, now: .early)
+            _ = store.begin(StoreBench.rules, isWatching: true, at: .early)
+            #expect(store.close(at: .early) == nil)
         }
         fill()
         #expect(refusal(of: path) == .full(path))

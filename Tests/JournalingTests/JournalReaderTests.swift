@@ -164,7 +164,7 @@ struct JournalReaderTests {
                     continue
                 }
                 // A run says the same of it.
-                let error = #expect(throws: JournalError.self) { _ = try DiskJournal(at: path, now: .early) }
+                let error = #expect(throws: JournalError.self) { _ = try DiskStore(at: path, now: .early) }
                 #expect(error?.description == fault.description)
             }
         }

@@ -9,27 +9,40 @@ import TestKit
 
 /// A store in a directory of its own, and a clock that only the test moves.
 final class StoreBench: Sendable {
-    /// The directory and the clocks; its journal is never opened.
-    let disk: DiskBench
+    let root: PathBytes
+    let path: PathBytes
+    private let start = ContinuousClock.now
+    private let passed = Mutex(Duration.zero)
+    private let clockSet = Mutex(Duration.zero)
     private let opened = Mutex<DiskStore?>(nil)
     private let retention: JournalRetention
-    /// The first of the rules `r`, `s` and `t` in a new file.
+    /// The rules that have begun.
+    static let rules = ["r", "s", "t"].map { RuleRecord(name: $0, selection: "*") }
+    /// The first of them in a new file.
     static let rule = RuleID(1)
 
-    init(keeping retention: JournalRetention = JournalRetention()) {
-        disk = DiskBench("store.db")
+    init(_ name: String = "journal.db", keeping retention: JournalRetention = JournalRetention()) {
         self.retention = retention
+        root = TestFile.makeTemporaryFolder()
+        path = root.appending(name)
     }
 
-    var path: PathBytes { disk.path }
-    var clocks: ClockPair { ClockPair(disk.wall, disk.now) }
+    deinit { TestFile.removeTree(root) }
+
+    var now: ContinuousClock.Instant { start + passed.withLock { $0 } }
+    var wall: Timestamp { Timestamp.early.advanced(by: passed.withLock { $0 } + clockSet.withLock { $0 }) }
+    var clocks: ClockPair { ClockPair(wall, now) }
+
+    /// Sets the time of day, as date(1) does.
+    func setClock(by difference: Duration) { clockSet.withLock { $0 += difference } }
+    func wait(_ duration: Duration) { passed.withLock { $0 += duration } }
 
     /// The store, opened at its first use; the rules `r`, `s` and `t` have begun.
     var store: DiskStore {
         get throws {
             if let store = opened.withLock({ $0 }) { return store }
             let store = try open()
-            _ = store.begin(DiskBench.rules, isWatching: true, at: disk.wall)
+            _ = store.begin(Self.rules, isWatching: true, at: wall)
             return store
         }
     }
@@ -37,7 +50,7 @@ final class StoreBench: Sendable {
     /// Opens it, without rules.
     @discardableResult func open() throws(JournalError) -> DiskStore {
         let store = try DiskStore(
-            at: path, now: disk.wall, keeping: retention, clock: { [weak self] in self?.disk.now ?? .now })
+            at: path, now: wall, keeping: retention, clock: { [weak self] in self?.now ?? .now })
         opened.withLock { $0 = store }
         return store
     }
@@ -48,7 +61,7 @@ final class StoreBench: Sendable {
     /// Ends the run, by a clean stop or by a kill.
     func end(isClean: Bool) throws {
         if isClean {
-            let fault = try store.close(at: disk.wall)
+            let fault = try store.close(at: wall)
             if let fault { throw fault }
         }
         kill()
@@ -83,12 +96,36 @@ final class StoreBench: Sendable {
     }
 
     func attempt(_ job: StoredJob, _ outcome: Outcome) -> AttemptRecord {
-        AttemptRecord(number: job.job.attempt, started: disk.wall, duration: .milliseconds(5), outcome: outcome)
+        AttemptRecord(number: job.job.attempt, started: wall, duration: .milliseconds(5), outcome: outcome)
     }
 
     func unfinished(_ rule: RuleID = rule) throws -> [StoredJob] { try store.unfinishedJobs(of: rule, at: clocks) }
 
-    func rows(_ sql: String) throws -> [String] { try disk.rows(sql) }
+    // MARK: The file
+
+    /// Looks at the file by a connection of its own, as sqlite3(1) does.
+    func look<Result>(_ body: (Database) throws -> Result) throws -> Result {
+        let queue = try DatabaseQueue(path: "\(path)")
+        defer { try? queue.close() }
+        return try queue.writeWithoutTransaction(body)
+    }
+
+    /// The columns of all rows that a query finds, as text with `|` between.
+    func rows(_ sql: String) throws -> [String] {
+        try look { database in
+            try Row.fetchAll(database, sql: sql).map { row in
+                row.databaseValues.map { value in
+                    switch value.storage {
+                    case .null: ""
+                    case .int64(let number): "\(number)"
+                    case .double(let number): "\(number)"
+                    case .string(let text): text
+                    case .blob(let blob): String(decoding: blob, as: UTF8.self)
+                    }
+                }.joined(separator: "|")
+            }
+        }
+    }
 }
 
 extension StoredJob {
@@ -110,4 +147,9 @@ extension StoredJob {
         other.offer?.state = .retrying(due)
         return other
     }
+}
+
+extension Timestamp {
+    /// A moment before all that happens in tests.
+    static let early = Timestamp(seconds: 1_000_000_000, nanoseconds: 0)
 }

@@ -54,7 +54,7 @@ struct AttemptRow {
     var isOneOfMany: Bool { record.outcome.ending == .notReady }
 
     /// Binds the parameters of ``insert``.
-    func bind(to row: some RowSink) {
+    func bind(to row: SQLStatement) {
         let outcome = record.outcome
         row.bind(job.description)
         row.bind(record.started.columnValue)
@@ -74,12 +74,12 @@ struct AttemptRow {
     var hasLog: Bool { logOwner == job }
 
     /// Binds the parameters of ``insertLog``.
-    func bindLog(to row: some RowSink) {
+    func bindLog(to row: SQLStatement) {
         row.bind(job.description)
         row.bind(record.started.columnValue)
         row.bind(record.outcome.log)
     }
 
     /// Binds the parameter of ``forget``.
-    func bindJob(to row: some RowSink) { row.bind(job.description) }
+    func bindJob(to row: SQLStatement) { row.bind(job.description) }
 }

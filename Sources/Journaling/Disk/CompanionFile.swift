@@ -9,8 +9,6 @@ enum CompanionFile: String, CaseIterable {
     case rollback = "-journal"
     /// Memory that those share who have the file open.
     case memory = "-shm"
-    /// What the database is yet to be told of the last moments.
-    case ahead = "-ahead"
     /// What an Alight holds locked that has the journal.
     case lock = "-lock"
 
@@ -26,10 +24,7 @@ enum CompanionFile: String, CaseIterable {
         for file in allCases {
             let path = file.path(of: journal)
             guard path.withCString({ lstat($0, &status) }) == 0 else { continue }
-            let isFile = status.st_mode & S_IFMT == S_IFREG
-            // ``AheadLog`` follows no link, and does without a log where something else is.
-            if file == .ahead, !isFile { continue }
-            guard isFile, status.st_nlink <= 1, owners.contains(status.st_uid) else {
+            guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink <= 1, owners.contains(status.st_uid) else {
                 throw .untrusted(path)
             }
         }

@@ -35,7 +35,7 @@ package final class DiskStore: EngineStore {
         let (path, lock) = try JournalFile.acquire(path, isBrief: isBrief)
         let state: StoreState
         do {
-            let connection = try JournalFile.open(path, .store)
+            let connection = try JournalFile.open(path)
             state = try StoreState(path, lock, connection, retention, ClockPair(now, clock()))
             // The files beside it may have been created since the first check.
             try CompanionFile.check(of: path)
@@ -61,7 +61,7 @@ package final class DiskStore: EngineStore {
         let path = try path.map { path throws(JournalError) in try JournalFile.check(path) }
         let name = path ?? Self.memory
         do {
-            let connection = try JournalFile.openInMemory(copying: path, .store)
+            let connection = try JournalFile.openInMemory(copying: path)
             // Without a file the history takes memory.
             let retention = path == nil ? JournalRetention(jobs: 10_000, bytes: 16 << 20) : JournalRetention()
             let state = try StoreState(name, nil, connection, retention, ClockPair(now, clock()))

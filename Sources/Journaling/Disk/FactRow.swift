@@ -7,11 +7,8 @@ struct FactRow {
     var name: String
     var value: Int64
 
-    /// The number of the log that goes on where the database ends.
-    static func ahead(_ number: UInt64) -> FactRow { FactRow(name: "ahead", value: Int64(bitPattern: number)) }
-
     /// Binds the parameters of ``upsert``.
-    func bind(to row: some RowSink) {
+    func bind(to row: SQLStatement) {
         row.bind(name)
         row.bind(value)
     }

@@ -16,11 +16,9 @@ final class JobTable {
         var position: UInt64
         /// When a pending job is due; when a running one was leased.
         var due: Int64?
-        /// The event as it was offered; nil for a frozen job, and in the layout ``JournalLayout/journal``.
+        /// The event as it was offered; nil for a frozen job.
         var offer: Offer?
     }
-
-    static let deletion = "DELETE FROM jobs WHERE id = ?"
 
     private let upsert: SQLStatement
     private let update: SQLStatement
@@ -31,23 +29,15 @@ final class JobTable {
     private let bury: SQLStatement
     private let move: SQLStatement
     private let refused: SQLStatement
-    private let layout: JournalLayout
 
-    init(_ database: Database, _ layout: JournalLayout) throws {
-        self.layout = layout
+    init(_ database: Database) throws {
         let columns = """
-            id, rule, facts, state, attempt, is_interrupted, position, due, previous, steps, message, code, \
-            \(layout == .store ? "progress" : "mask, is_alone, is_heir")
+            id, rule, facts, state, attempt, is_interrupted, position, due, previous, steps, message, code,
+            progress
             """
-        switch layout {
-        case .journal:
-            upsert = try JournalStatement.upsertJob.prepare(in: database)
-            update = try JournalStatement.updateJob.prepare(in: database)
-        case .store:
-            upsert = try SQLStatement(StoredJobRow.upsert, in: database)
-            update = try SQLStatement(StoredJobRow.update, in: database)
-        }
-        delete = try SQLStatement(Self.deletion, in: database)
+        upsert = try SQLStatement(StoredJobRow.upsert, in: database)
+        update = try SQLStatement(StoredJobRow.update, in: database)
+        delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
         let select = "SELECT \(columns) FROM jobs WHERE"
         open = try SQLStatement("\(select) state IN ('pending', 'running')", in: database)
         openOfRule = try SQLStatement(
@@ -108,15 +98,6 @@ final class JobTable {
         } ?? nil
     }
 
-    /// Whether the job will not be tried again by itself, be its row readable or not.
-    func isDead(_ id: JobID) throws -> Bool {
-        try byID.first {
-            $0.bind(id.description)
-        } _: {
-            $0.text(3) == JobState.dead.rawValue
-        } ?? false
-    }
-
     /// What `ready` has refused for good of the path, each as it was then, the newest first.
     func refusals(rule: String, path: PathBytes) throws -> [Refusal] {
         var refusals: [Refusal] = []
@@ -147,16 +128,9 @@ final class JobTable {
             job.waiting = Waiting(cause, row.optionalText(10) ?? "")
         }
         var offer: Offer?
-        switch layout {
-        case .journal:
-            job.mask = EventMask(rawValue: UInt32(truncatingIfNeeded: row.integer(12)))
-            job.isAlone = row.integer(13) != 0
-            job.isHeir = row.integer(14) != 0
-        case .store:
-            if let text = row.utf8(12) {
-                guard let record = Offer(record: text) else { throw UnreadableRow(table: "jobs") }
-                offer = record
-            }
+        if let text = row.utf8(12) {
+            guard let record = Offer(record: text) else { throw UnreadableRow(table: "jobs") }
+            offer = record
         }
         return Row(
             job: job, state: state, position: UInt64(bitPattern: row.integer(6)), due: row.optionalInteger(7),
@@ -166,8 +140,6 @@ final class JobTable {
     // MARK: Writing
 
     /// Writes what has become of a job.
-    func write(_ row: JobRow) throws { try (row.part.hasFacts ? upsert : update).run { row.bind(to: $0) } }
-
     func write(_ row: StoredJobRow) throws { try (row.isNew ? upsert : update).run { row.bind(to: $0) } }
 
     /// Makes a dead letter of a job whose row makes no sense, and leaves the rest of the row as it is.

@@ -115,7 +115,7 @@ enum JournalFile {
     // MARK: SQLite
 
     /// Opens the file, and refuses it if it is not a sound journal of a known version.
-    static func open(_ path: PathBytes, _ layout: JournalLayout) throws -> DatabaseQueue {
+    static func open(_ path: PathBytes) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "alight-journal"
         configuration.busyMode = .timeout(5)
@@ -134,20 +134,20 @@ enum JournalFile {
         }
         let queue = try DatabaseQueue(path: name(of: path), configuration: configuration)
         try queue.writeWithoutTransaction { database in
-            try judge(database, path, layout)
+            try judge(database, path)
             try database.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
             let mode = try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL")
             guard mode == "wal" else {
                 throw JournalError.failed(
                     path, "the file system has no memory that processes share (mode '\(mode ?? "")')")
             }
-            try makeTables(database, layout)
+            try makeTables(database)
         }
         return queue
     }
 
     /// Makes a journal in memory, of what the file holds if there is one, which is left alone.
-    static func openInMemory(copying path: PathBytes?, _ layout: JournalLayout) throws -> DatabaseQueue {
+    static func openInMemory(copying path: PathBytes?) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "alight-journal-copy"
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA temp_store = MEMORY") }
@@ -159,9 +159,9 @@ enum JournalFile {
                 throw JournalError.unreadable(path, errno: errno)
             }
             if descriptor >= 0, try judge(descriptor, path) { try copy(path, to: queue) }
-            try queue.writeWithoutTransaction { try judge($0, path, layout) }
+            try queue.writeWithoutTransaction { try judge($0, path) }
         }
-        try queue.writeWithoutTransaction { try makeTables($0, layout) }
+        try queue.writeWithoutTransaction { try makeTables($0) }
         return queue
     }
 
@@ -235,7 +235,7 @@ enum JournalFile {
         return String(decoding: name, as: UTF8.self)
     }
 
-    private static func judge(_ database: Database, _ path: PathBytes, _ layout: JournalLayout) throws {
+    private static func judge(_ database: Database, _ path: PathBytes) throws {
         let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
         let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
         let tables = try Set(String.fetchAll(database, sql: "SELECT name FROM sqlite_master WHERE type = 'table'"))
@@ -244,7 +244,7 @@ enum JournalFile {
         guard version <= JournalSchema.version else {
             throw JournalError.newer(path, version: version, known: JournalSchema.version)
         }
-        for table in layout.names where !tables.contains(table) {
+        for table in JournalSchema.names where !tables.contains(table) {
             throw JournalError.damaged(path, "the table '\(table)' is missing")
         }
         let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
@@ -259,12 +259,12 @@ enum JournalFile {
     }
 
     /// Makes the tables of a file that has none.
-    private static func makeTables(_ database: Database, _ layout: JournalLayout) throws {
+    private static func makeTables(_ database: Database) throws {
         guard try Int.fetchOne(database, sql: "PRAGMA user_version") == 0 else { return }
         try database.inTransaction(.immediate) {
             try database.execute(
                 sql: """
-                    \(layout.tables)
+                    \(JournalSchema.tables)
                     PRAGMA application_id = \(JournalSchema.application);
                     PRAGMA user_version = \(JournalSchema.version);
                     """)

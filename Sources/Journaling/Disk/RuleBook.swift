@@ -71,16 +71,13 @@ struct RuleBook {
     ///   - rules: The rules.
     ///   - now: The present; nil when nothing is watched, so that they don't begin.
     ///   - kept: When something was committed last, before.
-    /// - Returns: What is known of each, and from whom to whom jobs go.
-    mutating func begin(
-        _ rules: [RuleRecord], now: Int64?, kept: Int64
-    ) -> (starts: [String: RuleStart], renamed: [(from: String, to: String)]) {
+    /// - Returns: What is known of each.
+    mutating func begin(_ rules: [RuleRecord], now: Int64?, kept: Int64) -> [String: RuleStart] {
         inForce = Dictionary(rules.map { ($0.name, $0.selection) }) { first, _ in first }
-        let before = renamed.count
         for rule in rules { takeFormer(of: rule) }
         var starts: [String: RuleStart] = [:]
         for rule in rules { starts[rule.name] = begin(rule, now: now, kept: kept) }
-        return (starts, Array(renamed[before...]))
+        return starts
     }
 
     private mutating func takeFormer(of rule: RuleRecord) {

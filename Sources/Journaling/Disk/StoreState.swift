@@ -99,7 +99,7 @@ final class StoreState {
         try SQLStatement("SELECT name, value FROM facts", in: database).each { facts[$0.text(0)] = $0.integer(1) }
         return try Parts(
             ledger: LedgerTable(database, run: run(after: facts), errors), due: DuePathTable(database, errors),
-            jobs: JobTable(database, .store), attempts: AttemptTable(database),
+            jobs: JobTable(database), attempts: AttemptTable(database),
             history: HistoryPruning(database, retention), fact: SQLStatement(FactRow.upsert, in: database),
             reading: ReadTransaction(database, errors), transaction: WriteTransaction(database),
             rules: RuleBook(database), mounts: MountBook(database), pauses: Pauses(database), facts: facts)
@@ -144,7 +144,7 @@ final class StoreState {
     func begin(_ records: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule] {
         let time = now.columnValue
         // In a run that continues with other rules, everything has been compared until now.
-        let (starts, _) = rules.begin(
+        let starts = rules.begin(
             records, now: isWatching ? time : nil, kept: self.isWatching ? time : lastCommit ?? time)
         self.isWatching = isWatching
         mounts.look()

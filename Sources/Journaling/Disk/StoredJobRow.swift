@@ -51,7 +51,7 @@ struct StoredJobRow {
     }
 
     /// Binds the parameters of ``upsert`` if the row is new, of ``update`` otherwise.
-    func bind(to row: some RowSink) {
+    func bind(to row: SQLStatement) {
         let job = stored.job
         // No attempt follows one that has succeeded or was skipped.
         let isDone = stored.state == .succeeded || stored.state == .skipped

@@ -4,7 +4,6 @@ package import FileWatching
 import Handling
 package import Journaling
 package import LedgerReconciling
-import Reconciling
 import Rules
 import Settling
 import Storage
@@ -18,7 +17,7 @@ package struct EngineLoop: ~Copyable {
     let watcher: any HintProducer
     private let hints: HintQueue
     let conditions: Conditions
-    var reconciler: LedgerReconciling.Reconciler
+    var reconciler: Reconciler
     var dispatcher: Dispatcher
     var run: RunState
     var now: ContinuousClock.Instant
@@ -47,11 +46,11 @@ package struct EngineLoop: ~Copyable {
         }
         engine.monitor.note(ruleset)
         let start = RuleStarts(ruleset, engine.store, options, on: host)
-        let reconciler = LedgerReconciling.Reconciler(
+        let reconciler = Reconciler(
             views: start.views, ledger: engine.store, isPatient: !options.isOnce, on: host,
             admits: { conditions.admit($1, rule: $0) }, hasWork: { conditions.hasWork($1.number) },
             writer: { conditions.writer(of: $1, rule: $0) },
-            warn: { [report = engine.report] in report(.remark($0.remark)) })
+            warn: { [report = engine.report] in report(.remark($0)) })
         let stored = engine.store.stored
         let setup = Dispatcher.Setup(
             limit: options.jobs, extra: options.extraJobs, isSerial: options.isDry, isPatient: !options.isOnce,
@@ -355,16 +354,6 @@ extension WatchReport {
     /// Whether a file system was mounted.
     fileprivate var isOfMount: Bool {
         if case .mounted = self { true } else { false }
-    }
-}
-
-extension LedgerReconciling.Reconciler.Warning {
-    /// The warning as the command prints it.
-    fileprivate var remark: Reconciling.Reconciler.Remark {
-        switch self {
-        case .unreadable(let path, let errno): .unreadable(path, errno: errno)
-        case .stillWritten(let path, let duration): .stillWritten(path, for: duration)
-        }
     }
 }
 

@@ -1,0 +1,13 @@
+/// The numbers of jobs by state, since the store was opened.
+package struct JobCounts: Sendable, Hashable {
+    package var pending = 0
+    package var running = 0
+    package var succeeded = 0
+    package var skipped = 0
+    package var dead = 0
+
+    package init() {}
+
+    /// Jobs that are not finished.
+    package var open: Int { pending + running }
+}
