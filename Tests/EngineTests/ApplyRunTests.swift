@@ -3,7 +3,7 @@ import FileEvents
 import FileWatching
 import Handling
 import Journaling
-import Logging
+import Pipeline
 import PluginProtocol
 import Rules
 import Settling
@@ -22,12 +22,11 @@ struct ApplyRunTests {
     }
 
     private static func make(
-        _ rule: Rule, _ journal: any Journal = DiskJournal.inMemory(), _ seen: Seen = Seen(), jobs: Int = 2,
+        _ rule: Rule, _ store: DiskStore = .inMemory(), _ seen: Seen = Seen(),
         _ perform: @escaping @Sendable (Invocation) -> Outcome
-    ) -> ApplyRun {
-        ApplyRun(
-            rule, limit: jobs, journal: journal, perform: { _, invocations in invocations.map(perform) },
-            log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+    ) -> Pipeline.ApplyRun {
+        Pipeline.ApplyRun(
+            rule, limit: 2, store: store, perform: { _, invocations in invocations.map(perform) }, log: .silent,
             report: { report in seen.attempts.withLock { $0 += report.attempts } })
     }
 
@@ -42,12 +41,12 @@ struct ApplyRunTests {
             var rule = Rule.sample("r", [tree.path("in/*")], concurrency: 2)
             rule.retry = RetryPolicy(attempts: 2, delay: .milliseconds(10), maximumDelay: .milliseconds(20))
             let seen = Seen()
-            let run = Self.make(rule, DiskJournal.inMemory(), seen) { invocation in
+            let run = Self.make(rule, .inMemory(), seen) { invocation in
                 let isFirst = invocation.job.attempt == 1
                 return Outcome(isFirst && invocation.job.event.path == paths[3] ? .retry : .succeeded)
             }
             let summary = run.run(Self.requests(paths))
-            #expect(summary.open.isEmpty && summary.restless.isEmpty && summary.fault == nil)
+            #expect(summary.open.isEmpty && summary.fault == nil)
             let attempts = seen.attempts.withLock { $0 }
             #expect(attempts.count == 11)
             #expect(Set(attempts.filter { $0.state == .succeeded }.map(\.path)) == Set(paths))
@@ -58,7 +57,7 @@ struct ApplyRunTests {
         withTempTree { tree in
             TestFile.write(tree.path("in/a"), "x")
             let seen = Seen()
-            let run = Self.make(Rule.sample("r", [tree.path("in/*")]), DiskJournal.inMemory(), seen) { _ in
+            let run = Self.make(Rule.sample("r", [tree.path("in/*")]), .inMemory(), seen) { _ in
                 Outcome(.failed, "no")
             }
             let summary = run.run(Self.requests([tree.path("in/a"), tree.path("in/gone")]))
@@ -67,14 +66,15 @@ struct ApplyRunTests {
         }
     }
 
-    @Test func `a stop leaves what has not begun to the journal`() {
+    @Test func `a stop leaves what has not begun to the next run`() {
         withTempTree { tree in
             let paths = (0..<5).map { tree.path("in/\($0)") }
             for path in paths { TestFile.write(path, "x") }
-            let journal = DiskJournal.inMemory()
+            let store = DiskStore.inMemory()
+            let rule = Rule.sample("r", [tree.path("in/*")])
             let gate = Gate()
             let begun = Atomic(0)
-            let run = Self.make(Rule.sample("r", [tree.path("in/*")]), journal) { _ in
+            let run = Self.make(rule, store) { _ in
                 begun.add(1, ordering: .relaxed)
                 gate.pass()
                 return Outcome(.succeeded)
@@ -87,8 +87,11 @@ struct ApplyRunTests {
             #expect(stopper != nil)
             let summary = run.run(Self.requests(paths))
             #expect(begun.load(ordering: .relaxed) <= 2)
-            #expect(journal.counts.open >= 3)
-            #expect(summary.open.count == journal.counts.open)
+            #expect(summary.open.count >= 3)
+            let next = EngineRun([rule], on: store)
+            #expect(next.ended(summary.open.count))
+            next.stop()
+            #expect(next.calls.count == summary.open.count && Set(next.calls.map(\.path)) == summary.open)
         }
     }
 
@@ -107,7 +110,7 @@ struct ApplyRunTests {
                 return Outcome(.succeeded)
             }
             let summary = run.run(Self.requests([first, second]))
-            #expect(summary.open.isEmpty && summary.restless.isEmpty)
+            #expect(summary.open.isEmpty)
             #expect(sizes.withLock { $0 } == [1, 7])
         }
     }

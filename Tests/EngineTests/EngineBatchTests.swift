@@ -67,7 +67,7 @@ struct EngineBatchTests {
                 #expect(run.ended(2 * round))
             }
             for number in 0..<5 { TestFile.write(tree.path("in/\(number)"), "x") }
-            #expect(Deadline.wait { run.journal.counts.succeeded >= 10 })
+            #expect(Deadline.wait { run.counts.succeeded >= 10 })
             run.stop()
             #expect(runs.value.flatMap(\.self).count == 11)
             #expect(runs.value.allSatisfy { $0.count <= 2 })
@@ -155,7 +155,7 @@ struct EngineBatchTests {
             Self.makeFolder(tree.root)
             let run = EngineRun([Self.rule(tree.root, wait: .seconds(600), maximumWait: .seconds(600))])
             for number in 0..<5 { TestFile.write(tree.path("in/\(number)"), "x") }
-            #expect(Deadline.wait { run.journal.counts.pending == 5 })
+            #expect(Deadline.wait { run.counts.pending == 5 })
             #expect(run.calls.isEmpty)
             #expect(run.stop()?.succeeded == 5)
             #expect(run.batches.map(\.count) == [5])
@@ -178,7 +178,7 @@ struct EngineBatchTests {
             TestFile.write(tree.path("in/first"), "x")
             #expect(Deadline.wait { runs.value.count == 1 })
             for name in ["a", "b"] { TestFile.write(tree.path("in/\(name)"), "x") }
-            #expect(Deadline.wait { run.journal.counts.pending == 2 })
+            #expect(Deadline.wait { run.counts.pending == 2 })
             TestFile.write(tree.path("in/a"), "longer")
             gate.open()
             #expect(run.ended(3))

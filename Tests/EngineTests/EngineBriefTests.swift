@@ -31,9 +31,9 @@ struct EngineBriefTests {
             TestFile.write(tree.path("in/first"), "x")
             #expect(Deadline.wait { runs.value == [["first"]] })
             for name in names { TestFile.write(tree.path("in/\(name)"), String(repeating: "x", count: size)) }
-            #expect(Deadline.wait { run.journal.counts.pending == names.count })
+            #expect(Deadline.wait { run.counts.pending == names.count })
             isFree.change { $0 = true }
-            #expect(Deadline.wait { run.journal.counts.succeeded == names.count + 1 })
+            #expect(Deadline.wait { run.counts.succeeded == names.count + 1 })
             run.stop()
             return (runs.value, run.attempts, run.batches.count)
         }

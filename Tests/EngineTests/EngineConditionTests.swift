@@ -3,7 +3,7 @@ import FileEvents
 import Globbing
 import Handling
 import Journaling
-import Logging
+import Pipeline
 import PluginProtocol
 import RegularExpressions
 import Rules
@@ -48,6 +48,33 @@ struct EngineConditionTests {
         }
     }
 
+    @Test func `what a rule with stop takes by its content is not told to later ones, nor that it went`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let image = Condition.mime([.init(type: "image", subtype: nil)])
+            var rules = [("pdf", Self.pdf), ("image", image)].map { name, condition in
+                Rule.sample(name, [tree.path("in/*")], events: [.created, .deleted]).with {
+                    $0.condition = condition
+                    $0.isLast = true
+                }
+            }
+            rules += ["one", "two"].map { Rule.sample($0, [tree.path("in/*")], events: [.created, .deleted]) }
+            let run = EngineRun(rules)
+            let png: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 0x0D, 0x49, 0x48, 0x44, 0x52]
+            TestFile.write(tree.path("in/a"), png)
+            TestFile.write(tree.path("in/b"), "words")
+            // Both are looked at by the first two rules.
+            #expect(run.ended(6))
+            #expect(run.told.sorted() == ["image created a", "one created b", "two created b"])
+            TestFile.removeTree(tree.path("in/a"))
+            TestFile.removeTree(tree.path("in/b"))
+            #expect(Deadline.wait { run.calls.count >= 6 })
+            #expect(run.isIdle)
+            run.stop()
+            #expect(run.told.dropFirst(3).sorted() == ["image deleted a", "one deleted b", "two deleted b"])
+        }
+    }
+
     @Test func `of a batch only what the conditions let through is run for`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
@@ -72,15 +99,15 @@ struct EngineConditionTests {
             let path = tree.path("in/a")
             TestFile.write(path, "words")
             let told = Mutex<[PathBytes]>([])
-            let run = ApplyRun(
+            let run = Pipeline.ApplyRun(
                 .sample("r", [tree.path("in/*")]).with { $0.condition = Self.pdf }, limit: 1,
-                journal: DiskJournal.inMemory(),
+                store: DiskStore.inMemory(),
                 perform: { _, invocations in
                     invocations.map { invocation in
                         told.withLock { $0.append(invocation.job.event.path) }
                         return Outcome(.succeeded)
                     }
-                }, log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, report: { _ in })
+                }, log: .silent, report: { _ in })
             let id = JobID(now: Timestamp(seconds: 1_000, nanoseconds: 0))
             #expect(run.run([JobRequest(id: id, rule: "r", path: path)]).open.isEmpty)
             #expect(told.withLock { $0 } == [path])

@@ -3,9 +3,8 @@ import FileEvents
 import Glibc
 import Handling
 import Journaling
-import Logging
+import Pipeline
 import PluginProtocol
-import Reconciling
 import Rules
 import Settling
 import TestKit
@@ -126,13 +125,13 @@ struct EngineContentTests {
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { !run.braked.isEmpty })
             #expect(run.braked == [tree.path("in/a")])
-            #expect(Deadline.wait { run.journal.counts.dead == 1 && run.journal.counts.running == 0 })
+            #expect(Deadline.wait { run.counts.dead == 1 && run.counts.running == 0 })
             // Other paths of the rule go on.
             TestFile.write(tree.path("in/b"), "x")
             #expect(Deadline.wait { run.told.contains("r created b") })
             // What somebody else does to it waits until it has rested.
             TestFile.write(tree.path("in/a"), "somebody else")
-            #expect(Deadline.wait { run.journal.counts.pending == 1 })
+            #expect(Deadline.wait { run.counts.pending == 1 })
             let summary = run.stop()
             #expect(run.calls.count { $0.path == tree.path("in/a") } == Brake.limit)
             #expect(summary?.unfinished == 1)
@@ -153,8 +152,8 @@ struct EngineContentTests {
                 return Outcome(.succeeded)
             }
             TestFile.write(tree.path("a/x"), "x")
-            #expect(Deadline.wait { run.journal.counts.dead == 1 })
-            #expect(Deadline.wait { run.journal.counts.running == 0 && run.journal.counts.pending == 0 })
+            #expect(Deadline.wait { run.counts.dead == 1 })
+            #expect(Deadline.wait { run.counts.running == 0 && run.counts.pending == 0 })
             run.stop()
             #expect(run.calls.count { $0.path == tree.path("a/x") } == Brake.limit)
             #expect(run.calls.count { $0.path == tree.path("b/x") } == Brake.limit)
@@ -208,9 +207,9 @@ struct EngineContentTests {
             TestFile.write(tree.path("in/first"), "x")
             #expect(Deadline.wait { run.calls.count == 1 })
             TestFile.write(tree.path("in/b"), "longer")
-            #expect(Deadline.wait { run.journal.counts.pending == 1 })
+            #expect(Deadline.wait { run.counts.pending == 1 })
             EngineEventTests.move(tree.path("in/b"), tree.path("in/c"))
-            #expect(Deadline.wait { run.journal.snapshot(view: "r", path: tree.path("in/c")) != nil })
+            #expect(run.isDue(tree.path("in/c")))
             gate.open()
             #expect(run.ended(3))
             run.stop()
@@ -238,11 +237,11 @@ struct EngineContentTests {
             let root = tree.root
             func problem(_ glob: String, _ missing: Rule.Missing) -> (any Error)? {
                 let rule = Rule.sample("r", [root.appending(glob)]).with { $0.missing = missing }
-                let engine = Engine(
-                    ruleset: Ruleset([rule]), options: Engine.Options(jobs: 1, isOnce: true),
-                    journal: DiskJournal.inMemory(),
+                let engine = Pipeline.Engine(
+                    ruleset: Ruleset([rule]), options: Pipeline.Engine.Options(jobs: 1, isOnce: true),
+                    store: DiskStore.inMemory(),
                     perform: { _, invocations in invocations.map { _ in Outcome(.succeeded) } },
-                    log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, report: { _ in })
+                    log: .silent, report: { _ in })
                 do throws(StartError) {
                     return try engine.run().fault
                 } catch {

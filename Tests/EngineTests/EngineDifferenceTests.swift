@@ -3,7 +3,6 @@ import FileEvents
 import Glibc
 import Handling
 import PluginProtocol
-import Reconciling
 import Rules
 import TestKit
 import Testing
@@ -75,11 +74,6 @@ struct EngineDifferenceTests {
         }
     }
 
-    private static func isPending(_ path: PathBytes, _ run: EngineRun) -> Bool {
-        let journal = run.journal
-        return Deadline.wait { journal.hasPending(view: "r", path: path) }
-    }
-
     static let changes: [(mask: EventMask, told: String, changed: String)] = [
         ([.created, .modified, .moved, .deleted], "x", "xy"),
         // What it differs by from the change that was never told would be no news.
@@ -104,12 +98,12 @@ struct EngineDifferenceTests {
             TestFile.write(busy, "x")
             #expect(Deadline.wait { run.calls.count == 2 })
             TestFile.write(file, change.changed)
-            #expect(Self.isPending(file, run))
+            #expect(run.isDue(file))
             let writer = file.withCString { open($0, O_WRONLY | O_APPEND | O_CLOEXEC) }
             #expect(write(writer, "z", 1) == 1)
             let renamed = file.withCString { from in other.withCString { rename(from, $0) } }
             #expect(renamed == 0)
-            #expect(Self.isPending(other, run))
+            #expect(run.isDue(other))
             gate.open()
             #expect(run.ended(3))
             TestFile.write(tree.path("in/last"), "x")

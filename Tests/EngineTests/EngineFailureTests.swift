@@ -195,7 +195,7 @@ struct EngineFailureTests {
             let burnt = run.calls.count { $0.rule == "r" } - before
             #expect(burnt < 10, "\(burnt) attempts")
             isUp.change { $0 = true }
-            #expect(Deadline.wait { run.journal.counts.succeeded == 51 })
+            #expect(Deadline.wait { run.counts.succeeded == 51 })
             #expect(run.stop()?.dead == 0)
             #expect(run.signs == ["r slowed after 5: down", "r recovered"])
         }
@@ -232,7 +232,7 @@ struct EngineFailureTests {
                     #expect(Deadline.wait { run.told.contains("r created \(name)") })
                 }
             }
-            #expect(Deadline.wait { run.journal.counts.dead == 12 })
+            #expect(Deadline.wait { run.counts.dead == 12 })
             #expect(run.signs.isEmpty, "\(run.signs)")
             run.stop()
         }

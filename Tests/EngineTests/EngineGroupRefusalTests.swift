@@ -12,11 +12,10 @@ import Testing
 /// Files that belong to a set by name, and that the rule does not take, or not yet.
 @Suite(.timeLimit(.minutes(5)))
 struct EngineGroupRefusalTests {
-    /// Has the waiting jobs of a set looked at again, and waits until the engine has handled another set since.
-    private static func lookAgain(_ run: EngineRun, _ root: PathBytes, _ names: String..., after other: String) -> Bool
-    {
-        for name in names { run.journal.wake(rule: "films", path: root.appending(name), now: .now) }
+    /// Has everything that waits checked again, and waits until the engine has handled another set since.
+    private static func lookAgain(_ run: EngineRun, _ rules: [Rule], _ root: PathBytes, after other: String) -> Bool {
         let before = run.batches.count
+        guard run.reloadAndWait(rules) else { return false }
         TestFile.write(root.appending("\(other).nfo"), "other")
         TestFile.write(root.appending("\(other).mkv"), "other")
         return Deadline.wait { run.batches.count > before }
@@ -43,9 +42,9 @@ struct EngineGroupRefusalTests {
             let run = EngineRun([rule], batched: { _, all in all.map { _ in Outcome(.succeeded) } })
             TestFile.write(root.appending("a.nfo"), "1")
             TestFile.write(root.appending("a.mkv"), "12345")
-            #expect(Deadline.wait { run.journal.held == 1 })
-            #expect(Self.lookAgain(run, root, "a.mkv", after: "b"))
-            #expect(Self.lookAgain(run, root, "a.mkv", after: "c"))
+            #expect(Deadline.wait { run.held.count == 1 })
+            #expect(Self.lookAgain(run, [rule], root, after: "b"))
+            #expect(Self.lookAgain(run, [rule], root, after: "c"))
             #expect(run.attempts.allSatisfy { $0.outcome.ending == .succeeded })
             TestFile.write(root.appending("a.nfo"), "12345")
             #expect(Deadline.wait { run.batches.count == 3 })
@@ -53,7 +52,7 @@ struct EngineGroupRefusalTests {
             // And it leaves the set again.
             TestFile.write(root.appending("a.nfo"), "1")
             TestFile.write(root.appending("a.mkv"), "123456")
-            #expect(Deadline.wait { run.journal.held == 1 })
+            #expect(Deadline.wait { run.held.count == 1 })
             run.stop()
             #expect(run.batches.count == 3)
             #expect(run.attempts.allSatisfy { $0.outcome.ending == .succeeded })
@@ -69,7 +68,7 @@ struct EngineGroupRefusalTests {
             let run = EngineRun([rule], batched: { _, all in all.map { _ in Outcome(.succeeded) } })
             TestFile.write(root.appending("a.mkv"), "1")
             let written = ContinuousClock.now
-            #expect(Deadline.wait { run.journal.held == 1 })
+            #expect(Deadline.wait { run.held.count == 1 })
             // By now it is older.
             #expect(Deadline.wait { ContinuousClock.now - written > .milliseconds(700) })
             TestFile.write(root.appending("a.nfo"), "1")
@@ -88,8 +87,8 @@ struct EngineGroupRefusalTests {
             let run = EngineRun(rules, batched: { _, all in all.map { _ in Outcome(.succeeded) } })
             TestFile.write(root.appending("a.nfo"), "1")
             TestFile.write(root.appending("a.mkv"), "1")
-            #expect(Deadline.wait { run.journal.held == 1 })
-            #expect(Self.lookAgain(run, root, "a.mkv", after: "b"))
+            #expect(Deadline.wait { run.held.count == 1 })
+            #expect(Self.lookAgain(run, rules, root, after: "b"))
             #expect(EngineGroupTests.runs(run) == [["b.mkv", "b.nfo"]])
             #expect(run.told.filter { $0.hasSuffix("a.nfo") } == ["first created a.nfo"])
             // Without that rule it is one.
@@ -104,7 +103,8 @@ struct EngineGroupRefusalTests {
     func `what 'ready' has refused holds its set until it changes`(ending: PluginResponse.Outcome) throws {
         try withTempTree { tree in
             let root = tree.root
-            let run = EngineRun([try Self.asked(root, RetryPolicy(attempts: 1))]) { action, invocation in
+            let rule = try Self.asked(root, RetryPolicy(attempts: 1))
+            let run = EngineRun([rule]) { action, invocation in
                 guard action.name == "exec", invocation.job.event.path.lastComponent.elementsEqual("a.nfo".utf8),
                     invocation.job.event.snapshot.size < 3
                 else { return Outcome(.succeeded) }
@@ -113,9 +113,9 @@ struct EngineGroupRefusalTests {
             TestFile.write(root.appending("a.nfo"), "1")
             TestFile.write(root.appending("a.mkv"), "1")
             #expect(Deadline.wait { run.attempts.count == 1 })
-            #expect(Deadline.wait { run.journal.held == 1 })
-            #expect(Self.lookAgain(run, root, "a.mkv", after: "b"))
-            #expect(Self.lookAgain(run, root, "a.mkv", after: "c"))
+            #expect(Deadline.wait { run.held.count == 1 })
+            #expect(Self.lookAgain(run, [rule], root, after: "b"))
+            #expect(Self.lookAgain(run, [rule], root, after: "c"))
             #expect(run.attempts.count == 5)
             #expect(run.attempts.first?.outcome.code == "ready")
             #expect(run.attempts.first?.outcome.message == "'ready': too short")
@@ -124,7 +124,7 @@ struct EngineGroupRefusalTests {
             #expect(Deadline.wait { run.batches.count == 3 })
             run.stop()
             #expect(EngineGroupTests.runs(run).last == ["a.mkv", "a.nfo"])
-            #expect(run.journal.counts.open == 0)
+            #expect(run.counts.open == 0)
         }
     }
 
@@ -134,7 +134,7 @@ struct EngineGroupRefusalTests {
             TestFile.makeFolder(root.appending("in"))
             let folder = root.appending("in")
             let rule = try Self.asked(folder, RetryPolicy(attempts: 1))
-            let file = root.appending("journal.db")
+            let file = root.appending("store.db")
             let play: @Sendable (Action, Invocation) -> Outcome = { action, invocation in
                 let isAsked = action.name == "exec" && action.isAsked("/bin/true")
                 guard isAsked, invocation.job.event.path.lastComponent.elementsEqual("a.nfo".utf8) else {
@@ -142,20 +142,20 @@ struct EngineGroupRefusalTests {
                 }
                 return Outcome(.failed, "no")
             }
-            let journal = try DiskJournal(at: file, now: .now)
-            let first = EngineRun([rule], on: journal, perform: play)
+            let store = try DiskStore(at: file, now: .now)
+            let first = EngineRun([rule], on: store, perform: play)
             TestFile.write(folder.appending("a.nfo"), "1")
             TestFile.write(folder.appending("a.mkv"), "1")
-            #expect(Deadline.wait { journal.counts.dead == 1 && journal.held == 1 })
+            #expect(Deadline.wait { first.counts.dead == 1 && first.held.count == 1 })
             first.stop()
-            _ = journal.close(at: .now)
+            _ = store.close(at: .now)
 
-            let again = try DiskJournal(at: file, now: .now)
+            let again = try DiskStore(at: file, now: .now)
             let second = EngineRun([rule], on: again, perform: play)
-            #expect(Self.lookAgain(second, folder, "a.mkv", after: "b"))
-            #expect(Self.lookAgain(second, folder, "a.mkv", after: "c"))
+            #expect(Self.lookAgain(second, [rule], folder, after: "b"))
+            #expect(Self.lookAgain(second, [rule], folder, after: "c"))
             #expect(!Self.names(second.calls, of: "exec").contains("a.nfo"))
-            #expect(again.held == 1 && again.counts.dead == 0)
+            #expect(second.held.count == 1 && second.counts.dead == 0)
             let other = rule.with { $0.ready?.command = [Template(literal: "/bin/echo")] }
             #expect(second.reloadAndWait([other]))
             #expect(Deadline.wait { second.batches.count == 3 })
@@ -186,7 +186,7 @@ struct EngineGroupRefusalTests {
             #expect(EngineGroupTests.runs(run) == [["a.mkv", "a.nfo"]])
             #expect(run.batches.first?.map(\.attempt) == [1, 3])
             #expect(Self.names(run.calls, of: "act") == ["a.mkv", "a.nfo"])
-            #expect(run.journal.counts.open == 0)
+            #expect(run.counts.open == 0)
         }
     }
 
@@ -194,8 +194,8 @@ struct EngineGroupRefusalTests {
         try withTempTree { tree in
             let root = tree.root
             let rule = try Self.asked(root, RetryPolicy())
-            let journal = DiskJournal.inMemory()
-            let first = EngineRun([rule], on: journal) { action, invocation in
+            let store = DiskStore.inMemory()
+            let first = EngineRun([rule], on: store) { action, invocation in
                 guard action.name == "exec" else { return Outcome(.succeeded) }
                 _ = Deadline.wait { invocation.stop.isRaised }
                 return .interrupted("stopped")
@@ -206,7 +206,11 @@ struct EngineGroupRefusalTests {
             first.askToStopAtOnce()
             _ = first.end()
             #expect(first.attempts.isEmpty)
-            #expect(journal.held == 2)
+            let second = EngineRun([rule], on: store)
+            #expect(Deadline.wait { second.batches.count == 1 })
+            second.stop()
+            #expect(EngineGroupTests.runs(second) == [["a.mkv", "a.nfo"]])
+            #expect(second.attempts.map(\.attempt) == [1, 1])
         }
     }
 }

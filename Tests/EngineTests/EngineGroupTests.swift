@@ -28,20 +28,20 @@ struct EngineGroupTests {
             let root = tree.root
             let run = EngineRun([try Self.films(root)], batched: { _, all in all.map { _ in Outcome(.succeeded) } })
             for name in ["a.srt", "a.mkv", "b.mkv"] { TestFile.write(root.appending(name), [1]) }
-            #expect(Deadline.wait { run.journal.held == 3 })
+            #expect(Deadline.wait { run.held.count == 3 })
             #expect(run.calls.isEmpty)
             TestFile.write(root.appending("a.nfo"), [1])
             #expect(Deadline.wait { run.batches.count == 1 })
             #expect(Self.runs(run) == [["a.mkv", "a.nfo", "a.srt"]])
             #expect(run.attempts.allSatisfy { $0.attempt == 1 })
-            #expect(run.journal.held == 1)
+            #expect(run.held.count == 1)
             // One that changes has all of them handled again.
             TestFile.write(root.appending("a.nfo"), [1, 2])
             #expect(Deadline.wait { run.batches.count == 2 })
             #expect(Self.runs(run).last == ["a.mkv", "a.nfo", "a.srt"])
             run.stop()
             #expect(run.batches.count == 2)
-            #expect(run.journal.counts.open == 1)
+            #expect(run.counts.open == 1)
         }
     }
 
@@ -53,7 +53,7 @@ struct EngineGroupTests {
             let descriptor = film.withCString { open($0, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644) }
             TestFile.put(descriptor, [1])
             TestFile.write(root.appending("a.nfo"), [1])
-            #expect(Deadline.wait { run.journal.held == 1 })
+            #expect(Deadline.wait { run.held.count == 1 })
             TestFile.put(descriptor, [2])
             close(descriptor)
             #expect(Deadline.wait { run.batches.count == 1 })
@@ -83,7 +83,7 @@ struct EngineGroupTests {
             run.stop()
             #expect(Self.runs(run) == [["a.mkv", "a.nfo"], ["a.mkv", "a.nfo"]])
             #expect(run.attempts.map(\.attempt) == [1, 1, 2, 2])
-            #expect(run.journal.counts.open == 0)
+            #expect(run.counts.open == 0)
         }
     }
 
@@ -101,7 +101,7 @@ struct EngineGroupTests {
             run.stop()
             #expect(run.batches.count == 40)
             #expect(run.batches.allSatisfy { $0.count == 2 })
-            #expect(run.journal.counts.open == 0)
+            #expect(run.counts.open == 0)
         }
     }
 }

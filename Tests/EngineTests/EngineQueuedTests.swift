@@ -4,8 +4,8 @@ import Glibc
 import Handling
 import Journaling
 import PluginProtocol
-import Reconciling
 import Rules
+import Settling
 import TestKit
 import Testing
 
@@ -42,15 +42,11 @@ struct EngineQueuedTests {
 
         func path(_ name: String) -> PathBytes { folder.appending(name) }
 
-        func waits(for name: String) -> Bool {
-            let (journal, path) = (run.journal, path(name))
-            return Deadline.wait { journal.pendingEvent(view: "r", path: path) != nil }
-        }
-
-        /// Whether the ledger learns what the disk says.
-        func learns(_ name: String, _ isIt: (Snapshot) -> Bool) -> Bool {
-            let (journal, path) = (run.journal, path(name))
-            return Deadline.wait { journal.snapshot(view: "r", path: path).map(isIt) ?? false }
+        /// Whether the path is due after the change.
+        func isDue(_ name: String, after change: () -> Void) -> Bool {
+            let before = DiskProbe.now()
+            change()
+            return run.isDue(path(name), since: before)
         }
 
         func letGo() { gate.open() }
@@ -101,10 +97,8 @@ struct EngineQueuedTests {
     func `a file that is touched while its job waits is told, as it is then`(_ told: String?) {
         withTempTree { tree in
             let held = Held(tree.path("in"), told == nil ? [.created, .modified] : Self.all, told: told)
-            TestFile.write(held.path("a"), "xyz")
-            #expect(held.waits(for: "a"))
-            Self.touch(held.path("a"))
-            #expect(held.learns("a") { $0.modified.seconds == 1_000_000_000 })
+            #expect(held.isDue("a") { TestFile.write(held.path("a"), "xyz") })
+            #expect(held.isDue("a") { Self.touch(held.path("a")) })
             held.letGo()
             let word = told == nil ? "created" : "modified"
             #expect(Deadline.wait { held.run.told.contains("r \(word) a") })
@@ -138,12 +132,9 @@ struct EngineQueuedTests {
         withTempTree { tree in
             let held = Held(tree.path("in"), Self.all, told: "x")
             held.letMovesGo()
-            TestFile.write(held.path("a"), "xyz")
-            #expect(held.waits(for: "a"))
-            Self.rename(held.path("a"), held.path("b"))
-            #expect(held.waits(for: "b"))
-            Self.touch(held.path("b"))
-            #expect(held.learns("b") { $0.modified.seconds == 1_000_000_000 })
+            #expect(held.isDue("a") { TestFile.write(held.path("a"), "xyz") })
+            #expect(held.isDue("b") { Self.rename(held.path("a"), held.path("b")) })
+            #expect(held.isDue("b") { Self.touch(held.path("b")) })
             held.letGo()
             #expect(Deadline.wait { held.run.told.contains("r modified b") })
             #expect(
@@ -157,12 +148,10 @@ struct EngineQueuedTests {
         withTempTree { tree in
             let held = Held(tree.path("in"), Self.all, told: told)
             TestFile.write(tree.path("new"), "x")
-            Self.rename(tree.path("new"), held.path("a"))
-            #expect(held.waits(for: "a"))
+            #expect(held.isDue("a") { Self.rename(tree.path("new"), held.path("a")) })
             let writer = Self.open(held.path("a"), O_WRONLY | O_APPEND)
             Self.write("HALF", to: writer)
-            Self.rename(held.path("a"), held.path("b"))
-            #expect(held.waits(for: "b"))
+            #expect(held.isDue("b") { Self.rename(held.path("a"), held.path("b")) })
             held.letGo()
             TestFile.write(held.path("next"), "x")
             #expect(Deadline.wait { held.run.told.contains("r created next") })
@@ -182,15 +171,16 @@ struct EngineQueuedTests {
         withTempTree { tree in
             let held = Held(tree.path("in"), Self.all, told: "xxxxx", settle: .milliseconds(300))
             held.letMovesGo()
-            Self.overwrite(held.path("a"), "yyyyy")
-            #expect(held.waits(for: "a"))
+            #expect(held.isDue("a") { Self.overwrite(held.path("a"), "yyyyy") })
             let writer = Self.open(held.path("a"))
             Self.write("zzzzz", to: writer)
             if !isOpen { close(writer) }
             Self.rename(held.path("a"), held.path("b"))
-            #expect(held.path("b").withCString { chmod($0, 0o600) } == 0)
-            if isOpen { close(writer) }
-            #expect(held.waits(for: "b"))
+            let isBDue = held.isDue("b") {
+                #expect(held.path("b").withCString { chmod($0, 0o600) } == 0)
+                if isOpen { close(writer) }
+            }
+            #expect(isBDue)
             held.letGo()
             #expect(Deadline.wait { held.run.told.contains("r modified b") })
             #expect(
@@ -217,15 +207,15 @@ struct EngineQueuedTests {
         withTempTree { tree in
             let held = Held(tree.path("in"), [.created, .truncated, .moved, .deleted], told: "xxxxx")
             held.letMovesGo()
-            TestFile.write(held.path("a"), "xy")
-            #expect(held.waits(for: "a"))
+            #expect(held.isDue("a") { TestFile.write(held.path("a"), "xy") })
             let writer = Self.open(held.path("a"), O_WRONLY | O_APPEND)
             Self.write("z", to: writer)
-            Self.rename(held.path("a"), held.path("b"))
-            #expect(held.waits(for: "b"))
-            Self.write("!", to: writer)
-            close(writer)
-            #expect(held.learns("b") { $0.size == 4 })
+            #expect(held.isDue("b") { Self.rename(held.path("a"), held.path("b")) })
+            let isBDue = held.isDue("b") {
+                Self.write("!", to: writer)
+                close(writer)
+            }
+            #expect(isBDue)
             held.letGo()
             #expect(Deadline.wait { held.run.told.contains("r modified b") })
             #expect(
@@ -236,14 +226,11 @@ struct EngineQueuedTests {
     @Test func `a change is told of a file that is renamed again while the action for the first rename runs`() {
         withTempTree { tree in
             let held = Held(tree.path("in"), Self.all, told: "x")
-            TestFile.write(held.path("a"), "xyz")
-            #expect(held.waits(for: "a"))
-            Self.rename(held.path("a"), held.path("b"))
-            #expect(held.waits(for: "b"))
+            #expect(held.isDue("a") { TestFile.write(held.path("a"), "xyz") })
+            #expect(held.isDue("b") { Self.rename(held.path("a"), held.path("b")) })
             held.letGo()
             #expect(Deadline.wait { held.run.told.contains("r moved b from a") })
-            Self.rename(held.path("b"), held.path("c"))
-            #expect(held.waits(for: "c"))
+            #expect(held.isDue("c") { Self.rename(held.path("b"), held.path("c")) })
             held.letMovesGo()
             #expect(Deadline.wait { held.run.told.contains("r modified c") })
             #expect(

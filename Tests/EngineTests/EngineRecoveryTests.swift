@@ -2,59 +2,55 @@ import Engine
 import FileEvents
 import Handling
 import Journaling
+import LedgerReconciling
 import PluginProtocol
-import Reconciling
 import Rules
 import Settling
+import Storage
 import TestKit
 import Testing
 
 /// An engine that goes on where another one was killed.
 @Suite(.timeLimit(.minutes(2)))
 struct EngineRecoveryTests {
-    /// The journal of an Alight that was killed so often while an action ran for the file, as it is now.
-    private static func journal(
-        _ path: PathBytes, of file: PathBytes, _ rule: Rule, cuts: Int = 1
-    ) throws -> DiskJournal {
-        guard case .present(let snapshot) = DiskProbe.look(at: file) else { throw DiskFault() }
-        for cut in 0..<cuts {
-            let journal = try DiskJournal(at: path, now: DiskProbe.now())
-            let record = RuleRecord(name: rule.name, selection: rule.selection)
-            _ = journal.begin([record], at: DiskProbe.now())
-            journal.noteStarted(at: DiskProbe.now())
-            if cut == 0 {
-                let event = FileEvent(
-                    kind: .created, path: file, root: file.parent, snapshot: snapshot, time: DiskProbe.now())
-                let job = Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
-                journal.accept(
-                    [job], [LedgerEntry(view: rule.name, path: file, snapshot: snapshot)], now: .now)
-            }
-            try #require(journal.lease(rule: rule.name, limit: 1, busy: [], now: .now).count == 1)
-            try #require(journal.commit(at: DiskProbe.now()) == nil)
+    /// The store of an engine that was killed while an action ran for a new file.
+    private static func killed(
+        _ rule: Rule, creating file: PathBytes, while body: (EngineRun) -> Void = { _ in }
+    ) throws -> DiskStore {
+        let gate = Gate()
+        let store = DiskStore.inMemory()
+        TestFile.makeFolder(file.parent)
+        let run = EngineRun([rule], on: store) { _, _ in
+            gate.pass()
+            return Outcome(.succeeded)
         }
-        return try DiskJournal(at: path, now: DiskProbe.now())
+        TestFile.write(file, "1")
+        #expect(Deadline.wait { run.calls.count == 1 })
+        body(run)
+        run.askToStopAtOnce()
+        #expect(run.end() != nil)
+        gate.open()
+        return try DiskStore(afterKillOf: store, now: DiskProbe.now(), clock: { .now })
     }
 
-    private struct DiskFault: Error {}
-
-    @Test func `an action that may have taken its file away is run again where nothing is any more`() throws {
-        for (name, isRun) in [("move", true), ("delete", true), ("copy", false), ("index", false), ("log", false)] {
-            try withTempTree { tree in
-                let file = tree.path("in/a")
-                TestFile.write(file, "x")
-                let rule = Rule.sample("r", [tree.path("in/*")], actions: [name])
-                let journal = try Self.journal(tree.path("journal.db"), of: file, rule)
-                TestFile.removeTree(file)
-                let run = EngineRun([rule], on: journal)
-                #expect(run.ended(1))
-                #expect(run.calls.map(\.attempt) == (isRun ? [2] : []), "\(name)")
-                #expect(run.attempts.first?.outcome.code == (isRun ? nil : "gone"), "\(name)")
-                run.stop()
-            }
+    @Test(arguments: [("move", true), ("delete", true), ("copy", false), ("index", false), ("log", false)])
+    func `an action that may have taken its file away is run again where nothing is any more`(
+        name: String, isRun: Bool
+    ) throws {
+        try withTempTree { tree in
+            let file = tree.path("in/a")
+            let rule = Rule.sample("r", [tree.path("in/*")], actions: [name])
+            let store = try Self.killed(rule, creating: file)
+            TestFile.removeTree(file)
+            let run = EngineRun([rule], on: store)
+            #expect(run.ended(1))
+            #expect(run.calls.map(\.attempt) == (isRun ? [2] : []))
+            #expect(run.attempts.first?.outcome.code == (isRun ? nil : "gone"))
+            run.stop()
         }
     }
 
-    @Test func `a job that was never begun is not run for a file that is gone`() {
+    @Test func `an action that was never begun is not run for a file that is gone`() {
         withTempTree { tree in
             let rule = Rule.sample("r", [tree.path("in/*")], actions: ["move"])
             let gate = Gate()
@@ -65,74 +61,81 @@ struct EngineRecoveryTests {
             TestFile.write(tree.path("in/first"), "x")
             #expect(Deadline.wait { run.calls.count == 1 })
             TestFile.write(tree.path("in/second"), "x")
-            #expect(Deadline.wait { run.journal.counts.pending == 1 })
+            #expect(Deadline.wait { run.counts.pending == 1 })
             TestFile.removeTree(tree.path("in/second"))
             gate.open()
-            #expect(Deadline.wait { run.journal.counts.open == 0 })
+            #expect(run.isIdle)
             #expect(run.told == ["r created first"])
             run.stop()
         }
     }
 
-    @Test func `a job that is cut off again and again becomes a dead letter`() throws {
-        for attempts in [1, 3] {
-            try withTempTree { tree in
-                let file = tree.path("in/a")
-                TestFile.write(file, "x")
-                let rule = Rule.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: attempts))
-                let path = tree.path("journal.db")
-                // Five more cuts than it has attempts are no proof yet.
-                let last = EngineRun([rule], on: try Self.journal(path, of: file, rule, cuts: attempts + 4))
-                #expect(last.ended(1))
-                #expect(last.attempts.first?.state == .succeeded && last.calls.map(\.attempt) == [attempts + 5])
-                last.stop()
-            }
-            try withTempTree { tree in
-                let file = tree.path("in/a")
-                TestFile.write(file, "x")
-                let rule = Rule.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: attempts))
-                let run = EngineRun(
-                    [rule], on: try Self.journal(tree.path("journal.db"), of: file, rule, cuts: attempts + 5))
-                #expect(run.ended(1))
-                #expect(run.calls.isEmpty)
-                let report = try #require(run.attempts.first)
-                #expect(report.state == .dead && report.outcome.code == "cut-off")
-                #expect(
-                    report.outcome.message
-                        == "\(attempts + 5) attempts were cut off by the end of Alight, which this may be the cause of")
-                #expect(run.journal.counts.dead == 1 && run.journal.counts.open == 0)
-                run.stop()
-            }
-        }
+    /// A store with a job whose last attempt was interrupted, as all before.
+    private static func interrupted(_ rule: Rule, _ file: PathBytes, attempt: Int) throws -> DiskStore {
+        let store = DiskStore.inMemory()
+        guard case .present(let snapshot) = DiskProbe.look(at: file) else { throw DiskFault() }
+        let now = ClockPair(DiskProbe.now(), .now)
+        let record = RuleRecord(name: rule.name, selection: rule.selection)
+        _ = store.begin([record], isWatching: true, at: now.time)
+        let event = FileEvent(kind: .created, path: file, root: file.parent, snapshot: snapshot, time: now.time)
+        var job = Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
+        (job.attempt, job.isInterrupted) = (attempt, true)
+        let stored = StoredJob(job, .running, Offer(number: 1, event: event), number: 1)
+        var changes = TurnChanges()
+        changes.hasStarted = true
+        changes.jobs[job.id] = JobChange(.unfinished(stored), isNew: true)
+        if let fault = store.commit(changes, at: now) { throw fault }
+        return try DiskStore(afterKillOf: store, now: now.time, clock: { .now })
     }
 
-    @Test func `the change that was dropped for an action that was cut off is what it is run for again`() throws {
-        try withTempTree { tree in
-            let file = tree.path("in/a")
-            TestFile.write(file, "1")
-            let rule = Rule.sample("r", [tree.path("in/*")]).with { $0.whileBusy = .drop }
-            let journal = try Self.journal(tree.path("journal.db"), of: file, rule)
-            TestFile.write(file, "123")
-            guard case .present(let changed) = DiskProbe.look(at: file) else { throw DiskFault() }
-            // So it was dropped: the ledger knows it, and no job tells of it.
-            _ = journal.begin([RuleRecord(name: "r", selection: rule.selection)], at: DiskProbe.now())
-            journal.accept([], [LedgerEntry(view: "r", path: file, snapshot: changed)], now: .now)
-            let run = EngineRun([rule], on: journal)
-            #expect(run.ended(1))
-            #expect(Deadline.wait { run.journal.counts.open == 0 })
-            #expect(run.calls.map(\.size) == [3] && run.calls.map(\.attempt) == [2])
-            #expect(run.signs.isEmpty)
-            run.stop()
-        }
-    }
+    private struct DiskFault: Error {}
 
-    @Test func `jobs of rules that are not there are told of`() throws {
+    @Test(arguments: [1, 3])
+    func `a job that is interrupted again and again fails`(attempts: Int) throws {
         try withTempTree { tree in
             let file = tree.path("in/a")
             TestFile.write(file, "x")
+            let rule = Rule.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: attempts))
+            // Five more than it has attempts are no proof yet.
+            let last = EngineRun([rule], on: try Self.interrupted(rule, file, attempt: attempts + 4))
+            #expect(last.ended(1))
+            #expect(last.attempts.first?.state == .succeeded && last.calls.map(\.attempt) == [attempts + 5])
+            last.stop()
+            let run = EngineRun([rule], on: try Self.interrupted(rule, file, attempt: attempts + 5))
+            #expect(run.ended(1))
+            let summary = run.stop()
+            #expect(run.calls.isEmpty)
+            let report = try #require(run.attempts.first)
+            #expect(report.state == .dead && report.outcome.code == "cut-off")
+            #expect(
+                report.outcome.message
+                    == "\(attempts + 5) attempts were cut off by the end of Alight, which this may be the cause of")
+            #expect(summary?.dead == 1 && summary?.unfinished == 0)
+        }
+    }
+
+    @Test func `a change while an interrupted action ran is what it is run for again, also with drop`() throws {
+        try withTempTree { tree in
+            let file = tree.path("in/a")
+            let rule = Rule.sample("r", [tree.path("in/*")]).with { $0.whileBusy = .drop }
+            let store = try Self.killed(rule, creating: file) { run in
+                let before = DiskProbe.now()
+                TestFile.write(file, "123")
+                #expect(run.isDue(file, since: before))
+            }
+            let run = EngineRun([rule], on: store)
+            #expect(run.ended(1))
+            #expect(run.isIdle)
+            run.stop()
+            #expect(run.calls.map(\.size) == [3])
+        }
+    }
+
+    @Test func `jobs of rules that do not run are reported`() throws {
+        try withTempTree { tree in
             let old = Rule.sample("old", [tree.path("in/*")])
-            let journal = try Self.journal(tree.path("journal.db"), of: file, old)
-            let run = EngineRun([Rule.sample("new", [tree.path("other/*")])], on: journal)
+            let store = try Self.killed(old, creating: tree.path("in/a"))
+            let run = EngineRun([Rule.sample("new", [tree.path("other/*")])], on: store)
             #expect(run.waiting == ["old": 1])
             run.stop()
             #expect(run.calls.isEmpty)
@@ -141,35 +144,25 @@ struct EngineRecoveryTests {
 
     @Test func `what a rule takes no more is forgotten, and what is only away is not`() throws {
         try withTempTree { tree in
+            let store = DiskStore.inMemory()
             let old = Rule.sample("r", [tree.path("in/*"), tree.path("away/*")])
-            let path = tree.path("journal.db")
             let known = [tree.path("in/a"), tree.path("in/b.txt"), tree.path("away/c")]
-            for file in known.prefix(2) { TestFile.write(file, "x") }
-            do {
-                let journal = try DiskJournal(at: path, now: DiskProbe.now())
-                _ = journal.begin([RuleRecord(name: "r", selection: old.selection)], at: DiskProbe.now())
-                let entries = known.map { file in
-                    guard case .present(let snapshot) = DiskProbe.look(at: file) else {
-                        return LedgerEntry(view: "r", path: file, snapshot: .sample())
-                    }
-                    return LedgerEntry(view: "r", path: file, snapshot: snapshot)
-                }
-                journal.accept([], entries, now: .now)
-                journal.noteStarted(at: DiskProbe.now())
-                try #require(journal.close(at: DiskProbe.now()) == nil)
-            }
+            for file in known { TestFile.makeFolder(file.parent) }
+            let first = EngineRun([old], on: store)
+            for file in known { TestFile.write(file, "x") }
+            #expect(first.ended(3))
+            first.stop()
+            TestFile.removeTree(tree.path("away"))
+            let id = try #require(store.id(of: "r"))
             for (rule, rest) in [
                 (old, known),
                 (Rule.sample("r", [tree.path("in/*.txt"), tree.path("away/*")]), Array(known.dropFirst())),
             ] {
-                let journal = try DiskJournal(at: path, now: DiskProbe.now())
-                let run = EngineRun([rule], on: journal)
-                let (a, others) = (known[0], known.dropFirst())
-                #expect(Deadline.wait { (journal.snapshot(view: "r", path: a) != nil) == rest.contains(a) })
-                #expect(others.allSatisfy { journal.snapshot(view: "r", path: $0) != nil })
+                let run = EngineRun([rule], on: store)
+                #expect(Deadline.wait { (store.row(of: id, at: known[0]) != nil) == rest.contains(known[0]) })
                 run.stop()
+                #expect(known.filter { store.row(of: id, at: $0) != nil } == rest)
                 #expect(run.calls.isEmpty)
-                try #require(journal.close(at: DiskProbe.now()) == nil)
             }
         }
     }

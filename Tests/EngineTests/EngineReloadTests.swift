@@ -5,6 +5,7 @@ import Handling
 import Journaling
 import PluginProtocol
 import Rules
+import Settling
 import TestKit
 import Testing
 
@@ -102,10 +103,9 @@ struct EngineReloadTests {
             TestFile.write(tree.path("in/a"), "x")
             #expect(Deadline.wait { run.calls.count == 1 })
             TestFile.write(tree.path("in/b"), "x")
-            #expect(Deadline.wait { run.journal.counts.pending == 1 })
+            #expect(Deadline.wait { run.counts.pending == 1 })
             let other = Rule.sample("other", [tree.root.appending("in/*.txt")])
             #expect(run.reloadAndWait([other]))
-            #expect(run.journal.waiting == ["r": 1])
             gate.open()
             #expect(run.ended(1))
             #expect(run.attempts[0].action == "old" && run.attempts[0].state == .succeeded)
@@ -160,13 +160,14 @@ struct EngineReloadTests {
             // The old name is another rule's by now.
             let other = Rule.sample("r", [tree.root.appending("other/*")])
             #expect(run.reloadAndWait([rule.with { $0.name = "s" }, other]))
+            let before = DiskProbe.now()
             TestFile.write(tree.path("in/a"), "longer")
-            #expect(Deadline.wait { run.attempts.first?.outcome.code == "busy" })
-            #expect(run.journal.counts.pending == 1)
+            #expect(run.isDue(tree.path("in/a"), since: before))
             gate.open()
             #expect(run.ended(3))
             run.stop()
             #expect(run.attempts.map(\.rule) == ["s", "s", "s"])
+            #expect(run.attempts.count { $0.outcome.code == "busy" } == 1)
             #expect(run.told == ["r created a", "s created b"])
             #expect(run.mostAtOnce == 1)
         }
@@ -187,32 +188,37 @@ struct EngineReloadTests {
             gate.open()
             #expect(run.ended(1))
             TestFile.write(tree.path("in/a"), "longer")
-            #expect(Deadline.wait { run.journal.resting(at: .now) == 1 })
+            #expect(Deadline.wait { run.due.first?.reason == "it ran a short time ago" })
             run.stop()
             #expect(run.calls.count == 1)
         }
     }
 
-    @Test func `what waits of a path that the rule takes no more is skipped`() {
+    @Test func `what is due of a path that the rule takes no more is not told, and what is retried is skipped`() {
         withTempTree { tree in
             TestFile.makeFolder(tree.path("in"))
             let gate = Gate()
             let rule = Rule.sample("r", [tree.root.appending("in/*")])
-            let run = EngineRun([rule]) { _, _ in
+            let run = EngineRun([rule]) { _, invocation in
+                if invocation.job.event.path.lastComponent.elementsEqual("failing".utf8) {
+                    return Outcome(.retry, retryAfter: .seconds(3))
+                }
                 gate.pass()
                 return Outcome(.succeeded)
             }
+            TestFile.write(tree.path("in/failing"), "x")
+            #expect(run.ended(1))
             TestFile.write(tree.path("in/a"), "x")
-            #expect(Deadline.wait { run.calls.count == 1 })
+            #expect(Deadline.wait { run.calls.count == 2 })
             for name in ["b", "c.txt"] { TestFile.write(tree.path("in/\(name)"), "x") }
-            #expect(Deadline.wait { run.journal.counts.pending == 2 })
+            #expect(Deadline.wait { run.counts.pending == 3 })
             #expect(run.reloadAndWait([Rule.sample("r", [tree.root.appending("in/*.txt")])]))
             gate.open()
-            #expect(run.ended(3))
+            #expect(run.ended(4))
             run.stop()
-            #expect(run.told == ["r created a", "r created c.txt"])
+            #expect(run.told == ["r created failing", "r created a", "r created c.txt"])
             let skipped = run.attempts.filter { $0.state == .skipped }
-            #expect(skipped.map(\.path) == [tree.path("in/b")] && skipped.first?.outcome.code == "path")
+            #expect(skipped.map(\.path) == [tree.path("in/failing")] && skipped.first?.outcome.code == "path")
         }
     }
 

@@ -4,7 +4,9 @@ import FileWatching
 import Globbing
 import Handling
 import Journaling
+import LedgerReconciling
 import Logging
+import Pipeline
 import PluginProtocol
 import Rules
 import Settling
@@ -42,6 +44,7 @@ final class EngineRun: Sendable {
         var reloads = 0
         var refusals: [StartError] = []
         var summary: EngineSummary?
+        var lastStatus: EngineStatus?
         var active: [PathBytes: Int] = [:]
         var activePerRule: [String: Int] = [:]
         var mostAtOnce = 0
@@ -50,18 +53,18 @@ final class EngineRun: Sendable {
     }
 
     private let state = Mutex(State())
-    private let engine = Mutex<Engine?>(nil)
+    private let engine = Mutex<Pipeline.Engine?>(nil)
     private let thread = Mutex<WorkerThread?>(nil)
-    let journal: any Journal
+    let store: DiskStore
 
     /// Starts an engine, and waits until it watches.
     convenience init(
         _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false,
-        on journal: any Journal = DiskJournal.inMemory(),
+        on store: DiskStore = .inMemory(),
         clock: LocalClock = .system,
         perform: @escaping @Sendable (Action, Invocation) -> Outcome = { _, _ in Outcome(.succeeded) }
     ) {
-        self.init(rules, jobs: jobs, extra: extra, isOnce: isOnce, on: journal, clock: clock) { action, invocations in
+        self.init(rules, jobs: jobs, extra: extra, isOnce: isOnce, on: store, clock: clock) { action, invocations in
             invocations.map { perform(action, $0) }
         }
     }
@@ -69,49 +72,24 @@ final class EngineRun: Sendable {
     /// Starts an engine whose actions take several events at once.
     init(
         _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false,
-        on journal: any Journal = DiskJournal.inMemory(),
+        on store: DiskStore = .inMemory(),
         clock: LocalClock = .system, patience: Duration = .seconds(600), signOfLife: Duration? = nil,
         batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
     ) {
-        self.journal = journal
-        var options = Engine.Options(jobs: jobs, isOnce: isOnce)
+        self.store = store
+        var options = Pipeline.Engine.Options(jobs: jobs, isOnce: isOnce)
         options.extraJobs = extra
         options.clock = clock
         options.patience = patience
         options.signOfLife = signOfLife
-        let engine = Engine(
-            ruleset: Ruleset(rules), options: options, journal: journal,
+        let engine = Pipeline.Engine(
+            ruleset: Ruleset(rules), options: options, store: store,
             perform: { [self] action, invocations in
                 for invocation in invocations { begin(action, invocation) }
                 defer { for invocation in invocations { end(invocation) } }
                 return perform(action, invocations)
-            }, log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            report: { [self] report in
-                state.withLock { state in
-                    switch report {
-                    case .ready(let folders, _):
-                        state.isReady = true
-                        state.folders = folders
-                    case .alive: state.alive += 1
-                    case .reloaded: state.reloads += 1
-                    case .notReloaded(let error): state.refusals.append(error)
-                    case .attempt(let attempt): state.attempts.append(attempt)
-                    case .batch(let attempts):
-                        state.attempts += attempts
-                        state.batches.append(attempts)
-                    case .braked(_, let path, _, _): state.braked.append(path)
-                    case .slowed(let rule, let failures, _, let message):
-                        state.signs.append("\(rule) slowed after \(failures): \(message)")
-                    case .recovered(let rule): state.signs.append("\(rule) recovered")
-                    case .incomplete(let rule, let path, let missing, _):
-                        state.signs.append("\(rule) lacks \(missing) for \(path)")
-                    case .closed(let rule, let opens): state.signs.append("\(rule) opens at \(opens)")
-                    case .waiting(let rule, let jobs): state.waiting[rule] = jobs
-                    case .superseded(let rule, _, let path): state.signs.append("\(rule) superseded \(path)")
-                    default: break
-                    }
-                }
-            })
+            }, log: .silent,
+            report: { [self] in note($0) })
         self.engine.withLock { $0 = engine }
         let started = WorkerThread(name: "engine") { [self] in
             let summary = try? engine.run()
@@ -121,6 +99,33 @@ final class EngineRun: Sendable {
         thread.withLock { $0 = started }
         let isReady = Deadline.wait { self.state.withLock { $0.isReady || $0.summary != nil } }
         precondition(isReady, "the engine did not get ready")
+    }
+
+    private func note(_ report: EngineReport) {
+        state.withLock { state in
+            switch report {
+            case .ready(let folders, _):
+                state.isReady = true
+                state.folders = folders
+            case .alive: state.alive += 1
+            case .reloaded: state.reloads += 1
+            case .notReloaded(let error): state.refusals.append(error)
+            case .attempt(let attempt): state.attempts.append(attempt)
+            case .batch(let attempts):
+                state.attempts += attempts
+                state.batches.append(attempts)
+            case .braked(_, let path, _, _): state.braked.append(path)
+            case .slowed(let rule, let failures, _, let message):
+                state.signs.append("\(rule) slowed after \(failures): \(message)")
+            case .recovered(let rule): state.signs.append("\(rule) recovered")
+            case .incomplete(let rule, let path, let missing, _):
+                state.signs.append("\(rule) lacks \(missing) for \(path)")
+            case .closed(let rule, let opens): state.signs.append("\(rule) opens at \(opens)")
+            case .waiting(let rule, let jobs): state.waiting[rule] = jobs
+            case .superseded(let rule, _, let path): state.signs.append("\(rule) superseded \(path)")
+            default: break
+            }
+        }
     }
 
     private func begin(_ action: Action, _ invocation: Invocation) {
@@ -178,7 +183,22 @@ final class EngineRun: Sendable {
         }
     }
 
-    var status: EngineStatus? { engine.withLock { $0 }?.status(at: .now) }
+    var status: EngineStatus? { engine.withLock { $0 }?.status(at: .now) ?? state.withLock { $0.lastStatus } }
+    /// The numbers of jobs by state since the start; due paths count as pending.
+    var counts: JobCounts { status?.queue ?? JobCounts() }
+
+    /// The paths that wait for their actions, while the engine runs.
+    var due: [DuePath] { engine.withLock { $0 }?.duePaths(limit: .max, within: .seconds(20)) ?? [] }
+    /// The paths that wait for something else than a slot.
+    var held: [DuePath] { due.filter { $0.reason != nil } }
+
+    /// Waits until a path has settled, and its action is due, since the time; by default since any time.
+    func isDue(_ path: PathBytes, since time: Timestamp = Timestamp(seconds: 0, nanoseconds: 0)) -> Bool {
+        Deadline.wait { self.due.contains { $0.path == path && $0.since > time } }
+    }
+
+    /// Waits until no job runs or waits.
+    var isIdle: Bool { Deadline.wait { self.counts.open == 0 && self.status?.settling == 0 } }
 
     /// Waits until so many attempts have ended, and been recorded.
     func ended(_ count: Int) -> Bool { Deadline.wait { self.attempts.count >= count } }
@@ -203,11 +223,13 @@ final class EngineRun: Sendable {
             thread?.join()
             thread = nil
         }
+        let last = status
+        state.withLock { $0.lastStatus = last }
         engine.withLock { $0 = nil }
         return summary
     }
 
-    /// Stops, after all that is accepted is done.
+    /// Stops, after all that is due is done.
     @discardableResult
     func stop() -> EngineSummary? {
         askToStop()
@@ -264,13 +286,18 @@ extension Rule {
     }
 }
 
-extension DiskJournal {
-    /// A journal that ends with its test.
-    static func inMemory() -> DiskJournal {
+extension DiskStore {
+    /// A store that ends with its test.
+    static func inMemory() -> DiskStore {
         do {
-            return try DiskJournal(inMemory: nil, now: DiskProbe.now())
+            return try DiskStore(inMemory: nil, now: DiskProbe.now())
         } catch {
             preconditionFailure("\(error)")
         }
     }
+}
+
+extension Logger {
+    /// A log that nobody reads.
+    static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 }

@@ -225,22 +225,17 @@ struct LanesTests {
 
     /// One slot, three rules, of which one has a thousand jobs: as the dispatcher does it.
     @Test func `a rule with a thousand jobs does not starve those with few`() {
-        let journal = DiskJournal.inMemory()
         var now = ContinuousClock.now
-        for number in 0..<1_000 {
-            journal.accept([Self.job("l\(number)", rule: "large", path: PathBytes("/l\(number)"))], [], now: now)
-        }
-        let few = [Self.job("a", rule: "alpha", path: "/a"), Self.job("z", rule: "zeta", path: "/z")]
-        journal.accept(few, [], now: now)
+        var due = DueJobs()
+        for number in 0..<1_000 { due.add(Self.job("l\(number)", rule: "large", path: PathBytes("/l\(number)"))) }
+        due.add(Self.job("a", rule: "alpha", path: "/a"))
+        due.add(Self.job("z", rule: "zeta", path: "/z"))
         var lanes = Lanes(limit: 1, rules: Self.rules("large", "alpha", "zeta"))
         var order: [String] = []
-        while let rule = lanes.round(journal.pendingRules, at: now).first,
-            let job = journal.lease(rule: rule, limit: 1, busy: lanes.busy, now: now).first
-        {
+        while let rule = lanes.round(due.rules, at: now).first, let job = due.take(rule) {
             lanes.start([job], at: now)
             now += .milliseconds(1)
             lanes.end(job.id, at: now)
-            _ = journal.record(job, nil, .ended(.succeeded, Outcome(.succeeded)), [])
             order.append(job.rule)
         }
         #expect(order.count == 1_002)
@@ -256,7 +251,7 @@ struct LanesTests {
             Rule.sample(name, ["/in/*"], concurrency: Int.random(in: 1...4, using: &generator))
         }
         let limit = Int.random(in: 1...6, using: &generator)
-        let journal = DiskJournal.inMemory()
+        var due = DueJobs()
         var lanes = Lanes(limit: limit, extra: 2, rules: rules)
         var running: [Job] = []
         var accepted: [String: [String]] = [:]
@@ -269,7 +264,7 @@ struct LanesTests {
         func accept(_ rule: String, _ path: PathBytes) {
             serial += 1
             let id = String(serial)
-            journal.accept([Self.job(id, rule: rule, path: path)], [], now: now)
+            due.add(Self.job(id, rule: rule, path: path))
             accepted[rule, default: []].append(id)
         }
         for number in 0..<300 { accept("a", PathBytes("/many/\(number)")) }
@@ -285,26 +280,22 @@ struct LanesTests {
                 let index = Int.random(in: running.indices, using: &generator)
                 let job = running.remove(at: index)
                 lanes.end(job.id, at: now)
-                _ = journal.record(job, nil, .ended(.succeeded, Outcome(.succeeded)), [])
+                due.busy.remove(job.event.path)
             }
             var isProgress = true
             lanes.beginFilling()
             while isProgress {
                 isProgress = false
-                for name in lanes.round(journal.pendingRules, at: now) {
+                for name in lanes.round(due.rules, at: now) {
                     let rule = try #require(rules.first { $0.name == name })
                     guard lanes.room(for: rule, at: now) > 0 else {
-                        if lanes.count(of: name) == 0, journal.hasDue(rule: name, busy: lanes.busy, now: now) {
+                        if lanes.count(of: name) == 0, due.has(name) {
                             lanes.wait(name, at: now)
                         }
                         continue
                     }
-                    let hasDue = journal.hasDue(rule: name, busy: lanes.busy, now: now)
-                    guard let job = journal.lease(rule: name, limit: 1, busy: lanes.busy, now: now).first else {
-                        #expect(!hasDue)
-                        continue
-                    }
-                    #expect(hasDue)
+                    guard let job = due.take(name) else { continue }
+                    due.busy.insert(job.event.path)
                     #expect(!running.contains { $0.event.path == job.event.path })
                     lanes.start([job], at: now)
                     running.append(job)
@@ -330,5 +321,26 @@ struct LanesTests {
             #expect(order == Array(accepted[rule.name, default: []].prefix(order.count)))
         }
         #expect(begun.count == rules.count)
+    }
+}
+
+/// Jobs that could start, in the order of each rule.
+private struct DueJobs {
+    private var jobs: [String: [Job]] = [:]
+    /// The paths on which actions work.
+    var busy: Set<PathBytes> = []
+
+    var rules: Set<String> { Set(jobs.keys) }
+
+    mutating func add(_ job: Job) { jobs[job.rule, default: []].append(job) }
+
+    private func next(_ rule: String) -> Int? { jobs[rule]?.firstIndex { !busy.contains($0.event.path) } }
+
+    func has(_ rule: String) -> Bool { next(rule) != nil }
+
+    mutating func take(_ rule: String) -> Job? {
+        guard let index = next(rule), let job = jobs[rule]?.remove(at: index) else { return nil }
+        if jobs[rule]?.isEmpty == true { jobs[rule] = nil }
+        return job
     }
 }
