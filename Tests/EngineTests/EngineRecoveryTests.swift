@@ -74,18 +74,19 @@ struct EngineRecoveryTests {
     private static func interrupted(_ rule: Rule, _ file: PathBytes, attempt: Int) throws -> DiskStore {
         let store = DiskStore.inMemory()
         guard case .present(let snapshot) = DiskProbe.look(at: file) else { throw DiskFault() }
-        let now = ClockPair(DiskProbe.now(), .now)
+        let now = DiskProbe.now()
+        let clocks = ClockPair(now, .now)
         let record = RuleRecord(name: rule.name, selection: rule.selection)
-        _ = store.begin([record], isWatching: true, at: now.time)
-        let event = FileEvent(kind: .created, path: file, root: file.parent, snapshot: snapshot, time: now.time)
+        _ = store.begin([record], isWatching: true, at: now)
+        let event = FileEvent(kind: .created, path: file, root: file.parent, snapshot: snapshot, time: now)
         var job = Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
         (job.attempt, job.isInterrupted) = (attempt, true)
         let stored = StoredJob(job, .running, Offer(number: 1, event: event), number: 1)
         var changes = TurnChanges()
         changes.hasStarted = true
         changes.jobs[job.id] = JobChange(.unfinished(stored), isNew: true)
-        if let fault = store.commit(changes, at: now) { throw fault }
-        return try DiskStore(afterKillOf: store, now: now.time, clock: { .now })
+        if let fault = store.commit(changes, at: clocks) { throw fault }
+        return try DiskStore(afterKillOf: store, now: now, clock: { .now })
     }
 
     private struct DiskFault: Error {}

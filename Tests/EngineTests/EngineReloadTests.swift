@@ -3,6 +3,7 @@ import FileEvents
 import Glibc
 import Handling
 import Journaling
+import Pipeline
 import PluginProtocol
 import Rules
 import Settling
