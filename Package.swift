@@ -207,8 +207,8 @@ let package = Package(
         tests(
             "Engine",
             [
-                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "PluginProtocol",
-                "RegularExpressions", "Rules", "Settling", "TestKit", logging,
+                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling",
+                "Pipeline", "PluginProtocol", "RegularExpressions", "Rules", "Settling", "Storage", "TestKit", logging,
             ]),
         tests(
             "RuleLoading",

@@ -1,5 +1,6 @@
 import Engine
 import FileEvents
+import Journaling
 import PluginProtocol
 import Rules
 import TestKit
@@ -34,5 +35,50 @@ struct PriorityTests {
         // One of ten is owed, by turns to the two.
         #expect(served["a"].map { (3...5).contains($0) } == true)
         #expect(served["b"].map { (3...5).contains($0) } == true)
+    }
+
+    @Test func `a free slot goes to the rule of the highest priority`() {
+        withTempTree { tree in
+            let root = tree.root
+            let gate = Gate()
+            let rules = [
+                Rule.sample("low", [root.appending("low/*")], concurrency: 9),
+                Rule.sample("high", [root.appending("high/*")], concurrency: 9).with { $0.priority = 1 },
+            ]
+            TestFile.makeFolder(root.appending("low"))
+            TestFile.makeFolder(root.appending("high"))
+            let run = EngineRun(rules, jobs: 1) { _, _ in
+                gate.pass()
+                return Outcome(.succeeded)
+            }
+            TestFile.write(root.appending("low/first"), [1])
+            #expect(Deadline.wait { run.calls.count == 1 })
+            for name in ["1", "2", "3"] { TestFile.write(root.appending("low/\(name)"), [1]) }
+            for name in ["1", "2", "3"] { TestFile.write(root.appending("high/\(name)"), [1]) }
+            #expect(Deadline.wait { run.counts.pending == 6 })
+            gate.open()
+            #expect(run.ended(7))
+            #expect(run.calls.map(\.rule) == ["low", "high", "high", "high", "low", "low", "low"])
+            run.stop()
+        }
+    }
+
+    @Test func `a rule with stop keeps its files from later rules, however long it settles`() {
+        withTempTree { tree in
+            let root = tree.root
+            let rules = [
+                Rule.sample("all", [root.appending("*")]),
+                Rule.sample("pdf", [root.appending("*.pdf")], settle: .milliseconds(600)).with {
+                    $0.isLast = true
+                    $0.priority = 1
+                },
+            ]
+            let run = EngineRun(rules)
+            TestFile.write(root.appending("a.pdf"), [1])
+            TestFile.write(root.appending("a.txt"), [1])
+            #expect(run.ended(2))
+            run.stop()
+            #expect(run.told == ["all created a.txt", "pdf created a.pdf"])
+        }
     }
 }
