@@ -94,7 +94,7 @@ struct EngineBriefTests {
 
     @Test(arguments: ["a program", "large files", "a rule that restarts", "a handler that takes long"])
     func `what may take long is done one by one`(_ why: String) {
-        let size = why == "large files" ? 600_000 : 1
+        let size = why == "large files" ? 1_100_000 : 1
         let (runs, _, _) = Self.play(
             { root in
                 Rule.sample(

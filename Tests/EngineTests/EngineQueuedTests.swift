@@ -151,7 +151,8 @@ struct EngineQueuedTests {
             #expect(held.isDue("a") { Self.rename(tree.path("new"), held.path("a")) })
             let writer = Self.open(held.path("a"), O_WRONLY | O_APPEND)
             Self.write("HALF", to: writer)
-            #expect(held.isDue("b") { Self.rename(held.path("a"), held.path("b")) })
+            // The new file is not due while it is written.
+            #expect(held.isDue(told == nil ? "b" : "a") { Self.rename(held.path("a"), held.path("b")) })
             held.letGo()
             TestFile.write(held.path("next"), "x")
             #expect(Deadline.wait { held.run.told.contains("r created next") })

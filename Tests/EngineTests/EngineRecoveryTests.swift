@@ -43,10 +43,12 @@ struct EngineRecoveryTests {
             let store = try Self.killed(rule, creating: file)
             TestFile.removeTree(file)
             let run = EngineRun([rule], on: store)
-            #expect(run.ended(1))
-            #expect(run.calls.map(\.attempt) == (isRun ? [2] : []))
-            #expect(run.attempts.first?.outcome.code == (isRun ? nil : "gone"))
+            #expect(Deadline.wait { run.attempts.count + run.signs.count == 1 })
+            #expect(run.isIdle)
             run.stop()
+            #expect(run.calls.map(\.attempt) == (isRun ? [2] : []))
+            // The rule does not ask for deletions.
+            #expect(run.signs == (isRun ? [] : ["r superseded \(file)"]))
         }
     }
 

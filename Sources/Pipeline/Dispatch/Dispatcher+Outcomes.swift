@@ -418,6 +418,11 @@ extension Dispatcher {
         for part in result.parts {
             guard case .outcome(let outcome) = part.termination else { continue }
             let fate = fate(of: outcome, part.job, result.rule, random: 0, at: host.clock.now())
+            report(
+                .attempt(
+                    AttemptReport(
+                        part.job, result.rule, attempt: part.job.attempt, outcome, duration: result.duration,
+                        fate.state, pause: nil, at: host.clock.time())))
             changes.attempts.append(
                 (
                     part.job.id,

@@ -326,6 +326,8 @@ struct Dispatcher: ~Copyable {
             job = Job(id: JobID(now: host.clock.time()), rule: rule.name, event: offer.event, mask: rule.events)
             newJobs.insert(job.id)
         }
+        // It may have had another name.
+        job.rule = rule.name
         job.event = offer.event
         if !rule.needsAuthor { job.event.author = .notAsked }
         job.attempt += 1
@@ -369,6 +371,7 @@ struct Dispatcher: ~Copyable {
         }
         var input = Attempt.Input(job: entry.job, number: entry.number, isFrozen: true, hasStartedBefore: hasStarted)
         input.job.attempt += 1
+        input.job.rule = rules[index].rule.name
         rules[index].frozen[entry.number]?.job = input.job
         rules[index].frozen[entry.number]?.isRunning = true
         storeFrozen(entry.number, index)
