@@ -66,23 +66,6 @@ public struct Snapshot: Hashable, Sendable, Codable {
     public var digest: [UInt8]?
     /// How many bytes of the file have been delivered to a rule that follows it; nil when none does.
     public var delivered: UInt64?
-    /// Whether an event of a rule has named the path, which decides whether its deletion is reported.
-    package var standing = Standing.unknown
-
-    package enum Standing: UInt8, Sendable, Hashable {
-        /// No event of the path was due, as for existing files at the first start of a rule.
-        case unknown
-        /// `where`, or the `stop` of another rule, has refused the path since it appeared.
-        case withheld
-        /// The rule has received an event that names the path.
-        case named
-    }
-
-    /// All but what is known of a rule alone.
-    private enum CodingKeys: String, CodingKey {
-        case identity, type, size, modified, changed, born, mode, uid, gid, links, mount, extended, digest, delivered
-    }
-
     public init(
         identity: FileIdentity, type: FileType, size: UInt64, modified: Timestamp, changed: Timestamp, born: Timestamp?,
         mode: UInt16, uid: UInt32, gid: UInt32, links: UInt32, mount: UInt64 = 0,
