@@ -23,8 +23,8 @@ package enum RuleStart: Sendable, Hashable {
     case resumed
     /// It began for the first time then, and was ended before all that was there had been noted.
     case unfinished(since: Timestamp)
-    /// It takes other paths than it did when it ran last, until then: it knows nothing of those that are new to it.
-    case reselected(since: Timestamp)
+    /// It matches other paths than in its last run, which ended then: nothing is stored of those that are new to it.
+    case reselected(since: Timestamp, from: String)
 }
 
 /// A place through which files are seen, by which they are known again when its device has another number.

@@ -1,5 +1,5 @@
-import FileEvents
-import Globbing
+package import FileEvents
+package import Globbing
 
 extension Rule {
     /// Which paths the rule takes, as text: equal for two rules only if they take the same.
@@ -15,6 +15,38 @@ extension Rule {
         lines.append("types \(types.map(\.rawValue).sorted().joined(separator: " "))")
         if filter.isTree { lines.append("tree") }
         return lines.joined(separator: "\n")
+    }
+
+    /// The filter and the types of another ``selection`` of the rule; lines that cannot be read match nothing.
+    package func matching(_ selection: String) -> (filter: PathFilter, types: Set<FileType>) {
+        var globs: [String: [Glob]] = [:]
+        var former = PathFilter(globs: [], ignores: filter.ignores)
+        var types: Set<FileType> = []
+        for line in selection.split(separator: "\n") {
+            let parts = line.split(separator: " ", maxSplits: 1)
+            let value = parts.count > 1 ? parts[1] : ""
+            switch parts[0] {
+            case "depth": former.depth = Int(value)
+            case "tree": former.isTree = true
+            case "types": types = Set(value.split(separator: " ").compactMap { FileType(rawValue: String($0)) })
+            default: if let glob = Self.glob(value) { globs[String(parts[0]), default: []].append(glob) }
+            }
+        }
+        former.globs = globs["path"] ?? []
+        former.exclude = GlobSet(globs["exclude"] ?? [])
+        former.outputs = GlobSet(globs["outputs"] ?? [])
+        return (former, types)
+    }
+
+    private static func glob(_ text: Substring) -> Glob? {
+        var text = text
+        var options = Glob.Options()
+        if text.hasPrefix("("), let end = text.firstIndex(of: ")") {
+            options.matchesHidden = text[..<end].contains("h")
+            options.isCaseSensitive = text[..<end].contains("c")
+            text = text[end...].dropFirst(2)
+        }
+        return try? Glob(text.utf8, options: options)
     }
 
     private static func line(_ key: String, _ glob: Glob) -> String {

@@ -101,7 +101,7 @@ struct EngineGroupRefusalTests {
 
     @Test(arguments: [PluginResponse.Outcome.failed, .skipped, .retry])
     func `what 'ready' has refused holds its set until it changes`(ending: PluginResponse.Outcome) throws {
-        withTempTree { tree in
+        try withTempTree { tree in
             let root = tree.root
             let rule = try Self.asked(root, RetryPolicy(attempts: 1))
             let run = EngineRun([rule]) { action, invocation in

@@ -64,7 +64,7 @@ struct EngineGroupTests {
     }
 
     @Test func `what was there before counts, and a set that fails is tried again together`() throws {
-        withTempTree { tree in
+        try withTempTree { tree in
             let root = tree.root
             TestFile.write(root.appending("a.mkv"), [1])
             let rule = try Self.films(root, retry: RetryPolicy(attempts: 3, delay: .milliseconds(1)))

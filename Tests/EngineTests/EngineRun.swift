@@ -304,8 +304,3 @@ extension Logger {
     /// A log that nobody reads.
     static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 }
-
-/// Runs a test in a temporary tree that shows a fault of the engine.
-func withKnownFault(_ fault: Comment, _ body: (borrowing TemporaryTree) throws -> Void) {
-    withKnownIssue(fault, isIntermittent: true) { try withTempTree(body) }
-}

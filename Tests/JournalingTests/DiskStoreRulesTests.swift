@@ -42,7 +42,7 @@ struct DiskStoreRulesTests {
         #expect(try starts(rule("b"), rule("a")) == [.fresh, .unfinished(since: began)])
         try bench.commit { $0.hasStarted = true }
         let last = bench.wall
-        #expect(try starts(rule("a"), rule("b", "other")) == [.resumed, .reselected(since: last)])
+        #expect(try starts(rule("a"), rule("b", "other")) == [.resumed, .reselected(since: last, from: "*")])
         #expect(try bench.store.stored.lastCommit == last)
         #expect(try starts(rule("c"), isWatching: false) == [.resumed])
         try bench.commit { $0.due[RuleID(1)] = ["/in/a": true] }
@@ -56,14 +56,14 @@ struct DiskStoreRulesTests {
         try bench.commit { $0.hasStarted = true }
         let last = bench.wall
         for selection in ["y", "z"] {
-            #expect(try starts(rule("a", selection)) == [.reselected(since: last)])
+            #expect(try starts(rule("a", selection)) == [.reselected(since: last, from: "x")])
             try bench.commit { _ in }
         }
         // As it was before: nothing is new to it.
         #expect(try starts(rule("a", "x")) == [.resumed])
         try bench.commit { _ in }
         let later = bench.wall
-        #expect(try starts(rule("a", "y")) == [.reselected(since: later)])
+        #expect(try starts(rule("a", "y")) == [.reselected(since: later, from: "x")])
         try bench.commit { $0.hasStarted = true }
         #expect(try starts(rule("a", "y")) == [.resumed])
     }
@@ -85,7 +85,7 @@ struct DiskStoreRulesTests {
         try apply(rule("a", "other"))
         #expect(try starts(rule("a")) == [.resumed])
         #expect(try bench.store.stored.lastCommit == last)
-        #expect(try starts(rule("a", "other")) == [.reselected(since: last)])
+        #expect(try starts(rule("a", "other")) == [.reselected(since: last, from: "*")])
         #expect(try bench.rows("SELECT count(*) FROM ledger") == ["3"])
     }
 

@@ -116,7 +116,7 @@ struct RuleBook {
             rows[rule.name] = row
             changed.insert(rule.name)
         }
-        return reselected.map { .reselected(since: Timestamp(columnValue: $0)) } ?? .resumed
+        return reselected.map { .reselected(since: Timestamp(columnValue: $0), from: row.selection) } ?? .resumed
     }
 
     /// Notes that all that there was has been compared, or taken as known.

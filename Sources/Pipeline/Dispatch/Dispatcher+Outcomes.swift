@@ -413,29 +413,55 @@ extension Dispatcher {
 
     // MARK: Rules that do not run any more
 
-    /// Records the result of an attempt whose rule does not run any more: its rows end, and what it knows is uncertain.
+    /// Records the result of an attempt whose rule does not run any more.
+    ///
+    /// Nothing hints what happens to its files meanwhile, so what it has received is certain only if they are as offered.
     private mutating func endRetired(_ result: Attempt.Result, _ id: RuleID) {
+        let files = WatchedPaths(roots: result.parts.map(\.job.event.root), in: host.fileSystem)
         for part in result.parts {
-            guard case .outcome(let outcome) = part.termination else { continue }
+            guard case .outcome(let outcome) = part.termination else {
+                pauseRetired(part, Outcome(.retry, "its rule was removed before it started"), counts: false)
+                continue
+            }
             let fate = fate(of: outcome, part.job, result.rule, random: 0, at: host.clock.now())
             report(
                 .attempt(
                     AttemptReport(
                         part.job, result.rule, attempt: part.job.attempt, outcome, duration: result.duration,
                         fate.state, pause: nil, at: host.clock.time())))
-            changes.attempts.append(
-                (
-                    part.job.id,
-                    AttemptRecord(
-                        number: part.job.attempt, started: result.started, duration: result.duration, outcome: outcome)
-                ))
-            guard case .ended(let state) = fate else { continue }
-            end(StoredJob(part.job, state, nil, number: part.input.number), outcome)
-            let event = part.job.event
-            guard !part.input.isFrozen else { continue }
-            let handled = event.kind == .deleted ? nil : event.snapshot
-            changes.rows[id, default: [:]][event.path] = LedgerRow(handled, .uncertain)
-            if let from = event.from { changes.rows[id, default: [:]][from] = LedgerRow() }
+            let record = AttemptRecord(
+                number: part.job.attempt, started: result.started, duration: result.duration, outcome: outcome)
+            changes.attempts.append((part.job.id, record))
+            switch fate {
+            case .again(_, let counts): pauseRetired(part, outcome, counts: counts)
+            case .ended(let state):
+                end(StoredJob(part.job, state, nil, number: part.input.number), outcome)
+                if !part.input.isFrozen { setHandled(part.job.event, of: id, files) }
+            }
         }
+    }
+
+    /// Stores a job for the next run of its rule.
+    private mutating func pauseRetired(_ part: Attempt.Part, _ outcome: Outcome, counts: Bool) {
+        var job: Job? = part.job
+        putBack(&job, outcome, counts: counts)
+        guard let job else { return }
+        var offer = Offer(number: part.input.number, event: job.event)
+        offer.isInterrupted = outcome.isInterrupted || part.input.isInterrupted
+        let stored = StoredJob(job, .pending, part.input.isFrozen ? nil : offer, number: part.input.number)
+        changes.jobs[job.id] = JobChange(.unfinished(stored), isNew: newJobs.contains(job.id))
+    }
+
+    private mutating func setHandled(_ event: FileEvent, of id: RuleID, _ files: WatchedPaths) {
+        let isDeleted = event.kind == .deleted
+        let isAsOffered =
+            switch files.look(at: event.path) {
+            case .absent: isDeleted
+            case .present(let now): now.identity == event.snapshot.identity && now.changed == event.snapshot.changed
+            case .unreadable: false
+            }
+        let row = LedgerRow(isDeleted ? nil : event.snapshot, isAsOffered ? .certain : .uncertain)
+        changes.rows[id, default: [:]][event.path] = row
+        if let from = event.from { changes.rows[id, default: [:]][from] = LedgerRow() }
     }
 }

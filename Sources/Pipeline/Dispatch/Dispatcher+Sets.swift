@@ -91,8 +91,16 @@ extension Dispatcher {
                 if !hasStarted || candidate.retried != nil { candidates.append(candidate) }
                 continue
             }
-            guard !hasStarted else { continue }
-            guard uses.allows(member.path, false), reconciler.offer(of: index, at: member.path) == nil else {
+            let offer = reconciler.offer(of: index, at: member.path)
+            guard !hasStarted else {
+                // Files that failed together are retried together: it has not settled yet.
+                if case .retrying(let due) = offer?.state, due <= time.now {
+                    reconciler.hold(first, for: Self.busy(member.path), until: time.now + .milliseconds(50))
+                    return nil
+                }
+                continue
+            }
+            guard uses.allows(member.path, false), offer == nil else {
                 let waiting = Waiting(.group, "it waits for '\(member.path)', which is being worked on or rests")
                 reconciler.hold(first, for: Self.busy(member.path), until: time.now + .seconds(2))
                 record(waiting, of: first.event.path, index)
@@ -176,7 +184,7 @@ extension Dispatcher {
     private func uncommittedRefusal(_ rule: String, _ member: Member) -> Refusal? {
         for change in changes.jobs.values {
             guard case .ended(let stored, let outcome) = change.fate, outcome.code == Outcome.readyCode,
-                stored.state == .dead, stored.job.rule == rule, stored.job.event.path == member.path,
+                stored.job.rule == rule, stored.job.event.path == member.path,
                 stored.job.event.snapshot.hasSameContent(as: member.snapshot)
             else { continue }
             return Refusal(id: stored.job.id, snapshot: member.snapshot, message: outcome.message)

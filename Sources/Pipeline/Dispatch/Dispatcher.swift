@@ -372,6 +372,10 @@ struct Dispatcher: ~Copyable {
         var input = Attempt.Input(job: entry.job, number: entry.number, isFrozen: true, hasStartedBefore: hasStarted)
         input.job.attempt += 1
         input.job.rule = rules[index].rule.name
+        // A user names a file, not what was in it then.
+        if event.origin == .manual, case .present(let snapshot) = time.files.look(at: event.path) {
+            input.job.event.snapshot = snapshot
+        }
         rules[index].frozen[entry.number]?.job = input.job
         rules[index].frozen[entry.number]?.isRunning = true
         storeFrozen(entry.number, index)

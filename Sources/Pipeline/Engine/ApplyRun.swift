@@ -6,6 +6,7 @@ package import Journaling
 package import Logging
 import PluginProtocol
 package import Rules
+import Synchronization
 
 /// Runs a rule for files that a user names, and watches nothing.
 ///
@@ -13,6 +14,7 @@ package import Rules
 /// with those of the files.
 package final class ApplyRun: Sendable {
     private let engine: Engine
+    private let isStopped = Atomic(false)
 
     /// The end of a run.
     package struct Summary: Sendable {
@@ -43,7 +45,10 @@ package final class ApplyRun: Sendable {
     }
 
     /// Starts no more jobs, and ends ``run(_:)`` once those that run have ended; callable from any thread.
-    package func stop() { engine.stop() }
+    package func stop() {
+        isStopped.store(true, ordering: .releasing)
+        engine.stop()
+    }
 
     /// Ends ``run(_:)`` and all actions at once.
     package func stopAtOnce() { engine.stopAtOnce() }
@@ -59,7 +64,7 @@ package final class ApplyRun: Sendable {
         loop.carryOut(.apply(requests))
         var isOver = false
         while !isOver {
-            isOver = loop.next() || loop.isIdle && loop.open(requests).isEmpty
+            isOver = loop.next(isLeasing: !isStopped.load(ordering: .acquiring)) || loop.isIdle && loop.open(requests).isEmpty
             if !isOver { engine.mailbox.wait(until: loop.nextWake) }
         }
         let summary = Summary(open: loop.open(requests), fault: loop.run.storeFault)

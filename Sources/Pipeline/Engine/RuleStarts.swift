@@ -61,7 +61,9 @@ extension Rule {
         case .unfinished(let began): return .compare(since: isWanted ? nil : began)
         case _ where !catchUp && !isOnce && !isRunning: return .replace(since: last)
         case .resumed: return .compare(since: nil)
-        case .reselected(let last): return .compare(since: isOnce ? nil : last)
+        case .reselected(let last, let selection):
+            let (filter, types) = matching(selection)
+            return .compare(since: isOnce ? nil : last, formerly: PathSelection(filter: filter, types: types))
         }
     }
 }

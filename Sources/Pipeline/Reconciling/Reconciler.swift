@@ -451,7 +451,7 @@ package struct Reconciler: ~Copyable {
             let isUnfinished = isRecent(snapshot) && files.writers(of: hint.path) == .somebody
             if isUnfinished || isDirty || hint.origin == .live {
                 markDirty(hint.path, hint.signs, .live, [view], at: now)
-            } else if states[view].view.initialScan.reports(snapshot) {
+            } else if states[view].view.initialScan.reports(snapshot, at: hint.path) {
                 if hasLongSettled(view, hint.path, snapshot) {
                     addDue(view, hint.path, settled: snapshot, Note(signs: hint.signs, origin: hint.origin))
                 } else {

@@ -10,19 +10,21 @@ package enum InitialScanPolicy: Sendable, Hashable {
     case report
     /// Files that differ from the ledger are due.
     ///
-    /// With a time, a file without a row is due only if its metadata changed at that time or later.
-    case compare(since: Timestamp?)
+    /// With a time, a file without a row is due only if its metadata changed at that time or later, or if the view has
+    /// matched it before: then it was due already.
+    case compare(since: Timestamp?, formerly: PathSelection? = nil)
     /// Existing files count as handled, and replace the rows of the ledger.
     ///
     /// With a time, a file that changed at that time or earlier is due.
     case replace(since: Timestamp?)
 
     /// Whether a file without a row is due.
-    func reports(_ snapshot: Snapshot) -> Bool {
+    func reports(_ snapshot: Snapshot, at path: PathBytes) -> Bool {
         switch self {
         case .ignore: false
         case .report: true
-        case .compare(let since): since.map { $0 <= snapshot.changed } ?? true
+        case .compare(let since, let former):
+            since.map { $0 <= snapshot.changed || former?.matches(path, snapshot.type) == true } ?? true
         case .replace: !replaces(snapshot)
         }
     }
@@ -40,6 +42,18 @@ package enum InitialScanPolicy: Sendable, Hashable {
         case .compare, .replace: true
         case .ignore, .report: false
         }
+    }
+}
+
+/// The files that a view matches by path and type.
+package struct PathSelection: Sendable, Hashable {
+    private let filter: PathFilter
+    private let types: Set<FileType>
+
+    package init(filter: PathFilter, types: Set<FileType>) { (self.filter, self.types) = (filter, types) }
+
+    func matches(_ path: PathBytes, _ type: FileType) -> Bool {
+        types.contains(type) && filter.root(taking: path.bytes) != nil
     }
 }
 
