@@ -143,7 +143,7 @@ struct EngineContentTests {
             TestFile.makeFolder(tree.path("a"))
             TestFile.makeFolder(tree.path("b"))
             let rules = ["a", "b"].map { name in
-                Rule.sample(name, [tree.path("\(name)/*")], settle: .zero, isProgram: true)
+                Rule.sample(name, [tree.path("\(name)/*")], settle: .zero)
             }
             let run = EngineRun(rules) { _, invocation in
                 let path = invocation.job.event.path
