@@ -119,9 +119,6 @@ struct Dispatcher: ~Copyable {
     mutating func fill(_ reconciler: inout Reconciler, at now: ContinuousClock.Instant, isGathering: Bool) {
         let time = gateTime(reconciler.openedFiles, at: now)
         listings = [:]
-        for index in rules.indices where rules[index].batch != nil && !hasWork(index, reconciler, at: now) {
-            rules[index].batch?.close()
-        }
         lanes.beginFilling()
         var names: [String: Int] = [:]
         for index in rules.indices where hasWork(index, reconciler, at: now) { names[rules[index].rule.name] = index }
@@ -177,11 +174,18 @@ struct Dispatcher: ~Copyable {
             inputs = nextSet(index, group, &reconciler, at: time)
         } else {
             inputs = nextInputs(index, wanted, &reconciler, at: time)
-            if inputs.count < wanted { rules[index].batch?.close() }
+            closeBatch(index, reconciler, at: time.now)
         }
         guard !inputs.isEmpty else { return false }
         prepare(inputs, index, at: time.now)
         return true
+    }
+
+    /// Lets the next event of a rule start another batch if nothing of it is left to lease.
+    mutating func closeBatch(
+        _ index: Int, _ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant
+    ) {
+        if rules[index].batch != nil, !hasWork(index, reconciler, at: now) { rules[index].batch?.close() }
     }
 
     /// The number of jobs of the next attempt of a rule.

@@ -259,6 +259,7 @@ package struct EngineLoop: ~Copyable {
     // MARK: Dispatch
 
     private mutating func dispatch() {
+        for index in dispatcher.rules.indices { dispatcher.closeBatch(index, reconciler, at: now) }
         guard run.phase != .ending, run.storeFault == nil, dispatcher.hasWork(reconciler, at: now) else { return }
         drain()
         // No batch waits for more where nothing more is expected.
