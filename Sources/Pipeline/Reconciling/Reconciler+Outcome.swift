@@ -122,14 +122,14 @@ extension Reconciler {
             offer.state = .retrying(time)
             if counts { offer.attempt += 1 }
             states[view].offers[number] = offer
-            for path in offer.paths { compare(view, path) }
+            for path in offer.paths { compare(view, path, at: now) }
             return
         case .overtaken:
             offer.state = .retrying(now)
             offer.isInterrupted = true
             offer.left = nil
             states[view].offers[number] = offer
-            for path in offer.paths { compare(view, path) }
+            for path in offer.paths { compare(view, path, at: now) }
             return
         case .succeeded, .gaveUp, .refused: break
         }
@@ -138,7 +138,7 @@ extension Reconciler {
         settleRows(view, offer, there, termination)
         if states[view].view.whileBusy == .drop { dropSettled(view, offer) }
         guard applies(.recheck) else { return }
-        for path in offer.paths { compare(view, path) }
+        for path in offer.paths { compare(view, path, at: now) }
         if let offered = offer.offered, offered.links > 1 || (there?.links ?? 0) > 1 {
             markOtherNames(view, offer.path, [offered.identity])
         }

@@ -216,7 +216,12 @@ extension Reconciler {
     }
 
     /// Compares a path once more, because others have waited for what became of it, or it may differ.
-    mutating func compare(_ view: Int, _ path: PathBytes, quiet: Duration? = nil) {
+    ///
+    /// Paths that are compared at the same time settle in the same turn.
+    mutating func compare(
+        _ view: Int, _ path: PathBytes, quiet: Duration? = nil, at now: ContinuousClock.Instant? = nil
+    ) {
+        let now = now ?? host.clock.now()
         states[view].due.wake(.path(path))
         let row = row(view, path)
         guard root(view, path) != nil else {
@@ -228,13 +233,13 @@ extension Reconciler {
         }
         let isNamed = states[view].offerOfPath[path] != nil
         if !isNamed, row.trust != .uncertain {
-            let now = present(view, path)
-            if now == nil, row.handled == nil { return }
+            let there = present(view, path)
+            if there == nil, row.handled == nil { return }
             let isTree = states[view].view.settle.isTree
-            if !isTree, let now, isHandled(row, now) { return }
+            if !isTree, let there, isHandled(row, there) { return }
         }
         if !settler.contains(Key(path: path, policy: states[view].policy)) {
-            markDirty(path, .listed, .live, [view], at: host.clock.now(), quiet: quiet)
+            markDirty(path, .listed, .live, [view], at: now, quiet: quiet)
         }
     }
 
