@@ -76,21 +76,19 @@ let package = Package(
 
         // Layer 4: what to do when.
         .target(
-            name: "LedgerReconciling", dependencies: ["FileEvents", "FileWatching", "Globbing", "Settling", heap],
+            name: "Reconciling", dependencies: ["FileEvents", "FileWatching", "Globbing", "Settling", heap],
             path: "Sources/Pipeline/Reconciling", swiftSettings: strict),
         layer(
             "Rules",
             ["FileEvents", "FileWatching", "Globbing", "PluginProtocol", "RegularExpressions", "Settling"]),
 
         // Layer 5: events for Swift programs; rules from YAML, jobs kept, actions done.
-        layer("Storage", ["FileEvents", "LedgerReconciling", "PluginProtocol", grdb, sqlite]),
-        layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "LedgerReconciling", "Settling"]),
+        layer("FileObserving", ["FileEvents", "FileWatching", "Globbing", "Reconciling", "Settling"]),
         layer(
-            "Journaling",
+            "Storage",
             [
-                "CAlightLinux", "FileEvents", "Globbing", "LedgerReconciling", "PluginProtocol", "Rules", "Settling",
-                "Storage",
-                grdb,
+                "CAlightLinux", "FileEvents", "Globbing", "PluginProtocol", "Reconciling", "Rules", "Settling", grdb,
+                sqlite,
             ]),
         layer(
             "RuleLoading",
@@ -106,18 +104,11 @@ let package = Package(
             ]),
 
         // Layer 6: the pipeline.
-        layer(
-            "Engine",
-            [
-                "FileEvents", "FileWatching", "Globbing", "Journaling", "LedgerReconciling", "PluginProtocol", "Rules",
-                "Settling",
-                logging, metrics,
-            ]),
         .target(
             name: "Pipeline",
             dependencies: [
-                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling",
-                "PluginProtocol", "Rules", "Settling", "Storage", logging,
+                "FileEvents", "FileWatching", "Globbing", "Handling", "PluginProtocol", "Reconciling", "Rules",
+                "Settling", "Storage", logging, metrics,
             ], path: "Sources/Pipeline", exclude: ["Reconciling"], swiftSettings: strict),
 
         // Layer 7: the control API and the dashboard, whose files are in the program.
@@ -130,8 +121,8 @@ let package = Package(
         .executableTarget(
             name: "alight",
             dependencies: [
-                argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "Engine", "FileEvents",
-                "FileObserving", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling", logging,
+                argumentParser, "CAlightLinux", "CBuildCommit", "ContentTypes", "Dashboard", "FileEvents",
+                "FileObserving", "FileWatching", "Globbing", "Handling", "Reconciling", "Storage", logging,
                 metrics,
                 "Pipeline", "PluginProtocol", "RuleLoading", "Rules", "Settling",
             ],
@@ -148,7 +139,7 @@ let package = Package(
         .target(name: "CTestKit", path: "Tests/CTestKit"),
         // Journals with rows that a test puts in.
         .target(
-            name: "JournalFixtures", dependencies: ["FileEvents", "Journaling", "Rules", grdb],
+            name: "JournalFixtures", dependencies: ["FileEvents", "Rules", "Storage", grdb],
             path: "Tests/JournalFixtures", swiftSettings: strict),
         // Works on files at random, and compares what the program tells with what is there.
         .executableTarget(
@@ -158,17 +149,17 @@ let package = Package(
         .target(
             name: "Simulation",
             dependencies: [
-                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling",
-                "Pipeline",
-                "PluginProtocol", "Rules", "Settling", "Storage", "TestKit", logging,
+                "FileEvents", "FileWatching", "Globbing", "Handling", "Pipeline", "PluginProtocol", "Reconciling",
+                "Rules",
+                "Settling", "Storage", "TestKit", logging,
             ], path: "Tests/Simulation", swiftSettings: strict + [.unsafeFlags(["-O"], .when(configuration: .debug))]),
         .executableTarget(
-            name: "simulator", dependencies: ["LedgerReconciling", "Simulation"], path: "Tests/Simulator",
+            name: "simulator", dependencies: ["Reconciling", "Simulation"], path: "Tests/Simulator",
             swiftSettings: strict),
         // Kills the program while files change, and compares what was done with what is there.
         .executableTarget(name: "crash-recorder", dependencies: ["CTestKit"], path: "Tests/CrashRecorder"),
         .executableTarget(
-            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "Journaling", "TestKit", grdb],
+            name: "crash-driver", dependencies: ["CTestKit", "FileEvents", "Storage", "TestKit", grdb],
             path: "Tests/CrashDriver",
             swiftSettings: strict),
         tests("Dashboard", ["Dashboard", "FileEvents", "PluginProtocol", "TestKit", metrics], exclude: ["Golden"]),
@@ -199,16 +190,16 @@ let package = Package(
                 "TestKit",
             ]),
         tests(
-            "Journaling",
+            "Storage",
             [
-                "FileEvents", "Globbing", "JournalFixtures", "Journaling", "LedgerReconciling", "PluginProtocol",
-                "Rules", "Settling", "Storage", "TestKit", grdb, sqlite,
+                "FileEvents", "Globbing", "JournalFixtures", "PluginProtocol", "Reconciling", "Rules", "Settling",
+                "Storage", "TestKit", grdb, sqlite,
             ], exclude: ["Golden"]),
         tests(
-            "Engine",
+            "Pipeline",
             [
-                "Engine", "FileEvents", "FileWatching", "Globbing", "Handling", "Journaling", "LedgerReconciling",
-                "Pipeline", "PluginProtocol", "RegularExpressions", "Rules", "Settling", "Storage", "TestKit", logging,
+                "FileEvents", "FileWatching", "Globbing", "Handling", "Pipeline", "PluginProtocol", "Reconciling",
+                "RegularExpressions", "Rules", "Settling", "Storage", "TestKit", logging,
             ]),
         tests(
             "RuleLoading",
@@ -227,7 +218,7 @@ let package = Package(
         tests(
             "Simulation",
             [
-                "CTestKit", "FileEvents", "FileWatching", "LedgerReconciling", "Settling", "Simulation", "TestKit",
+                "CTestKit", "FileEvents", "FileWatching", "Reconciling", "Settling", "Simulation", "TestKit",
                 "simulator",
             ]),
     ],

@@ -1,6 +1,6 @@
 import FileEvents
 import FileWatching
-import LedgerReconciling
+import Reconciling
 import Settling
 
 /// The work of an observer's thread: hints in, settled events to the consumers.

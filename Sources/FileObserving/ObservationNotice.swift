@@ -1,6 +1,6 @@
 public import FileEvents
 import FileWatching
-import LedgerReconciling
+import Reconciling
 
 /// What is worth knowing about the watching itself.
 ///

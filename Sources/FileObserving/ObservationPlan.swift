@@ -2,7 +2,7 @@ import FileEvents
 import FileWatching
 import Glibc
 import Globbing
-import LedgerReconciling
+import Reconciling
 import Settling
 
 /// What follows from the roots and the options of an observer.

@@ -1,6 +1,6 @@
 package import FileEvents
 package import GRDB
-package import LedgerReconciling
+package import Reconciling
 
 /// The due paths that the comparison at startup would not find.
 package struct DuePathTable {

@@ -1,6 +1,6 @@
 package import FileEvents
 package import GRDB
-package import LedgerReconciling
+package import Reconciling
 import PluginProtocol
 
 /// The ledger rows, found by path and by file.

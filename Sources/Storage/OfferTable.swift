@@ -1,6 +1,6 @@
 import FileEvents
 import GRDB
-package import LedgerReconciling
+package import Reconciling
 package import PluginProtocol
 
 /// The running, retrying and failed offers.

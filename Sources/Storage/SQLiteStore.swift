@@ -1,6 +1,6 @@
 package import FileEvents
 import GRDB
-package import LedgerReconciling
+package import Reconciling
 import Synchronization
 
 /// The changes of one commit.

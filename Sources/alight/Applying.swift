@@ -1,10 +1,9 @@
-import Engine
+import Pipeline
 import FileEvents
 import Glibc
 import Handling
-import Journaling
+import Storage
 import Logging
-import class Pipeline.ApplyRun
 import RuleLoading
 import Rules
 import Settling

@@ -1,8 +1,8 @@
-import Engine
+import Pipeline
 import FileEvents
 import FileWatching
 import Handling
-import Journaling
+import Storage
 import PluginProtocol
 import RuleLoading
 import Rules

@@ -1,7 +1,7 @@
 import FileEvents
 import Globbing
-import Journaling
-import struct Pipeline.DuePath
+import Storage
+import Pipeline
 import PluginProtocol
 import Rules
 

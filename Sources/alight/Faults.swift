@@ -1,4 +1,4 @@
-import Journaling
+import Storage
 
 /// What commands do about a journal that can't be used.
 enum Faults {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Journaling
+import Storage
 import Rules
 
 /// How people name a job: by its id, or by the beginning of it.

@@ -1,7 +1,7 @@
 import Dashboard
 import FileEvents
 import Glibc
-import Journaling
+import Storage
 import PluginProtocol
 import Rules
 

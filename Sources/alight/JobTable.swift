@@ -1,5 +1,5 @@
 import FileEvents
-import Journaling
+import Storage
 import Rules
 
 extension JobEntry {

@@ -1,9 +1,8 @@
 import Dashboard
-import Engine
+import Pipeline
 import FileEvents
 import Glibc
-import Journaling
-import class Pipeline.Engine
+import Storage
 import Rules
 import Settling
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import FileEvents
 import Handling
-import Journaling
+import Storage
 import RuleLoading
 import Rules
 

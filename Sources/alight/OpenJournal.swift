@@ -1,7 +1,7 @@
 import FileEvents
 import Foundation
 import Handling
-import Journaling
+import Storage
 import RuleLoading
 import Rules
 import Settling

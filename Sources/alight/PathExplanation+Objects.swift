@@ -2,7 +2,7 @@ import FileEvents
 import FileWatching
 import Globbing
 import Handling
-import Journaling
+import Storage
 import PluginProtocol
 import Rules
 import Settling

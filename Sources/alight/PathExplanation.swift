@@ -1,7 +1,7 @@
 import FileEvents
 import FileWatching
 import Handling
-import Journaling
+import Storage
 import Logging
 import PluginProtocol
 import RuleLoading

@@ -2,7 +2,7 @@ import FileEvents
 import Foundation
 import Glibc
 import Handling
-import Journaling
+import Storage
 import RuleLoading
 import Rules
 

@@ -1,11 +1,11 @@
 import Dashboard
-import Engine
+import Pipeline
 import FileEvents
 import FileWatching
 import Foundation
 import Glibc
-import Journaling
-import LedgerReconciling
+import Storage
+import Reconciling
 import PluginProtocol
 import RuleLoading
 import Rules

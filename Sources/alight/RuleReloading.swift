@@ -1,4 +1,4 @@
-import Engine
+import Pipeline
 import FileEvents
 import FileObserving
 import FileWatching

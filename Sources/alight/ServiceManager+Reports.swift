@@ -1,6 +1,6 @@
-import Engine
+import Pipeline
 import FileWatching
-import Journaling
+import Storage
 
 extension ServiceManager {
     /// Passes on what is of use to systemd.

@@ -1,7 +1,7 @@
 package import FileEvents
 import Foundation
 import GRDB
-import Journaling
+import Storage
 package import Rules
 
 /// A journal's file with rows that a test puts in.

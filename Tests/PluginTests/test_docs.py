@@ -336,23 +336,14 @@ class JournalTests(DocumentationTestCase):
         # The tables as a new journal has them, with some rows in them.
         self.journal = sqlite3.connect(self.path("journal.db"))
         self.addCleanup(self.journal.close)
-        self.journal.executescript(read("Tests/JournalingTests/Golden/store.sql"))
-        rows = sqlite3.connect(":memory:")
-        self.addCleanup(rows.close)
-        rows.executescript(read("Tests/JournalingTests/Golden/journal.sql"))
-        for table in ("rules", "ledger", "jobs", "attempts"):
-            columns = [column for _, column, *_ in self.journal.execute(f"PRAGMA table_info({table})")]
-            known = {column for _, column, *_ in rows.execute(f"PRAGMA table_info({table})")}
-            # What the rows lack: an action that knows the path.
-            values = ", ".join(column if column in known else "0" for column in columns)
-            places = ", ".join("?" for _ in columns)
-            self.journal.executemany(f"INSERT INTO {table} VALUES ({places})", rows.execute(f"SELECT {values} FROM {table}"))
+        for name in ("schema.sql", "rows.sql"):
+            self.journal.executescript(read(f"Tests/StorageTests/Golden/{name}"))
         self.journal.commit()
 
     def test_the_tables_are_those_of_a_new_journal(self):
         query = "SELECT sql || ';' FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
         tables = "".join(f"{sql}\n" for sql, in self.journal.execute(query))
-        self.assertEqual(tables, read("Tests/JournalingTests/Golden/store.sql"))
+        self.assertEqual(tables, read("Tests/StorageTests/Golden/schema.sql"))
 
     def test_every_query_runs(self):
         found = 0

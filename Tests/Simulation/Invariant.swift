@@ -1,6 +1,6 @@
 import FileEvents
 import Handling
-import Journaling
+import Storage
 import Rules
 import Settling
 

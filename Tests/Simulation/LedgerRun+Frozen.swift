@@ -1,5 +1,5 @@
 package import FileEvents
-import LedgerReconciling
+import Reconciling
 import Rules
 
 // Frozen events, and changes while an action runs, as the engine treats them.
@@ -151,7 +151,7 @@ extension EventKind {
     fileprivate var isDifference: Bool { !isLifecycle && !isRaw && self != .arriving }
 }
 
-extension LedgerReconciling.View.WhileBusy {
+extension Reconciling.View.WhileBusy {
     init(_ word: Rule.WhileBusy) {
         switch word {
         case .coalesce: self = .merge

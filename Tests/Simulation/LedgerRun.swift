@@ -1,8 +1,8 @@
-import Engine
+import Pipeline
 package import FileEvents
 import FileWatching
 import Globbing
-package import LedgerReconciling
+package import Reconciling
 import Rules
 import Settling
 import Storage
@@ -11,10 +11,10 @@ import Storage
 package final class LedgerRun: CoreRun {
     package let world: World
     package let rules: [SimulatedRule]
-    let views: [LedgerReconciling.View]
+    let views: [Reconciling.View]
     private let host: Host
     private var store: any SimulatedStore
-    var reconciler: LedgerReconciling.Reconciler?
+    var reconciler: Reconciling.Reconciler?
     var watcher: SimulatedWatcher?
     private var hints: HintQueue?
     var activities: [Activity] = []
@@ -90,7 +90,7 @@ package final class LedgerRun: CoreRun {
         mirrors = Array(repeating: Mirror(), count: rules.count)
         views = rules.enumerated().map { index, simulated in
             let rule = simulated.rule(in: world.base)
-            return LedgerReconciling.View(
+            return Reconciling.View(
                 id: RuleID(Int64(index + 1)), filter: rule.filter, types: rule.types, mask: rule.events,
                 settle: rule.settle, initialScan: simulated.catchUp ? .compare(since: nil) : .replace(since: nil),
                 storesDuePaths: !simulated.catchUp, isPolled: simulated.isPolled,
@@ -129,7 +129,7 @@ package final class LedgerRun: CoreRun {
                 return view
             }
         hasStarted = true
-        reconciler = LedgerReconciling.Reconciler(
+        reconciler = Reconciling.Reconciler(
             views: views, ledger: store, isPatient: true, on: host,
             admits: { view, event in event.kind == .deleted || wanted[view].wants(event.snapshot) },
             hasWork: { [unowned self] view, offer in mirrors[view].archive[offer.number] != nil })

@@ -1,6 +1,6 @@
 package import FileEvents
 import Handling
-package import LedgerReconciling
+package import Reconciling
 import Rules
 import TestKit
 

@@ -1,6 +1,6 @@
-import Engine
+import Pipeline
 import FileEvents
-import Journaling
+import Storage
 import Rules
 import Settling
 

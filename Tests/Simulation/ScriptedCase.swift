@@ -1,5 +1,5 @@
 import FileEvents
-package import LedgerReconciling
+package import Reconciling
 import Rules
 
 /// A run of given steps, and what the action has to receive.

@@ -1,12 +1,10 @@
-import protocol Engine.AttemptExecutor
-import enum Engine.EngineReport
+import Pipeline
 import FileEvents
 import FileWatching
 import Handling
-import Journaling
-import LedgerReconciling
+import Storage
+import Reconciling
 import Logging
-import Pipeline
 import Rules
 import Settling
 
@@ -17,25 +15,25 @@ extension DiskStore: SimulatedStorage {
         hasWork: @escaping @Sendable (JobID) -> Bool, report: @escaping @Sendable (EngineReport) -> Void,
         watching: (WatchScope, HintQueue) -> any HintProducer
     ) -> any SimulatedProgram {
-        var options = Pipeline.Engine.Options(jobs: 8)
+        var options = Engine.Options(jobs: 8)
         options.host = host
         options.clock = LocalClock { _ in 0 }
         options.executor = executor
         options.hasWork = { hasWork($1.id) }
-        let engine = Pipeline.Engine(
+        let engine = Engine(
             ruleset: Ruleset(rules), options: options, store: self, perform: perform, log: .silent, report: report)
         return NewProgram(engine, self, host, watching)
     }
 }
 
 private final class NewProgram: SimulatedProgram {
-    private let engine: Pipeline.Engine
+    private let engine: Engine
     private let store: DiskStore
     private let host: Host
     private var loop: EngineLoop?
 
     init(
-        _ engine: Pipeline.Engine, _ store: DiskStore, _ host: Host,
+        _ engine: Engine, _ store: DiskStore, _ host: Host,
         _ watching: (WatchScope, HintQueue) -> any HintProducer
     ) {
         self.engine = engine

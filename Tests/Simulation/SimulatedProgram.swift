@@ -1,9 +1,9 @@
-import Engine
+import Pipeline
 import FileEvents
 import FileWatching
 import Handling
-import Journaling
-import LedgerReconciling
+import Storage
+import Reconciling
 import Logging
 import Rules
 import Settling

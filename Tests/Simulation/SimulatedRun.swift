@@ -1,8 +1,8 @@
-import Engine
+import Pipeline
 package import FileEvents
 import FileWatching
 import Handling
-import Journaling
+import Storage
 import Logging
 import PluginProtocol
 import Rules

@@ -1,5 +1,5 @@
 import FileEvents
-import LedgerReconciling
+import Reconciling
 import TestKit
 import Testing
 

@@ -1,5 +1,5 @@
 import Glibc
-import LedgerReconciling
+import Reconciling
 import Simulation
 
 /// Runs the core in simulated worlds, and prints what goes wrong.

@@ -1,4 +1,3 @@
-import Engine
 import FileEvents
 import Glibc
 import Handling

@@ -1,8 +1,7 @@
-import Engine
 import FileEvents
 import Handling
-import Journaling
-import LedgerReconciling
+import Storage
+import Reconciling
 import PluginProtocol
 import Rules
 import Settling

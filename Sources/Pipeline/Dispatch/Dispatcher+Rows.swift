@@ -1,11 +1,9 @@
-import Engine
 import FileEvents
-import Journaling
-import LedgerReconciling
+import Storage
+import Reconciling
 import PluginProtocol
 import Rules
 import Settling
-import Storage
 
 // The rows of jobs, and their numbers.
 extension Dispatcher {

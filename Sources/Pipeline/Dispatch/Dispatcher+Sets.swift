@@ -1,11 +1,10 @@
-import Engine
 import FileEvents
 import Handling
-import LedgerReconciling
+import Reconciling
 import PluginProtocol
 import Rules
 import Settling
-import Journaling
+import Storage
 
 // `group`: files that are handled together once all of them exist.
 //

@@ -1,13 +1,11 @@
-import Engine
 import FileEvents
 import Glibc
 import Handling
-import Journaling
-import LedgerReconciling
+import Storage
+import Reconciling
 import Logging
 import Rules
 import Settling
-import Storage
 import PluginProtocol
 
 /// The last stage: leases due jobs, runs their actions on threads of a pool, and records their outcomes.

@@ -1,8 +1,7 @@
-package import Engine
 package import FileEvents
 import FileWatching
 package import Handling
-package import Journaling
+package import Storage
 package import Logging
 import PluginProtocol
 package import Rules
@@ -64,7 +63,9 @@ package final class ApplyRun: Sendable {
         loop.carryOut(.apply(requests))
         var isOver = false
         while !isOver {
-            isOver = loop.next(isLeasing: !isStopped.load(ordering: .acquiring)) || loop.isIdle && loop.open(requests).isEmpty
+            isOver =
+                loop.next(isLeasing: !isStopped.load(ordering: .acquiring))
+                || loop.isIdle && loop.open(requests).isEmpty
             if !isOver { engine.mailbox.wait(until: loop.nextWake) }
         }
         let summary = Summary(open: loop.open(requests), fault: loop.run.storeFault)

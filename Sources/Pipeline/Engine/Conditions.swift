@@ -1,8 +1,7 @@
-import Engine
 import FileEvents
 import FileWatching
 import Handling
-import LedgerReconciling
+import Reconciling
 import Logging
 import Rules
 import Settling

@@ -1,8 +1,7 @@
-import Engine
 package import FileEvents
 import FileWatching
-import Journaling
-import LedgerReconciling
+import Storage
+import Reconciling
 import Rules
 import Settling
 import Synchronization

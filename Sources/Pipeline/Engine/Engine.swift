@@ -1,8 +1,7 @@
-package import Engine
 package import FileEvents
 package import FileWatching
 package import Handling
-package import Journaling
+package import Storage
 package import Logging
 package import Rules
 package import Settling

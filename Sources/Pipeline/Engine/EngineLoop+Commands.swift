@@ -1,12 +1,10 @@
-import Engine
 import FileEvents
 import Handling
-import Journaling
-import LedgerReconciling
+import Storage
+import Reconciling
 import PluginProtocol
 import Rules
 import Settling
-import Storage
 
 // Requests of users for jobs.
 extension EngineLoop {

@@ -1,12 +1,10 @@
-import Engine
 import FileEvents
 import FileWatching
-import Journaling
-import LedgerReconciling
+import Storage
+import Reconciling
 import PluginProtocol
 import Rules
 import Settling
-import Storage
 
 // The rules at the start of a run, and their exchange while it goes on.
 //

@@ -1,12 +1,10 @@
-package import Engine
 package import FileEvents
 package import FileWatching
 import Handling
-package import Journaling
-package import LedgerReconciling
+package import Storage
+package import Reconciling
 import Rules
 import Settling
-import Storage
 
 /// A run of an engine, turn by turn.
 ///

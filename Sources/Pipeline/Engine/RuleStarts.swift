@@ -1,7 +1,6 @@
-import Engine
 import FileEvents
-import Journaling
-import LedgerReconciling
+import Storage
+import Reconciling
 import Rules
 import Settling
 import FileWatching

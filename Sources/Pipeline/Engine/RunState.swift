@@ -1,11 +1,10 @@
-import Engine
 import FileEvents
 import FileWatching
-import Journaling
+import Storage
 import Rules
 import Settling
 import Handling
-import LedgerReconciling
+import Reconciling
 
 /// The progress of a run.
 struct RunState {

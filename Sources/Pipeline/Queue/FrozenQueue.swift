@@ -1,5 +1,5 @@
 import FileEvents
-import LedgerReconciling
+import Reconciling
 import Rules
 
 /// The jobs of one rule whose events are not compared with the ledger: first in, first out for each path.

@@ -1,6 +1,5 @@
-import Engine
 import FileEvents
-import LedgerReconciling
+import Reconciling
 import Rules
 import Settling
 

@@ -1,6 +1,5 @@
-import Engine
 import FileEvents
-import LedgerReconciling
+import Reconciling
 import Rules
 
 /// The state of one rule while it runs; its place in the ruleset is that of its view.

@@ -1,9 +1,9 @@
 import ArgumentParser
-import Engine
+import Pipeline
 import FileEvents
 import Glibc
 import Handling
-import Journaling
+import Storage
 import Logging
 import RuleLoading
 import Rules

@@ -1,5 +1,5 @@
 import ArgumentParser
-import Engine
+import Pipeline
 import FileEvents
 import FileWatching
 import Glibc

@@ -1,7 +1,7 @@
 import ArgumentParser
-import Engine
+import Pipeline
 import Glibc
-import Journaling
+import Storage
 import Rules
 
 /// The jobs that `retry` and `discard` are for, and what is asked for them.

@@ -3,7 +3,7 @@ import FileEvents
 import Foundation
 import Glibc
 import Handling
-import Journaling
+import Storage
 import RuleLoading
 import Rules
 

@@ -2,7 +2,7 @@ import ArgumentParser
 import FileEvents
 import FileWatching
 import Glibc
-import Journaling
+import Storage
 import PluginProtocol
 import RuleLoading
 import Rules

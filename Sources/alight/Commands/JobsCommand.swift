@@ -2,7 +2,7 @@ import ArgumentParser
 import FileEvents
 import Globbing
 import Glibc
-import Journaling
+import Storage
 import PluginProtocol
 import Rules
 import Settling

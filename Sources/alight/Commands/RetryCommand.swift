@@ -1,6 +1,6 @@
 import ArgumentParser
-import Engine
-import Journaling
+import Pipeline
+import Storage
 import Rules
 
 /// `alight retry`: dead letters are tried again.

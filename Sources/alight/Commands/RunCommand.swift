@@ -1,15 +1,14 @@
 import ArgumentParser
 import Dashboard
-import Engine
+import Pipeline
 import FileEvents
 import FileObserving
 import FileWatching
 import Foundation
 import Glibc
 import Handling
-import Journaling
+import Storage
 import Logging
-import class Pipeline.Engine
 import RuleLoading
 import Rules
 import Settling

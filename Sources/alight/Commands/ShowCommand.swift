@@ -1,5 +1,5 @@
 import ArgumentParser
-import Journaling
+import Storage
 import PluginProtocol
 
 /// `alight show`: all that is known of a job.

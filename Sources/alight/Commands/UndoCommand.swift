@@ -1,8 +1,8 @@
 import ArgumentParser
-import Engine
+import Pipeline
 import FileEvents
 import Handling
-import Journaling
+import Storage
 import RuleLoading
 import Rules
 import Settling

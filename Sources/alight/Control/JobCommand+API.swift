@@ -1,7 +1,7 @@
 import Dashboard
-import Engine
+import Pipeline
 import FileEvents
-import Journaling
+import Storage
 import PluginProtocol
 import Rules
 import Settling

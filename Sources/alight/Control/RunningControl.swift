@@ -1,8 +1,8 @@
 import Dashboard
-import Engine
+import Pipeline
 import FileEvents
 import Glibc
-import Journaling
+import Storage
 import PluginProtocol
 import RuleLoading
 import Rules

@@ -1,10 +1,10 @@
 import CoreMetrics
 import Dashboard
-import Engine
+import Pipeline
 import FileEvents
 import FileWatching
 import Glibc
-import Journaling
+import Storage
 import Settling
 
 /// What `/metrics` tells: what the engine has counted, how it stands at this moment, and what the process uses.

@@ -1,11 +1,10 @@
 import CAlightLinux
 import Dashboard
-import Engine
+import Pipeline
 import FileEvents
 import Globbing
 import Glibc
-import Journaling
-import struct Pipeline.DuePath
+import Storage
 import PluginProtocol
 import Rules
 import Settling

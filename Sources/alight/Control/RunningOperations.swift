@@ -1,10 +1,9 @@
 import Dashboard
-import Engine
+import Pipeline
 import FileEvents
 import FileWatching
 import Glibc
-import Journaling
-import class Pipeline.Engine
+import Storage
 import PluginProtocol
 import Rules
 import Settling

@@ -1,6 +1,6 @@
-import Engine
+import Pipeline
 import FileEvents
-import Journaling
+import Storage
 import PluginProtocol
 import RuleLoading
 import Rules

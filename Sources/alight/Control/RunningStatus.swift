@@ -1,8 +1,8 @@
-import Engine
+import Pipeline
 import FileEvents
 import FileWatching
 import Glibc
-import Journaling
+import Storage
 import PluginProtocol
 import Rules
 import Settling

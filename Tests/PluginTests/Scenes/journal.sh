@@ -1,6 +1,6 @@
 #: before sqlite3 journal.db ".backup '/backup/journal.db'"
 mkdir "$HOST/backup"
-sqlite3 journal.db <"$CHECKOUT/Tests/JournalingTests/Golden/journal.sql"
+cat "$CHECKOUT"/Tests/StorageTests/Golden/{schema,rows}.sql | sqlite3 journal.db
 
 #: after sqlite3 journal.db ".backup '/backup/journal.db'"
 [ "$(sqlite3 "$HOST/backup/journal.db" 'SELECT count(*) FROM jobs')" = 4 ]

@@ -1,0 +1,15 @@
+package import Storage
+package import Rules
+
+extension Pauses {
+    /// The same by the names that rules have now.
+    package func renamed(for ruleset: Ruleset) -> Pauses {
+        var renamed = self
+        for rule in ruleset.rules {
+            for former in rule.formerly where ruleset.index(of: former) == nil {
+                if renamed.rules.remove(former) != nil { renamed.rules.insert(rule.name) }
+            }
+        }
+        return renamed
+    }
+}

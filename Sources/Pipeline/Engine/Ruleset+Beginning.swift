@@ -1,0 +1,44 @@
+package import FileEvents
+package import Storage
+package import Rules
+package import Settling
+
+extension Ruleset {
+    /// The rules as the journal has to know them.
+    package var records: [RuleRecord] {
+        rules.map { RuleRecord(name: $0.name, formerly: $0.formerly, selection: $0.selection) }
+    }
+}
+
+extension MountRecord {
+    /// The mount points through which files of the roots are seen, or may be.
+    package static func present(for roots: [PathBytes], in fileSystem: any FileSystem) -> [MountRecord] {
+        let points = fileSystem.mountPoints
+        var wanted: Set<PathBytes> = []
+        for root in roots {
+            // A root may be a link, or not be there yet.
+            var real = root
+            while fileSystem.resolve(real) == nil, real.parent != real { real = real.parent }
+            guard let real = fileSystem.resolve(real) else { continue }
+            wanted.formUnion(points.filter { $0.isInside(real) })
+            if let holder = points.filter({ real.isInside($0) }).max(by: { $0.bytes.count < $1.bytes.count }) {
+                wanted.insert(holder)
+            }
+        }
+        return wanted.sorted().compactMap { point in
+            guard case .present(let snapshot) = fileSystem.stat(point) else { return nil }
+            return MountRecord(point: point, identity: snapshot.identity)
+        }
+    }
+
+    /// Whether what was mounted there is not to be seen there now.
+    package func isAway(in fileSystem: any FileSystem) -> Bool {
+        // The first file system is always there, be it another one in each container.
+        guard point != "/" else { return false }
+        guard fileSystem.mountPoints.contains(point), case .present(let snapshot) = fileSystem.stat(point) else {
+            return true
+        }
+        // The number of the device may be another one after a boot.
+        return snapshot.identity.inode != identity.inode || snapshot.identity.birth != identity.birth
+    }
+}

@@ -1,0 +1,237 @@
+package import FileEvents
+package import FileWatching
+package import Storage
+import PluginProtocol
+package import Rules
+package import Settling
+import Synchronization
+
+/// What others may know of a running engine.
+///
+/// The engine's thread notes what has changed, once in a turn, which costs it no more than a lock that nobody holds for
+/// long; whoever asks gets a copy.
+package final class Monitor: Sendable {
+    private struct State {
+        var status = EngineStatus(ruleset: Ruleset([]))
+        var running: [JobID: EngineStatus.RunningAttempt] = [:]
+        var history: ActivityHistory
+        var watcher: Watcher?
+        /// Paths that the present or the last comparison has found.
+        var rescanned: Set<PathBytes> = []
+        var outputs = RecentOutputs()
+    }
+
+    private let state: Mutex<State>
+    private let clock: Clock
+    /// The longest time between the last change of a file and its event that says something of settling.
+    private static let longestSettle = Duration.seconds(3600)
+    private static let failures = 5
+
+    /// Counts for a system that gathers figures over time; nil when nobody does.
+    private let metrics: EngineMetrics?
+
+    package init(_ metrics: EngineMetrics? = nil, on host: Host = .machine) {
+        self.metrics = metrics
+        clock = host.clock
+        state = Mutex(State(history: ActivityHistory(start: clock.now())))
+    }
+
+    // MARK: For whoever asks
+
+    /// How it stands.
+    package func status(at now: ContinuousClock.Instant) -> EngineStatus {
+        state.withLock { state in
+            var status = state.status
+            status.running = state.running.values.sorted {
+                ($0.since, $0.job.description) < ($1.since, $1.job.description)
+            }
+            status.rates = state.history.rates(at: now)
+            return status
+        }
+    }
+
+    /// What has happened in the last half hour.
+    package func history(at now: ContinuousClock.Instant, wall: Timestamp) -> [ActivityHistory.Point] {
+        state.withLock { $0.history }.points(at: now, wall: wall)
+    }
+
+    /// How it stands with the watching; nil when the watcher's thread does not say so in time.
+    package func survey(within limit: Duration) -> WatchStatus? {
+        state.withLock { $0.watcher }?.survey(within: limit)
+    }
+
+    // MARK: For the engine
+
+    package func begin(_ watcher: Watcher) { state.withLock { $0.watcher = watcher } }
+
+    package func end() { state.withLock { $0.watcher = nil } }
+
+    /// Notes the rules that run from now on.
+    package func note(_ ruleset: Ruleset) {
+        state.withLock { state in
+            for rule in ruleset.rules {
+                for former in rule.formerly where ruleset.index(of: former) == nil {
+                    guard let tally = state.status.rules.removeValue(forKey: former) else { continue }
+                    state.status.rules[rule.name] = state.status.rules[rule.name] ?? tally
+                }
+            }
+            state.status.ruleset = ruleset
+            state.status.slowed = [:]
+        }
+    }
+
+    package func note(_ pauses: Pauses) { state.withLock { $0.status.pauses = pauses } }
+
+    /// Notes how it stands at the end of a turn.
+    package func noteTurn(
+        _ phase: EngineStatus.Phase, isReady: Bool, hints: Int, settling: Int,
+        held: [PathBytes: ContinuousClock.Instant], queue: JobCounts, pauses: Pauses,
+        slots: EngineStatus.Slots, pending: [String: Int] = [:], at now: ContinuousClock.Instant
+    ) {
+        metrics?.noteHints(hints)
+        state.withLock { state in
+            state.status.phase = phase
+            state.status.isReady = isReady
+            state.status.counts.hints += hints
+            state.status.settling = settling
+            state.status.held = held
+            state.status.pauses = pauses
+            state.status.slots = slots
+            state.status.pending = pending
+            if state.status.queue != queue {
+                state.status.queue = queue
+                state.history.note(events: 0, queue: queue.open, at: now)
+            }
+        }
+    }
+
+    /// Notes what has settled, and the jobs that it became.
+    package func noteEvents(
+        _ events: [FileEvent], _ jobs: [(rule: String, event: FileEvent)], at now: ContinuousClock.Instant
+    ) {
+        state.withLock { state in
+            if state.status.rescan != nil {
+                for event in events where event.origin == .rescan && !event.kind.isLifecycle {
+                    guard state.rescanned.insert(event.path).inserted else { continue }
+                    state.status.rescan?.found += 1
+                    metrics?.noteFound()
+                }
+            }
+            guard !jobs.isEmpty else { return }
+            state.status.counts.events += jobs.count
+            state.history.note(events: jobs.count, queue: state.status.queue.open + jobs.count, at: now)
+            for (rule, event) in jobs {
+                metrics?.noteEvent(event, rule: rule)
+                guard event.origin == .live, event.kind == .created || event.kind == .modified,
+                    !state.outputs.contains(event.path, event.snapshot)
+                else { continue }
+                let duration = event.time.since(event.snapshot.changed)
+                guard duration > .zero, duration < Self.longestSettle else { continue }
+                state.history.noteSettle(duration, at: now)
+                metrics?.noteSettle(duration)
+            }
+        }
+    }
+
+    package func noteRescan(_ cause: EngineStatus.Rescan.Cause) {
+        state.withLock { state in
+            if let rescan = state.status.rescan, rescan.ended == nil {
+                // An overflow is the graver cause.
+                if cause == .overflow { state.status.rescan?.cause = .overflow }
+                return
+            }
+            state.status.lastRescan = state.status.rescan
+            state.status.rescan = EngineStatus.Rescan(cause: cause)
+            state.rescanned = []
+        }
+    }
+
+    package func noteBegun(_ attempts: [EngineStatus.RunningAttempt]) {
+        state.withLock { state in
+            for attempt in attempts { state.running[attempt.job] = attempt }
+        }
+    }
+
+    /// Notes the end of an attempt.
+    ///
+    /// - Parameters:
+    ///   - first: Its first job.
+    ///   - outputs: What it has written.
+    ///   - time: When it ended.
+    ///   - duration: How long its actions ran; nil if none began.
+    ///   - waits: How long the jobs waited whose actions ran for the first time.
+    ///   - now: The present.
+    package func noteEnded(
+        _ first: JobID, outputs: [PathBytes], at time: Timestamp, ran duration: Duration?, waited waits: [Duration],
+        now: ContinuousClock.Instant
+    ) {
+        state.withLock { state in
+            state.running[first] = nil
+            state.outputs.insert(outputs, at: time)
+            guard let duration else { return }
+            state.history.noteRun(duration, at: now)
+            for wait in waits {
+                state.history.noteWait(max(.zero, wait), at: now)
+                metrics?.noteWait(max(.zero, wait))
+            }
+        }
+    }
+
+    /// Takes from what the engine tells people what others may ask for.
+    package func note(_ report: EngineReport) {
+        switch report {
+        case .attempt(let attempt): note([attempt])
+        case .batch(let attempts): note(attempts)
+        case .slowed(let rule, _, _, let message): state.withLock { $0.status.slowed[rule] = message }
+        case .recovered(let rule): state.withLock { $0.status.slowed[rule] = nil }
+        case .journal(let fault): state.withLock { $0.status.journalFault = fault }
+        case .watching(.overflow):
+            state.withLock { $0.status.overflows += 1 }
+            metrics?.noteOverflow()
+            noteRescan(.overflow)
+        case .watching(.rescanned):
+            state.withLock { $0.status.rescan?.ended = clock.time() }
+        default: break
+        }
+    }
+
+    private func note(_ attempts: [AttemptReport]) {
+        let now = clock.now()
+        state.withLock { state in
+            for attempt in attempts {
+                metrics?.noteAttempt(attempt)
+                state.status.counts.attempts += 1
+                var tally = state.status.rules[attempt.rule] ?? EngineStatus.RuleTally()
+                // Of a dead letter nothing is tried again, whatever its last attempt has said.
+                let ending: Outcome.Ending = attempt.state == .dead ? .failed : attempt.outcome.ending
+                let job = EngineStatus.EndedJob(
+                    job: attempt.job, rule: attempt.rule, path: attempt.path, time: attempt.time,
+                    outcome: ending.rawValue, message: attempt.outcome.message)
+                switch attempt.state {
+                case .succeeded:
+                    state.status.counts.succeeded += 1
+                    tally.succeeded += 1
+                    state.history.noteAttempt(.succeeded, at: now)
+                case .skipped:
+                    state.status.counts.skipped += 1
+                    tally.skipped += 1
+                    state.history.noteAttempt(.skipped, at: now)
+                case .dead:
+                    state.status.counts.failed += 1
+                    state.status.counts.dead += 1
+                    tally.dead += 1
+                    state.history.noteAttempt(.failed, at: now)
+                    state.status.failures.insert(job, at: 0)
+                    if state.status.failures.count > Self.failures { state.status.failures.removeLast() }
+                case .pending, .running:
+                    if attempt.outcome.ending != .notReady {
+                        state.status.counts.failed += 1
+                        state.history.noteAttempt(.failed, at: now)
+                    }
+                }
+                tally.last = job
+                state.status.rules[attempt.rule] = tally
+            }
+        }
+    }
+}

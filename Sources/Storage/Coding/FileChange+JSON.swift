@@ -1,0 +1,33 @@
+import FileEvents
+package import PluginProtocol
+package import Rules
+
+// The text of what can be taken back: objects, each with the word `did` and the paths that belong to it.
+extension FileChange: JSONRecord {
+    package static var blank: FileChange { FileChange(.madeFolder(""), left: .blank) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        var did = kind.word
+        json.member("did", &did)
+        // Another word has been read.
+        var paths = did == kind.word ? kind.paths : Array(repeating: "", count: did.pathNames.count)
+        for (index, name) in did.pathNames.enumerated() { json.member(name, &paths[index]) }
+        var sealed = kind.sealed
+        if did == .unpacked { json.member("sealed", &sealed) }
+        kind = Kind(did, paths, sealed: sealed)
+        json.member("left", &left)
+    }
+}
+
+extension FileChange.Word: JSONForm {}
+
+extension FileMark: JSONRecord {
+    package static var blank: FileMark { FileMark(.unseen) }
+
+    package mutating func code(with json: inout JSONCoder) {
+        json.member("type", &type)
+        json.member("size", &size)
+        json.member("mtime", &modified)
+        identity.code(with: &json)
+    }
+}

@@ -1,0 +1,192 @@
+package import FileEvents
+package import GRDB
+package import Reconciling
+package import Rules
+import Synchronization
+
+/// Stores the ledger, the jobs and their history in an SQLite file, or in memory.
+///
+/// One process at a time has the file open to write; others may read it.
+package final class DiskStore: EngineStore {
+    /// The state, which is used under the lock only: the statements are not for several threads.
+    private struct Guarded: @unchecked Sendable {
+        /// Nil after ``DiskStore/close(at:)``.
+        var state: StoreState?
+    }
+
+    private let guarded: Mutex<Guarded>
+    private let clock: @Sendable () -> ContinuousClock.Instant
+
+    /// Opens a file, or creates it with its directory.
+    ///
+    /// - Parameters:
+    ///   - path: The path of the file.
+    ///   - now: The time.
+    ///   - isBrief: Whether it is closed again at once, so that other processes wait for it.
+    ///   - retention: How much of the history is stored.
+    ///   - clock: The clock by which jobs are due.
+    /// - Throws: The reason why it cannot be used; it is unchanged then.
+    package init(
+        at path: PathBytes, now: Timestamp, isBrief: Bool = false,
+        keeping retention: JournalRetention = JournalRetention(),
+        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) throws(JournalError) {
+        let (path, lock) = try JournalFile.acquire(path, isBrief: isBrief)
+        let state: StoreState
+        do {
+            let connection = try JournalFile.open(path)
+            state = try StoreState(path, lock, connection, retention, ClockPair(now, clock()))
+            // The files beside it may have been created since the first check.
+            try CompanionFile.check(of: path)
+        } catch {
+            throw JournalError(error, at: path)
+        }
+        guarded = Mutex(Guarded(state: state))
+        self.clock = clock
+    }
+
+    /// Creates a store in memory, without a lock.
+    ///
+    /// - Parameters:
+    ///   - path: The file whose content is copied, and that is never written; nil, or one that does not exist, for an empty
+    ///     store.
+    ///   - now: The time.
+    ///   - clock: The clock by which jobs are due.
+    /// - Throws: The reason why the file cannot be read.
+    package init(
+        inMemory path: PathBytes?, now: Timestamp,
+        clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) throws(JournalError) {
+        let path = try path.map { path throws(JournalError) in try JournalFile.check(path) }
+        let name = path ?? Self.memory
+        do {
+            let connection = try JournalFile.openInMemory(copying: path)
+            // Without a file the history takes memory.
+            let retention = path == nil ? JournalRetention(jobs: 10_000, bytes: 16 << 20) : JournalRetention()
+            let state = try StoreState(name, nil, connection, retention, ClockPair(now, clock()))
+            guarded = Mutex(Guarded(state: state))
+        } catch {
+            throw JournalError(error, at: name)
+        }
+        self.clock = clock
+    }
+
+    /// Takes over a store in memory, as the next run does after a kill: what was not committed is gone.
+    ///
+    /// The other instance is empty afterwards.
+    package init(
+        afterKillOf other: DiskStore, now: Timestamp, clock: @escaping @Sendable () -> ContinuousClock.Instant
+    ) throws(JournalError) {
+        let connection = other.guarded.withLock { guarded -> DatabaseQueue? in
+            defer { guarded.state = nil }
+            guarded.state?.reading.end()
+            return guarded.state?.lock == nil ? guarded.state?.connection : nil
+        }
+        guard let connection else { preconditionFailure("a store in memory that is open") }
+        do {
+            let state = try StoreState(Self.memory, nil, connection, JournalRetention(), ClockPair(now, clock()))
+            guarded = Mutex(Guarded(state: state))
+        } catch {
+            throw JournalError(error, at: Self.memory)
+        }
+        self.clock = clock
+    }
+
+    private static let memory: PathBytes = ":memory:"
+
+    /// Returns the process that has the file open to write; nil if none does, 0 if its id cannot be read.
+    package static func holder(of path: PathBytes) -> Int32? { JournalLock.holder(of: JournalFile.resolve(path)) }
+
+    /// Returns the control socket of the process that has the file open to write; nil if it has none.
+    package static func control(of path: PathBytes) -> PathBytes? {
+        JournalLock.control(of: JournalFile.resolve(path))
+    }
+
+    /// Records the control socket of this process, by which others find it; nil for none.
+    package func note(control socket: PathBytes?) { access { $0.lock?.note(control: socket) } }
+
+    /// Records the clean stop, and closes the file.
+    ///
+    /// - Returns: Nil on success; after an error the file is as the last commit left it.
+    @discardableResult
+    package func close(at now: Timestamp) -> JournalFault? {
+        guarded.withLock { guarded in
+            defer { guarded.state = nil }
+            return guarded.state?.stop(ClockPair(now, clock()))
+        }
+    }
+
+    /// The number of jobs that were running when the last run was interrupted.
+    package var interrupted: Int { access { $0.interrupted } ?? 0 }
+
+    /// The jobs whose rows could not be read at opening, and that have failed since.
+    package var unreadable: [JobID] { access { $0.unreadable } ?? [] }
+
+    /// Queries the file by the connection of the store, between two calls.
+    ///
+    /// - Throws: The error of the closure; `CancellationError` after ``close(at:)``.
+    package func look<Answer: Sendable>(_ body: (Database) throws -> Answer) throws -> Answer {
+        try guarded.withLock { guarded in
+            guard let state = guarded.state else { throw CancellationError() }
+            return try state.access(body)
+        }
+    }
+
+    private func access<Answer: Sendable>(_ body: (StoreState) -> Answer) -> Answer? {
+        guarded.withLock { guarded in
+            guard let state = guarded.state else { return nil }
+            return body(state)
+        }
+    }
+
+    /// Reads what was committed; nil after an error, which the next commit returns.
+    private func read<Answer: Sendable>(_ body: (StoreState) throws -> Answer) -> Answer? {
+        access { state in state.reading.read { try body(state) } } ?? nil
+    }
+
+    // MARK: LedgerStore
+
+    package func row(of rule: RuleID, at path: PathBytes) -> LedgerRow? {
+        read { try $0.ledger.row(of: rule, at: path) } ?? nil
+    }
+
+    package func paths(of rule: RuleID, handling identity: FileIdentity) -> [PathBytes] {
+        read { try $0.ledger.paths(of: rule, handling: identity) } ?? []
+    }
+
+    package func rows(
+        of rule: RuleID, below directory: PathBytes, after last: PathBytes?
+    ) -> [(PathBytes, LedgerRow)] {
+        read { try $0.ledger.rows(of: rule, below: directory, after: last) } ?? []
+    }
+
+    // MARK: EngineStore
+
+    package func begin(_ rules: [RuleRecord], isWatching: Bool, at now: Timestamp) -> [StoredRule] {
+        access { $0.begin(rules, isWatching: isWatching, at: now) } ?? []
+    }
+
+    package func id(of rule: String) -> RuleID? { access { $0.rules.ids[rule].map { RuleID($0) } } ?? nil }
+
+    package var stored: StoredState { access { $0.stored() } ?? StoredState() }
+
+    package func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) -> [StoredJob] {
+        read { try $0.unfinishedJobs(of: rule, at: clocks) } ?? []
+    }
+
+    package func duePaths(of rule: RuleID) -> [PathBytes] { read { try $0.due.paths(of: rule) } ?? [] }
+
+    package func job(_ id: JobID, at clocks: ClockPair) -> StoredJob? {
+        read { try $0.job(id, at: clocks) } ?? nil
+    }
+
+    package func changes(of id: JobID) -> [KeptChanges] { read { try $0.attempts.changes(of: id) } ?? [] }
+
+    package func refusal(rule: String, path: PathBytes, snapshot: Snapshot) -> Refusal? {
+        read { try $0.refusal(rule, path, snapshot) } ?? nil
+    }
+
+    package func commit(_ changes: TurnChanges, at clocks: ClockPair) -> JournalFault? {
+        access { $0.commit(changes, clocks) } ?? nil
+    }
+}

@@ -1,0 +1,158 @@
+import FileEvents
+import GRDB
+import Reconciling
+import PluginProtocol
+import Rules
+
+/// The rows of jobs.
+///
+/// Whoever holds the journal's lock may use it.
+final class JobTable {
+    /// A job as its row has it.
+    struct Row {
+        var job: Job
+        var state: JobState
+        var position: UInt64
+        /// When a pending job is due; when a running one was leased.
+        var due: Int64?
+        /// The event as it was offered; nil for a frozen job.
+        var offer: Offer?
+    }
+
+    private let upsert: SQLStatement
+    private let update: SQLStatement
+    private let delete: SQLStatement
+    private let open: SQLStatement
+    private let openOfRule: SQLStatement
+    private let byID: SQLStatement
+    private let bury: SQLStatement
+    private let move: SQLStatement
+    private let refused: SQLStatement
+
+    init(_ database: Database) throws {
+        let columns = """
+            id, rule, facts, state, attempt, is_interrupted, position, due, previous, steps, message, code,
+            progress
+            """
+        upsert = try SQLStatement(StoredJobRow.upsert, in: database)
+        update = try SQLStatement(StoredJobRow.update, in: database)
+        delete = try SQLStatement("DELETE FROM jobs WHERE id = ?", in: database)
+        let select = "SELECT \(columns) FROM jobs WHERE"
+        open = try SQLStatement("\(select) state IN ('pending', 'running')", in: database)
+        openOfRule = try SQLStatement(
+            "\(select) state IN ('pending', 'running') AND rule = ? ORDER BY position", in: database)
+        byID = try SQLStatement("\(select) id = ?", in: database)
+        refused = try SQLStatement(
+            """
+            SELECT id, facts, message FROM jobs
+            WHERE rule = ? AND path = ? AND code = 'ready' AND state IN ('dead', 'skipped') ORDER BY id DESC
+            """, in: database)
+        bury = try SQLStatement(
+            """
+            UPDATE jobs SET state = 'dead', is_interrupted = 0, due = NULL, ended = ?2, message = ?3, code = ?4
+            WHERE id = ?1
+            """, in: database)
+        move = try SQLStatement(
+            """
+            UPDATE jobs INDEXED BY jobs_open SET due = due + ?1
+            WHERE state IN ('pending', 'running') AND abs(due / 2) < 1 << 61
+            """, in: database)
+    }
+
+    // MARK: Reading
+
+    /// The jobs that are not finished, in the order in which they came, and the ids of those that make no sense.
+    func openJobs() throws -> (rows: [Row], unreadable: [[UInt8]]) {
+        var rows: [Row] = []
+        var unreadable: [[UInt8]] = []
+        try open.each { row in
+            do {
+                rows.append(try self.row(row))
+            } catch is UnreadableRow {
+                unreadable.append(row.blob(0))
+            }
+        }
+        return (rows.sorted { $0.position < $1.position }, unreadable)
+    }
+
+    /// The unfinished jobs of a rule, sorted by number.
+    ///
+    /// - Throws: `UnreadableRow` among others.
+    func openJobs(of rule: String) throws -> [Row] {
+        var rows: [Row] = []
+        try openOfRule.each({ $0.bind(rule) }, { rows.append(try self.row($0)) })
+        return rows
+    }
+
+    /// The job with the id; nil when there is none, or when its row makes no sense.
+    func job(_ id: JobID) throws -> Row? {
+        try byID.first {
+            $0.bind(id.description)
+        } _: { row -> Row? in
+            do {
+                return try self.row(row)
+            } catch is UnreadableRow {
+                return nil
+            }
+        } ?? nil
+    }
+
+    /// What `ready` has refused for good of the path, each as it was then, the newest first.
+    func refusals(rule: String, path: PathBytes) throws -> [Refusal] {
+        var refusals: [Refusal] = []
+        try refused.each {
+            $0.bind(rule)
+            $0.bind(blob: path.bytes)
+        } _: { row in
+            guard let event = row.utf8(1).flatMap({ FileEvent(record: $0) }) else { return }
+            let message = row.optionalText(2) ?? ""
+            refusals.append(Refusal(id: JobID(row.text(0)), snapshot: event.snapshot, message: message))
+        }
+        return refusals
+    }
+
+    private func row(_ row: SQLStatement) throws -> Row {
+        guard let event = row.utf8(2).flatMap({ FileEvent(record: $0) }),
+            let state = JobState(rawValue: row.text(3)), event.path.isAbsoluteName
+        else { throw UnreadableRow(table: "jobs") }
+        var job = Job(id: JobID(row.text(0)), rule: row.text(1), event: event)
+        job.attempt = Int(row.integer(4))
+        job.isInterrupted = row.integer(5) != 0
+        job.previous = row.utf8(8).flatMap { PreviousAttempt(record: $0) }
+        if let text = row.utf8(9) {
+            guard let steps = [Outcome](record: text) else { throw UnreadableRow(table: "jobs") }
+            job.steps = steps
+        }
+        if state == .pending, let cause = row.optionalText(11).flatMap(Waiting.Cause.init) {
+            job.waiting = Waiting(cause, row.optionalText(10) ?? "")
+        }
+        var offer: Offer?
+        if let text = row.utf8(12) {
+            guard let record = Offer(record: text) else { throw UnreadableRow(table: "jobs") }
+            offer = record
+        }
+        return Row(
+            job: job, state: state, position: UInt64(bitPattern: row.integer(6)), due: row.optionalInteger(7),
+            offer: offer)
+    }
+
+    // MARK: Writing
+
+    /// Writes what has become of a job.
+    func write(_ row: StoredJobRow) throws { try (row.isNew ? upsert : update).run { row.bind(to: $0) } }
+
+    /// Makes a dead letter of a job whose row makes no sense, and leaves the rest of the row as it is.
+    func bury(_ id: [UInt8], at now: Int64) throws {
+        try bury.run { row in
+            row.bind(utf8: id)
+            row.bind(now)
+            row.bind("its row in the journal can't be read; 'alight apply' runs its rule for the file")
+            row.bind(JobEntry.unreadableCode)
+        }
+    }
+
+    /// Moves the due times of all open jobs, in nanoseconds.
+    func moveDue(by shift: Int64) throws { try move.run { $0.bind(shift) } }
+
+    func delete(_ id: JobID) throws { try delete.run { $0.bind(id.description) } }
+}

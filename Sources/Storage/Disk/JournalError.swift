@@ -1,0 +1,155 @@
+package import FileEvents
+import GRDB
+import Glibc
+
+/// Why a journal can't be opened.
+///
+/// Nothing has been changed then. `description` is the sentence for people, `help` the way out.
+package enum JournalError: Error, Sendable, Hashable {
+    /// Another Alight has it; nil when its number can't be read.
+    case held(PathBytes, pid: Int32?)
+    /// The folder can't be made.
+    case noFolder(PathBytes, errno: Int32)
+    /// The file, or the one beside it that is locked, can't be made or opened.
+    case noAccess(PathBytes, errno: Int32)
+    /// It can't even be read.
+    case unreadable(PathBytes, errno: Int32)
+    case isFolder(PathBytes)
+    /// It is no SQLite file.
+    case notJournal(PathBytes)
+    /// It is an SQLite file of another program.
+    case foreign(PathBytes)
+    case damaged(PathBytes, String)
+    /// A file beside it is of another user, or not a regular file with one name.
+    case untrusted(PathBytes)
+    case newer(PathBytes, version: Int, known: Int)
+    case full(PathBytes)
+    case busy(PathBytes)
+    /// SQLite says something else.
+    case failed(PathBytes, String)
+
+    init(_ error: any Error, at path: PathBytes) {
+        if let error = error as? JournalError {
+            self = error
+            return
+        }
+        guard let error = error as? DatabaseError else {
+            self = .damaged(path, JournalFault.detail(of: error))
+            return
+        }
+        switch error.resultCode {
+        case .SQLITE_CORRUPT: self = .damaged(path, JournalFault.detail(of: error))
+        case .SQLITE_NOTADB: self = .notJournal(path)
+        case .SQLITE_FULL: self = .full(path)
+        case .SQLITE_BUSY, .SQLITE_LOCKED: self = .busy(path)
+        case .SQLITE_IOERR where path.isOnFullDisk: self = .full(path)
+        case .SQLITE_READONLY: self = .noAccess(path, errno: EROFS)
+        case .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH: self = .noAccess(path, errno: EACCES)
+        default: self = .failed(path, JournalFault.detail(of: error))
+        }
+    }
+}
+
+extension JournalError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .held(let path, let pid):
+            let who = pid.map { "process \($0)" } ?? "another process"
+            return "the journal '\(path)' is in use by another instance (\(who))"
+        case .noFolder(let path, let errno): return "cannot create the directory '\(path)': \(Self.text(errno))"
+        case .noAccess(let path, let errno): return "the journal '\(path)' can't be written: \(Self.text(errno))"
+        case .unreadable(let path, let errno): return "the journal '\(path)' can't be read: \(Self.text(errno))"
+        case .isFolder(let path): return "the journal '\(path)' is a directory"
+        case .notJournal(let path): return "'\(path)' is not an SQLite file, and so not a journal"
+        case .foreign(let path): return "'\(path)' is an SQLite file of another program, not a journal"
+        case .damaged(let path, let detail): return "the journal '\(path)' is damaged: \(detail)"
+        case .untrusted(let path):
+            return "'\(path)' beside the journal belongs to another user, or is not a regular file with one name"
+        case .newer(let path, let version, let known):
+            return "the journal '\(path)' has version \(version), of a newer release; this one supports up to \(known)"
+        case .full(let path): return "the journal '\(path)' can't be written: the disk is full"
+        case .busy(let path):
+            return "the journal '\(path)' is locked by \(WriteLock.holder(of: path) ?? "another program")"
+        case .failed(let path, let detail): return "the journal '\(path)' can't be opened: \(detail)"
+        }
+    }
+
+    package var help: String {
+        switch self {
+        case .held: "stop that one first, or name another file with '--journal'"
+        case .unreadable: "run it as the user that Alight runs as, or as root"
+        case .noFolder, .noAccess, .isFolder, .notJournal, .foreign:
+            "name a file with '--journal' that this user may write, or ':memory:' to keep nothing"
+        case .damaged:
+            "nothing was changed; save what is left of it with sqlite3, as docs/journal.md says, or name another file with "
+                + "'--journal'"
+        case .untrusted: "remove it, or name a file with '--journal' in a directory that only this user may write to"
+        case .newer: "run the newer release, or name another file with '--journal'"
+        case .full: "make room on the disk, or name a file on another one with '--journal'"
+        case .busy: "stop the program that has it open, or name another file with '--journal'"
+        case .failed: "name another file with '--journal'"
+        }
+    }
+
+    private static func text(_ errno: Int32) -> String { String(cString: strerror(errno)) }
+}
+
+extension JournalFault {
+    /// The same for whoever only looks at a journal: the sentence is that of a run, the way out may be another one.
+    package init(_ error: JournalError, help: String? = nil) {
+        self.init(mayPass: false, description: error.description, help: help ?? error.help)
+    }
+
+    /// Why something that the journal holds could not be kept, or not be read.
+    init(_ error: any Error, at path: PathBytes, isReading: Bool = false) {
+        var code = (error as? DatabaseError)?.resultCode
+        if code == .SQLITE_IOERR, !isReading, path.isOnFullDisk { code = .SQLITE_FULL }
+        let isDamaged = code == nil || code == .SQLITE_CORRUPT || code == .SQLITE_NOTADB
+        let mayPass = !isDamaged && !isReading && code != .SQLITE_CONSTRAINT && code != .SQLITE_MISUSE
+        let detail: String
+        switch code {
+        case .SQLITE_FULL: detail = "the disk is full"
+        case .SQLITE_BUSY: detail = "it is locked by \(WriteLock.holder(of: path) ?? "another program")"
+        default: detail = Self.detail(of: error)
+        }
+        let help: String
+        switch code {
+        case .SQLITE_FULL: help = "make room on the disk; no action starts until it can be written again"
+        case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
+            help = "make the file and its directory writable; no action starts until then"
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            help = "stop the program that has it locked; no action starts until then"
+        default:
+            help =
+                isDamaged
+                ? "save what is left of it with sqlite3, as docs/journal.md says, or name another file with '--journal'"
+                : "look at the disk that holds it" + (mayPass ? "; no action starts until it can be written" : "")
+        }
+        self.init(
+            mayPass: mayPass,
+            description: isDamaged
+                ? "the journal '\(path)' is damaged: \(detail)"
+                : "the journal '\(path)' can't be \(isReading ? "read" : "written"): \(detail)",
+            help: help)
+    }
+
+    /// The fault in words, on one line.
+    static func detail(of error: any Error) -> String {
+        switch error {
+        case let error as DatabaseError:
+            let text = error.message ?? "SQLite error"
+            return
+                "\(text.split(separator: "\n").joined(separator: "; ")) (SQLite \(error.extendedResultCode.rawValue))"
+        case let error as UnreadableRow: return "a row of the table '\(error.table)' makes no sense"
+        default: return "\(error)"
+        }
+    }
+}
+
+extension PathBytes {
+    /// Whether nothing more can be written: SQLite does not always say so.
+    fileprivate var isOnFullDisk: Bool {
+        var status = statvfs()
+        return withCString { statvfs($0, &status) } == 0 && status.f_bavail < 16
+    }
+}

@@ -1,0 +1,184 @@
+import FileEvents
+import GRDB
+
+/// What is known of rules: under which number, since when, and what they took when they ran last.
+struct RuleBook {
+    struct Row {
+        var id: Int64
+        /// What the rule took when all that there was had been noted last.
+        var selection: String
+        var began: Int64
+        var isComplete: Bool
+        /// Since when it takes something else, of which not all has been noted.
+        var reselected: Int64?
+    }
+
+    private(set) var rows: [String: Row] = [:]
+    /// What the rules that run take.
+    private var inForce: [String: String] = [:]
+    private var lastID: Int64 = 0
+
+    /// Rules whose rows have to be written.
+    private var changed: Set<String> = []
+    /// Rows that have to be deleted, before others take their names.
+    private var removed: [Int64] = []
+    /// Rules whose jobs are another's from now on.
+    private var renamed: [(from: String, to: String)] = []
+
+    private static let reselectedPrefix = "reselected "
+    /// When a rule has begun that was only run by hand.
+    private static let never: Int64 = 0
+
+    init(_ database: Database) throws {
+        for row in try GRDB.Row.fetchAll(database, sql: "SELECT id, name, selection, began, is_complete FROM rules") {
+            let id: Int64 = row["id"]
+            rows[row["name"]] = Row(
+                id: id, selection: row["selection"], began: row["began"], isComplete: row["is_complete"],
+                reselected: try Int64.fetchOne(
+                    database, sql: "SELECT value FROM facts WHERE name = ?",
+                    arguments: ["\(Self.reselectedPrefix)\(id)"]))
+            lastID = max(lastID, id)
+        }
+    }
+
+    /// The numbers of the rules, by name.
+    var ids: [String: Int64] { rows.mapValues(\.id) }
+
+    /// The name of the rule with a number.
+    func name(of id: Int64) -> String? { rows.first { $0.value.id == id }?.key }
+
+    /// Whether the rule runs.
+    func isRunning(_ name: String) -> Bool { inForce[name] != nil }
+
+    /// The rule that has the jobs that are stored under a name, until the next commit.
+    func owner(ofJobsUnder name: String) -> String {
+        renamed.reduce(name) { name, change in name == change.from ? change.to : name }
+    }
+
+    /// The names under which the jobs of a rule are stored until the next commit.
+    func storedNames(of name: String) -> [String] {
+        Set(renamed.map(\.from) + [name]).filter { owner(ofJobsUnder: $0) == name }.sorted()
+    }
+
+    var isChanged: Bool { !changed.isEmpty || !removed.isEmpty || !renamed.isEmpty }
+
+    // MARK: Beginning
+
+    /// Takes in the rules that run.
+    ///
+    /// - Parameters:
+    ///   - rules: The rules.
+    ///   - now: The present; nil when nothing is watched, so that they don't begin.
+    ///   - kept: When something was committed last, before.
+    /// - Returns: What is known of each.
+    mutating func begin(_ rules: [RuleRecord], now: Int64?, kept: Int64) -> [String: RuleStart] {
+        inForce = Dictionary(rules.map { ($0.name, $0.selection) }) { first, _ in first }
+        for rule in rules { takeFormer(of: rule) }
+        var starts: [String: RuleStart] = [:]
+        for rule in rules { starts[rule.name] = begin(rule, now: now, kept: kept) }
+        return starts
+    }
+
+    private mutating func takeFormer(of rule: RuleRecord) {
+        // A name that is in force is no former one.
+        for former in rule.formerly where inForce[former] == nil {
+            guard let row = rows.removeValue(forKey: former) else { continue }
+            if rows[rule.name] == nil {
+                rows[rule.name] = row
+                changed.insert(rule.name)
+            } else {
+                // The rule's own ledger is the newer one.
+                removed.append(row.id)
+            }
+            changed.remove(former)
+            renamed.append((former, rule.name))
+        }
+    }
+
+    private mutating func begin(_ rule: RuleRecord, now: Int64?, kept: Int64) -> RuleStart {
+        if rows[rule.name] == nil {
+            lastID += 1
+            rows[rule.name] = Row(id: lastID, selection: rule.selection, began: Self.never, isComplete: false)
+            changed.insert(rule.name)
+        }
+        guard let now, var row = rows[rule.name] else { return .resumed }
+        if row.began == Self.never {
+            row.began = now
+            rows[rule.name] = row
+            changed.insert(rule.name)
+            return .fresh
+        }
+        guard row.isComplete else { return .unfinished(since: Timestamp(columnValue: row.began)) }
+        let reselected = row.selection == rule.selection ? nil : row.reselected ?? kept
+        if reselected != row.reselected {
+            row.reselected = reselected
+            rows[rule.name] = row
+            changed.insert(rule.name)
+        }
+        return reselected.map { .reselected(since: Timestamp(columnValue: $0), from: row.selection) } ?? .resumed
+    }
+
+    /// Notes that all that there was has been compared, or taken as known.
+    mutating func noteStarted() {
+        for (name, selection) in inForce {
+            guard var row = rows[name], !row.isComplete || row.reselected != nil || row.selection != selection else {
+                continue
+            }
+            row.isComplete = true
+            row.reselected = nil
+            row.selection = selection
+            rows[name] = row
+            changed.insert(name)
+        }
+    }
+
+    // MARK: Writing
+
+    func write(_ database: Database) throws {
+        for id in removed {
+            try database.execute(sql: "DELETE FROM rules WHERE id = ?", arguments: [id])
+            try database.execute(
+                sql: "DELETE FROM facts WHERE name = ?", arguments: ["\(Self.reselectedPrefix)\(id)"])
+        }
+        for (from, to) in renamed {
+            try database.execute(sql: "UPDATE jobs SET rule = ? WHERE rule = ?", arguments: [to, from])
+        }
+        guard !changed.isEmpty else { return }
+        let upsert = try SQLStatement(
+            """
+            INSERT INTO rules (id, name, selection, began, is_complete) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET name = excluded.name, selection = excluded.selection,
+                began = excluded.began, is_complete = excluded.is_complete
+            """, in: database)
+        // Names are unique, and one rule may take what another has until now: first none of them has a rule's name.
+        let unname = try SQLStatement("UPDATE rules SET name = char(1) || id WHERE id = ?", in: database)
+        for id in changed.compactMap({ rows[$0]?.id }) { try unname.run { $0.bind(id) } }
+        let set = try SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database)
+        let forget = try SQLStatement("DELETE FROM facts WHERE name = ?", in: database)
+        for name in changed {
+            guard let row = rows[name] else { continue }
+            try upsert.run {
+                $0.bind(row.id)
+                $0.bind(name)
+                $0.bind(row.selection)
+                $0.bind(row.began)
+                $0.bind(row.isComplete)
+            }
+            let fact = "\(Self.reselectedPrefix)\(row.id)"
+            if let since = row.reselected {
+                try set.run {
+                    $0.bind(fact)
+                    $0.bind(since)
+                }
+            } else {
+                try forget.run { $0.bind(fact) }
+            }
+        }
+    }
+
+    mutating func noteCommitted() {
+        changed = []
+        removed = []
+        renamed = []
+    }
+}

@@ -1,0 +1,186 @@
+import FileEvents
+import GRDB
+import Reconciling
+import PluginProtocol
+import Rules
+import Settling
+
+extension StoreState {
+    /// Writes the changes in one transaction.
+    ///
+    /// - Returns: The error after which nothing was written; nil on success, and if nothing has changed.
+    func commit(_ changes: TurnChanges, _ clocks: ClockPair) -> JournalFault? {
+        reading.end()
+        if fault == nil, let error = errors.take() { fault = JournalFault(error, at: path, isReading: true) }
+        if let fault { return fault }
+        receive(changes)
+        guard hasChanges || !changes.isEmpty else { return nil }
+        guard lock == nil || identity == DiskProbe.identity(of: path) else {
+            let fault = JournalFault(
+                mayPass: false, description: "the journal '\(path)' was removed or exchanged while Alight had it open",
+                help: "put it back if it was moved; what was done since is not in it, and may be done again")
+            self.fault = fault
+            return fault
+        }
+        do {
+            try writeMakingRoom(changes, clocks)
+            return nil
+        } catch {
+            let fault = JournalFault(error, at: path)
+            if !fault.mayPass { self.fault = fault }
+            return fault
+        }
+    }
+
+    /// Takes over what is also held in memory; after a failed commit the same changes come again.
+    private func receive(_ changes: TurnChanges) {
+        if changes.hasStarted { rules.noteStarted() }
+        if let pauses = changes.pauses { self.pauses = pauses }
+        if let mounts = changes.mounts {
+            self.mounts.note(mounts)
+            ledger.devices = self.mounts.devices
+        }
+    }
+
+    private var hasChanges: Bool {
+        rules.isChanged || mounts.hasChanges || pauses != storedPauses || isStopping && storedClean != true
+    }
+
+    /// Writes, and again after the log was moved into the file if the disk is full.
+    func writeMakingRoom(_ changes: TurnChanges, _ clocks: ClockPair) throws {
+        do {
+            try write(changes, clocks)
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
+            try access { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+            try write(changes, clocks)
+        }
+    }
+
+    private func write(_ changes: TurnChanges, _ clocks: ClockPair) throws {
+        let offset = clockOffset.isStale(at: clocks) ? ClockOffset(clocks) : clockOffset
+        let number = changes.jobs.values.reduce(number) { max($0, $1.number) }
+        try access { database in
+            try transaction.run {
+                // Before the rows of this commit, whose times and devices are current.
+                let shift = offset.value &- clockOffset.value
+                if shift != 0 { try jobs.moveDue(by: shift) }
+                if rules.isChanged { try rules.write(database) }
+                if mounts.hasChanges {
+                    try jobs.map(mounts.devices, in: database)
+                    try mounts.write(database, run: run)
+                }
+                if pauses != storedPauses { try pauses.write(database) }
+                try writeFacts(offset, number, clocks)
+                try writeLedger(changes)
+                let ended = try writeJobs(changes, clocks)
+                try history.prune(database, ended: ended, at: clocks.wall)
+            }
+        }
+        (clockOffset, self.number, storedPauses, storedClean) = (offset, number, pauses, isStopping)
+        ledger.devices = [:]
+        rules.noteCommitted()
+        mounts.noteCommitted()
+        history.noteCommitted()
+    }
+
+    private func writeFacts(_ offset: ClockOffset, _ number: UInt64, _ clocks: ClockPair) throws {
+        func write(_ name: String, _ value: Int64) throws {
+            try fact.run(FactRow(name: name, value: value).bind)
+        }
+        if storedClean == nil { try write("run", run) }
+        if storedClean == nil || offset.value != clockOffset.value {
+            try write("clock_offset", offset.value)
+            try write("boot", offset.boot)
+        }
+        if storedClean != isStopping { try write("is_clean", isStopping ? 1 : 0) }
+        if isWatching { try write("kept", clocks.wall) }
+        if number != self.number { try write("number", Int64(bitPattern: number)) }
+    }
+
+    private func writeLedger(_ changes: TurnChanges) throws {
+        // Another rule may have taken the place of one that the changes are of.
+        for (rule, rows) in changes.rows where ruleIDs.contains(rule.number) {
+            for (path, row) in rows { try ledger.write(row, of: rule, at: path) }
+        }
+        for (rule, paths) in changes.due where ruleIDs.contains(rule.number) {
+            for (path, isDue) in paths { try due.write(isDue, of: rule, at: path) }
+        }
+    }
+
+    /// Writes jobs, attempts and undos.
+    ///
+    /// - Returns: The jobs that have succeeded or were skipped.
+    private func writeJobs(_ changes: TurnChanges, _ clocks: ClockPair) throws -> [JobID] {
+        var ended: [JobID] = []
+        for (id, change) in changes.jobs {
+            switch change.fate {
+            case .unfinished(let job):
+                try jobs.write(StoredJobRow(withOwner(job), isNew: change.isNew, clocks))
+            case .ended(let job, let outcome):
+                try jobs.write(StoredJobRow(withOwner(job), outcome, isNew: change.isNew, clocks))
+                // Failed jobs are not part of the history that is pruned.
+                if job.state != .dead { ended.append(id) }
+            case .deleted: try jobs.delete(id)
+            }
+        }
+        var attempts: [EndedAttempt] = []
+        for (id, record) in changes.attempts {
+            if case .deleted? = changes.jobs[id]?.fate { continue }
+            attempts.append(record, of: id)
+        }
+        for attempt in attempts { try self.attempts.write(AttemptRow(attempt)) }
+        for (kept, record) in changes.undos { try self.attempts.write(record, of: kept) }
+        return ended
+    }
+
+    /// The job under the current name of its rule, which may have been renamed since a commit that has failed.
+    private func withOwner(_ job: StoredJob) -> StoredJob {
+        guard !rules.isRunning(job.job.rule) else { return job }
+        var job = job
+        job.job.rule = rules.owner(ofJobsUnder: job.job.rule)
+        return job
+    }
+}
+
+extension TurnChanges {
+    /// Whether nothing is to be written besides mount points, pauses and the start.
+    fileprivate var isEmpty: Bool {
+        jobs.isEmpty && attempts.isEmpty && undos.isEmpty && rows.values.allSatisfy(\.isEmpty)
+            && due.values.allSatisfy(\.isEmpty)
+    }
+}
+
+extension JobChange {
+    /// The number of the job; 0 if it is deleted.
+    fileprivate var number: UInt64 {
+        switch fate {
+        case .unfinished(let job), .ended(let job, _): job.number
+        case .deleted: 0
+        }
+    }
+}
+
+extension JobTable {
+    /// Replaces the devices in the events of all jobs that may run again, within a transaction.
+    fileprivate func map(_ devices: [Int64: Int64], in database: Database) throws {
+        guard !devices.isEmpty else { return }
+        var rows: [(id: String, facts: [UInt8], progress: [UInt8]?)] = []
+        for condition in ["state IN ('pending', 'running')", "state = 'dead'"] {
+            try SQLStatement("SELECT id, facts, progress FROM jobs WHERE \(condition)", in: database).each { row in
+                guard var event = row.utf8(1).flatMap({ FileEvent(record: $0) }) else { return }
+                var offer = row.utf8(2).flatMap { Offer(record: $0) }
+                let isLeftMapped = offer?.left?.identity.map(devices) ?? false
+                guard event.map(devices) || isLeftMapped else { return }
+                rows.append((row.text(0), event.record, offer?.record ?? row.utf8(2)))
+            }
+        }
+        let update = try SQLStatement("UPDATE jobs SET facts = ?2, progress = ?3 WHERE id = ?1", in: database)
+        for row in rows {
+            try update.run {
+                $0.bind(row.id)
+                $0.bind(utf8: row.facts)
+                $0.bind(utf8: row.progress)
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+package import FileEvents
+import Foundation
+import GRDB
+import PluginProtocol
+package import Rules
+
+extension JournalReader {
+    static let columns =
+        "id, rule, path, event, state, attempt, created, due, ended, message, code, outputs, undone"
+
+    /// The jobs that the query asks for, the newest first by the time that they ended, or were made.
+    ///
+    /// - Parameter query: Which jobs.
+    /// - Returns: The jobs, and whether there are more than the query's limit.
+    /// - Throws: When the journal can't be read.
+    package func jobs(_ query: JournalQuery) throws(JournalFault) -> (jobs: [JobEntry], hasMore: Bool) {
+        let (sql, arguments) = Self.select(query)
+        guard !sql.isEmpty else { return ([], false) }
+        return try read { database in
+            let rows = try Row.fetchCursor(database, sql: sql, arguments: arguments)
+            var jobs: [JobEntry] = []
+            while let row = try rows.next() {
+                if query.paths != nil, !query.takes(Self.path(row)) { continue }
+                if let limit = query.limit, jobs.count >= limit { return (jobs, true) }
+                jobs.append(Self.job(row))
+            }
+            return (jobs, false)
+        }
+    }
+
+    /// How many jobs there are in each state, for states that have any.
+    package func counts() throws(JournalFault) -> [JobState: Int] {
+        try read { database in
+            var counts: [JobState: Int] = [:]
+            for row in try Row.fetchAll(database, sql: "SELECT state, count(*) FROM jobs GROUP BY state") {
+                let word: String = row[0]
+                if let state = JobState(rawValue: word) { counts[state] = row[1] }
+            }
+            return counts
+        }
+    }
+
+    /// The jobs whose ids begin so, the oldest first.
+    ///
+    /// - Parameters:
+    ///   - prefix: In capitals; ids have digits and capital letters alone.
+    ///   - limit: Most jobs.
+    /// - Returns: The jobs.
+    /// - Throws: When the journal can't be read.
+    package func jobs(beginningWith prefix: String, limit: Int) throws(JournalFault) -> [JobEntry] {
+        try read { database in
+            let sql = "SELECT \(Self.columns) FROM jobs WHERE id >= ? AND id < ? ORDER BY id LIMIT ?"
+            // A tilde comes after all that an id has.
+            let rows = try Row.fetchAll(database, sql: sql, arguments: [prefix, prefix + "~", limit])
+            return rows.map(Self.job)
+        }
+    }
+
+    /// All that is known of a job; nil for an id that is unknown.
+    package func details(of id: JobID) throws(JournalFault) -> JobDetails? {
+        try read { database in
+            let sql = "SELECT \(Self.columns), is_interrupted, facts, steps FROM jobs WHERE id = ?"
+            guard let row = try Row.fetchOne(database, sql: sql, arguments: [id.description]) else { return nil }
+            let attempts = try Row.fetchAll(
+                database,
+                sql: """
+                    SELECT number, started, duration, outcome, message, code, status, signal,
+                        (SELECT text FROM logs WHERE logs.job = log_of AND logs.started = attempts.started),
+                        request, changes, undone
+                    FROM attempts WHERE job = ? ORDER BY started, number
+                    """,
+                arguments: [id.description])
+            return JobDetails(
+                job: Self.job(row), isInterrupted: row[13], event: FileEvent(record: (row[14] as String).utf8),
+                steps: (row[15] as String?).flatMap { [JSONValue](record: $0.utf8) } ?? [],
+                attempts: attempts.map(Self.attempt))
+        }
+    }
+
+    /// The states of jobs; those that are unknown are left out.
+    package func states(of ids: [JobID]) throws(JournalFault) -> [JobID: JobState] {
+        try read { database in
+            var states: [JobID: JobState] = [:]
+            let statement = try database.cachedStatement(sql: "SELECT state FROM jobs WHERE id = ?")
+            for id in ids {
+                let word = try String.fetchOne(statement, arguments: [id.description])
+                states[id] = word.flatMap(JobState.init(rawValue:))
+            }
+            return states
+        }
+    }
+
+    /// The job of a rule and path that was accepted last, whatever became of it.
+    package func newest(rule: String, path: PathBytes) throws(JournalFault) -> JobID? {
+        try read { database in
+            try String.fetchOne(
+                database,
+                sql: "SELECT id FROM jobs WHERE rule = ? AND path = ? ORDER BY position DESC LIMIT 1",
+                arguments: [rule, Data(path.bytes)]
+            ).map { JobID($0) }
+        }
+    }
+
+    // MARK: Rows
+
+    /// Each with the column of the time that is shown, and an index by which they can be had in that order.
+    ///
+    /// The conditions are those of the indices, word for word.
+    private static let groups: [(states: Set<JobState>, condition: String, time: String)] = [
+        ([.pending, .running], "state IN ('pending', 'running')", "created"),
+        ([.succeeded, .skipped], "state IN ('succeeded', 'skipped')", "ended"), ([.dead], "state = 'dead'", "ended"),
+    ]
+
+    /// The statement that lists the jobs; empty where no state is wanted.
+    private static func select(_ query: JournalQuery) -> (sql: String, arguments: StatementArguments) {
+        var parts: [String] = []
+        var arguments = StatementArguments()
+        for group in groups {
+            let states = query.states.isEmpty ? group.states : group.states.intersection(query.states)
+            guard !states.isEmpty else { continue }
+            var conditions = [group.condition]
+            if states != group.states {
+                conditions += ["state IN (\(states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")))"]
+            }
+            let (others, values) = condition(query, time: group.time)
+            parts.append(
+                """
+                SELECT \(columns), \(group.time) AS shown FROM jobs
+                WHERE \((conditions + others).joined(separator: " AND "))
+                """)
+            arguments += values
+        }
+        guard !parts.isEmpty else { return ("", arguments) }
+        var sql = parts.joined(separator: " UNION ALL ") + " ORDER BY shown DESC, id DESC"
+        if let limit = query.limit, query.paths == nil {
+            sql += " LIMIT ?"
+            arguments += [limit + 1]
+        }
+        return (sql, arguments)
+    }
+
+    /// What the query asks for but states.
+    private static func condition(
+        _ query: JournalQuery, time: String
+    ) -> (conditions: [String], arguments: StatementArguments) {
+        var conditions: [String] = []
+        var arguments = StatementArguments()
+        if let rule = query.rule {
+            conditions.append("rule = ?")
+            arguments += [rule]
+        }
+        if let before = query.before {
+            conditions.append("(\(time), id) < (?, ?)")
+            arguments += [before.time.columnValue, before.id.description]
+        }
+        if let bounds = query.pathBounds {
+            conditions.append("path >= ? AND path < ?")
+            arguments += [Data(bounds.from), Data(bounds.below)]
+        }
+        if let since = query.since {
+            conditions.append("\(time) >= ?")
+            arguments += [since.columnValue]
+        }
+        return (conditions, arguments)
+    }
+
+    static func job(_ row: Row) -> JobEntry {
+        let id: String = row[0]
+        let state: String = row[4]
+        return JobEntry(
+            id: JobID(id), rule: row[1], path: path(row), event: row[3],
+            state: JobState(rawValue: state) ?? .pending, attempt: row[5], created: Timestamp(columnValue: row[6]),
+            due: (row[7] as Int64?).map(Timestamp.init(columnValue:)),
+            ended: (row[8] as Int64?).map(Timestamp.init(columnValue:)), message: row[9], code: row[10],
+            outputs: (row[11] as String?).flatMap { [PathBytes](record: $0.utf8) } ?? [],
+            undone: (row[12] as String?).flatMap(Undone.init))
+    }
+
+    private static func attempt(_ row: Row) -> AttemptEntry {
+        let changes = (row[10] as String?).flatMap { [FileChange](record: $0.utf8) }
+        let undo = (row[11] as String?).flatMap { UndoRecord(record: $0.utf8) }
+        return AttemptEntry(
+            number: row[0], started: Timestamp(columnValue: row[1]), duration: .nanoseconds(row[2] as Int64),
+            outcome: row[3],
+            message: row[4], code: row[5], status: row[6], signal: row[7], log: row[8], request: row[9],
+            changes: changes ?? [], undo: undo?.reasons.count == changes?.count ? undo : nil)
+    }
+
+    private static func path(_ row: Row) -> PathBytes { PathBytes(row[2] as Data) }
+}

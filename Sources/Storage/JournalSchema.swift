@@ -1,0 +1,104 @@
+/// The tables of the journal's file; `docs/journal.md` explains them to people.
+package enum JournalSchema {
+    /// `Algt`, which file(1) and SQLite show as `application_id`.
+    package static let application: Int32 = 0x416C_6774
+
+    /// What `user_version` says.
+    package static let version = 1
+
+    private static let rules = """
+        CREATE TABLE rules (
+            id INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            selection TEXT NOT NULL,
+            began INTEGER NOT NULL,
+            is_complete INTEGER NOT NULL
+        ) STRICT;
+        """
+
+    /// The number of a job is its `position`; `progress` is NULL for a frozen job.
+    private static let jobs = """
+        CREATE TABLE jobs (
+            id TEXT PRIMARY KEY,
+            rule TEXT NOT NULL,
+            path BLOB NOT NULL,
+            event TEXT NOT NULL,
+            facts TEXT NOT NULL,
+            state TEXT NOT NULL,
+            attempt INTEGER NOT NULL,
+            is_interrupted INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            created INTEGER NOT NULL,
+            due INTEGER,
+            ended INTEGER,
+            previous TEXT,
+            steps TEXT,
+            progress TEXT,
+            message TEXT,
+            code TEXT,
+            outputs TEXT,
+            undone TEXT
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX jobs_open ON jobs (rule, position) WHERE state IN ('pending', 'running');
+        CREATE INDEX jobs_ended ON jobs (ended) WHERE state IN ('succeeded', 'skipped');
+        CREATE INDEX jobs_dead ON jobs (rule, ended) WHERE state = 'dead';
+        CREATE INDEX jobs_refused ON jobs (rule, path) WHERE code = 'ready';
+        """
+
+    private static let history = """
+        CREATE TABLE attempts (
+            job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+            started INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            duration INTEGER NOT NULL,
+            outcome TEXT NOT NULL,
+            message TEXT NOT NULL,
+            code TEXT,
+            status INTEGER,
+            signal INTEGER,
+            request TEXT,
+            changes TEXT,
+            undone TEXT,
+            log_of TEXT,
+            PRIMARY KEY (job, started, number)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX attempts_changes ON attempts (started) WHERE changes IS NOT NULL;
+        CREATE INDEX attempts_log_of ON attempts (log_of, started) WHERE log_of IS NOT NULL;
+
+        CREATE TABLE logs (
+            job TEXT NOT NULL,
+            started INTEGER NOT NULL,
+            text TEXT NOT NULL,
+            PRIMARY KEY (job, started)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TRIGGER logs_unused AFTER DELETE ON attempts WHEN old.log_of IS NOT NULL BEGIN
+            DELETE FROM logs WHERE job = old.log_of AND started = old.started
+                AND NOT EXISTS (SELECT 1 FROM attempts WHERE log_of = old.log_of AND started = old.started);
+        END;
+
+        CREATE TABLE mounts (
+            point BLOB PRIMARY KEY,
+            device INTEGER NOT NULL,
+            inode INTEGER NOT NULL,
+            btime INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE facts (
+            name TEXT PRIMARY KEY,
+            value INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        """
+
+    package static let tables = """
+        \(rules)
+
+        \(StorageSchema.ledger("REFERENCES rules (id) ON DELETE CASCADE"))
+
+        \(jobs)
+
+        \(history)
+        """
+
+    /// The names of the tables that a file must have.
+    static let names = ["attempts", "due", "facts", "jobs", "ledger", "mounts", "rules"]
+}

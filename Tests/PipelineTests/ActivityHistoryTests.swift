@@ -1,0 +1,61 @@
+import Pipeline
+import FileEvents
+import Testing
+
+/// What is remembered of the last half hour.
+struct ActivityHistoryTests {
+    private let start = ContinuousClock.now
+    private let wall = Timestamp(seconds: 1_000_000, nanoseconds: 0)
+
+    private func points(_ history: ActivityHistory, after seconds: Double) -> [ActivityHistory.Point] {
+        history.points(at: start + .seconds(seconds), wall: wall.advanced(by: .seconds(seconds)))
+    }
+
+    @Test func `a slot is told when it has ended, and nothing of slots in which nothing happened`() {
+        var history = ActivityHistory(start: start)
+        history.note(events: 3, queue: 2, at: start + .seconds(6))
+        history.noteAttempt(.succeeded, at: start + .seconds(7))
+        history.noteAttempt(.failed, at: start + .seconds(7))
+        history.noteAttempt(.skipped, at: start + .seconds(9))
+        history.noteRun(.seconds(2), at: start + .seconds(9))
+        #expect(points(history, after: 9).count == 1)
+        let told = points(history, after: 21)
+        #expect(told.map(\.events) == [0, 3, 0, 0])
+        #expect(told.map(\.queue) == [0, 2, 2, 2])
+        #expect(told[1].succeeded == 1 && told[1].failed == 1 && told[1].skipped == 1)
+        #expect(told[1].time == wall.advanced(by: .seconds(5)))
+        #expect(told[1].waitMedian == nil && told[2].runMedian == nil)
+        let median = told[1].runMedian.map { $0 / .seconds(1) } ?? 0
+        #expect(abs(median - 2) < 0.2)
+    }
+
+    @Test func `it keeps half an hour`() {
+        var history = ActivityHistory(start: start)
+        for number in 0..<500 { history.note(events: number, queue: 0, at: start + .seconds(5 * number)) }
+        let told = points(history, after: 2500)
+        #expect(told.count == 360)
+        #expect(told.map(\.events) == Array(140..<500))
+        #expect(points(history, after: 10_000).allSatisfy { $0.events == 0 })
+    }
+
+    @Test func `rates are those of the last minute`() {
+        var history = ActivityHistory(start: start)
+        history.note(events: 60, queue: 0, at: start + .seconds(1))
+        for _ in 0..<30 { history.noteAttempt(.succeeded, at: start + .seconds(2)) }
+        #expect(history.rates(at: start + .seconds(10)).events == 6)
+        #expect(history.rates(at: start + .seconds(59)).jobs == 30.0 / 59)
+        #expect(history.rates(at: start + .seconds(70)).events == 0)
+    }
+
+    @Test func `a quantile is off by a tenth at most`() {
+        var histogram = LogHistogram()
+        #expect(histogram.quantile(0.5) == nil)
+        for number in 1...1000 { histogram.add(.milliseconds(number)) }
+        for (share, exact) in [(0.5, 0.5), (0.99, 0.99), (0.01, 0.01)] {
+            let found = histogram.quantile(share).map { $0 / .seconds(1) } ?? 0
+            #expect(abs(found - exact) < exact * 0.11, "\(share): \(found)")
+        }
+        histogram.add(.seconds(1_000_000_000))
+        #expect(histogram.quantile(1) != nil)
+    }
+}

@@ -1,0 +1,116 @@
+import Pipeline
+import FileEvents
+import FileWatching
+import Handling
+import Storage
+import PluginProtocol
+import Rules
+import Settling
+import Synchronization
+import TestKit
+import Testing
+
+/// A rule that is run for files that somebody names.
+@Suite(.timeLimit(.minutes(15)))
+struct ApplyRunTests {
+    /// What was seen of a run.
+    private final class Seen: Sendable {
+        let attempts = Mutex<[AttemptReport]>([])
+
+        var states: [JobState] { attempts.withLock { $0.map(\.state) } }
+    }
+
+    private static func make(
+        _ rule: Rule, _ store: DiskStore = .inMemory(), _ seen: Seen = Seen(),
+        _ perform: @escaping @Sendable (Invocation) -> Outcome
+    ) -> ApplyRun {
+        ApplyRun(
+            rule, limit: 2, store: store, perform: { _, invocations in invocations.map(perform) }, log: .silent,
+            report: { report in seen.attempts.withLock { $0 += report.attempts } })
+    }
+
+    private static func requests(_ paths: [PathBytes]) -> [JobRequest] {
+        paths.map { JobRequest(id: JobID(now: DiskProbe.now()), rule: "r", path: $0) }
+    }
+
+    @Test func `each file is run for once, and attempts that fail are waited for`() {
+        withTempTree { tree in
+            let paths = (0..<10).map { tree.path("in/\($0)") }
+            for path in paths { TestFile.write(path, "x") }
+            var rule = Rule.sample("r", [tree.path("in/*")], concurrency: 2)
+            rule.retry = RetryPolicy(attempts: 2, delay: .milliseconds(10), maximumDelay: .milliseconds(20))
+            let seen = Seen()
+            let run = Self.make(rule, .inMemory(), seen) { invocation in
+                let isFirst = invocation.job.attempt == 1
+                return Outcome(isFirst && invocation.job.event.path == paths[3] ? .retry : .succeeded)
+            }
+            let summary = run.run(Self.requests(paths))
+            #expect(summary.open.isEmpty && summary.fault == nil)
+            let attempts = seen.attempts.withLock { $0 }
+            #expect(attempts.count == 11)
+            #expect(Set(attempts.filter { $0.state == .succeeded }.map(\.path)) == Set(paths))
+        }
+    }
+
+    @Test func `a file that has gone is skipped, and one that fails for good is dead`() {
+        withTempTree { tree in
+            TestFile.write(tree.path("in/a"), "x")
+            let seen = Seen()
+            let run = Self.make(Rule.sample("r", [tree.path("in/*")]), .inMemory(), seen) { _ in
+                Outcome(.failed, "no")
+            }
+            let summary = run.run(Self.requests([tree.path("in/a"), tree.path("in/gone")]))
+            #expect(summary.open.isEmpty)
+            #expect(seen.states.sorted { $0.rawValue < $1.rawValue } == [.dead, .skipped])
+        }
+    }
+
+    @Test func `a stop leaves what has not begun to the next run`() {
+        withTempTree { tree in
+            let paths = (0..<5).map { tree.path("in/\($0)") }
+            for path in paths { TestFile.write(path, "x") }
+            let store = DiskStore.inMemory()
+            let rule = Rule.sample("r", [tree.path("in/*")])
+            let gate = Gate()
+            let begun = Atomic(0)
+            let run = Self.make(rule, store) { _ in
+                begun.add(1, ordering: .relaxed)
+                gate.pass()
+                return Outcome(.succeeded)
+            }
+            let stopper = WorkerThread(name: "stopper") {
+                _ = Deadline.wait { begun.load(ordering: .relaxed) == 1 }
+                run.stop()
+                gate.open()
+            }
+            #expect(stopper != nil)
+            let summary = run.run(Self.requests(paths))
+            #expect(begun.load(ordering: .relaxed) <= 2)
+            #expect(summary.open.count >= 3)
+            let next = EngineRun([rule], on: store)
+            #expect(next.ended(summary.open.count))
+            next.stop()
+            #expect(next.calls.count == summary.open.count && Set(next.calls.map(\.path)) == summary.open)
+        }
+    }
+
+    @Test func `a file that changes before its action begins is looked at again`() {
+        withTempTree { tree in
+            let first = tree.path("in/a")
+            let second = tree.path("in/b")
+            for path in [first, second] { TestFile.write(path, "x") }
+            let sizes = Mutex<[UInt64]>([])
+            let run = Self.make(Rule.sample("r", [tree.path("in/*")])) { invocation in
+                // The rule has one job at once, so that the other file changes while it waits.
+                let event = invocation.job.event
+                sizes.withLock { $0.append(event.snapshot.size) }
+                let other = event.path == first ? second : first
+                if sizes.withLock({ $0.count }) == 1 { TestFile.write(other, "changed") }
+                return Outcome(.succeeded)
+            }
+            let summary = run.run(Self.requests([first, second]))
+            #expect(summary.open.isEmpty)
+            #expect(sizes.withLock { $0 } == [1, 7])
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import Pipeline
+import FileEvents
+import Rules
+import Testing
+
+/// When what has gathered is told, with time by hand.
+struct BatchWindowTests {
+    let start = ContinuousClock.now
+    let batch = Rule.Batch(files: 3, wait: .seconds(2), maximumWait: .seconds(5))
+
+    @Test func `a closed window holds nothing back`() {
+        var window = BatchWindow(batch)
+        #expect(window.deadline == nil)
+        let mayLease = window.mayLease(at: start)
+        #expect(mayLease)
+    }
+
+    @Test func `each event restarts the wait, up to the longest`() {
+        var window = BatchWindow(batch)
+        for second in [0, 1, 2, 3, 4] { window.note("/a", at: start + .seconds(second)) }
+        #expect(window.deadline == start + .seconds(5))
+        var mayLease = window.mayLease(at: start + .milliseconds(4_999))
+        #expect(!mayLease)
+        mayLease = window.mayLease(at: start + .seconds(5))
+        #expect(mayLease)
+    }
+
+    @Test func `it is ripe when nothing has come for the wait, and stays so until it is closed`() {
+        var window = BatchWindow(batch)
+        window.note("/a", at: start)
+        #expect(window.deadline == start + .seconds(2))
+        var mayLease = window.mayLease(at: start + .seconds(2))
+        #expect(mayLease)
+        window.note("/b", at: start + .seconds(2))
+        mayLease = window.mayLease(at: start + .seconds(2))
+        #expect(mayLease && window.deadline == nil)
+        window.close()
+        window.note("/c", at: start + .seconds(3))
+        mayLease = window.mayLease(at: start + .seconds(3))
+        #expect(!mayLease && window.deadline == start + .seconds(5))
+    }
+
+    @Test func `as many paths as a batch takes wait for no more, one path however often is one`() {
+        var window = BatchWindow(batch)
+        for _ in 0..<10 { window.note("/a", at: start) }
+        window.note("/b", at: start)
+        var mayLease = window.mayLease(at: start)
+        #expect(!mayLease)
+        window.note("/c", at: start)
+        mayLease = window.mayLease(at: start)
+        #expect(mayLease)
+    }
+}

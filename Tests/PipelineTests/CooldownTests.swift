@@ -1,0 +1,45 @@
+import Pipeline
+import FileEvents
+import TestKit
+import Testing
+
+struct CooldownTests {
+    @Test func `a path rests after a run, for itself, and no longer than the pause`() {
+        let now = ContinuousClock.now
+        var cooldown = Cooldown(.seconds(10))
+        cooldown.note("/a", at: now)
+        #expect(cooldown.end(of: "/a", at: now) == now + .seconds(10))
+        #expect(cooldown.end(of: "/b", at: now) == nil)
+        #expect(cooldown.end(of: "/a", at: now + .milliseconds(9_999)) == now + .seconds(10))
+        #expect(cooldown.end(of: "/a", at: now + .seconds(10)) == nil)
+        #expect(cooldown.count == 0)
+    }
+
+    @Test func `a later run for the path makes it rest longer`() {
+        let now = ContinuousClock.now
+        var cooldown = Cooldown(.seconds(10))
+        cooldown.note("/a", at: now)
+        cooldown.note("/a", at: now + .seconds(4))
+        #expect(cooldown.end(of: "/a", at: now + .seconds(11)) == now + .seconds(14))
+        #expect(cooldown.end(of: "/a", at: now + .seconds(14)) == nil)
+    }
+
+    @Test(arguments: 0..<10 as Range<UInt64>)
+    func `it remembers what a list of all runs would, and no path that is over`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var cooldown = Cooldown(.milliseconds(100))
+        var ends: [PathBytes: ContinuousClock.Instant] = [:]
+        var now = ContinuousClock.now
+        for _ in 0..<3_000 {
+            now += .milliseconds(Int.random(in: 0...7, using: &generator))
+            let path = PathBytes("/\(Int.random(in: 0..<60, using: &generator))")
+            ends = ends.filter { $0.value > now }
+            #expect(cooldown.end(of: path, at: now) == ends[path])
+            #expect(cooldown.count == ends.count)
+            if Bool.random(using: &generator) {
+                cooldown.note(path, at: now)
+                ends[path] = now + .milliseconds(100)
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+import Pipeline
+import FileEvents
+import Handling
+import Storage
+import PluginProtocol
+import Rules
+import Settling
+import TestKit
+import Testing
+
+/// Files that change while their action runs, and paths that rest between two runs.
+@Suite(.timeLimit(.minutes(2)))
+struct EngineBusyTests {
+    /// Rewrites a file so often while its action waits, each time when the change before has settled.
+    private static func play(
+        _ whileBusy: Rule.WhileBusy, isProgram: Bool = false, events: EventMask = [.created, .modified],
+        changes: [String?], _ check: (EngineRun) -> Void
+    ) {
+        withTempTree { tree in
+            let gate = Gate()
+            let rule = Rule.sample("r", [tree.path("in/*")], events: events, isProgram: isProgram).with {
+                $0.whileBusy = whileBusy
+            }
+            let run = EngineRun([rule]) { _, _ in
+                gate.pass()
+                return Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("in/a"), "1")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            for (number, change) in changes.enumerated() {
+                let before = DiskProbe.now()
+                if let change {
+                    TestFile.write(tree.path("in/a"), change)
+                } else {
+                    TestFile.removeTree(tree.path("in/a"))
+                }
+                if whileBusy == .queue {
+                    #expect(Deadline.wait { run.counts.pending == number + 1 })
+                } else {
+                    #expect(run.isDue(tree.path("in/a"), since: before))
+                }
+            }
+            gate.open()
+            TestFile.write(tree.path("in/last"), "x")
+            #expect(Deadline.wait { run.told.contains("r created last") })
+            #expect(run.isIdle)
+            check(run)
+            run.stop()
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `queue runs for every event, in order`(isProgram: Bool) {
+        Self.play(.queue, isProgram: isProgram, changes: ["12", "123", "1234"]) { run in
+            let told = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
+            #expect(told.map(\.size) == [1, 2, 3, 4])
+            #expect(told.map(\.kind) == [.created, .modified, .modified, .modified])
+            #expect(run.mostPerPath == 1)
+        }
+    }
+
+    @Test func `queue tells also that the file went`() {
+        Self.play(.queue, events: [.created, .modified, .deleted], changes: ["12", nil, "123"]) { run in
+            let told = run.attempts.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
+            #expect(told.map(\.event) == [.created, .modified, .deleted, .created])
+            #expect(told.allSatisfy { $0.state == .succeeded })
+        }
+    }
+
+    @Test func `coalesce runs once more, with the newest facts`() {
+        Self.play(.coalesce, changes: ["12", "123", "1234"]) { run in
+            let told = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
+            #expect(told.map(\.size) == [1, 4])
+        }
+    }
+
+    @Test func `drop runs no more, and tells what it leaves out`() {
+        Self.play(.drop, changes: ["12", "123"]) { run in
+            let told = run.calls.filter { !$0.path.lastComponent.elementsEqual("last".utf8) }
+            #expect(told.map(\.size) == [1])
+            let dropped = run.attempts.filter { $0.outcome.code == "busy" }
+            #expect(dropped.count == 1 && dropped.allSatisfy { $0.state == .skipped && $0.event == .modified })
+        }
+    }
+
+    @Test func `drop tells what has not settled when the action ends`() {
+        withTempTree { tree in
+            let path = tree.path("in/a")
+            let rule = Rule.sample("r", [tree.path("in/*")], settle: .milliseconds(200)).with { $0.whileBusy = .drop }
+            let run = EngineRun([rule]) { _, invocation in
+                if invocation.job.event.kind == .created { TestFile.write(path, "changed") }
+                return Outcome(.succeeded)
+            }
+            TestFile.write(path, "x")
+            #expect(run.ended(2))
+            run.stop()
+            #expect(run.told == ["r created a", "r modified a"])
+        }
+    }
+
+    @Test func `restart ends the action, and the newer content costs no attempt`() {
+        withTempTree { tree in
+            let rule = Rule.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: 1)).with {
+                $0.whileBusy = .restart
+            }
+            let run = EngineRun([rule]) { _, invocation in
+                guard invocation.job.event.snapshot.size < 4 else { return Outcome(.succeeded) }
+                _ = Deadline.wait { invocation.stop.isRaised }
+                return .interrupted("stopped")
+            }
+            for (count, text) in ["1", "12", "123", "1234"].enumerated() {
+                TestFile.write(tree.path("in/a"), text)
+                #expect(Deadline.wait { run.calls.count == count + 1 })
+            }
+            #expect(run.ended(4))
+            #expect(run.stop()?.succeeded == 1)
+            #expect(run.calls.map(\.size) == [1, 2, 3, 4])
+            #expect(run.calls.allSatisfy { $0.attempt == 1 && $0.kind == .created })
+            #expect(run.attempts.map(\.outcome.code) == ["restarted", "restarted", "restarted", nil])
+        }
+    }
+
+    @Test func `restart leaves the actions of other files alone`() {
+        withTempTree { tree in
+            let gate = Gate()
+            let first = tree.path("in/a")
+            let rule = Rule.sample("r", [tree.path("in/*")], concurrency: 2).with { $0.whileBusy = .restart }
+            let run = EngineRun([rule]) { _, invocation in
+                if invocation.job.event.path == first {
+                    gate.pass()
+                    return invocation.stop.isRaised ? .interrupted("stopped") : Outcome(.succeeded)
+                }
+                guard invocation.job.event.snapshot.size == 1 else { return Outcome(.succeeded) }
+                _ = Deadline.wait { invocation.stop.isRaised }
+                return .interrupted("stopped")
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            TestFile.write(tree.path("in/b"), "x")
+            #expect(Deadline.wait { run.calls.count == 2 })
+            TestFile.write(tree.path("in/b"), "xx")
+            #expect(run.ended(2))
+            gate.open()
+            #expect(run.ended(3))
+            let summary = run.stop()
+            #expect(summary?.succeeded == 2)
+            #expect(run.calls.count == 3)
+        }
+    }
+
+    @Test(arguments: [Rule.WhileBusy.coalesce, .drop, .restart])
+    func `a program that works in place is told no more than once of what it did`(whileBusy: Rule.WhileBusy) {
+        withTempTree { tree in
+            let path = tree.path("in/a")
+            let rule = Rule.sample("r", [tree.path("in/*")], isProgram: true).with { $0.whileBusy = whileBusy }
+            let run = EngineRun([rule]) { _, invocation in
+                if invocation.job.event.path == path { TestFile.write(path, Array("y".utf8), appending: true) }
+                return Outcome(.succeeded)
+            }
+            TestFile.write(path, "x")
+            #expect(run.ended(2))
+            TestFile.write(tree.path("in/last"), "x")
+            #expect(Deadline.wait { run.told.contains("r created last") })
+            #expect(run.isIdle)
+            run.stop()
+            #expect(run.calls.count { $0.path == path } == 2)
+        }
+    }
+
+    // MARK: Cool-down
+
+    @Test func `a path rests after a run, and one more run takes in all that came`() {
+        withTempTree { tree in
+            let rule = Rule.sample("r", [tree.path("in/*")]).with { $0.cooldown = .seconds(2) }
+            let run = EngineRun([rule])
+            TestFile.write(tree.path("in/a"), "1")
+            #expect(run.ended(1))
+            for text in ["12", "123"] {
+                let before = DiskProbe.now()
+                TestFile.write(tree.path("in/a"), text)
+                #expect(run.isDue(tree.path("in/a"), since: before))
+            }
+            TestFile.write(tree.path("in/b"), "x")
+            #expect(run.ended(3))
+            run.stop()
+            #expect(run.told == ["r created a", "r created b", "r modified a"])
+            #expect(run.calls[2].size == 3 && run.calls[2].attempt == 1)
+            // From the end of the first run, which is after its beginning.
+            #expect(run.calls[2].start - run.calls[0].start >= .seconds(2))
+        }
+    }
+
+    @Test func `another attempt has its own pause, whatever the cool-down`() {
+        withTempTree { tree in
+            let policy = RetryPolicy(delay: .milliseconds(1))
+            let rule = Rule.sample("r", [tree.path("in/*")], retry: policy).with { $0.cooldown = .seconds(600) }
+            let run = EngineRun([rule]) { _, invocation in
+                Outcome(invocation.job.attempt < 4 ? .retry : .succeeded)
+            }
+            TestFile.write(tree.path("in/a"), "1")
+            #expect(run.ended(4))
+            #expect(run.stop()?.succeeded == 1)
+        }
+    }
+
+    @Test func `the members of a batch rest each for itself`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let rule = Rule.sample("r", [tree.path("in/*")]).with {
+                $0.cooldown = .seconds(600)
+                $0.batch = Rule.Batch(wait: .milliseconds(100))
+            }
+            let run = EngineRun([rule])
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(1))
+            TestFile.write(tree.path("in/a"), "xx")
+            TestFile.write(tree.path("in/b"), "x")
+            #expect(run.ended(2))
+            let summary = run.stop()
+            #expect(run.told == ["r created a", "r created b"])
+            #expect(summary?.unfinished == 1)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import Pipeline
+import FileEvents
+import Glibc
+import Handling
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+/// What becomes of a job that comes again when its file is not any more what an action was told of.
+@Suite(.timeLimit(.minutes(2)))
+struct EngineDifferenceTests {
+    static let masks: [EventMask] = [[.created, .modified, .deleted], [.created, .deleted]]
+
+    /// A rule whose first attempt at `a` has failed, and whose next one finds that somebody writes to the file.
+    private static func withWriter(
+        _ mask: EventMask, _ body: (EngineRun, _ file: PathBytes, _ writer: Int32) -> Void
+    ) {
+        withTempTree { tree in
+            let file = tree.path("in/a")
+            let gate = Gate()
+            let hasFailed = Shared(false)
+            let rule = Rule.sample(
+                "r", [tree.root.appending("in/*")], events: mask,
+                retry: RetryPolicy(attempts: 5, delay: .milliseconds(1)))
+            let run = EngineRun([rule]) { _, invocation in
+                guard invocation.job.event.path == file,
+                    !hasFailed.change({ (was: inout Bool) in
+                        defer { was = true }; return was
+                    })
+                else {
+                    return Outcome(.succeeded)
+                }
+                gate.pass()
+                return Outcome(.retry, "no luck")
+            }
+            TestFile.write(file, "x")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            let writer = file.withCString { open($0, O_WRONLY | O_APPEND | O_CLOEXEC) }
+            #expect(write(writer, "yz", 2) == 2)
+            gate.open()
+            #expect(run.ended(1))
+            // It is due later than the next attempt at `a`, so that this has been looked at when it is done.
+            TestFile.write(tree.path("in/b"), "x")
+            #expect(run.ended(2))
+            #expect(run.told == ["r created a", "r created b"])
+            body(run, file, writer)
+            run.stop()
+        }
+    }
+
+    @Test(arguments: masks)
+    func `that it is gone is told, though it never settled`(_ mask: EventMask) {
+        Self.withWriter(mask) { run, file, writer in
+            _ = file.withCString { unlink($0) }
+            close(writer)
+            #expect(run.ended(3), "\(run.attempts) \(run.signs)")
+            #expect(run.told.last == "r deleted a")
+            #expect(run.stop()?.dead == 0)
+            #expect(run.calls.count == 3)
+        }
+    }
+
+    @Test(arguments: masks)
+    func `when it has settled the work is done for what it is then, once`(_ mask: EventMask) {
+        Self.withWriter(mask) { run, _, writer in
+            close(writer)
+            #expect(run.ended(3))
+            run.stop()
+            #expect(run.calls.count == 3)
+            #expect(run.calls.last?.size == 3)
+            #expect(run.told.last == "r created a")
+            #expect(run.attempts.last?.outcome.ending == .succeeded)
+        }
+    }
+
+    static let changes: [(mask: EventMask, told: String, changed: String)] = [
+        ([.created, .modified, .moved, .deleted], "x", "xy"),
+        // What it differs by from the change that was never told would be no news.
+        ([.created, .truncated, .moved, .deleted], "xxxxx", "xy"),
+    ]
+
+    @Test(arguments: changes)
+    func `what is being written to a file that was changed and renamed is told when it is finished, once`(
+        _ change: (mask: EventMask, told: String, changed: String)
+    ) {
+        withTempTree { tree in
+            let (file, other, busy) = (tree.path("in/a"), tree.path("in/b"), tree.path("in/busy"))
+            let gate = Gate()
+            let rule = Rule.sample(
+                "r", [tree.root.appending("in/*")], events: change.mask, concurrency: 1)
+            let run = EngineRun([rule]) { _, invocation in
+                if invocation.job.event.path == busy { gate.pass() }
+                return Outcome(.succeeded)
+            }
+            TestFile.write(file, change.told)
+            #expect(run.ended(1))
+            TestFile.write(busy, "x")
+            #expect(Deadline.wait { run.calls.count == 2 })
+            TestFile.write(file, change.changed)
+            #expect(run.isDue(file))
+            let writer = file.withCString { open($0, O_WRONLY | O_APPEND | O_CLOEXEC) }
+            #expect(write(writer, "z", 1) == 1)
+            let renamed = file.withCString { from in other.withCString { rename(from, $0) } }
+            #expect(renamed == 0)
+            #expect(run.isDue(other))
+            gate.open()
+            #expect(run.ended(3))
+            TestFile.write(tree.path("in/last"), "x")
+            #expect(run.ended(4))
+            #expect(run.told == ["r created a", "r created busy", "r moved b from a", "r created last"])
+            #expect(write(writer, "!", 1) == 1)
+            close(writer)
+            #expect(run.ended(5))
+            run.stop()
+            #expect(run.told.last == "r modified b")
+            #expect(run.calls.count == 5)
+            #expect(run.calls.last?.size == 4)
+        }
+    }
+}

@@ -1,0 +1,268 @@
+import Pipeline
+import FileEvents
+import Glibc
+import Handling
+import Storage
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+/// What is done when jobs fail for good, and when all of a rule's jobs fail.
+@Suite(.timeLimit(.minutes(2)))
+struct EngineFailureTests {
+    static func action(_ name: String, events: EventMask? = nil, isProgram: Bool = false) -> Action {
+        let reference = HandlerReference(name: name, location: isProgram ? "/plugins/x" : nil)
+        let place = SourcePlace(file: "rules.yaml", line: 1, column: 1)
+        return Action(.use(reference, with: .object([:])), place: place, events: events)
+    }
+
+    static func rule(
+        _ tree: PathBytes, onFailure: [Action], attempts: Int = 1, actions: [String] = ["act"]
+    ) -> Rule {
+        Rule.sample(
+            "r", [tree.appending("in/*")], actions: actions,
+            retry: RetryPolicy(attempts: attempts, delay: .milliseconds(5))
+        ).with { $0.onFailure = onFailure }
+    }
+
+    // MARK: On failure
+
+    @Test func `the last attempt is followed by a list of its own, which knows why`() throws {
+        try withTempTree { tree in
+            let seen = Shared<[Invocation]>([])
+            let rule = Self.rule(
+                tree.root, onFailure: [Self.action("first"), Self.action("second")], attempts: 3,
+                actions: ["one", "two"])
+            let run = EngineRun([rule]) { action, invocation in
+                switch action.name {
+                case "one": return Outcome(.succeeded, outputs: ["/one"])
+                case "two": return Outcome(.retry, "no luck", code: "luck")
+                default:
+                    seen.change { $0.append(invocation) }
+                    return Outcome(.succeeded, "did \(action.name)", outputs: [PathBytes("/\(action.name)")])
+                }
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(3))
+            #expect(run.stop()?.dead == 1)
+            #expect(run.calls.map(\.action) == ["one", "two", "two", "two", "first", "second"])
+            let first = try #require(seen.value.first)
+            #expect(first.job.previous == PreviousAttempt(attempt: 3, outcome: "retry", message: "no luck"))
+            #expect(first.job.attempt == 3 && first.facts.attempt == 3 && first.steps.isEmpty)
+            #expect(seen.value[1].facts.stepOutputs == [["/first"]])
+            let last = try #require(run.attempts.last)
+            #expect(last.state == .dead && last.outcome.ending == .retry && last.outcome.code == "luck")
+            #expect(
+                last.outcome.message
+                    == "no luck; on_failure: 'first' succeeded: did first; on_failure: 'second' succeeded: did second")
+            #expect(last.outcome.outputs == ["/first", "/second"])
+            #expect(run.attempts.dropLast().allSatisfy { $0.outcome.message == "no luck" })
+        }
+    }
+
+    @Test(arguments: [Outcome.Ending.failed, .retry, .notReady, .skipped])
+    func `what fails there ends its list, and is tried once`(ending: Outcome.Ending) {
+        withTempTree { tree in
+            let run = EngineRun([Self.rule(tree.root, onFailure: [Self.action("first"), Self.action("second")])]) {
+                action, _ in
+                Outcome(action.name == "act" ? .failed : ending, action.name)
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(1))
+            #expect(run.stop()?.dead == 1)
+            #expect(run.calls.map(\.action) == ["act", "first"])
+            let word = ending == .skipped ? "skipped" : "failed"
+            #expect(run.attempts.first?.outcome.message == "act; on_failure: 'first' \(word): first")
+        }
+    }
+
+    @Test func `it is not done for a job that succeeds, or comes again`() {
+        withTempTree { tree in
+            let run = EngineRun([Self.rule(tree.root, onFailure: [Self.action("first")], attempts: 2)]) {
+                _, invocation in
+                Outcome(invocation.job.attempt == 1 ? .retry : .succeeded)
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(2))
+            run.stop()
+            #expect(run.calls.map(\.action) == ["act", "act"])
+        }
+    }
+
+    @Test func `an event that its handler doesn't take is left alone`() {
+        withTempTree { tree in
+            let rule = Self.rule(tree.root, onFailure: [Self.action("move", events: [.created, .moved])])
+                .with { $0.events = [.created, .deleted] }
+            let run = EngineRun([rule]) { action, _ in Outcome(action.name == "act" ? .failed : .succeeded, "x") }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(1))
+            TestFile.removeTree(tree.path("in/a"))
+            #expect(run.ended(2))
+            run.stop()
+            #expect(run.calls.map(\.action) == ["act", "move", "act"])
+            let message = "x; on_failure: 'move' skipped: it does not accept the event 'deleted'"
+            #expect(run.attempts.last?.outcome.message == message)
+        }
+    }
+
+    @Test func `of a batch it is done for those that have failed, together`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let runs = Shared<[String]>([])
+            let rule = Self.rule(tree.root, onFailure: [Self.action("aside")]).with {
+                $0.batch = Rule.Batch(wait: .milliseconds(300))
+            }
+            let run = EngineRun(
+                [rule],
+                batched: { action, invocations in
+                    let names = invocations.map { String(decoding: $0.job.event.path.lastComponent, as: UTF8.self) }
+                    runs.change { $0.append("\(action.name) \(names.sorted().joined())") }
+                    return zip(names, invocations).map { name, _ in
+                        Outcome(action.name == "act" && "bd".contains(name) ? .failed : .succeeded)
+                    }
+                })
+            for name in ["a", "b", "c", "d"] { TestFile.write(tree.path("in/\(name)"), "x") }
+            #expect(run.ended(4))
+            let summary = run.stop()
+            #expect(summary?.dead == 2 && summary?.succeeded == 2)
+            #expect(runs.value == ["act abcd", "aside bd"])
+        }
+    }
+
+    @Test func `what it writes and takes away comes back as no event`() {
+        withTempTree { tree in
+            let rule = Self.rule(tree.root, onFailure: [Self.action("move")]).with {
+                $0.events = [.created, .modified, .moved, .deleted]
+            }
+            let run = EngineRun([rule]) { action, invocation in
+                let path = invocation.job.event.path
+                guard path.lastComponent.elementsEqual("a".utf8) else { return Outcome(.succeeded) }
+                guard action.name == "move" else { return Outcome(.failed) }
+                let target = path.parent.appending("aside")
+                _ = path.withCString { from in target.withCString { rename(from, $0) } }
+                return Outcome(.succeeded, outputs: [target])
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(1))
+            TestFile.write(tree.path("in/last"), "x")
+            #expect(run.ended(2))
+            run.stop()
+            #expect(run.told == ["r created a", "r created a", "r created last"])
+        }
+    }
+
+    @Test func `when it is cut off by a stop, the attempt does not count`() {
+        withTempTree { tree in
+            let run = EngineRun([Self.rule(tree.root, onFailure: [Self.action("slow")])]) { action, invocation in
+                guard action.name == "slow" else { return Outcome(.failed) }
+                _ = Deadline.wait { invocation.stop.isRaised }
+                return .interrupted("stopped")
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { run.calls.count == 2 })
+            run.askToStop()
+            run.askToStopAtOnce()
+            let summary = run.end()
+            #expect(summary?.unfinished == 1 && summary?.dead == 0)
+            #expect(run.attempts.map(\.state) == [.pending])
+        }
+    }
+
+    // MARK: A rule that fails
+
+    @Test func `a rule that fails is slowed down, and one job that succeeds lets all go on`() {
+        withTempTree { tree in
+            let isUp = Shared(false)
+            let run = EngineRun(
+                [
+                    .sample(
+                        "r", [tree.path("in/*")], concurrency: 2,
+                        retry: RetryPolicy(attempts: 1_000, delay: .milliseconds(1))),
+                    .sample("other", [tree.path("other/*")]),
+                ]
+            ) { _, invocation in
+                if invocation.job.rule == "other" || isUp.value { return Outcome(.succeeded) }
+                return Outcome(.retry, "down")
+            }
+            for number in 0..<50 { TestFile.write(tree.path("in/\(number)"), "x") }
+            #expect(Deadline.wait { run.signs == ["r slowed after 5: down"] })
+            // Five different files have to fail, and the first ones may be tried again before the others have settled.
+            let before = run.calls.count { $0.rule == "r" }
+            TestFile.write(tree.path("other/a"), "x")
+            #expect(Deadline.wait { run.attempts.contains { $0.rule == "other" } })
+            // One may have been begun beside the last; with pauses of a second and more only a few can have come since.
+            let burnt = run.calls.count { $0.rule == "r" } - before
+            #expect(burnt < 10, "\(burnt) attempts")
+            isUp.change { $0 = true }
+            #expect(Deadline.wait { run.counts.succeeded == 51 })
+            #expect(run.stop()?.dead == 0)
+            #expect(run.signs == ["r slowed after 5: down", "r recovered"])
+        }
+    }
+
+    @Test func `files that the action refuses slow nothing down`() {
+        withTempTree { tree in
+            let run = EngineRun([.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: 1))]) { _, invocation in
+                let name = invocation.job.event.path.lastComponent
+                return name.elementsEqual("good".utf8) ? Outcome(.succeeded) : Outcome(.failed, "not an image")
+            }
+            for number in 0..<12 { TestFile.write(tree.path("in/\(number)"), "x") }
+            #expect(run.ended(12))
+            let start = ContinuousClock.now
+            TestFile.write(tree.path("in/good"), "x")
+            #expect(run.ended(13))
+            #expect(ContinuousClock.now - start < .seconds(20))
+            #expect(run.signs.isEmpty)
+            run.stop()
+        }
+    }
+
+    @Test func `damaged files that are tried again between good ones slow nothing down`() {
+        withTempTree { tree in
+            let policy = RetryPolicy(attempts: 3, delay: .milliseconds(200), maximumDelay: .milliseconds(200))
+            let run = EngineRun([.sample("r", [tree.path("in/*")], retry: policy)]) { _, invocation in
+                let isGood = invocation.job.event.path.lastComponent.first == UInt8(ascii: "g")
+                return isGood ? Outcome(.succeeded) : .uncertain(.retry, "ended with status 1", code: "status-1")
+            }
+            for number in 0..<12 {
+                let names = number.isMultiple(of: 3) ? ["good\(number)", "bad\(number)"] : ["bad\(number)"]
+                for name in names {
+                    TestFile.write(tree.path("in/\(name)"), "x")
+                    #expect(Deadline.wait { run.told.contains("r created \(name)") })
+                }
+            }
+            #expect(Deadline.wait { run.counts.dead == 12 })
+            #expect(run.signs.isEmpty, "\(run.signs)")
+            run.stop()
+        }
+    }
+
+    @Test func `one file that is written again and again slows nothing down`() {
+        withTempTree { tree in
+            let run = EngineRun([.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: 1))]) { _, _ in
+                .uncertain(.retry, "ended with status 1", code: "status-1")
+            }
+            for count in 1...8 {
+                TestFile.write(tree.path("in/a"), String(repeating: "x", count: count))
+                #expect(run.ended(count))
+            }
+            #expect(run.signs.isEmpty, "\(run.signs)")
+            run.stop()
+        }
+    }
+
+    @Test func `a run for once gives each job its attempts without pauses between them`() {
+        withTempTree { tree in
+            for number in 0..<40 { TestFile.write(tree.path("in/\(number)"), "x") }
+            let start = ContinuousClock.now
+            let policy = RetryPolicy(attempts: 2, delay: .milliseconds(1))
+            let run = EngineRun([.sample("r", [tree.path("in/*")], retry: policy)], isOnce: true) { _, _ in
+                Outcome(.retry)
+            }
+            #expect(run.end()?.dead == 40)
+            #expect(run.signs.isEmpty)
+            #expect(ContinuousClock.now - start < .seconds(15))
+        }
+    }
+}

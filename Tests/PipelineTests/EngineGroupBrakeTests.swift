@@ -1,0 +1,104 @@
+import Pipeline
+import FileEvents
+import Handling
+import Storage
+import PluginProtocol
+import Rules
+import Settling
+import TestKit
+import Testing
+
+/// Sets that start themselves, and sets that only look as if they did.
+@Suite(.timeLimit(.minutes(5)))
+struct EngineGroupBrakeTests {
+    @Test func `S27 a set that feeds itself ends with dead letters that say why`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let rule = try EngineGroupTests.films(root).with {
+                $0.ownWrites = .report
+                $0.settle = SettlePolicy(quiet: .zero)
+            }
+            let run = EngineRun([rule]) { _, invocation in
+                let path = invocation.job.event.path
+                if path.lastComponent.elementsEqual("a.nfo".utf8) { TestFile.write(path, [1], appending: true) }
+                return Outcome(.succeeded)
+            }
+            TestFile.write(root.appending("a.nfo"), "1")
+            TestFile.write(root.appending("a.mkv"), "1")
+            #expect(Deadline.wait { !run.braked.isEmpty })
+            #expect(Deadline.wait { run.counts.dead == 2 && run.counts.running == 0 })
+            #expect(run.braked.count == 1)
+            // Other sets of the rule go on.
+            TestFile.write(root.appending("b.nfo"), "1")
+            TestFile.write(root.appending("b.mkv"), "1")
+            #expect(Deadline.wait { run.told.contains("films created b.nfo") })
+            // What somebody else does to it waits until it has rested.
+            TestFile.write(root.appending("a.mkv"), "somebody else")
+            #expect(Deadline.wait { run.counts.pending >= 1 })
+            run.stop()
+            #expect(run.calls.count { $0.path == root.appending("a.nfo") } == Brake.limit)
+            #expect(run.calls.count { $0.path == root.appending("a.mkv") } == Brake.limit)
+            let dead = run.attempts.filter { $0.state == .dead }
+            #expect(dead.map(\.outcome.code) == ["loop", "loop"])
+            #expect(dead.first?.outcome.message.hasPrefix("not run: the rule has run for this set 60 times") == true)
+        }
+    }
+
+    @Test func `a set that is looked at again and again, and not run, is not braked`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let rule = try EngineGroupTests.films(root).with {
+                $0.ready = Readiness()
+                $0.ready?.command = [Template(literal: "/bin/true")]
+            }
+            let asked = Shared(0)
+            let isReady = Shared(false)
+            let run = EngineRun([rule]) { action, _ in
+                guard action.name == "exec" else { return Outcome(.succeeded) }
+                asked.change { $0 += 1 }
+                if isReady.value { return Outcome(.succeeded) }
+                var outcome = Outcome(.retry, "not yet")
+                outcome.process = ProcessFacts(status: 75, request: "")
+                return outcome
+            }
+            let paths = ["a.nfo", "a.mkv"].map { root.appending($0) }
+            for path in paths { TestFile.write(path, "1") }
+            #expect(Deadline.wait { run.held.count == 2 && asked.value > 0 })
+            for _ in 0..<(Brake.limit + 10) {
+                let before = asked.value
+                // A path that is hinted is checked again.
+                run.rescan()
+                #expect(Deadline.wait { asked.value > before })
+            }
+            isReady.change { $0 = true }
+            #expect(Deadline.wait { run.batches.count == 1 })
+            run.stop()
+            #expect(run.braked.isEmpty)
+            #expect(EngineGroupTests.runs(run) == [["a.mkv", "a.nfo"]])
+        }
+    }
+
+    @Test func `a set that stays incomplete is worth one warning`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let run = EngineRun(
+                [try EngineGroupTests.films(root)], patience: .milliseconds(400),
+                batched: { _, all in all.map { _ in Outcome(.succeeded) } })
+            let start = ContinuousClock.now
+            for name in ["a.mkv", "a.srt"] { TestFile.write(root.appending(name), "1") }
+            #expect(Deadline.wait { !run.signs.isEmpty })
+            #expect(ContinuousClock.now - start >= .milliseconds(400))
+            // Then it waits without a limit, and so does the other file of the set.
+            #expect(Deadline.wait { run.held.allSatisfy { $0.until == nil } })
+            for name in ["b.mkv", "b.nfo"] { TestFile.write(root.appending(name), "1") }
+            #expect(Deadline.wait { run.batches.count == 1 })
+            #expect(run.signs.count == 1)
+            #expect(run.signs.first?.hasPrefix("films lacks [\"nfo\"] for \(root)/a.") == true)
+            TestFile.write(root.appending("a.nfo"), "1")
+            #expect(Deadline.wait { run.batches.count == 2 })
+            run.stop()
+            #expect(run.signs.count == 1)
+            #expect(EngineGroupTests.runs(run).last == ["a.mkv", "a.nfo", "a.srt"])
+        }
+    }
+}

@@ -1,0 +1,228 @@
+import Pipeline
+import FileEvents
+import Glibc
+import Handling
+import Storage
+import PluginProtocol
+import Rules
+import Settling
+import TestKit
+import Testing
+
+/// Files that belong to a set by name, and that the rule does not take, or not yet.
+@Suite(.timeLimit(.minutes(5)))
+struct EngineGroupRefusalTests {
+    /// Has everything that waits checked again, and waits until the engine has handled another set since.
+    private static func lookAgain(_ run: EngineRun, _ rules: [Rule], _ root: PathBytes, after other: String) -> Bool {
+        let before = run.batches.count
+        guard run.reloadAndWait(rules) else { return false }
+        TestFile.write(root.appending("\(other).nfo"), "other")
+        TestFile.write(root.appending("\(other).mkv"), "other")
+        return Deadline.wait { run.batches.count > before }
+    }
+
+    /// A rule whose files have to pass a command that plays `ready`.
+    private static func asked(_ root: PathBytes, _ retry: RetryPolicy) throws -> Rule {
+        try EngineGroupTests.films(root, retry: retry).with {
+            $0.ready = Readiness()
+            $0.ready?.command = [Template(literal: "/bin/true")]
+        }
+    }
+
+    private static func names(_ calls: [Call], of action: String) -> [String] {
+        calls.filter { $0.action == action }.map { String(decoding: $0.path.lastComponent, as: UTF8.self) }
+    }
+
+    @Test func `what a condition leaves is no member of a set until it holds`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let rule = try EngineGroupTests.films(root).with {
+                $0.condition = .size(Comparisons([.init(.more, 3)], text: "> 3"))
+            }
+            let run = EngineRun([rule], batched: { _, all in all.map { _ in Outcome(.succeeded) } })
+            TestFile.write(root.appending("a.nfo"), "1")
+            TestFile.write(root.appending("a.mkv"), "12345")
+            #expect(Deadline.wait { run.held.count == 1 })
+            #expect(Self.lookAgain(run, [rule], root, after: "b"))
+            #expect(Self.lookAgain(run, [rule], root, after: "c"))
+            #expect(run.attempts.allSatisfy { $0.outcome.ending == .succeeded })
+            TestFile.write(root.appending("a.nfo"), "12345")
+            #expect(Deadline.wait { run.batches.count == 3 })
+            #expect(EngineGroupTests.runs(run).last == ["a.mkv", "a.nfo"])
+            // And it leaves the set again.
+            TestFile.write(root.appending("a.nfo"), "1")
+            TestFile.write(root.appending("a.mkv"), "123456")
+            #expect(Deadline.wait { run.held.count == 1 })
+            run.stop()
+            #expect(run.batches.count == 3)
+            #expect(run.attempts.allSatisfy { $0.outcome.ending == .succeeded })
+        }
+    }
+
+    @Test func `a set keeps a file whose condition held when it was told of it`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let rule = try EngineGroupTests.films(root).with {
+                $0.condition = .age(Comparisons([.init(.less, .milliseconds(600))], text: "< 600ms"))
+            }
+            let run = EngineRun([rule], batched: { _, all in all.map { _ in Outcome(.succeeded) } })
+            TestFile.write(root.appending("a.mkv"), "1")
+            let written = ContinuousClock.now
+            #expect(Deadline.wait { run.held.count == 1 })
+            // By now it is older.
+            #expect(Deadline.wait { ContinuousClock.now - written > .milliseconds(700) })
+            TestFile.write(root.appending("a.nfo"), "1")
+            #expect(Deadline.wait { run.batches.count == 1 })
+            run.stop()
+            #expect(EngineGroupTests.runs(run) == [["a.mkv", "a.nfo"]])
+            #expect(run.attempts.allSatisfy { $0.outcome.ending == .succeeded })
+        }
+    }
+
+    @Test func `a file that an earlier rule with stop takes is no member of a set`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let first = Rule.sample("first", [root.appending("a.nfo")]).with { $0.isLast = true }
+            let rules = [first, try EngineGroupTests.films(root)]
+            let run = EngineRun(rules, batched: { _, all in all.map { _ in Outcome(.succeeded) } })
+            TestFile.write(root.appending("a.nfo"), "1")
+            TestFile.write(root.appending("a.mkv"), "1")
+            #expect(Deadline.wait { run.held.count == 1 })
+            #expect(Self.lookAgain(run, rules, root, after: "b"))
+            #expect(EngineGroupTests.runs(run) == [["b.mkv", "b.nfo"]])
+            #expect(run.told.filter { $0.hasSuffix("a.nfo") } == ["first created a.nfo"])
+            // Without that rule it is one.
+            #expect(run.reloadAndWait([rules[1]]))
+            #expect(Deadline.wait { run.batches.count == 2 })
+            run.stop()
+            #expect(EngineGroupTests.runs(run).last == ["a.mkv", "a.nfo"])
+        }
+    }
+
+    @Test(arguments: [PluginResponse.Outcome.failed, .skipped, .retry])
+    func `what 'ready' has refused holds its set until it changes`(ending: PluginResponse.Outcome) throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let rule = try Self.asked(root, RetryPolicy(attempts: 1))
+            let run = EngineRun([rule]) { action, invocation in
+                guard action.name == "exec", invocation.job.event.path.lastComponent.elementsEqual("a.nfo".utf8),
+                    invocation.job.event.snapshot.size < 3
+                else { return Outcome(.succeeded) }
+                return Outcome(ending, "too short")
+            }
+            TestFile.write(root.appending("a.nfo"), "1")
+            TestFile.write(root.appending("a.mkv"), "1")
+            #expect(Deadline.wait { run.attempts.count == 1 })
+            #expect(Deadline.wait { run.held.count == 1 })
+            #expect(Self.lookAgain(run, [rule], root, after: "b"))
+            #expect(Self.lookAgain(run, [rule], root, after: "c"))
+            #expect(run.attempts.count == 5)
+            #expect(run.attempts.first?.outcome.code == "ready")
+            #expect(run.attempts.first?.outcome.message == "'ready': too short")
+            #expect(Self.names(run.calls, of: "exec").count { $0 == "a.nfo" } == 1)
+            TestFile.write(root.appending("a.nfo"), "123")
+            #expect(Deadline.wait { run.batches.count == 3 })
+            run.stop()
+            #expect(EngineGroupTests.runs(run).last == ["a.mkv", "a.nfo"])
+            #expect(run.counts.open == 0)
+        }
+    }
+
+    @Test func `what was refused is known to the next run, and tried again when 'ready' is another`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.makeFolder(root.appending("in"))
+            let folder = root.appending("in")
+            let rule = try Self.asked(folder, RetryPolicy(attempts: 1))
+            let file = root.appending("store.db")
+            let play: @Sendable (Action, Invocation) -> Outcome = { action, invocation in
+                let isAsked = action.name == "exec" && action.isAsked("/bin/true")
+                guard isAsked, invocation.job.event.path.lastComponent.elementsEqual("a.nfo".utf8) else {
+                    return Outcome(.succeeded)
+                }
+                return Outcome(.failed, "no")
+            }
+            let store = try DiskStore(at: file, now: .now)
+            let first = EngineRun([rule], on: store, perform: play)
+            TestFile.write(folder.appending("a.nfo"), "1")
+            TestFile.write(folder.appending("a.mkv"), "1")
+            #expect(Deadline.wait { first.counts.dead == 1 && first.held.count == 1 })
+            first.stop()
+            _ = store.close(at: .now)
+
+            let again = try DiskStore(at: file, now: .now)
+            let second = EngineRun([rule], on: again, perform: play)
+            #expect(Self.lookAgain(second, [rule], folder, after: "b"))
+            #expect(Self.lookAgain(second, [rule], folder, after: "c"))
+            #expect(!Self.names(second.calls, of: "exec").contains("a.nfo"))
+            #expect(second.held.count == 1 && second.counts.dead == 0)
+            let other = rule.with { $0.ready?.command = [Template(literal: "/bin/echo")] }
+            #expect(second.reloadAndWait([other]))
+            #expect(Deadline.wait { second.batches.count == 3 })
+            second.stop()
+            #expect(EngineGroupTests.runs(second).last == ["a.mkv", "a.nfo"])
+            _ = again.close(at: .now)
+        }
+    }
+
+    @Test func `a file that 'ready' lets pass in another attempt is handled with its set`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let rule = try Self.asked(root, RetryPolicy(attempts: 3, delay: .milliseconds(1)))
+            let asked = Shared(0)
+            let run = EngineRun([rule]) { action, invocation in
+                guard action.name == "exec", invocation.job.event.path.lastComponent.elementsEqual("a.nfo".utf8)
+                else { return Outcome(.succeeded) }
+                let count = asked.change { count in
+                    count += 1
+                    return count
+                }
+                return count < 3 ? Outcome(.retry, "busy") : Outcome(.succeeded)
+            }
+            TestFile.write(root.appending("a.nfo"), "1")
+            TestFile.write(root.appending("a.mkv"), "1")
+            #expect(Deadline.wait { run.attempts.count >= 4 })
+            run.stop()
+            #expect(EngineGroupTests.runs(run) == [["a.mkv", "a.nfo"]])
+            #expect(run.batches.first?.map(\.attempt) == [1, 3])
+            #expect(Self.names(run.calls, of: "act") == ["a.mkv", "a.nfo"])
+            #expect(run.counts.open == 0)
+        }
+    }
+
+    @Test func `a set whose 'ready' is stopped is asked again, and nothing of it counts as begun`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let rule = try Self.asked(root, RetryPolicy())
+            let store = DiskStore.inMemory()
+            let first = EngineRun([rule], on: store) { action, invocation in
+                guard action.name == "exec" else { return Outcome(.succeeded) }
+                _ = Deadline.wait { invocation.stop.isRaised }
+                return .interrupted("stopped")
+            }
+            TestFile.write(root.appending("a.nfo"), "1")
+            TestFile.write(root.appending("a.mkv"), "1")
+            #expect(Deadline.wait { !first.calls.isEmpty })
+            first.askToStopAtOnce()
+            _ = first.end()
+            #expect(first.attempts.isEmpty)
+            let second = EngineRun([rule], on: store)
+            #expect(Deadline.wait { second.batches.count == 1 })
+            second.stop()
+            #expect(EngineGroupTests.runs(second) == [["a.mkv", "a.nfo"]])
+            #expect(second.attempts.map(\.attempt) == [1, 1])
+        }
+    }
+}
+
+extension Action {
+    /// Whether it is this command.
+    fileprivate func isAsked(_ word: String) -> Bool {
+        guard case .exec(let words) = work else { return false }
+        return words == [Template(literal: word)]
+    }
+}
+
+extension Timestamp {
+    fileprivate static var now: Timestamp { DiskProbe.now() }
+}

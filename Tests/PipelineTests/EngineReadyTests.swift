@@ -1,0 +1,150 @@
+import Pipeline
+import FileEvents
+import Glibc
+import Handling
+import Storage
+import PluginProtocol
+import Rules
+import Settling
+import TestKit
+import Testing
+
+struct EngineReadyTests {
+    static func marked(_ root: PathBytes) throws -> Rule {
+        let template = try Template("${name}.done") { _ in nil }
+        return Rule.sample("r", [root.appending("*.txt")]).with { rule in
+            rule.ready = Readiness()
+            rule.ready?.doneFile = template
+        }
+    }
+
+    @Test func `a job waits for its done file, and its arrival wakes it`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let run = EngineRun([try Self.marked(root)])
+            TestFile.write(root.appending("a.txt"), [1])
+            TestFile.write(root.appending("b.txt"), [1])
+            #expect(Deadline.wait { run.held.count == 2 })
+            // By now the next look is at least a second away.
+            let start = ContinuousClock.now
+            TestFile.write(root.appending("a.txt.done"), [])
+            #expect(run.ended(1))
+            #expect(ContinuousClock.now - start < .milliseconds(800))
+            #expect(run.attempts.map(\.attempt) == [1])
+            #expect(run.told == ["r created a.txt"])
+            #expect(run.held.count == 1)
+            run.stop()
+        }
+    }
+
+    @Test func `a file that changes while it waits is told with its new state, and one that goes is skipped`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            let run = EngineRun([try Self.marked(root)])
+            TestFile.write(root.appending("a.txt"), [1])
+            TestFile.write(root.appending("b.txt"), [1])
+            #expect(Deadline.wait { run.held.count == 2 })
+            TestFile.write(root.appending("a.txt"), [1, 2, 3])
+            TestFile.write(root.appending("a.txt.done"), [])
+            _ = root.appending("b.txt").withCString { unlink($0) }
+            #expect(run.ended(2))
+            run.stop()
+            #expect(run.calls.map(\.size) == [3])
+            let skipped = run.attempts.first { $0.outcome.ending == .skipped }
+            #expect(skipped?.path == root.appending("b.txt"))
+        }
+    }
+
+    @Test func `a file waits for its age and its size`() {
+        withTempTree { tree in
+            let root = tree.root
+            let rule = Rule.sample("r", [root.appending("*")]).with { rule in
+                rule.ready = Readiness()
+                rule.ready?.minimumAge = .milliseconds(900)
+                rule.ready?.minimumSize = 3
+            }
+            let run = EngineRun([rule])
+            TestFile.write(root.appending("small"), [1])
+            let start = ContinuousClock.now
+            TestFile.write(root.appending("large"), [1, 2, 3])
+            #expect(run.ended(1))
+            #expect(ContinuousClock.now - start > .milliseconds(850))
+            #expect(run.told == ["r created large"])
+            TestFile.write(root.appending("small"), [1, 2, 3])
+            #expect(run.ended(2))
+            run.stop()
+            #expect(run.attempts.allSatisfy { $0.attempt == 1 })
+        }
+    }
+
+    @Test func `a command that is not ready costs no attempt, and one that fails does`() {
+        withTempTree { tree in
+            let root = tree.root
+            let rule = Rule.sample("r", [root.appending("*")], retry: RetryPolicy(attempts: 2, delay: .milliseconds(1)))
+                .with { rule in
+                    rule.ready = Readiness()
+                    rule.ready?.command = [Template(literal: "/bin/true")]
+                }
+            let asked = Shared(0)
+            let run = EngineRun([rule]) { action, _ in
+                guard action.name == "exec" else { return Outcome(.succeeded) }
+                let count = asked.change { count in
+                    count += 1
+                    return count
+                }
+                guard count < 3 else { return Outcome(.succeeded) }
+                var outcome = Outcome(.retry, "busy", code: "status-75")
+                outcome.process = ProcessFacts(status: count == 1 ? 75 : 1, request: "")
+                return outcome
+            }
+            TestFile.write(root.appending("a"), [1])
+            #expect(run.ended(2))
+            run.stop()
+            #expect(run.attempts.map(\.outcome.ending) == [.retry, .succeeded])
+            #expect(run.attempts.map(\.attempt) == [1, 2])
+            #expect(run.attempts.first?.outcome.message == "'ready': busy")
+            #expect(run.calls.count { $0.action == "act" } == 1)
+        }
+    }
+
+    @Test func `what an action says is never taken for a refusal`() {
+        withTempTree { tree in
+            let root = tree.root
+            let rule = Rule.sample("r", [root.appending("*")], retry: RetryPolicy(attempts: 3, delay: .zero))
+                .with { rule in
+                    rule.ready = Readiness()
+                    rule.ready?.command = [Template(literal: "/bin/true")]
+                }
+            let asked = Shared(0)
+            let run = EngineRun([rule]) { action, _ in
+                guard action.name == "exec" else { return Outcome(.retry, "'ready': I am not") }
+                let count = asked.change { count in
+                    count += 1
+                    return count
+                }
+                var outcome = Outcome(count == 1 ? .succeeded : .retry, "busy")
+                outcome.process = ProcessFacts(status: count == 1 ? 0 : 1, request: "")
+                return outcome
+            }
+            TestFile.write(root.appending("a"), [1])
+            #expect(run.ended(2))
+            run.stop()
+            #expect(
+                run.attempts.prefix(2).map(\.outcome.message) == ["'ready': I am not", "'ready', asked again: busy"])
+        }
+    }
+
+    @Test func `a run that ends by itself leaves what is not ready, and waits for an age`() throws {
+        try withTempTree { tree in
+            let root = tree.root
+            TestFile.write(root.appending("a.txt"), [1])
+            let aged = Rule.sample("aged", [root.appending("*")]).with { rule in
+                rule.ready = Readiness()
+                rule.ready?.minimumAge = .seconds(1)
+            }
+            let run = EngineRun([try Self.marked(root), aged], isOnce: true)
+            #expect(run.end()?.unfinished == 1)
+            #expect(run.told == ["aged created a.txt"])
+        }
+    }
+}

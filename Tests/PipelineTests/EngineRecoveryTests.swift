@@ -1,0 +1,171 @@
+import Pipeline
+import FileEvents
+import Handling
+import Storage
+import Reconciling
+import PluginProtocol
+import Rules
+import Settling
+import TestKit
+import Testing
+
+/// An engine that goes on where another one was killed.
+@Suite(.timeLimit(.minutes(2)))
+struct EngineRecoveryTests {
+    /// The store of an engine that was killed while an action ran for a new file.
+    private static func killed(
+        _ rule: Rule, creating file: PathBytes, while body: (EngineRun) -> Void = { _ in }
+    ) throws -> DiskStore {
+        let gate = Gate()
+        let store = DiskStore.inMemory()
+        TestFile.makeFolder(file.parent)
+        let run = EngineRun([rule], on: store) { _, _ in
+            gate.pass()
+            return Outcome(.succeeded)
+        }
+        TestFile.write(file, "1")
+        #expect(Deadline.wait { run.calls.count == 1 })
+        body(run)
+        run.askToStopAtOnce()
+        #expect(run.end() != nil)
+        gate.open()
+        return try DiskStore(afterKillOf: store, now: DiskProbe.now(), clock: { .now })
+    }
+
+    @Test(arguments: [("move", true), ("delete", true), ("copy", false), ("index", false), ("log", false)])
+    func `an action that may have taken its file away is run again where nothing is any more`(
+        name: String, isRun: Bool
+    ) throws {
+        try withTempTree { tree in
+            let file = tree.path("in/a")
+            let rule = Rule.sample("r", [tree.path("in/*")], actions: [name])
+            let store = try Self.killed(rule, creating: file)
+            TestFile.removeTree(file)
+            let run = EngineRun([rule], on: store)
+            #expect(Deadline.wait { run.attempts.count + run.signs.count == 1 })
+            #expect(run.isIdle)
+            run.stop()
+            #expect(run.calls.map(\.attempt) == (isRun ? [2] : []))
+            // The rule does not ask for deletions.
+            #expect(run.signs == (isRun ? [] : ["r superseded \(file)"]))
+        }
+    }
+
+    @Test func `an action that was never begun is not run for a file that is gone`() {
+        withTempTree { tree in
+            let rule = Rule.sample("r", [tree.path("in/*")], actions: ["move"])
+            let gate = Gate()
+            let run = EngineRun([rule]) { _, _ in
+                gate.pass()
+                return Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("in/first"), "x")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            TestFile.write(tree.path("in/second"), "x")
+            #expect(Deadline.wait { run.counts.pending == 1 })
+            TestFile.removeTree(tree.path("in/second"))
+            gate.open()
+            #expect(run.isIdle)
+            #expect(run.told == ["r created first"])
+            run.stop()
+        }
+    }
+
+    /// A store with a job whose last attempt was interrupted, as all before.
+    private static func interrupted(_ rule: Rule, _ file: PathBytes, attempt: Int) throws -> DiskStore {
+        let store = DiskStore.inMemory()
+        guard case .present(let snapshot) = DiskProbe.look(at: file) else { throw DiskFault() }
+        let now = DiskProbe.now()
+        let clocks = ClockPair(now, .now)
+        let record = RuleRecord(name: rule.name, selection: rule.selection)
+        _ = store.begin([record], isWatching: true, at: now)
+        let event = FileEvent(kind: .created, path: file, root: file.parent, snapshot: snapshot, time: now)
+        var job = Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
+        (job.attempt, job.isInterrupted) = (attempt, true)
+        let stored = StoredJob(job, .running, Offer(number: 1, event: event), number: 1)
+        var changes = TurnChanges()
+        changes.hasStarted = true
+        changes.jobs[job.id] = JobChange(.unfinished(stored), isNew: true)
+        if let fault = store.commit(changes, at: clocks) { throw fault }
+        return try DiskStore(afterKillOf: store, now: now, clock: { .now })
+    }
+
+    private struct DiskFault: Error {}
+
+    @Test(arguments: [1, 3])
+    func `a job that is interrupted again and again fails`(attempts: Int) throws {
+        try withTempTree { tree in
+            let file = tree.path("in/a")
+            TestFile.write(file, "x")
+            let rule = Rule.sample("r", [tree.path("in/*")], retry: RetryPolicy(attempts: attempts))
+            // Five more than it has attempts are no proof yet.
+            let last = EngineRun([rule], on: try Self.interrupted(rule, file, attempt: attempts + 4))
+            #expect(last.ended(1))
+            #expect(last.attempts.first?.state == .succeeded && last.calls.map(\.attempt) == [attempts + 5])
+            last.stop()
+            let run = EngineRun([rule], on: try Self.interrupted(rule, file, attempt: attempts + 5))
+            #expect(run.ended(1))
+            let summary = run.stop()
+            #expect(run.calls.isEmpty)
+            let report = try #require(run.attempts.first)
+            #expect(report.state == .dead && report.outcome.code == "cut-off")
+            #expect(
+                report.outcome.message
+                    == "\(attempts + 5) attempts were cut off by the end of Alight, which this may be the cause of")
+            #expect(summary?.dead == 1 && summary?.unfinished == 0)
+        }
+    }
+
+    @Test func `a change while an interrupted action ran is what it is run for again, also with drop`() throws {
+        try withTempTree { tree in
+            let file = tree.path("in/a")
+            let rule = Rule.sample("r", [tree.path("in/*")]).with { $0.whileBusy = .drop }
+            let store = try Self.killed(rule, creating: file) { run in
+                let before = DiskProbe.now()
+                TestFile.write(file, "123")
+                #expect(run.isDue(file, since: before))
+            }
+            let run = EngineRun([rule], on: store)
+            #expect(run.ended(1))
+            #expect(run.isIdle)
+            run.stop()
+            #expect(run.calls.map(\.size) == [3])
+        }
+    }
+
+    @Test func `jobs of rules that do not run are reported`() throws {
+        try withTempTree { tree in
+            let old = Rule.sample("old", [tree.path("in/*")])
+            let store = try Self.killed(old, creating: tree.path("in/a"))
+            let run = EngineRun([Rule.sample("new", [tree.path("other/*")])], on: store)
+            #expect(run.waiting == ["old": 1])
+            run.stop()
+            #expect(run.calls.isEmpty)
+        }
+    }
+
+    @Test func `what a rule takes no more is forgotten, and what is only away is not`() throws {
+        try withTempTree { tree in
+            let store = DiskStore.inMemory()
+            let old = Rule.sample("r", [tree.path("in/*"), tree.path("away/*")])
+            let known = [tree.path("in/a"), tree.path("in/b.txt"), tree.path("away/c")]
+            for file in known { TestFile.makeFolder(file.parent) }
+            let first = EngineRun([old], on: store)
+            for file in known { TestFile.write(file, "x") }
+            #expect(first.ended(3))
+            first.stop()
+            TestFile.removeTree(tree.path("away"))
+            let id = try #require(store.id(of: "r"))
+            for (rule, rest) in [
+                (old, known),
+                (Rule.sample("r", [tree.path("in/*.txt"), tree.path("away/*")]), Array(known.dropFirst())),
+            ] {
+                let run = EngineRun([rule], on: store)
+                #expect(Deadline.wait { (store.row(of: id, at: known[0]) != nil) == rest.contains(known[0]) })
+                run.stop()
+                #expect(known.filter { store.row(of: id, at: $0) != nil } == rest)
+                #expect(run.calls.isEmpty)
+            }
+        }
+    }
+}

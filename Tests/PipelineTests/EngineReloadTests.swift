@@ -1,0 +1,272 @@
+import Pipeline
+import FileEvents
+import Glibc
+import Handling
+import Storage
+import PluginProtocol
+import Rules
+import Settling
+import TestKit
+import Testing
+
+/// Other rules, while the watching goes on.
+@Suite(.timeLimit(.minutes(3)))
+struct EngineReloadTests {
+    @Test func `a thousand files that come during a hundred reloads are each handled once`() {
+        withTempTree { tree in
+            for name in ["in", "other", "in/deep"] { TestFile.makeFolder(tree.path(name)) }
+            let kept = Rule.sample("kept", [tree.root.appending("in/**")], settle: .milliseconds(40), concurrency: 4)
+            let outer = Rule.sample("outer", [tree.root.appending("*/x*")])
+            let other = Rule.sample("other", [tree.root.appending("other/*")])
+            let slower = kept.with { $0.timeout = .seconds(30) }
+            let sets = [[kept], [other, slower], [outer, kept], [slower, other, outer]]
+            let run = EngineRun([kept])
+            for number in 0..<1000 {
+                if number % 10 == 0 { run.reload(sets[number / 10 % 4]) }
+                TestFile.write(tree.path(number % 3 == 0 ? "in/deep/\(number)" : "in/\(number)"), "x")
+            }
+            #expect(Deadline.wait { run.calls.count { $0.rule == "kept" } >= 1000 })
+            #expect(run.reloadAndWait([kept]))
+            TestFile.write(tree.path("in/last"), "x")
+            #expect(Deadline.wait { run.calls.contains { $0.path == tree.path("in/last") } })
+            run.stop()
+            let told = run.calls.filter { $0.rule == "kept" }.map(\.path)
+            #expect(told.count == 1001)
+            #expect(Set(told).count == 1001)
+            #expect(run.calls.allSatisfy { $0.kind == .created })
+        }
+    }
+
+    @Test func `a rule that is new is told of what comes, not of what was there`() {
+        withTempTree { tree in
+            for name in ["in", "new"] { TestFile.makeFolder(tree.path(name)) }
+            TestFile.write(tree.path("new/old"), "x")
+            let first = Rule.sample("first", [tree.root.appending("in/*")])
+            let second = Rule.sample("second", [tree.root.appending("new/*")])
+            let run = EngineRun([first])
+            #expect(run.reloadAndWait([first, second]))
+            TestFile.write(tree.path("new/a"), "x")
+            #expect(run.ended(1))
+            TestFile.write(tree.path("in/b"), "x")
+            #expect(run.ended(2))
+            run.stop()
+            #expect(run.told == ["second created a", "first created b"])
+        }
+    }
+
+    @Test func `of other paths a rule is told what comes, and of the old ones nothing more`() {
+        withTempTree { tree in
+            for name in ["in", "new"] { TestFile.makeFolder(tree.path(name)) }
+            TestFile.write(tree.path("new/old"), "x")
+            let run = EngineRun([Rule.sample("r", [tree.root.appending("in/*")])])
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(1))
+            #expect(run.reloadAndWait([Rule.sample("r", [tree.root.appending("new/*")])]))
+            TestFile.write(tree.path("in/b"), "x")
+            TestFile.write(tree.path("new/c"), "x")
+            #expect(run.ended(2))
+            #expect(run.reloadAndWait([Rule.sample("r", [tree.root.appending("{in,new}/*")])]))
+            TestFile.write(tree.path("in/d"), "x")
+            #expect(run.ended(3))
+            run.stop()
+            #expect(run.told == ["r created a", "r created c", "r created d"])
+        }
+    }
+
+    @Test func `what settles at that moment is told, also to a rule that does not catch up`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let rule = Rule.sample("r", [tree.root.appending("in/*")], settle: .milliseconds(300)).with {
+                $0.catchUp = false
+            }
+            let run = EngineRun([rule])
+            for number in 0..<5 {
+                TestFile.write(tree.path("in/\(number)"), "x")
+                #expect(run.reloadAndWait([rule.with { $0.concurrency = number + 1 }]))
+            }
+            #expect(run.ended(5))
+            run.stop()
+            #expect(Set(run.told) == Set((0..<5).map { "r created \($0)" }))
+            #expect(run.calls.count == 5)
+        }
+    }
+
+    @Test func `an action that runs ends under its old rule, and a rule that is gone has nothing more run`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let gate = Gate()
+            let rule = Rule.sample("r", [tree.root.appending("in/*")], actions: ["old"])
+            let run = EngineRun([rule]) { action, invocation in
+                if action.name == "old" { gate.pass() }
+                return Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            TestFile.write(tree.path("in/b"), "x")
+            #expect(Deadline.wait { run.counts.pending == 1 })
+            let other = Rule.sample("other", [tree.root.appending("in/*.txt")])
+            #expect(run.reloadAndWait([other]))
+            gate.open()
+            #expect(run.ended(1))
+            let first = run.attempts.first
+            #expect(first?.action == "old" && first?.state == .succeeded)
+            // It is there again, by another name, and does what it has to do now.
+            let renamed = Rule.sample("s", [tree.root.appending("in/*")], actions: ["new"]).with {
+                $0.formerly = ["r"]
+            }
+            #expect(run.reloadAndWait([renamed]))
+            #expect(run.ended(2))
+            #expect(run.calls.last?.action == "new" && run.told.last == "s created b")
+            #expect(run.stop()?.unfinished == 0)
+            #expect(run.calls.count == 2)
+        }
+    }
+
+    @Test func `an action that fails after its rule was renamed is tried again under the new name`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let gate = Gate()
+            let retry = RetryPolicy(attempts: 3, delay: .milliseconds(1))
+            let rule = Rule.sample("r", [tree.root.appending("in/*")], retry: retry)
+            let run = EngineRun([rule]) { _, invocation in
+                guard invocation.job.rule == "r" else { return Outcome(.succeeded) }
+                gate.pass()
+                return Outcome(.retry, "not now")
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            let renamed = Rule.sample("s", [tree.root.appending("in/*")], retry: retry).with { $0.formerly = ["r"] }
+            #expect(run.reloadAndWait([renamed]))
+            gate.open()
+            #expect(run.ended(2))
+            run.stop()
+            #expect(run.calls.map(\.rule) == ["r", "s"])
+            #expect(run.calls.map(\.attempt) == [1, 2])
+        }
+    }
+
+    @Test func `an action that runs goes on counting for its rule under another name`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let gate = Gate()
+            let rule = Rule.sample("r", [tree.root.appending("in/*")]).with { $0.whileBusy = .drop }
+            let run = EngineRun([rule]) { _, invocation in
+                if invocation.job.event.path.bytes.last == UInt8(ascii: "a") { gate.pass() }
+                return Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            #expect(run.reloadAndWait([rule.with { ($0.name, $0.formerly) = ("s", ["r"]) }]))
+            TestFile.write(tree.path("in/b"), "x")
+            // The old name is another rule's by now.
+            let other = Rule.sample("r", [tree.root.appending("other/*")])
+            #expect(run.reloadAndWait([rule.with { $0.name = "s" }, other]))
+            let before = DiskProbe.now()
+            TestFile.write(tree.path("in/a"), "longer")
+            #expect(run.isDue(tree.path("in/a"), since: before))
+            gate.open()
+            #expect(run.ended(3))
+            run.stop()
+            #expect(run.attempts.map(\.rule) == ["s", "s", "s"])
+            #expect(run.attempts.count { $0.outcome.code == "busy" } == 1)
+            #expect(run.told == ["r created a", "s created b"])
+            #expect(run.mostAtOnce == 1)
+        }
+    }
+
+    @Test func `a path rests after a run that began under another name`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let gate = Gate()
+            let rule = Rule.sample("r", [tree.root.appending("in/*")]).with { $0.cooldown = .seconds(3_600) }
+            let run = EngineRun([rule]) { _, _ in
+                gate.pass()
+                return Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { run.calls.count == 1 })
+            #expect(run.reloadAndWait([rule.with { ($0.name, $0.formerly) = ("s", ["r"]) }]))
+            gate.open()
+            #expect(run.ended(1))
+            TestFile.write(tree.path("in/a"), "longer")
+            #expect(Deadline.wait { run.due.first?.reason == "it ran a short time ago" })
+            run.stop()
+            #expect(run.calls.count == 1)
+        }
+    }
+
+    @Test func `what is due of a path that the rule takes no more is not told, and what is retried is skipped`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let gate = Gate()
+            let rule = Rule.sample("r", [tree.root.appending("in/*")])
+            let run = EngineRun([rule]) { _, invocation in
+                if invocation.job.event.path.lastComponent.elementsEqual("failing".utf8) {
+                    return Outcome(.retry, retryAfter: .seconds(3))
+                }
+                gate.pass()
+                return Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("in/failing"), "x")
+            #expect(run.ended(1))
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { run.calls.count == 2 })
+            for name in ["b", "c.txt"] { TestFile.write(tree.path("in/\(name)"), "x") }
+            #expect(Deadline.wait { run.counts.pending == 3 })
+            #expect(run.reloadAndWait([Rule.sample("r", [tree.root.appending("in/*.txt")])]))
+            gate.open()
+            #expect(run.ended(4))
+            run.stop()
+            #expect(run.told == ["r created failing", "r created a", "r created c.txt"])
+            let skipped = run.attempts.filter { $0.state == .skipped }
+            #expect(skipped.map(\.path) == [tree.path("in/failing")] && skipped.first?.outcome.code == "path")
+        }
+    }
+
+    @Test func `rules that can't run leave the others in place`() {
+        withTempTree { tree in
+            TestFile.makeFolder(tree.path("in"))
+            let rule = Rule.sample("r", [tree.root.appending("in/*")])
+            let run = EngineRun([rule])
+            run.reload([Rule.sample("s", [tree.root.appending("gone/*")]).with { $0.missing = .fail }])
+            #expect(Deadline.wait { run.refusals.count == 1 })
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(1))
+            run.stop()
+            #expect(run.told == ["r created a"])
+            #expect(run.reloads == 0)
+        }
+    }
+
+    @Test func `roots within each other come and go`() {
+        withTempTree { tree in
+            for name in ["in", "in/deep", "in/deep/er"] { TestFile.makeFolder(tree.path(name)) }
+            let outer = Rule.sample("outer", [tree.root.appending("in/**")])
+            let inner = Rule.sample("inner", [tree.root.appending("in/deep/**")])
+            let shallow = Rule.sample("shallow", [tree.root.appending("in/*")])
+            let run = EngineRun([outer])
+            var count = 0
+            for (number, rules) in [[inner], [outer, inner], [outer], [shallow, inner], [shallow], [inner, outer]]
+                .enumerated()
+            {
+                #expect(run.reloadAndWait(rules))
+                let names = ["in/\(number)", "in/deep/\(number)", "in/deep/er/\(number)"]
+                for name in names { TestFile.write(tree.path(name), "x") }
+                for rule in rules {
+                    let taken = names.filter { rule.root(taking: tree.path($0)) != nil }
+                    count += taken.count
+                    for name in taken {
+                        #expect(
+                            Deadline.wait {
+                                run.calls.contains { $0.rule == rule.name && $0.path == tree.path(name) }
+                            }, "\(rule.name) \(name)")
+                    }
+                }
+            }
+            run.stop()
+            let pairs = run.calls.map { "\($0.rule) \($0.path)" }
+            #expect(Set(pairs).count == pairs.count)
+            #expect(pairs.count >= count)
+        }
+    }
+}

@@ -1,0 +1,305 @@
+import Pipeline
+import FileEvents
+import FileWatching
+import Globbing
+import Handling
+import Storage
+import Reconciling
+import Logging
+import PluginProtocol
+import Rules
+import Settling
+import Synchronization
+import TestKit
+import Testing
+
+/// One call of an action, as it was seen.
+struct Call: Sendable {
+    var rule: String
+    var action: String
+    var kind: EventKind
+    var path: PathBytes
+    var from: PathBytes?
+    var attempt: Int
+    var steps: Int
+    var size: UInt64
+    var start: ContinuousClock.Instant
+}
+
+/// An engine on a thread of its own, on the real kernel, with actions that tests play.
+final class EngineRun: Sendable {
+    private struct State {
+        var calls: [Call] = []
+        var attempts: [AttemptReport] = []
+        var batches: [[AttemptReport]] = []
+        var braked: [PathBytes] = []
+        var signs: [String] = []
+        var waiting: [String: Int] = [:]
+        var isReady = false
+        /// How many folders were watched when it was ready.
+        var folders = 0
+        /// How many signs of life came.
+        var alive = 0
+        var reloads = 0
+        var refusals: [StartError] = []
+        var summary: EngineSummary?
+        var lastStatus: EngineStatus?
+        var active: [PathBytes: Int] = [:]
+        var activePerRule: [String: Int] = [:]
+        var mostAtOnce = 0
+        var mostPerRule: [String: Int] = [:]
+        var mostPerPath = 0
+    }
+
+    private let state = Mutex(State())
+    private let engine = Mutex<Engine?>(nil)
+    private let thread = Mutex<WorkerThread?>(nil)
+    let store: DiskStore
+
+    /// Starts an engine, and waits until it watches.
+    convenience init(
+        _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false,
+        on store: DiskStore = .inMemory(),
+        clock: LocalClock = .system,
+        perform: @escaping @Sendable (Action, Invocation) -> Outcome = { _, _ in Outcome(.succeeded) }
+    ) {
+        self.init(rules, jobs: jobs, extra: extra, isOnce: isOnce, on: store, clock: clock) { action, invocations in
+            invocations.map { perform(action, $0) }
+        }
+    }
+
+    /// Starts an engine whose actions take several events at once.
+    init(
+        _ rules: [Rule], jobs: Int = 4, extra: Int = 0, isOnce: Bool = false,
+        on store: DiskStore = .inMemory(),
+        clock: LocalClock = .system, patience: Duration = .seconds(600), signOfLife: Duration? = nil,
+        batched perform: @escaping @Sendable (Action, [Invocation]) -> [Outcome]
+    ) {
+        self.store = store
+        var options = Engine.Options(jobs: jobs, isOnce: isOnce)
+        options.extraJobs = extra
+        options.clock = clock
+        options.patience = patience
+        options.signOfLife = signOfLife
+        let engine = Engine(
+            ruleset: Ruleset(rules), options: options, store: store,
+            perform: { [self] action, invocations in
+                guard invocations.allSatisfy({ $0.mayStart() }) else {
+                    return invocations.map { _ in .interrupted("it may not start") }
+                }
+                for invocation in invocations { begin(action, invocation) }
+                defer { for invocation in invocations { end(invocation) } }
+                return perform(action, invocations)
+            }, log: .silent,
+            report: { [self] in note($0) })
+        self.engine.withLock { $0 = engine }
+        let started = WorkerThread(name: "engine") { [self] in
+            let summary = try? engine.run()
+            state.withLock { $0.summary = summary }
+        }
+        precondition(started != nil, "no thread for the engine")
+        thread.withLock { $0 = started }
+        let isReady = Deadline.wait { self.state.withLock { $0.isReady || $0.summary != nil } }
+        precondition(isReady, "the engine did not get ready")
+    }
+
+    private func note(_ report: EngineReport) {
+        state.withLock { state in
+            switch report {
+            case .ready(let folders, _):
+                state.isReady = true
+                state.folders = folders
+            case .alive: state.alive += 1
+            case .reloaded: state.reloads += 1
+            case .notReloaded(let error): state.refusals.append(error)
+            case .attempt(let attempt): state.attempts.append(attempt)
+            case .batch(let attempts):
+                state.attempts += attempts
+                state.batches.append(attempts)
+            case .braked(_, let path, _, _): state.braked.append(path)
+            case .slowed(let rule, let failures, _, let message):
+                state.signs.append("\(rule) slowed after \(failures): \(message)")
+            case .recovered(let rule): state.signs.append("\(rule) recovered")
+            case .incomplete(let rule, let path, let missing, _):
+                state.signs.append("\(rule) lacks \(missing) for \(path)")
+            case .closed(let rule, let opens): state.signs.append("\(rule) opens at \(opens)")
+            case .waiting(let rule, let jobs): state.waiting[rule] = jobs
+            case .superseded(let rule, _, let path): state.signs.append("\(rule) superseded \(path)")
+            default: break
+            }
+        }
+    }
+
+    private func begin(_ action: Action, _ invocation: Invocation) {
+        let event = invocation.job.event
+        state.withLock { state in
+            state.calls.append(
+                Call(
+                    rule: invocation.job.rule, action: action.name, kind: event.kind, path: event.path,
+                    from: event.from, attempt: invocation.job.attempt, steps: invocation.steps.count,
+                    size: event.snapshot.size, start: .now))
+            state.active[event.path, default: 0] += 1
+            state.activePerRule[invocation.job.rule, default: 0] += 1
+            state.mostAtOnce = max(state.mostAtOnce, state.active.values.reduce(0, +))
+            state.mostPerPath = max(state.mostPerPath, state.active[event.path, default: 0])
+            state.mostPerRule[invocation.job.rule] = max(
+                state.mostPerRule[invocation.job.rule, default: 0], state.activePerRule[invocation.job.rule, default: 0]
+            )
+        }
+    }
+
+    private func end(_ invocation: Invocation) {
+        state.withLock { state in
+            state.active[invocation.job.event.path, default: 1] -= 1
+            state.activePerRule[invocation.job.rule, default: 1] -= 1
+        }
+    }
+
+    // MARK: What was seen
+
+    var calls: [Call] { state.withLock { $0.calls } }
+    var attempts: [AttemptReport] { state.withLock { $0.attempts } }
+    var batches: [[AttemptReport]] { state.withLock { $0.batches } }
+    var braked: [PathBytes] { state.withLock { $0.braked } }
+    /// What was said besides attempts: rules that are slowed down or recover, jobs that are superseded.
+    var signs: [String] { state.withLock { $0.signs } }
+    /// How many jobs wait for rules that do not run.
+    var waiting: [String: Int] { state.withLock { $0.waiting } }
+    var folders: Int { state.withLock { $0.folders } }
+    var alive: Int { state.withLock { $0.alive } }
+    /// How often other rules were ready.
+    var reloads: Int { state.withLock { $0.reloads } }
+    /// Why other rules were not taken.
+    var refusals: [StartError] { state.withLock { $0.refusals } }
+    var mostAtOnce: Int { state.withLock { $0.mostAtOnce } }
+    var mostPerPath: Int { state.withLock { $0.mostPerPath } }
+    func mostAtOnce(of rule: String) -> Int { state.withLock { $0.mostPerRule[rule, default: 0] } }
+    var summary: EngineSummary? { state.withLock { $0.summary } }
+
+    /// The calls as words: `rule kind name`, with `from name` for a move.
+    var told: [String] {
+        calls.map { call in
+            let from = call.from.map { " from \(String(decoding: $0.lastComponent, as: UTF8.self))" } ?? ""
+            let name = String(decoding: call.path.lastComponent, as: UTF8.self)
+            return "\(call.rule) \(call.kind.rawValue) \(name)\(from)"
+        }
+    }
+
+    var status: EngineStatus? { engine.withLock { $0 }?.status(at: .now) ?? state.withLock { $0.lastStatus } }
+    /// The numbers of jobs by state since the start; due paths count as pending.
+    var counts: JobCounts { status?.queue ?? JobCounts() }
+
+    /// The paths that wait for their actions, while the engine runs.
+    var due: [DuePath] { engine.withLock { $0 }?.duePaths(limit: .max, within: .seconds(20)) ?? [] }
+    /// The paths that wait for something else than a slot.
+    var held: [DuePath] { due.filter { $0.reason != nil } }
+
+    /// Waits until a path has settled, and its action is due, since the time; by default since any time.
+    func isDue(_ path: PathBytes, since time: Timestamp = Timestamp(seconds: 0, nanoseconds: 0)) -> Bool {
+        Deadline.wait { self.due.contains { $0.path == path && $0.since > time } }
+    }
+
+    /// Waits until no job runs or waits.
+    var isIdle: Bool { Deadline.wait { self.counts.open == 0 && self.status?.settling == 0 } }
+
+    /// Waits until so many attempts have ended, and been recorded.
+    func ended(_ count: Int) -> Bool { Deadline.wait { self.attempts.count >= count } }
+
+    // MARK: Ending
+
+    func reload(_ rules: [Rule]) { engine.withLock { $0 }?.reload(Ruleset(rules)) }
+    /// Exchanges the rules, and waits until the others are watched for.
+    func reloadAndWait(_ rules: [Rule]) -> Bool {
+        let before = reloads
+        reload(rules)
+        return Deadline.wait { self.reloads > before }
+    }
+    func rescan() { engine.withLock { $0 }?.rescan() }
+    func askToStop() { engine.withLock { $0 }?.stop() }
+    func askToStopAtOnce() { engine.withLock { $0 }?.stopAtOnce() }
+
+    /// Waits for the end of the engine; nil when it does not come.
+    func end(within limit: Duration = .seconds(90)) -> EngineSummary? {
+        guard Deadline.wait(within: limit, until: { self.summary != nil }) else { return nil }
+        thread.withLock { thread in
+            thread?.join()
+            thread = nil
+        }
+        let last = status
+        state.withLock { $0.lastStatus = last }
+        engine.withLock { $0 = nil }
+        return summary
+    }
+
+    /// Stops, after all that is due is done.
+    @discardableResult
+    func stop() -> EngineSummary? {
+        askToStop()
+        return end()
+    }
+}
+
+extension Rule {
+    /// A rule as loading would make it, settling quickly.
+    static func sample(
+        _ name: String, _ globs: [PathBytes], events: EventMask = [.created, .modified],
+        settle: Duration = .milliseconds(30), actions: [String] = ["act"], isProgram: Bool = false,
+        concurrency: Int = 1, retry: RetryPolicy = RetryPolicy(), timeout: Duration = .seconds(60)
+    ) -> Rule {
+        let place = SourcePlace(file: "rules.yaml", line: 1, column: 1)
+        return Rule(
+            name: name, place: place, filter: PathFilter(globs: globs.compactMap { try? Glob($0.bytes) }),
+            events: events, settle: SettlePolicy(quiet: settle),
+            actions: actions.map { action in
+                let reference = HandlerReference(name: action, location: isProgram ? "/plugins/x" : nil)
+                return Action(.use(reference, with: .object([:])), place: place)
+            }, timeout: timeout, concurrency: concurrency, retry: retry)
+    }
+}
+
+/// A door that actions wait at until a test opens it.
+final class Gate: Sendable {
+    private let isOpen = Atomic(false)
+
+    func open() { isOpen.store(true, ordering: .releasing) }
+
+    /// Waits for the door, though not for ever.
+    func pass() { _ = Deadline.wait(within: .seconds(300)) { self.isOpen.load(ordering: .acquiring) } }
+}
+
+/// A value that threads may share.
+final class Shared<Value: Sendable>: Sendable {
+    private let storage: Mutex<Value>
+
+    init(_ value: Value) { storage = Mutex(value) }
+
+    var value: Value { storage.withLock { $0 } }
+
+    @discardableResult
+    func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { storage.withLock { body(&$0) } }
+}
+
+extension Rule {
+    /// The rule with some keys set otherwise.
+    func with(_ change: (inout Rule) -> Void) -> Rule {
+        var rule = self
+        change(&rule)
+        return rule
+    }
+}
+
+extension DiskStore {
+    /// A store that ends with its test.
+    static func inMemory() -> DiskStore {
+        do {
+            return try DiskStore(inMemory: nil, now: DiskProbe.now())
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+}
+
+extension Logger {
+    /// A log that nobody reads.
+    static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+}

@@ -1,0 +1,24 @@
+import Pipeline
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+/// The report that says that turns of the engine end.
+@Suite(.timeLimit(.minutes(2)))
+struct SignOfLifeTests {
+    @Test func `signs of life come while nothing happens, and after other rules were loaded`() {
+        withTempTree { tree in
+            for name in ["in", "other"] { TestFile.makeFolder(tree.path(name)) }
+            let run = EngineRun([Rule.sample("all", [tree.path("in/*")])], signOfLife: .milliseconds(20)) {
+                _, invocations in
+                invocations.map { _ in Outcome(.succeeded) }
+            }
+            #expect(Deadline.wait { run.alive > 5 })
+            #expect(run.reloadAndWait([Rule.sample("other", [tree.path("other/*")])]))
+            let before = run.alive
+            #expect(Deadline.wait { run.alive > before + 5 })
+            run.stop()
+        }
+    }
+}

@@ -1,0 +1,110 @@
+import FileEvents
+import GRDB
+import Storage
+import Reconciling
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+/// A store's file as other connections read it, and as a kill leaves it.
+struct DiskStoreReaderTests {
+    let bench = StoreBench()
+
+    /// Commits a job in each state, with the number of the state's index.
+    private func commitJobs() throws {
+        try bench.commit(.leased(1, rule: "s"), StoredJob.leased(2).retrying(at: bench.now + .seconds(60)))
+        for (number, state) in [(3, .succeeded), (4, .skipped), (5, .dead)] as [(UInt64, JobState)] {
+            bench.wait(.seconds(1))
+            var outcome = Outcome(state == .dead ? .failed : .succeeded, "as told", code: "c", outputs: ["/out/a"])
+            outcome.log = "one line"
+            try bench.end(.leased(number, .sample(.modified, "/in/a")), state, outcome, isNew: true)
+        }
+        try bench.commit {
+            $0.rows[RuleID(1)] = ["/in/a": LedgerRow(.sample())]
+            $0.rows[RuleID(2)] = ["/in/a": LedgerRow(nil, .uncertain)]
+            $0.pauses = Pauses(rules: ["s"])
+        }
+    }
+
+    private func check(_ reader: JournalReader) throws {
+        #expect(try reader.counts() == [.running: 1, .pending: 1, .succeeded: 1, .skipped: 1, .dead: 1])
+        #expect(try reader.jobs(JournalQuery()).jobs.map(\.id.description) == ["5", "4", "3", "2", "1"])
+        #expect(try reader.jobs(JournalQuery(rule: "s")).jobs.map(\.state) == [.running])
+        let failed = try #require(try reader.details(of: JobID("5")))
+        #expect(failed.job.outputs == ["/out/a"] && failed.job.message == "as told" && failed.job.code == "c")
+        #expect(failed.event?.path == "/in/a" && failed.event?.kind == .modified)
+        #expect(failed.attempts.map(\.outcome) == ["failed"] && failed.attempts.map(\.log) == ["one line"])
+        let pending = try #require(try reader.details(of: JobID("2"))?.job)
+        #expect(pending.due == Timestamp.early.advanced(by: .seconds(60)) && pending.attempt == 1)
+        #expect(try reader.newest(rule: "r", path: "/in/a") == JobID("5"))
+        let records = try reader.records(of: "/in/a", rules: ["r", "s"], limit: 2)
+        #expect(records["r"]?.isKnown == true && records["r"]?.ended.map(\.id.description) == ["5", "4"])
+        // A row without metadata says that nothing is known.
+        #expect(records["s"] == nil)
+        #expect(try reader.pauses() == Pauses(rules: ["s"]))
+        #expect(try reader.deadCounts() == ["r": 1])
+        #expect(try reader.lastDead(9).map(\.id.description) == ["5"])
+    }
+
+    @Test func `a reader finds jobs, attempts and pauses, while the file is open and afterwards`() throws {
+        try commitJobs()
+        try check(JournalReader(bench.path))
+        try check(JournalReader(bench.path, isOwn: true))
+        bench.kill()
+        try check(JournalReader(bench.path, isTraceless: true))
+        try bench.end(isClean: true)
+        try check(JournalReader(bench.path, isTraceless: true))
+    }
+
+    /// The power may fail while the log is written, which leaves any part of it.
+    @Test func `a log that is cut anywhere leaves the state of a commit`() throws {
+        let rule = StoreBench.rule
+        try bench.commit { $0.hasStarted = true }
+        try bench.store.look { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+        func state(_ store: DiskStore) -> String {
+            let jobs = store.unfinishedJobs(of: rule, at: bench.clocks).map { "\($0.number)\($0.state)" }
+            let rows = store.rows(of: rule, below: "/", after: nil).map { "\($0.0)\($0.1.trust)" }
+            return "\(jobs) \(rows) \(store.duePaths(of: rule)) \(store.stored.number)"
+        }
+        var states = [state(try bench.store)]
+        for number in 0..<4 as Range<UInt64> {
+            let job = StoredJob.leased(number + 1)
+            let path = PathBytes("/in/\(number)")
+            try bench.commit {
+                $0.jobs[job.job.id] = JobChange(.unfinished(job), isNew: true)
+                $0.due[rule] = [path: false, "/in/next": true]
+            }
+            states.append(state(try bench.store))
+            try bench.commit {
+                var ended = job
+                ended.state = .succeeded
+                $0.jobs[job.job.id] = JobChange(.ended(ended, Outcome(.succeeded)), isNew: false)
+                $0.rows[rule] = [path: LedgerRow(.sample(file: number))]
+            }
+            states.append(state(try bench.store))
+        }
+        let file = try #require(TestFile.read(bench.path))
+        let log = try #require(TestFile.read(PathBytes("\(bench.path)-wal")))
+        let frame = 24 + 4_096
+        #expect(log.count > 8 * frame)
+        var reached = 0
+        let tree = TemporaryTree()
+        for start in [0] + stride(from: 32, through: log.count, by: frame) {
+            for length in [start, start + 2_000] where length <= log.count {
+                let path = tree.path("\(length)/journal.db")
+                TestFile.write(path, file)
+                TestFile.write(PathBytes("\(path)-wal"), Array(log[..<length]))
+                let store = try DiskStore(at: path, now: bench.wall)
+                _ = store.begin(StoreBench.rules, isWatching: true, at: bench.wall)
+                let place = try #require(states.firstIndex(of: state(store)), "cut at \(length)")
+                #expect(place >= reached)
+                reached = place
+                #expect(try store.look { try String.fetchOne($0, sql: "PRAGMA integrity_check") } == "ok")
+                #expect(store.close(at: bench.wall) == nil)
+                TestFile.removeTree(path.parent)
+            }
+        }
+        #expect(reached == states.count - 1)
+    }
+}

@@ -1,0 +1,269 @@
+import FileEvents
+import GRDB
+import Storage
+import Reconciling
+import PluginProtocol
+import Rules
+import TestKit
+import Testing
+
+/// What a run finds of what an earlier one has stored.
+struct DiskStoreTests {
+    let bench = StoreBench()
+    private let rule = StoreBench.rule
+
+    // MARK: Ledger and due paths
+
+    @Test(arguments: 0..<10 as Range<UInt64>, [true, false])
+    func `ledger rows are stored to the last bit, but the mount id only within a run`(
+        seed: UInt64, isClean: Bool
+    ) throws {
+        var generator = SeededGenerator(seed: seed)
+        var rows: [PathBytes: LedgerRow] = ["/none": LedgerRow(nil, .uncertain)]
+        for trust in [LedgerRow.Trust.certain, .uncertain, .failed] {
+            for isWithheld in [true, false] {
+                let event = FileEvent.full(&generator)
+                rows[event.path] = LedgerRow(event.snapshot, trust, isWithheld: isWithheld)
+            }
+        }
+        try bench.commit { $0.rows[rule] = rows }
+        for (path, row) in rows { #expect(try bench.store.row(of: rule, at: path) == row) }
+        try bench.end(isClean: isClean)
+        for (path, var row) in rows {
+            row.handled?.mount = 0
+            #expect(try bench.store.row(of: rule, at: path) == row)
+            #expect(try bench.store.row(of: RuleID(2), at: path) == nil)
+            guard let identity = row.handled?.identity else { continue }
+            #expect(try bench.store.paths(of: rule, handling: identity) == [path])
+            #expect(try bench.store.paths(of: rule, handling: identity.withoutBirth) == [path])
+        }
+        let sorted = rows.keys.sorted()
+        #expect(try bench.store.rows(of: rule, below: "/", after: nil).map(\.0) == sorted)
+        #expect(try bench.store.rows(of: rule, below: "/", after: sorted[2]).map(\.0) == Array(sorted[3...]))
+    }
+
+    @Test func `what was not committed is gone after a kill, and empty rows are deleted`() throws {
+        try bench.commit {
+            $0.rows[rule] = ["/in/a": LedgerRow(.sample()), "/in/b": LedgerRow(.sample(file: 2))]
+            $0.due[rule] = ["/in/b": true, "/in/a": true, "/in/c": true]
+        }
+        try bench.commit {
+            $0.rows[rule] = ["/in/b": LedgerRow()]
+            $0.due[rule] = ["/in/c": false]
+        }
+        bench.kill()
+        #expect(try bench.store.row(of: rule, at: "/in/a") == LedgerRow(.sample()))
+        #expect(try bench.store.row(of: rule, at: "/in/b") == nil)
+        #expect(try bench.store.duePaths(of: rule) == ["/in/a", "/in/b"])
+        #expect(try bench.store.duePaths(of: RuleID(2)).isEmpty)
+    }
+
+    @Test func `changes of a rule that is deleted in the same commit are left out`() throws {
+        try bench.commit { $0.rows[RuleID(2)] = ["/in/a": LedgerRow(.sample())] }
+        let rules = [RuleRecord(name: "r", formerly: ["s"], selection: "*")]
+        _ = try bench.store.begin(rules, isWatching: true, at: bench.wall)
+        try bench.commit {
+            $0.rows[RuleID(2)] = ["/in/b": LedgerRow(.sample())]
+            $0.due[RuleID(2)] = ["/in/b": true]
+        }
+        #expect(try bench.rows("SELECT count(*) FROM ledger") == ["0"])
+        #expect(try bench.rows("SELECT name FROM rules ORDER BY id") == ["r", "t"])
+    }
+
+    // MARK: Jobs
+
+    /// An unfinished or failed job with a value in each member.
+    private func full(_ state: JobState, _ generator: inout SeededGenerator) -> StoredJob {
+        var stored = StoredJob.leased(7, FileEvent.full(&generator))
+        stored.state = state
+        stored.job.attempt = 3
+        stored.job.isInterrupted = true
+        stored.job.previous = PreviousAttempt(attempt: 2, outcome: "retry", message: "busy")
+        var step = Outcome(.succeeded, "done", outputs: ["/out/a"], values: ["a": .integer(1)])
+        step.process = ProcessFacts(status: 3, signal: 9, request: "{}")
+        stored.job.steps = [step]
+        stored.offer?.attempt = 3
+        stored.offer?.steps = 1
+        stored.offer?.hasRemovedInput = true
+        stored.offer?.isInterrupted = true
+        stored.offer?.isUncertain = true
+        stored.offer?.isSent = true
+        stored.offer?.mayRemoveInput = true
+        stored.offer?.left = stored.job.event.snapshot
+        stored.offer?.isRepeat = true
+        stored.offer?.wasNamed = true
+        stored.offer?.missedHints = true
+        stored.offer?.changed = stored.job.event.snapshot.changed
+        stored.due = state == .dead ? nil : bench.now + .seconds(20)
+        return stored
+    }
+
+    @Test(arguments: [JobState.pending, .running, .dead], [true, false])
+    func `an unfinished or failed job is stored to the last bit`(state: JobState, isClean: Bool) throws {
+        var generator = SeededGenerator(seed: 1)
+        let stored = full(state, &generator)
+        if state == .dead {
+            try bench.end(stored, .dead, Outcome(.failed, "no"), isNew: true)
+        } else {
+            try bench.commit(stored)
+        }
+        try bench.end(isClean: isClean)
+        let found = try #require(try bench.store.job(JobID("7"), at: bench.clocks))
+        #expect(try bench.unfinished().map(\.job.id) == (state == .dead ? [] : [JobID("7")]))
+        // The ids of mounts are of the earlier run.
+        var expected = stored
+        expected.job.event.snapshot.mount = 0
+        expected.job.event.before?.mount = 0
+        expected.offer?.left?.mount = 0
+        #expect(found.job == expected.job)
+        #expect(found.state == state && found.number == 7 && found.due == stored.due)
+        let offer = try #require(found.offer)
+        #expect(offer.event == expected.job.event && offer.number == 7 && offer.attempt == 3)
+        #expect(offer.record == expected.offer?.record)
+        switch state {
+        case .pending: #expect(offer.state == .retrying(bench.now + .seconds(20)))
+        case .running: #expect(offer.state == .started)
+        default: #expect(offer.state == .failed)
+        }
+    }
+
+    @Test func `a frozen job has no offer, and jobs are sorted by number`() throws {
+        let frozen = StoredJob(Job(id: JobID("a"), rule: "r", event: .sample()), .pending, nil, number: 5)
+        try bench.commit(.leased(9), frozen, .leased(2), .leased(3, rule: "s"))
+        bench.kill()
+        let jobs = try bench.unfinished()
+        #expect(jobs.map(\.number) == [2, 5, 9])
+        #expect(jobs.map { $0.offer == nil } == [false, true, false])
+        #expect(try bench.store.stored.number == 9)
+    }
+
+    @Test func `a job has the state that was committed last, and its event only if it is new`() throws {
+        let job = StoredJob.leased(1)
+        try bench.commit(job)
+        #expect(try bench.rows("SELECT state, due FROM jobs") == ["running|1000000000000000000"])
+        var retrying = job.retrying(at: bench.now + .seconds(3))
+        retrying.job.event = .sample(.modified, "/in/b")
+        retrying.job.waiting = Waiting(.window, "its window opens at 22:00")
+        let query = "SELECT state, path, event, due, message, code FROM jobs"
+        for (isNew, event) in [(false, "/in/a.txt|created"), (true, "/in/b|modified")] {
+            try bench.commit(isNew: isNew, retrying)
+            #expect(
+                try bench.rows(query) == [
+                    "pending|\(event)|1000000003000000000|its window opens at 22:00|window"
+                ])
+        }
+        bench.kill()
+        // What it waits for may have come.
+        #expect(try bench.unfinished().first?.due == bench.now)
+        var finished = job
+        finished.job.steps = [Outcome(.succeeded)]
+        try bench.end(finished, .succeeded, Outcome(.succeeded, "done", outputs: ["/out/a"]))
+        #expect(
+            try bench.rows("SELECT state, due, ended, outputs, steps, progress FROM jobs") == [
+                "succeeded||1000000000000000000|[\"/out/a\"]||"
+            ])
+        #expect(try bench.store.job(JobID("1"), at: bench.clocks)?.state == .succeeded)
+        #expect(try bench.store.job(JobID("1"), at: bench.clocks)?.offer == nil)
+        try bench.commit { $0.jobs[JobID("1")] = JobChange(.deleted, isNew: false) }
+        #expect(try bench.store.job(JobID("1"), at: bench.clocks) == nil)
+        #expect(try bench.rows("SELECT count(*) FROM attempts") == ["0"])
+        bench.kill()
+        #expect(try bench.store.stored.number == 1)
+    }
+
+    @Test func `jobs that were running are counted at opening, and left as they are`() throws {
+        try bench.commit(.leased(1), .leased(2), StoredJob.leased(3).retrying(at: bench.now))
+        let leased = bench.now
+        bench.wait(.seconds(60))
+        bench.kill()
+        #expect(try bench.store.interrupted == 2)
+        #expect(try bench.unfinished().map(\.state) == [.running, .running, .pending])
+        #expect(try bench.unfinished().first?.due == leased)
+        #expect(try bench.rows("SELECT count(*) FROM attempts") == ["0"])
+    }
+
+    // MARK: Attempts and undo
+
+    @Test func `the log of a batch is stored once, for as long as one of its jobs is`() throws {
+        let jobs = (1...5).map { StoredJob.leased(UInt64($0)) }
+        try bench.commit(jobs[0], jobs[1], jobs[2], jobs[3], jobs[4])
+        try bench.commit { changes in
+            for (job, log) in zip(jobs, ["one", "one", "one", "two", ""]) {
+                var outcome = Outcome(.succeeded)
+                outcome.log = log
+                var ended = job
+                ended.state = .succeeded
+                changes.jobs[job.job.id] = JobChange(.ended(ended, outcome), isNew: false)
+                changes.attempts.append((job.job.id, bench.attempt(job, outcome)))
+            }
+            // The log belongs to the first attempt that is stored.
+            changes.jobs[JobID("1")] = JobChange(.deleted, isNew: false)
+        }
+        #expect(try bench.rows("SELECT job, text FROM logs ORDER BY job") == ["2|one", "4|two"])
+        #expect(try bench.rows("SELECT job, log_of FROM attempts ORDER BY job") == ["2|2", "3|2", "4|4", "5|"])
+        _ = try bench.rows("DELETE FROM jobs WHERE id IN ('2', '4')")
+        #expect(try JournalReader(bench.path).details(of: JobID("3"))?.attempts.map(\.log) == ["one"])
+        #expect(try bench.rows("SELECT job FROM logs") == ["2"])
+        _ = try bench.rows("DELETE FROM jobs WHERE id = '3'")
+        #expect(try bench.rows("SELECT count(*) FROM logs") == ["0"])
+    }
+
+    @Test func `changes to files are found with what became of them`() throws {
+        var outcome = Outcome(.succeeded)
+        outcome.changes = ["/out", "/out/a"].map { FileChange(.madeFolder($0), left: .blank) }
+        try bench.end(.leased(1), .succeeded, outcome, isNew: true)
+        let started = bench.wall
+        bench.kill()
+        let kept = try #require(try bench.store.changes(of: JobID("1")).first)
+        #expect(kept.changes == outcome.changes && kept.rule == "r" && kept.number == 1 && kept.undo == nil)
+        let reader = try JournalReader(bench.path)
+        #expect(try reader.jobsWithChanges(since: nil, rule: nil) == [JobID("1")])
+        #expect(try reader.jobsWithChanges(since: started, rule: "r") == [JobID("1")])
+        #expect(try reader.jobsWithChanges(since: started.advanced(by: .seconds(2)), rule: nil) == [])
+        #expect(try reader.jobsWithChanges(since: nil, rule: "s") == [])
+        for (reasons, undone) in [([nil, "it was changed since"], .part), ([nil, nil], .all)] as [([String?], Undone)] {
+            let record = UndoRecord(time: bench.wall, reasons: reasons)
+            try bench.commit { $0.undos = [(kept, record)] }
+            bench.kill()
+            let after = try #require(try bench.store.changes(of: JobID("1")).first)
+            #expect(after.undo == record && after.isUndone == (undone == .all))
+            #expect(try reader.details(of: JobID("1"))?.attempts.first?.undo == record)
+            #expect(try reader.jobs(JournalQuery()).jobs.map(\.undone) == [undone])
+        }
+    }
+
+    @Test func `a refusal by 'ready' is found while the file has the same content`() throws {
+        func isRefused(_ size: UInt64) throws -> Bool {
+            try bench.store.refusal(rule: "r", path: "/in/a.txt", snapshot: .sample(size: size))?.id == JobID("1")
+        }
+        try bench.end(.leased(1), .dead, Outcome(.failed, "no", code: Outcome.readyCode), isNew: true)
+        bench.kill()
+        #expect(try isRefused(5) && !isRefused(6))
+        try bench.commit(isNew: false, StoredJob.leased(1).retrying(at: bench.now))
+        #expect(try !isRefused(5))
+    }
+
+    // MARK: Copies
+
+    @Test func `a store in memory survives a kill with what was committed, and a copy leaves the file alone`() throws {
+        try bench.commit(.leased(1))
+        try bench.commit { $0.rows[rule] = ["/in/a": LedgerRow(.sample())] }
+        let clock: @Sendable () -> ContinuousClock.Instant = { [now = bench.now] in now }
+        let copy = try DiskStore(inMemory: bench.path, now: bench.wall, clock: clock)
+        _ = copy.begin(StoreBench.rules, isWatching: true, at: bench.wall)
+        #expect(copy.unfinishedJobs(of: rule, at: bench.clocks).map(\.number) == [1])
+        var changes = TurnChanges()
+        changes.jobs[JobID("2")] = JobChange(.unfinished(.leased(2)), isNew: true)
+        #expect(copy.commit(changes, at: bench.clocks) == nil)
+        #expect(copy.openJobs().map(\.id.description) == ["1", "2"])
+        let next = try DiskStore(afterKillOf: copy, now: bench.wall, clock: clock)
+        _ = next.begin(StoreBench.rules, isWatching: true, at: bench.wall)
+        #expect(next.interrupted == 2)
+        #expect(next.unfinishedJobs(of: rule, at: bench.clocks).map(\.number) == [1, 2])
+        #expect(next.row(of: rule, at: "/in/a") == LedgerRow(.sample()))
+        #expect(copy.row(of: rule, at: "/in/a") == nil)
+        #expect(try bench.rows("SELECT id FROM jobs") == ["1"])
+        let empty = try DiskStore(inMemory: nil, now: bench.wall, clock: clock)
+        #expect(empty.openJobs().isEmpty && empty.stored == StoredState())
+    }
+}

@@ -1,0 +1,26 @@
+import FileEvents
+import Glibc
+import Storage
+import TestKit
+import Testing
+
+/// The tables, which people query and later versions find.
+struct SchemaTests {
+    private let bench = StoreBench()
+
+    @Test func `the tables of a new journal are those of the golden file`() throws {
+        let store = try bench.open()
+        // The statements that sqlite3(1) prints for `.schema`.
+        let query =
+            "SELECT sql || ';' FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+        let text = try bench.rows(query).joined(separator: "\n") + "\n"
+        let file = PathBytes(#filePath).parent.appending("Golden/schema.sql")
+        if getenv("RECORD") != nil { TestFile.write(file, text) }
+        #expect(TestFile.read(file).map { String(decoding: $0, as: UTF8.self) } == text)
+        #expect(try bench.rows("PRAGMA application_id") == ["\(0x416C_6774)"])
+        #expect(try bench.rows("PRAGMA user_version") == ["1"])
+        #expect(try bench.rows("PRAGMA journal_mode") == ["wal"])
+        #expect(try bench.rows("PRAGMA auto_vacuum") == ["2"])
+        #expect(store.close(at: bench.wall) == nil)
+    }
+}

@@ -1,0 +1,154 @@
+import FileEvents
+import GRDB
+import Storage
+import Reconciling
+import Rules
+import Synchronization
+import TestKit
+
+/// A store in a directory of its own, and a clock that only the test moves.
+final class StoreBench: Sendable {
+    let root: PathBytes
+    let path: PathBytes
+    private let start = ContinuousClock.now
+    private let passed = Mutex(Duration.zero)
+    private let clockSet = Mutex(Duration.zero)
+    private let opened = Mutex<DiskStore?>(nil)
+    private let retention: JournalRetention
+    /// The rules that have begun.
+    static let rules = ["r", "s", "t"].map { RuleRecord(name: $0, selection: "*") }
+    /// The first of them in a new file.
+    static let rule = RuleID(1)
+
+    init(_ name: String = "journal.db", keeping retention: JournalRetention = JournalRetention()) {
+        self.retention = retention
+        root = TestFile.makeTemporaryFolder()
+        path = root.appending(name)
+    }
+
+    deinit { TestFile.removeTree(root) }
+
+    var now: ContinuousClock.Instant { start + passed.withLock { $0 } }
+    var wall: Timestamp { Timestamp.early.advanced(by: passed.withLock { $0 } + clockSet.withLock { $0 }) }
+    var clocks: ClockPair { ClockPair(wall, now) }
+
+    /// Sets the time of day, as date(1) does.
+    func setClock(by difference: Duration) { clockSet.withLock { $0 += difference } }
+    func wait(_ duration: Duration) { passed.withLock { $0 += duration } }
+
+    /// The store, opened at its first use; the rules `r`, `s` and `t` have begun.
+    var store: DiskStore {
+        get throws {
+            if let store = opened.withLock({ $0 }) { return store }
+            let store = try open()
+            _ = store.begin(Self.rules, isWatching: true, at: wall)
+            return store
+        }
+    }
+
+    /// Opens it, without rules.
+    @discardableResult func open() throws(JournalError) -> DiskStore {
+        let store = try DiskStore(
+            at: path, now: wall, keeping: retention, clock: { [weak self] in self?.now ?? .now })
+        opened.withLock { $0 = store }
+        return store
+    }
+
+    /// Drops the store without a clean stop, as a kill does.
+    func kill() { opened.withLock { $0 = nil } }
+
+    /// Ends the run, by a clean stop or by a kill.
+    func end(isClean: Bool) throws {
+        if isClean {
+            let fault = try store.close(at: wall)
+            if let fault { throw fault }
+        }
+        kill()
+    }
+
+    // MARK: Commits
+
+    /// Commits the changes that the closure makes.
+    ///
+    /// - Throws: The error of the commit.
+    func commit(_ change: (inout TurnChanges) -> Void) throws {
+        var changes = TurnChanges()
+        change(&changes)
+        if let fault = try store.commit(changes, at: clocks) { throw fault }
+    }
+
+    /// Commits the state of jobs.
+    func commit(isNew: Bool = true, _ jobs: StoredJob...) throws {
+        try commit { changes in
+            for job in jobs { changes.jobs[job.job.id] = JobChange(.unfinished(job), isNew: isNew) }
+        }
+    }
+
+    /// Commits the end of a job with its last attempt.
+    func end(_ job: StoredJob, _ state: JobState, _ outcome: Outcome, isNew: Bool = false) throws {
+        var job = job
+        job.state = state
+        try commit {
+            $0.jobs[job.job.id] = JobChange(.ended(job, outcome), isNew: isNew)
+            $0.attempts = [(job.job.id, attempt(job, outcome))]
+        }
+    }
+
+    func attempt(_ job: StoredJob, _ outcome: Outcome) -> AttemptRecord {
+        AttemptRecord(number: job.job.attempt, started: wall, duration: .milliseconds(5), outcome: outcome)
+    }
+
+    func unfinished(_ rule: RuleID = rule) throws -> [StoredJob] { try store.unfinishedJobs(of: rule, at: clocks) }
+
+    // MARK: The file
+
+    /// Looks at the file by a connection of its own, as sqlite3(1) does.
+    func look<Result>(_ body: (Database) throws -> Result) throws -> Result {
+        let queue = try DatabaseQueue(path: "\(path)")
+        defer { try? queue.close() }
+        return try queue.writeWithoutTransaction(body)
+    }
+
+    /// The columns of all rows that a query finds, as text with `|` between.
+    func rows(_ sql: String) throws -> [String] {
+        try look { database in
+            try Row.fetchAll(database, sql: sql).map { row in
+                row.databaseValues.map { value in
+                    switch value.storage {
+                    case .null: ""
+                    case .int64(let number): "\(number)"
+                    case .double(let number): "\(number)"
+                    case .string(let text): text
+                    case .blob(let blob): String(decoding: blob, as: UTF8.self)
+                    }
+                }.joined(separator: "|")
+            }
+        }
+    }
+}
+
+extension StoredJob {
+    /// A job of an offer that was leased, by its number.
+    static func leased(
+        _ number: UInt64, _ event: FileEvent = .sample(), rule: String = "r", due: ContinuousClock.Instant? = nil
+    ) -> StoredJob {
+        var job = Job(id: JobID("\(number)"), rule: rule, event: event)
+        job.attempt = 1
+        var offer = Offer(number: number, event: event)
+        offer.state = .started
+        return StoredJob(job, .running, offer, number: number, due: due)
+    }
+
+    /// The same job while it waits for its next attempt.
+    func retrying(at due: ContinuousClock.Instant) -> StoredJob {
+        var other = self
+        (other.state, other.due) = (.pending, due)
+        other.offer?.state = .retrying(due)
+        return other
+    }
+}
+
+extension Timestamp {
+    /// A moment before all that happens in tests.
+    static let early = Timestamp(seconds: 1_000_000_000, nanoseconds: 0)
+}
