@@ -238,3 +238,36 @@ extension Rule {
         return condition.answer(&facts) { look(event) }
     }
 }
+
+// A condition that becomes true by time alone.
+extension Rule {
+    /// The earliest time from an event on at which the condition holds if nothing happens to the file.
+    ///
+    /// - Returns: Nil if it never does; the time of the event if it holds already, or needs the content.
+    package func opening(of event: FileEvent) -> Timestamp? {
+        guard let condition, !event.kind.isLifecycle, !event.kind.isRaw, event.kind != .deleted else { return nil }
+        var event = event
+        let ages = condition.ages.flatMap { [$0, $0 + .nanoseconds(1)] }.sorted()
+        let times = ages.map { event.snapshot.modified.advanced(by: $0) }.filter { $0 > event.time }
+        for time in [event.time] + times {
+            event.time = time
+            switch admits(event) {
+            case .holds, .needsContent: return time
+            case .fails, .untold: continue
+            }
+        }
+        return nil
+    }
+}
+
+extension Condition {
+    /// The ages with which it compares, each of which may change its answer.
+    package var ages: [Duration] {
+        switch self {
+        case .all(let conditions), .any(let conditions): conditions.flatMap(\.ages)
+        case .not(let condition): condition.ages
+        case .age(let age): age.bounds.map(\.value)
+        default: []
+        }
+    }
+}

@@ -111,8 +111,6 @@ package struct Job: Sendable, Hashable {
     /// Whether the attempt before was cut off and may have done part of the work.
     package var isInterrupted: Bool
     package var previous: PreviousAttempt?
-    /// What the rule asks for, by which pending events are merged.
-    package var mask: EventMask
     /// The steps of the rule's list that have succeeded in earlier attempts; the next one goes on after them.
     package var steps: [Outcome] = []
     /// Why it is not begun yet, while it is pending.
@@ -120,11 +118,10 @@ package struct Job: Sendable, Hashable {
     /// Since when it has been due, while it is running.
     package var due: ContinuousClock.Instant?
 
-    package init(id: JobID, rule: String, event: FileEvent, mask: EventMask = .differences) {
+    package init(id: JobID, rule: String, event: FileEvent) {
         self.id = id
         self.rule = rule
         self.event = event
-        self.mask = mask
         attempt = 0
         isInterrupted = false
     }

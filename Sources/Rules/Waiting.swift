@@ -3,6 +3,8 @@ package struct Waiting: Sendable, Hashable {
     package enum Cause: String, Sendable, Hashable, CaseIterable {
         /// Outside of the rule's hours.
         case window
+        /// The file is not of the age that `where` asks for.
+        case condition = "where"
         /// The file is too young, or too small.
         case age = "min-age"
         case size = "min-size"

@@ -80,7 +80,7 @@ struct EngineRecoveryTests {
         let record = RuleRecord(name: rule.name, selection: rule.selection)
         _ = store.begin([record], isWatching: true, at: now)
         let event = FileEvent(kind: .created, path: file, root: file.parent, snapshot: snapshot, time: now)
-        var job = Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
+        var job = Job(id: JobID(now: event.time), rule: rule.name, event: event)
         (job.attempt, job.isInterrupted) = (attempt, true)
         let stored = StoredJob(job, .running, Offer(number: 1, event: event), number: 1)
         var changes = TurnChanges()

@@ -63,7 +63,7 @@ extension Dispatcher {
         let event = FileEvent(
             kind: kind, path: path, root: rule.root(taking: path) ?? path.parent, snapshot: .unseen, origin: .live,
             time: host.clock.time())
-        return Job(id: JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
+        return Job(id: JobID(now: event.time), rule: rule.name, event: event)
     }
 
     /// Reports the end of a job that did not run.
@@ -159,7 +159,7 @@ extension Dispatcher {
     ) {
         number += 1
         let rule = rules[index].rule
-        var job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event, mask: rule.events)
+        var job = Job(id: id ?? JobID(now: event.time), rule: rule.name, event: event)
         if !rule.needsAuthor { job.event.author = .notAsked }
         rules[index].frozen.append(FrozenQueue.Entry(job: job, number: number, due: now, after: after))
         newJobs.insert(job.id)

@@ -240,14 +240,9 @@ struct Dispatcher: ~Copyable {
         let job = DueJob(
             event: event, hasStartedBefore: candidate.retried != nil && retried?.previous?.isUnbegun != true,
             isInterrupted: candidate.retried.map { $0.isInterrupted || $0.steps > 0 } ?? false)
-        switch rules[index].gates.verdict(for: job, at: time) {
-        case .run: break
-        case .wait(let gate, let until, let waiting):
+        if case .wait(let gate, let until, let waiting) = rules[index].gates.verdict(for: job, at: time) {
             reconciler.hold(candidate, for: gate, until: until)
             record(waiting, of: event.path, index)
-            return nil
-        case .end(let outcome):
-            endUnrun(lease(candidate, index, &reconciler), index, outcome, &reconciler, at: time.now)
             return nil
         }
         let isCounted = candidate.retried == nil && !event.kind.isLifecycle && rules[index].rule.group == nil
@@ -313,6 +308,8 @@ struct Dispatcher: ~Copyable {
     mutating func lease(
         _ candidate: Reconciler.Candidate, _ index: Int, _ reconciler: inout Reconciler
     ) -> Attempt.Input {
+        var candidate = candidate
+        if let age = rules[index].gates.age { candidate.event = age.opened(candidate.event) }
         reconciler.number = max(reconciler.number, number)
         let offer = reconciler.lease(candidate)
         number = max(number, offer.number)
@@ -325,7 +322,7 @@ struct Dispatcher: ~Copyable {
             // The steps that an earlier event has finished do not count for another one.
             if offer.steps == 0 { job.steps = [] }
         } else {
-            job = Job(id: JobID(now: host.clock.time()), rule: rule.name, event: offer.event, mask: rule.events)
+            job = Job(id: JobID(now: host.clock.time()), rule: rule.name, event: offer.event)
             newJobs.insert(job.id)
         }
         // It may have had another name.
@@ -355,14 +352,10 @@ struct Dispatcher: ~Copyable {
         let job = DueJob(
             event: event, hasStartedBefore: hasStarted,
             isInterrupted: entry.job.isInterrupted || !entry.job.steps.isEmpty)
-        var outcome: Outcome?
-        switch rules[index].gates.verdict(for: job, at: time) {
-        case .run: break
-        case .wait(_, let until, let waiting):
+        if case .wait(_, let until, let waiting) = rules[index].gates.verdict(for: job, at: time) {
             rules[index].frozen[entry.number]?.due = until ?? time.now + .seconds(60)
             rules[index].frozen[entry.number]?.waiting = waiting
             return nil
-        case .end(let end): outcome = end
         }
         if entry.job.attempt == 0, !event.kind.isLifecycle, rules[index].gates.loop.count(event.path, at: time.now) {
             let limit = rules[index].gates.loop.limit
@@ -381,7 +374,7 @@ struct Dispatcher: ~Copyable {
         rules[index].frozen[entry.number]?.job = input.job
         rules[index].frozen[entry.number]?.isRunning = true
         storeFrozen(entry.number, index)
-        if let outcome = outcome ?? interruptedTooOften(input, rules[index].rule) {
+        if let outcome = interruptedTooOften(input, rules[index].rule) {
             endFrozen(input, index, .dead, outcome, &reconciler, at: time.now)
             reportUnrun(input.job, index, outcome, .dead)
             return nil

@@ -53,6 +53,7 @@ final class Conditions {
         guard rule.condition != nil else { return true }
         switch rule.admits(event) {
         case .holds, .needsContent: return true
+        case .fails where rule.opening(of: event) != nil: return true
         case .fails, .untold:
             return logged.insert(Refusal(rule: index, path: event.path)).inserted && rule.lets(event, log: log)
         }

@@ -66,10 +66,15 @@ package struct EngineLoop: ~Copyable {
         run = RunState(ignored: options.ignored)
         run.reselected = start.reselected
         now = host.clock.now()
+        takeOver(stored)
+    }
+
+    /// Takes over what an earlier run has left, and commits the start.
+    private mutating func takeOver(_ stored: StoredState) {
         for (rule, jobs) in stored.unloaded.sorted(by: { $0.key < $1.key }) {
             engine.report(.waiting(rule: rule, jobs: jobs))
         }
-        if options.isWatching { recordMounts(stored.mounts) }
+        if engine.options.isWatching { recordMounts(stored.mounts) }
         restorePauses(stored.pauses)
         restore()
         // The start of the rules is committed before they are reported as ready: what happens from then on is an event for

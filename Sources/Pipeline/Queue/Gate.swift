@@ -20,8 +20,6 @@ enum Verdict: Sendable {
     case run
     /// It waits until the gate is woken, at most until the time.
     case wait(Reconciler.Gate, until: ContinuousClock.Instant?, Waiting?)
-    /// It ends without running.
-    case end(Outcome)
 }
 
 /// The clocks and the files by which gates decide.
@@ -43,6 +41,7 @@ protocol Gate {
 /// dispatcher, see `group`.
 struct Gates {
     var window: WindowGate?
+    var age: AgeGate?
     var loop = LoopGuardGate()
     var cooldown: CooldownGate?
     var ready: ReadyGate?
@@ -50,6 +49,7 @@ struct Gates {
     /// Makes the gates of a rule; those that have not changed keep what they know.
     mutating func change(to rule: Rule) {
         window = rule.window.map { window?.window == $0 ? window ?? WindowGate($0) : WindowGate($0) }
+        age = rule.condition.map { $0.ages.isEmpty } ?? true ? nil : AgeGate(rule)
         if rule.cooldown <= .zero {
             cooldown = nil
         } else if cooldown?.times.pause != rule.cooldown {
@@ -61,6 +61,7 @@ struct Gates {
 
     mutating func verdict(for job: DueJob, at time: GateTime) -> Verdict {
         if case let verdict? = window?.verdict(for: job, at: time), !verdict.isRun { return verdict }
+        if let verdict = age?.verdict(for: job, at: time), !verdict.isRun { return verdict }
         let verdict = loop.verdict(for: job, at: time)
         guard verdict.isRun else { return verdict }
         if case let verdict? = cooldown?.verdict(for: job, at: time), !verdict.isRun { return verdict }
@@ -94,6 +95,33 @@ struct WindowGate: Gate {
         let message = "its window opens at \(opening.local(time.clock))"
         let until = time.now + min(opening.since(time.time), Self.period)
         return .wait(Self.gate, until: until, Waiting(.window, message))
+    }
+}
+
+/// `where` with an `age` that the file comes to have.
+struct AgeGate: Gate {
+    private let rule: Rule
+
+    init(_ rule: Rule) { self.rule = rule }
+
+    static let gate = Reconciler.Gate("age")
+    /// The longest time after which the clock is checked again, which may be set.
+    static let period = Duration.seconds(3600)
+
+    func verdict(for job: DueJob, at time: GateTime) -> Verdict {
+        guard !job.isManual, !job.isInterrupted, let opening = rule.opening(of: job.event), opening > time.time else {
+            return .run
+        }
+        let message = "'where' holds at \(opening.local(time.clock)), when the file is old enough"
+        let until = time.now + min(opening.since(time.time), Self.period)
+        return .wait(Self.gate, until: until, Waiting(.condition, message))
+    }
+
+    /// An event with the time at which the condition held.
+    func opened(_ event: FileEvent) -> FileEvent {
+        var event = event
+        event.time = rule.opening(of: event) ?? event.time
+        return event
     }
 }
 

@@ -21,18 +21,7 @@ extension Reconciler {
                 entry.note.scan = nil
             }
             if !heldKeys.isEmpty { heldKeys[key] = nil }
-            let isPolled = entry.note.signs.contains(.polled) || isPolled(key.path)
-            var verdict: FinishedProbe.Verdict
-            do throws(SystemError) {
-                verdict = FinishedProbe.check(
-                    try files.place(of: key.path), in: host.fileSystem, at: host.clock.time(),
-                    policy: policies[key.policy], isPolled: isPolled, sample: entry.note.sample?.value,
-                    round: entry.rounds,
-                    waited: now - entry.since)
-            } catch {
-                verdict = DiskProbe.Sight(directory: error.errno) == .absent ? .gone : .unreadable(errno: error.errno)
-            }
-            switch verdict {
+            switch check(key, entry, at: now) {
             case .finished(let snapshot, let isForced):
                 settled(key, snapshot, entry.note, &others)
                 if isForced { add(key, entry.note, at: now) }
@@ -54,6 +43,20 @@ extension Reconciler {
         for (view, path, identities) in others { markOtherNames(view, path, identities) }
         // The end of a listing follows the events of what it found.
         if !mayFreeze { freezeEndedScans() }
+    }
+
+    /// Checks whether a path has settled.
+    private func check(
+        _ key: Key, _ entry: Settler<Key, Note>.Waiting, at now: ContinuousClock.Instant
+    ) -> FinishedProbe.Verdict {
+        do throws(SystemError) {
+            return FinishedProbe.check(
+                try files.place(of: key.path), in: host.fileSystem, at: host.clock.time(), policy: policies[key.policy],
+                isPolled: entry.note.signs.contains(.polled) || isPolled(key.path), sample: entry.note.sample?.value,
+                round: entry.rounds, waited: now - entry.since)
+        } catch {
+            return DiskProbe.Sight(directory: error.errno) == .absent ? .gone : .unreadable(errno: error.errno)
+        }
     }
 
     private mutating func recordHeld(
