@@ -177,8 +177,7 @@ extension PathExplanation.OfRule {
     ) {
         let runner = surroundings.runner
         var job = Job(
-            id: record.open.last(where: \.hasJob)?.id ?? JobID(now: now), rule: rule.name, event: event,
-            mask: rule.events)
+            id: record.open.last(where: \.hasJob)?.id ?? JobID(now: now), rule: rule.name, event: event)
         job.attempt = (record.open.last?.attempt ?? 0) + 1
         var jobs = [job]
         for member in rule.members(with: event.path, among: surroundings.ruleset) where member != event.path {
