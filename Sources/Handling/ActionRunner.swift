@@ -27,7 +27,8 @@ package struct ActionRunner: Sendable {
         case .use(let reference, let with):
             switch handler(for: reference, filling: with, into: &invocations) {
             case .success(let handler):
-                guard handler.asksToStart || invocations.allSatisfy({ $0.mayStart() }) else {
+                // A plugin waits as late as possible, see `PluginHost`.
+                guard reference.location != nil || invocations.allSatisfy({ $0.mayStart() }) else {
                     return invocations.map { _ in .interrupted("Alight stops") }
                 }
                 return handler.run(invocations)

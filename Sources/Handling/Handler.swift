@@ -14,9 +14,6 @@ package protocol Handler: Sendable {
     /// What rules are checked against.
     var summary: HandlerDescription { get }
 
-    /// Whether it calls ``Invocation/mayStart`` itself, as late as possible; otherwise it is called before `run`.
-    var asksToStart: Bool { get }
-
     /// Does the work and says how it ended; it never throws.
     ///
     /// A file that has vanished is an outcome, not an error. Look at
@@ -32,8 +29,6 @@ package protocol Handler: Sendable {
 }
 
 extension Handler {
-    package var asksToStart: Bool { false }
-
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         invocations.map { invocation in
             invocation.stop.isRaised ? .interrupted("Alight stops") : run(invocation)

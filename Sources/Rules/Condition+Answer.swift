@@ -241,13 +241,14 @@ extension Rule {
 
 // A condition that becomes true by time alone.
 extension Rule {
-    /// The earliest time from an event on at which the condition holds if nothing happens to the file.
+    /// The earliest time from an event on at which a condition with an age holds if nothing happens to the file.
     ///
-    /// - Returns: Nil if it never does; the time of the event if it holds already, or needs the content.
+    /// - Returns: Nil if it never does, or compares no age; the time of the event if it holds already, or needs the content.
     package func opening(of event: FileEvent) -> Timestamp? {
         guard let condition, !event.kind.isLifecycle, !event.kind.isRaw, event.kind != .deleted else { return nil }
         var event = event
         let ages = condition.ages.flatMap { [$0, $0 + .nanoseconds(1)] }.sorted()
+        guard !ages.isEmpty else { return nil }
         let times = ages.map { event.snapshot.modified.advanced(by: $0) }.filter { $0 > event.time }
         for time in [event.time] + times {
             event.time = time

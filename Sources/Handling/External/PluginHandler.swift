@@ -13,7 +13,6 @@ package struct PluginHandler: Handler {
     }
 
     package var summary: HandlerDescription { plugin.summary }
-    package var asksToStart: Bool { true }
 
     package func run(_ invocation: Invocation) -> Outcome {
         guard let outcome = run([invocation]).first else { preconditionFailure("no outcome for an invocation") }

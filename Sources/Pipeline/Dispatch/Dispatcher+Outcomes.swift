@@ -414,7 +414,7 @@ extension Dispatcher {
 
     /// Records the result of an attempt whose rule does not run any more.
     ///
-    /// Nothing hints what happens to its files meanwhile, so what it has received is certain only if they are as offered.
+    /// Its files are not watched any more, so what it has received is certain only if they are as offered.
     private mutating func endRetired(_ result: Attempt.Result, _ id: RuleID) {
         let files = WatchedPaths(roots: result.parts.map(\.job.event.root), in: host.fileSystem)
         for part in result.parts {

@@ -46,16 +46,19 @@ final class Conditions {
     /// Whether ``interrupted`` is asked for.
     var asksForWork: Bool { finds != nil }
 
-    /// Whether a rule receives an event: no earlier rule with `stop` does, and its own `where` holds or needs the content.
+    /// Whether a rule receives an event: no earlier rule with `stop` does, and its own `where` holds, needs the
+    /// content, or comes to hold by time alone.
     func admit(_ event: FileEvent, rule index: Int) -> Bool {
         if ruleset.isAfterStop(index), ruleset.stopper(of: event, to: index, looking: content) != nil { return false }
         let rule = ruleset.rules[index]
         guard rule.condition != nil else { return true }
-        switch rule.admits(event) {
+        let answer = rule.admits(event)
+        switch answer {
         case .holds, .needsContent: return true
         case .fails where rule.opening(of: event) != nil: return true
         case .fails, .untold:
-            return logged.insert(Refusal(rule: index, path: event.path)).inserted && rule.lets(event, log: log)
+            if logged.insert(Refusal(rule: index, path: event.path)).inserted { rule.log(answer, of: event, to: log) }
+            return false
         }
     }
 

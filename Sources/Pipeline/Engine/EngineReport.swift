@@ -18,9 +18,9 @@ package enum EngineReport: Sendable {
     case paused(Pauses)
     /// An attempt ended.
     case attempt(AttemptReport)
-    /// An attempt at several jobs ended, which were told together.
+    /// An attempt at several jobs ended, which ran together.
     case batch([AttemptReport])
-    /// A rule is told of nothing more of a path for a while, since it was told `limit` times in the last one.
+    /// A rule does not run for a path for a while, since it has run for it `limit` times in the last one.
     ///
     /// The job that was one too many has become a dead letter, if it could be taken out.
     case braked(rule: String, path: PathBytes, limit: Int, pause: Duration)
@@ -34,7 +34,7 @@ package enum EngineReport: Sendable {
     case watching(WatchReport)
     /// The kernel does not say who does what to files, though rules ask.
     case authorsUntold(WatchError)
-    /// Something about a path that can't be told yet.
+    /// A condition of a path that has not settled.
     case remark(Reconciler.Warning)
     /// A set of files has lacked some kinds for so long.
     case incomplete(rule: String, path: PathBytes, missing: [String], for: Duration)
@@ -49,7 +49,7 @@ package enum EngineReport: Sendable {
     /// The stop was asked for: so many jobs are finished first.
     case draining(jobs: Int)
 
-    /// The attempts that it tells of.
+    /// The attempts of a report.
     package var attempts: [AttemptReport] {
         switch self {
         case .attempt(let attempt): [attempt]
@@ -79,7 +79,7 @@ package struct AttemptReport: Sendable {
     /// The pause before the next attempt.
     package var pause: Duration?
 
-    /// What is told now of an attempt that has ended, or of a job that ended without one.
+    /// The report of an attempt that has ended, or of a job that ended without one.
     package init(
         _ job: Job, _ rule: Rule, attempt: Int, _ outcome: Outcome, duration: Duration, _ state: JobState,
         pause: Duration?, at time: Timestamp

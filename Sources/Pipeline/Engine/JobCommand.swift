@@ -1,9 +1,9 @@
 package import FileEvents
 package import Rules
 
-/// A file that a person wants a rule to be run for.
+/// A file for which a user runs a rule.
 package struct JobRequest: Sendable, Hashable {
-    /// The id that the job is to have.
+    /// The id of the job.
     package var id: JobID
     package var rule: String
     package var path: PathBytes
@@ -15,14 +15,14 @@ package struct JobRequest: Sendable, Hashable {
     }
 }
 
-/// What a person asks for jobs.
+/// A user's request for jobs.
 package enum JobCommand: Sendable {
-    /// To make pending jobs due at once, and dead letters pending again.
+    /// Makes pending jobs due at once, and failed ones pending again.
     case retry([JobID])
-    /// To end pending jobs, and to forget dead letters.
+    /// Ends pending jobs, and deletes failed ones.
     case discard([JobID])
-    /// To take back what jobs have done.
+    /// Undoes what jobs have changed.
     case undo([JobID])
-    /// To run a rule for files.
+    /// Runs a rule for files.
     case apply([JobRequest])
 }
