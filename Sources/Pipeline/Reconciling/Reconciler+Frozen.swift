@@ -54,7 +54,7 @@ extension Reconciler {
             frozen.append((view, event))
         }
         for path in [event.from, event.path].compactMap(\.self) { compare(view, path) }
-        if event.snapshot.links > 1 { markOtherNames(view, event.path, [event.snapshot.identity]) }
+        markNames(view, of: event)
     }
 
     /// Records that the row of a frozen event has ended: the paths that it names are compared again.

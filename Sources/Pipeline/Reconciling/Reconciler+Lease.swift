@@ -286,7 +286,7 @@ extension Reconciler {
             for path in [event.from, event.path].compactMap(\.self) {
                 if event.kind == .moved { compare(view, path) } else { states[view].due.wake(.path(path)) }
             }
-            if event.snapshot.links > 1 { markOtherNames(view, event.path, [event.snapshot.identity]) }
+            markNames(view, of: event)
         }
         return events
     }

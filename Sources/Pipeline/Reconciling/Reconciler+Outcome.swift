@@ -139,8 +139,9 @@ extension Reconciler {
         if states[view].view.whileBusy == .drop { dropSettled(view, offer) }
         guard applies(.recheck) else { return }
         for path in offer.paths { compare(view, path, at: now) }
-        if let offered = offer.offered, offered.links > 1 || (there?.links ?? 0) > 1 {
-            markOtherNames(view, offer.path, [offered.identity])
+        if let offered = offer.offered {
+            markNames(view, of: offer.event)
+            if offered.links == 1, let there, there.links > 1 { markOtherNames(view, offer.path, [offered.identity]) }
         }
     }
 

@@ -204,6 +204,18 @@ extension Reconciler {
         return paths.contains { $0 != path && root(view, $0) != nil && present(view, $0)?.identity == file }
     }
 
+    /// Makes the other names of the file of an event dirty that differ from the disk, and its path if it is known to have
+    /// several names only now.
+    ///
+    /// The kernel hints only the name that was made or removed. A name that is gone before its hint is read does not show
+    /// whose it was; the file is then found with one name less when its path settles once more.
+    mutating func markNames(_ view: Int, of event: FileEvent) {
+        guard event.snapshot.links > 1 else { return }
+        markOtherNames(view, event.path, [event.snapshot.identity])
+        guard event.kind != .deleted, event.before?.links != event.snapshot.links else { return }
+        markDirty(event.path, .attributes, .live, [view], at: host.clock.now())
+    }
+
     /// Makes the other names of files dirty that differ from the disk: the kernel hints only the name that was used.
     mutating func markOtherNames(_ view: Int, _ path: PathBytes, _ identities: [FileIdentity]) {
         for identity in Set(identities) where applies(.names) {
