@@ -19,11 +19,11 @@ extension Rule {
         let captures = Captures(of: job.event.path, by: condition?.certainExpressions ?? [])
         let facts = PlaceholderFacts(
             event: job.event, rule: name, job: job.id.description, attempt: job.attempt, now: now,
-            stepOutputs: job.steps.map(\.outputs), captures: captures)
+            stepOutputs: job.finishedSteps.map(\.outcome.outputs), captures: captures)
         var invocation = Invocation(
             job: job, rule: place, folder: folder, maximumAttempts: retry.attempts, parameters: .object([:]),
             selection: FileSelection(filter: filter, types: types, condition: condition), now: now, captures: captures,
-            timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count), steps: job.steps,
+            timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count), steps: job.finishedSteps.map(\.outcome),
             environment: environment.map { ($0.name, $0.value.expanded(with: facts)) },
             directory: directory.map { directory in
                 ProgramPath(

@@ -111,8 +111,10 @@ package struct Job: Sendable, Hashable {
     /// Whether the attempt before was cut off and may have done part of the work.
     package var isInterrupted: Bool
     package var previous: PreviousAttempt?
-    /// The steps of the rule's list that have succeeded in earlier attempts; the next one goes on after them.
-    package var steps: [Outcome] = []
+    /// The finished steps of `action`; the next attempt resumes after them.
+    package var steps: [FinishedStep] = []
+    /// The failure for which it was given up, while `on_failure` runs for it.
+    package var failure: FinalFailure?
     /// Why it is not begun yet, while it is pending.
     package var waiting: Waiting?
     /// Since when it has been due, while it is running.
@@ -125,6 +127,36 @@ package struct Job: Sendable, Hashable {
         attempt = 0
         isInterrupted = false
     }
+
+    /// The finished steps of the list that runs: `on_failure` once the job was given up, else `action`.
+    package var finishedSteps: [FinishedStep] {
+        get { failure?.steps ?? steps }
+        set { if failure == nil { steps = newValue } else { failure?.steps = newValue } }
+    }
+}
+
+/// A finished step of a list of actions.
+package struct FinishedStep: Sendable, Hashable {
+    package var outcome: Outcome
+    /// The digest of its action.
+    package var action: String
+    /// Whether it has removed the input.
+    package var hasRemovedInput = false
+
+    package init(_ outcome: Outcome, of action: Action) {
+        self.init(outcome, action: action.digest)
+    }
+
+    package init(_ outcome: Outcome, action: String) { (self.outcome, self.action) = (outcome, action) }
+}
+
+/// The failure for which a job was given up, and what `on_failure` has done since.
+package struct FinalFailure: Sendable, Hashable {
+    /// The last attempt at the job; it is recorded when `on_failure` has ended.
+    package var attempt: AttemptRecord
+    package var steps: [FinishedStep] = []
+
+    package init(_ attempt: AttemptRecord) { self.attempt = attempt }
 }
 
 /// Where a job stands.

@@ -207,6 +207,62 @@ struct EngineDispatchTests {
         }
     }
 
+    @Test(arguments: [false, true])
+    func `after a change of the rules a list resumes behind the last step that is the same`(isRestart: Bool) throws {
+        try withTempTree { tree in
+            let policy = RetryPolicy(attempts: 9, delay: .seconds(2))
+            let rule = Rule.sample("r", [tree.path("in/*")], actions: ["one", "extra", "two"], retry: policy)
+            let changed = Rule.sample(
+                "r", [tree.path("in/*")], actions: ["one", "other", "two", "three"], retry: policy)
+            let isFixed = Shared(false)
+            let perform: @Sendable (Action, Invocation) -> Outcome = { action, _ in
+                Outcome(action.name == "two" && !isFixed.value ? .retry : .succeeded)
+            }
+            let store = DiskStore.inMemory()
+            let run = EngineRun([rule], on: store, perform: perform)
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(1))
+            isFixed.change { $0 = true }
+            guard isRestart else {
+                #expect(run.reloadAndWait([changed]))
+                #expect(run.ended(2))
+                run.stop()
+                return Self.expectResumed(run.calls)
+            }
+            run.stop()
+            let later = try DiskStore(afterKillOf: store, now: DiskProbe.now(), clock: { .now })
+            let last = EngineRun([changed], on: later, perform: perform)
+            #expect(last.ended(1))
+            last.stop()
+            Self.expectResumed(run.calls + last.calls)
+        }
+    }
+
+    private static func expectResumed(_ calls: [Call]) {
+        #expect(calls.map(\.action) == ["one", "extra", "two", "other", "two", "three"])
+        #expect(calls.map(\.steps) == [0, 1, 2, 1, 2, 3])
+    }
+
+    @Test func `a job fails whose rule has lost the step that took its file away`() throws {
+        try withTempTree { tree in
+            let policy = RetryPolicy(attempts: 9, delay: .seconds(1))
+            let run = EngineRun([.sample("r", [tree.path("in/*")], actions: ["move", "two"], retry: policy)]) {
+                action, invocation in
+                guard action.name == "move" else { return Outcome(.retry) }
+                TestFile.removeTree(invocation.job.event.path)
+                return Outcome(.succeeded)
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(run.ended(1))
+            #expect(run.reloadAndWait([.sample("r", [tree.path("in/*")], actions: ["two"], retry: policy)]))
+            #expect(run.ended(2))
+            #expect(run.calls.map(\.action) == ["move", "two"])
+            let report = try #require(run.attempts.last)
+            #expect(report.state == .dead && report.outcome.code == "rule-changed")
+            run.stop()
+        }
+    }
+
     @Test func `new content begins the list again`() {
         withTempTree { tree in
             let policy = RetryPolicy(attempts: 1_000, delay: .milliseconds(5), maximumDelay: .milliseconds(5))

@@ -5,6 +5,7 @@ import Handling
 import Storage
 import PluginProtocol
 import Rules
+import Settling
 import TestKit
 import Testing
 
@@ -152,20 +153,61 @@ struct EngineFailureTests {
         }
     }
 
-    @Test func `when it is cut off by a stop, the attempt does not count`() {
-        withTempTree { tree in
-            let run = EngineRun([Self.rule(tree.root, onFailure: [Self.action("slow")])]) { action, invocation in
-                guard action.name == "slow" else { return Outcome(.failed) }
+    @Test(arguments: ["a kill", "a stop"])
+    func `an interrupted list resumes after its finished actions, whatever is at the path`(end: String) throws {
+        try withTempTree { tree in
+            let store = DiskStore.inMemory()
+            let rule = Self.rule(tree.root, onFailure: [Self.action("first"), Self.action("second")])
+            let isBack = Shared(false)
+            let perform: @Sendable (Action, Invocation) -> Outcome = { action, invocation in
+                if action.name == "act" { return Outcome(isBack.value ? .succeeded : .failed, "no luck") }
+                if action.name == "first" || isBack.value { return Outcome(.succeeded, "did \(action.name)") }
                 _ = Deadline.wait { invocation.stop.isRaised }
+                // Of a kill nothing comes back before the store is copied.
+                if end == "a kill" { _ = Deadline.wait { isBack.value } }
                 return .interrupted("stopped")
             }
+            let run = EngineRun([rule], on: store, perform: perform)
             TestFile.write(tree.path("in/a"), "x")
-            #expect(Deadline.wait { run.calls.count == 2 })
+            #expect(Deadline.wait { run.calls.count == 3 })
+            #expect(run.attempts.isEmpty)
             run.askToStop()
             run.askToStopAtOnce()
             let summary = run.end()
             #expect(summary?.unfinished == 1 && summary?.dead == 0)
-            #expect(run.attempts.map(\.state) == [.pending])
+            let later = try DiskStore(afterKillOf: store, now: DiskProbe.now(), clock: { .now })
+            isBack.change { $0 = true }
+            TestFile.write(tree.path("in/a"), "longer")
+            let next = EngineRun([rule], on: later, perform: perform)
+            #expect(next.ended(2))
+            next.stop()
+            #expect(next.calls.map(\.action) == ["second", "act"])
+            #expect(next.calls.map(\.size) == [1, 6] && next.calls.map(\.steps) == [1, 0])
+            let report = try #require(next.attempts.first)
+            #expect(report.state == .dead && report.attempt == 1 && next.attempts.last?.state == .succeeded)
+            let done = "on_failure: 'first' succeeded: did first; on_failure: 'second' succeeded: did second"
+            #expect(report.outcome.message == "no luck; \(done)")
+        }
+    }
+
+    @Test func `while a list runs, its rule leaves the path alone`() {
+        withTempTree { tree in
+            let gate = Gate()
+            let rule = Self.rule(tree.root, onFailure: [Self.action("slow")])
+            let other = Rule.sample("other", [tree.path("other/*")])
+            let run = EngineRun([rule, other]) { action, invocation in
+                if action.name == "slow" { gate.pass() }
+                return Outcome(action.name == "slow" || invocation.job.event.snapshot.size > 1 ? .succeeded : .failed)
+            }
+            TestFile.write(tree.path("in/a"), "x")
+            #expect(Deadline.wait { run.calls.count == 2 })
+            TestFile.write(tree.path("in/a"), "longer")
+            #expect(run.isDue(tree.path("in/a")))
+            #expect(run.calls.map(\.action) == ["act", "slow"])
+            gate.open()
+            #expect(run.ended(2))
+            #expect(run.calls.map(\.action) == ["act", "slow", "act"])
+            #expect(run.stop()?.dead == 1)
         }
     }
 

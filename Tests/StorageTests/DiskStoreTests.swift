@@ -81,7 +81,13 @@ struct DiskStoreTests {
         stored.job.previous = PreviousAttempt(attempt: 2, outcome: "retry", message: "busy")
         var step = Outcome(.succeeded, "done", outputs: ["/out/a"], values: ["a": .integer(1)])
         step.process = ProcessFacts(status: 3, signal: 9, request: "{}")
-        stored.job.steps = [step]
+        var finished = FinishedStep(step, action: "a1")
+        finished.hasRemovedInput = true
+        stored.job.steps = [finished]
+        let attempt = AttemptRecord(
+            number: 3, started: Timestamp(seconds: 5, nanoseconds: 6), duration: .seconds(7), outcome: step)
+        stored.job.failure = FinalFailure(attempt)
+        stored.job.failure?.steps = [finished]
         stored.offer?.attempt = 3
         stored.offer?.steps = 1
         stored.offer?.hasRemovedInput = true
@@ -156,7 +162,7 @@ struct DiskStoreTests {
         // What it waits for may have come.
         #expect(try bench.unfinished().first?.due == bench.now)
         var finished = job
-        finished.job.steps = [Outcome(.succeeded)]
+        finished.job.steps = [FinishedStep(Outcome(.succeeded), action: "a1")]
         try bench.end(finished, .succeeded, Outcome(.succeeded, "done", outputs: ["/out/a"]))
         #expect(
             try bench.rows("SELECT state, due, ended, outputs, steps, progress FROM jobs") == [

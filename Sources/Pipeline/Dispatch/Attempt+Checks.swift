@@ -9,8 +9,12 @@ import Settling
 extension Attempt {
     /// Checks the file and the conditions of the rule that need its content; nil to go on.
     func check(_ part: inout Part, _ files: WatchedPaths) -> Termination? {
+        if part.input.hasLostInput {
+            let message = "a finished step that is not in the rule any more has taken the file away"
+            return .outcome(Outcome(.failed, message, code: "rule-changed"))
+        }
         // What a finished step has done may be why a condition does not hold any more.
-        guard part.job.steps.isEmpty else { return nil }
+        guard part.job.steps.isEmpty, part.job.failure == nil else { return nil }
         return checkFile(part, files) ?? checkConditions(part) ?? checkReady(part, files)
             ?? compareContent(&part, files)
     }

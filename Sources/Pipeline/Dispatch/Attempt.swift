@@ -29,6 +29,8 @@ struct Attempt: Sendable {
         var mayBeDone = false
         /// Whether the action is known to have received the content of the row.
         var isCertain = true
+        /// Whether a finished step has removed the file that is none of the rule's any more.
+        var hasLostInput = false
 
         var paths: [PathBytes] { [job.event.path, job.event.from].compactMap(\.self) }
     }
@@ -52,10 +54,6 @@ struct Attempt: Sendable {
         var isOver = false
         /// Whether an action has started.
         var hasStarted = false
-        /// The message of the final failure.
-        var failure: String?
-        /// The outcomes of `on_failure`.
-        var aftermath: [Outcome] = []
         /// The changes of this attempt that can be undone.
         var changes: [FileChange] = []
         /// The outputs of all steps, under each name by which the rule matches them.
@@ -95,7 +93,7 @@ struct Attempt: Sendable {
     let host: Host
     let permission: StartPermission
     /// Called when a step has succeeded that others follow, with the outcomes of all that have.
-    var progress: @Sendable (JobID, [Outcome]) -> Void = { _, _ in }
+    var progress: @Sendable (JobID, [FinishedStep]) -> Void = { _, _ in }
     /// Called before an action writes a path that the rule matches.
     var declared: @Sendable (JobID, PathBytes) -> Void = { _, _ in }
 
@@ -112,12 +110,15 @@ struct Attempt: Sendable {
         // An open directory keeps its file system from being unmounted.
         files.forget()
         runSteps(&parts)
-        runOnFailure(&parts)
-        for index in parts.indices where parts[index].hasStarted || !parts[index].aftermath.isEmpty {
+        for index in parts.indices where parts[index].hasStarted {
             collectOutputs(of: &parts[index], files)
+            if let failure = parts[index].job.failure { parts[index].finish(failure, actions) }
         }
         return Result(rule: rule, parts: parts, started: started, duration: host.clock.now() - start)
     }
+
+    /// The list that runs.
+    private var actions: [Action] { rule.actions(of: inputs[0].job) }
 
     /// The limit of reading that starts now.
     var limit: WorkLimit { WorkLimit(stop, timeout: rule.timeout) }
@@ -128,10 +129,11 @@ struct Attempt: Sendable {
         let now = host.clock.time()
         let deadline = host.clock.now() + rule.timeout
         for index in parts.indices where !parts[index].isOver {
-            parts[index].termination = .outcome(parts[index].job.steps.last ?? Outcome(.succeeded))
+            parts[index].termination = .outcome(parts[index].job.finishedSteps.last?.outcome ?? Outcome(.succeeded))
         }
-        for (step, action) in rule.actions.enumerated() {
-            let due = parts.indices.filter { !parts[$0].isOver && parts[$0].job.steps.count == step }
+        for (step, action) in actions.enumerated() {
+            var due = parts.indices.filter { !parts[$0].isOver && parts[$0].job.finishedSteps.count == step }
+            due.removeAll { leavesOut(&parts[$0], action) }
             guard !due.isEmpty else { continue }
             if stop.isRaised {
                 for index in due { parts[index].end(.outcome(.interrupted("stopped between two steps"))) }
@@ -140,9 +142,10 @@ struct Attempt: Sendable {
             let timeout = inputs.count == 1 ? deadline - host.clock.now() : rule.timeout
             let invocations = due.map { index in
                 var invocation = invocation(parts[index].job, now: now, timeout: timeout)
-                let kind = parts[index].job.event.kind
+                let (job, kind) = (parts[index].job, parts[index].job.event.kind)
+                let isFirst = step == 0 && job.failure == nil
                 invocation.expectsSettled =
-                    step == 0 && !parts[index].input.isFrozen && (kind == .created || kind == .modified)
+                    isFirst && !parts[index].input.isFrozen && (kind == .created || kind == .modified)
                 return invocation
             }
             let outcomes = perform(action, invocations)
@@ -153,50 +156,21 @@ struct Attempt: Sendable {
                     parts[index].end(.outcome(outcome))
                     continue
                 }
-                parts[index].job.steps.append(outcome)
                 parts[index].termination = .outcome(outcome)
-                if step + 1 < rule.actions.count { progress(parts[index].job.id, parts[index].job.steps) }
+                parts[index].job.finishedSteps.append(FinishedStep(outcome, of: action))
+                if step + 1 < actions.count { progress(parts[index].job.id, parts[index].job.finishedSteps) }
             }
         }
     }
 
-    /// Runs `on_failure` once for the jobs that are not tried again.
-    private func runOnFailure(_ parts: inout [Part]) {
-        guard !rule.onFailure.isEmpty else { return }
-        var open: [Int: Job] = [:]
-        for (index, part) in parts.enumerated() {
-            guard case .outcome(let outcome) = part.termination,
-                rule.retry.isDeadly(outcome, attempt: part.job.attempt)
-            else { continue }
-            parts[index].failure = outcome.message
-            var job = part.job
-            job.steps = []
-            job.previous = PreviousAttempt(
-                attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
-            open[index] = job
+    /// Ends the list of `on_failure` before an action that does not accept the event; `action` is checked when rules load.
+    private func leavesOut(_ part: inout Part, _ action: Action) -> Bool {
+        let event = part.job.event
+        guard part.job.failure != nil, let mask = action.events, !mask.takes(event.kind, changed: event.changed) else {
+            return false
         }
-        let now = host.clock.time()
-        for action in rule.onFailure {
-            var due: [(index: Int, job: Job)] = []
-            for (index, job) in open.sorted(by: { $0.key < $1.key }) {
-                guard let mask = action.events, !mask.takes(job.event.kind, changed: job.event.changed) else {
-                    due.append((index, job))
-                    continue
-                }
-                let message = "it does not accept the event '\(job.event.kind.rawValue)'"
-                parts[index].add(Outcome(.skipped, message), of: action)
-                open[index] = nil
-            }
-            guard !due.isEmpty else { return }
-            let outcomes = perform(action, due.map { invocation($0.job, now: now, timeout: rule.timeout) })
-            precondition(outcomes.count == due.count, "an action has one outcome for each of its events")
-            for ((index, job), outcome) in zip(due, outcomes) {
-                parts[index].add(outcome, of: action)
-                var job = job
-                job.steps.append(outcome)
-                open[index] = outcome.ending == .succeeded ? job : nil
-            }
-        }
+        part.end(.outcome(Outcome(.skipped, "it does not accept the event '\(event.kind.rawValue)'")))
+        return true
     }
 
     /// Declares the names under which the rule matches a path that an action is about to write.
@@ -219,16 +193,15 @@ struct Attempt: Sendable {
 
     private func collectOutputs(of part: inout Part, _ files: WatchedPaths) {
         guard case .outcome(var outcome) = part.termination else { return }
-        part.outputs = Set((part.job.steps.flatMap(\.outputs) + outcome.outputs).flatMap(names))
-        let mayRemove =
-            part.job.steps.indices.contains { rule.mayRemoveInput(step: $0) }
-            || zip(rule.onFailure, part.aftermath).contains { $1.ending == .succeeded && rule.mayRemoveInput($0) }
+        let steps = part.job.finishedSteps
+        let written = steps.flatMap(\.outcome.outputs)
+        part.outputs = Set((written + outcome.outputs).flatMap(names))
+        let mayRemove = zip(actions, steps).contains { action, _ in rule.mayRemoveInput(action) }
         part.hasRemovedInput = mayRemove && !hasFile(of: part.job.event, files)
-        guard part.job.steps.count + part.aftermath.count > 1 else { return }
+        guard steps.count > 1 else { return }
         var seen = Set(outcome.outputs)
         outcome.outputs =
-            part.job.steps.flatMap(\.outputs).filter { seen.insert($0).inserted && files.look(at: $0) != .absent }
-            + outcome.outputs
+            written.filter { seen.insert($0).inserted && files.look(at: $0) != .absent } + outcome.outputs
         part.termination = .outcome(outcome)
     }
 
@@ -257,20 +230,22 @@ struct Attempt: Sendable {
 }
 
 extension Attempt.Part {
-    /// Appends an outcome of `on_failure`; one that was interrupted interrupts the whole attempt, which does not count.
-    fileprivate mutating func add(_ outcome: Outcome, of action: Action) {
-        guard case .outcome(var whole) = termination else { return }
-        guard !outcome.isInterrupted else {
-            end(.outcome(outcome))
-            return
+    /// Moves the outcome of `on_failure` into that of the attempt for which the job was given up.
+    ///
+    /// A list that was interrupted resumes after its finished steps.
+    fileprivate mutating func finish(_ failure: FinalFailure, _ actions: [Action]) {
+        guard case .outcome(let last) = termination, !last.isInterrupted else { return }
+        var outcomes = failure.steps.map(\.outcome)
+        if last.ending != .succeeded { outcomes.append(last) }
+        var whole = failure.attempt.outcome
+        for (action, outcome) in zip(actions, outcomes) {
+            let isFailure = outcome.ending != .succeeded && outcome.ending != .skipped
+            let detail = outcome.message.isEmpty ? "" : ": \(outcome.message)"
+            whole.message += "; on_failure: '\(action.name)' \(isFailure ? "failed" : outcome.ending.rawValue)\(detail)"
+            whole.outputs += outcome.outputs
+            whole.log += outcome.log
         }
-        aftermath.append(outcome)
-        changes += outcome.changes
-        let isFailure = outcome.ending != .succeeded && outcome.ending != .skipped
-        let detail = outcome.message.isEmpty ? "" : ": \(outcome.message)"
-        whole.message += "; on_failure: '\(action.name)' \(isFailure ? "failed" : outcome.ending.rawValue)\(detail)"
-        whole.outputs += outcome.outputs
-        whole.log += outcome.log
+        changes = whole.changes + failure.steps.flatMap(\.outcome.changes) + last.changes
         termination = .outcome(whole)
     }
 }

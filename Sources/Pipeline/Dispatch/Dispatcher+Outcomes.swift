@@ -20,10 +20,10 @@ extension Dispatcher {
     }
 
     /// Records the steps of a running job that have succeeded.
-    mutating func record(_ steps: [Outcome], of id: JobID, _ reconciler: inout Reconciler) {
+    mutating func record(_ steps: [FinishedStep], of id: JobID, _ reconciler: inout Reconciler) {
         guard let (index, number, isFrozen) = find(id) else { return }
         guard isFrozen else { return recordSteps(steps, number, index, &reconciler) }
-        rules[index].frozen[number]?.job.steps = steps
+        rules[index].frozen[number]?.job.finishedSteps = steps
         storeFrozen(number, index)
     }
 
@@ -34,20 +34,22 @@ extension Dispatcher {
     }
 
     private mutating func recordSteps(
-        _ steps: [Outcome], _ number: UInt64, _ index: Int, _ reconciler: inout Reconciler
+        _ steps: [FinishedStep], _ number: UInt64, _ index: Int, _ reconciler: inout Reconciler
     ) {
         let rule = rules[index].rule
-        guard let job = rules[index].jobs[number], job.steps.count < steps.count else { return }
-        for step in job.steps.count..<steps.count {
-            for output in steps[step].outputs where rule.root(taking: output) != nil {
+        guard var job = rules[index].jobs[number] else { return }
+        for step in steps.dropFirst(job.finishedSteps.count) {
+            for output in step.outcome.outputs where rule.root(taking: output) != nil {
                 reconciler.recordOwnWrite(index, output, of: number)
             }
-            let isRemoved = rule.mayRemoveInput(step: step) && !reconciler.hasFile(index, of: number)
-            reconciler.finishStep(index, number, removedInput: isRemoved)
-            let mayRemove = rule.mayRemoveInput(step: step + 1)
+            var step = step
+            step.hasRemovedInput = rule.mayRemoveInput(job) && !reconciler.hasFile(index, of: number)
+            reconciler.finishStep(index, number, removedInput: step.hasRemovedInput)
+            job.finishedSteps.append(step)
+            let mayRemove = rule.mayRemoveInput(job)
             reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
         }
-        rules[index].jobs[number]?.steps = steps
+        rules[index].jobs[number] = job
     }
 
     /// Records the result of an attempt.
@@ -79,11 +81,13 @@ extension Dispatcher {
             if let line = record(ended, &reconciler) { reports.append(line) }
             wake(part.input.paths, &reconciler)
         }
+        queueGivenUp(result.parts.map { ($0.input.number, $0.input.isFrozen) }, index)
         if reports.count > 1, isCollected {
             report(.batch(reports))
         } else {
             for line in reports { report(.attempt(line)) }
         }
+        guard first.failure == nil else { return }
         recordBrief(result, index)
         recordSigns(of: result, index, at: now)
     }
@@ -127,6 +131,18 @@ extension Dispatcher {
         return nil
     }
 
+    /// The attempt of a job that has ended; for one that was given up, that with its `on_failure`.
+    private func record(of part: Attempt.Part, _ outcome: Outcome, _ started: Timestamp, _ duration: Duration)
+        -> AttemptRecord
+    {
+        let first = part.job.failure?.attempt
+        var record = AttemptRecord(
+            number: part.job.attempt, started: first?.started ?? started,
+            duration: (first?.duration ?? .zero) + duration, outcome: outcome)
+        record.outcome.changes = part.changes
+        return record
+    }
+
     private mutating func postpone(
         _ ended: Ended, _ waiting: Waiting, until time: ContinuousClock.Instant, _ reconciler: inout Reconciler
     ) {
@@ -147,45 +163,72 @@ extension Dispatcher {
         rules[index].waits[path] = waiting
     }
 
+    /// Records the outcome of one job of an attempt; nil if it is reported when `on_failure` has ended.
     private mutating func record(
         _ ended: Ended, _ outcome: Outcome, _ reconciler: inout Reconciler
-    ) -> AttemptReport {
+    ) -> AttemptReport? {
         let (index, job, now) = (ended.index, ended.job, ended.now)
         let rule = rules[index].rule
         if ended.part.hasStarted, !outcome.isInterrupted {
             rules[index].gates.cooldown?.times.note(job.event.path, at: now)
         }
-        var record = AttemptRecord(
-            number: job.attempt, started: ended.started, duration: ended.duration, outcome: outcome)
-        record.outcome.changes = ended.part.changes
-        changes.attempts.append((job.id, record))
+        let record = record(of: ended.part, outcome, ended.started, ended.duration)
         let fate = fate(of: outcome, job, rule, random: ended.random, at: now)
+        if let unreported = job.givenUp(record, rule) {
+            giveUp(ended, unreported, &reconciler)
+            return nil
+        }
+        changes.attempts.append((job.id, record))
         if ended.part.input.isFrozen {
             recordFrozen(ended, outcome, fate, &reconciler)
         } else {
             recordOffer(ended, outcome, fate, &reconciler)
         }
         return AttemptReport(
-            job, rule, attempt: job.attempt, outcome, duration: ended.duration, fate.state, pause: fate.pause,
+            job, rule, attempt: job.attempt, outcome, duration: record.duration, fate.state, pause: fate.pause,
             at: host.clock.time())
     }
 
-    private mutating func recordOffer(
-        _ ended: Ended, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
-    ) {
-        let (index, number, now) = (ended.index, ended.number, ended.now)
+    /// Commits that a job was given up, or that its `on_failure` was interrupted; `on_failure` then starts, or resumes.
+    private mutating func giveUp(_ ended: Ended, _ job: Job, _ reconciler: inout Reconciler) {
+        let (index, number) = (ended.index, ended.number)
+        guard ended.part.input.isFrozen else {
+            recordEffects(ended, mayHaveRemoved: false, &reconciler)
+            let mayRemove = rules[index].rule.mayRemoveInput(job)
+            reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
+            rules[index].jobs[number] = job
+            return
+        }
         for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
-        // A built-in step that has failed may have removed the file.
-        let step = rules[index].rule.actions.dropFirst(ended.job.steps.count).first
-        let mayHaveRemoved = outcome.ending == .retry && step?.removesInput ?? false
+        rules[index].frozen[number]?.job = job
+        storeFrozen(number, index)
+    }
+
+    /// Records what an attempt has written and removed.
+    private mutating func recordEffects(_ ended: Ended, mayHaveRemoved: Bool, _ reconciler: inout Reconciler) {
+        let (index, number) = (ended.index, ended.number)
+        guard case .outcome(let outcome) = ended.part.termination else { return }
+        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
         reconciler.update(index, number) { offer in
             if let digest = ended.job.event.snapshot.digest { offer.event.snapshot.digest = digest }
             if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
             offer.isInterrupted =
                 ended.part.hasStarted && (outcome.isInterrupted || outcome.isUncertain || mayHaveRemoved)
         }
-        rules[index].jobs[number]?.steps = ended.job.steps
-        rules[index].jobs[number]?.event.snapshot.digest = ended.job.event.snapshot.digest
+        guard var job = rules[index].jobs[number] else { return }
+        job.finishedSteps += ended.job.finishedSteps.dropFirst(job.finishedSteps.count)
+        job.event.snapshot.digest = ended.job.event.snapshot.digest
+        rules[index].jobs[number] = job
+    }
+
+    private mutating func recordOffer(
+        _ ended: Ended, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
+    ) {
+        let (index, number, now) = (ended.index, ended.number, ended.now)
+        // A built-in step that has failed may have removed the file.
+        let step = rules[index].rule.actions.dropFirst(ended.job.steps.count).first
+        let mayHaveRemoved = outcome.ending == .retry && step?.removesInput ?? false
+        recordEffects(ended, mayHaveRemoved: mayHaveRemoved, &reconciler)
         switch fate {
         case .again(let pause, let counts):
             var job = rules[index].jobs[number]
@@ -247,7 +290,7 @@ extension Dispatcher {
     ) {
         let (index, number) = (ended.index, ended.number)
         for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
-        rules[index].frozen[number]?.job.steps = ended.job.steps
+        rules[index].frozen[number]?.job.finishedSteps = ended.job.finishedSteps
         switch fate {
         case .again(let pause, let counts):
             var job = rules[index].frozen[number]?.job
@@ -331,6 +374,7 @@ extension Dispatcher {
         case .succeeded: return .ended(.succeeded)
         case .skipped: return .ended(.skipped)
         case .failed, .retry:
+            if job.failure != nil { return .ended(.dead) }
             if rule.retry.isFinal(outcome, attempt: job.attempt) { return .ended(.dead) }
             if outcome.isInterrupted { return .again(.zero, counts: false) }
             return .again(outcome.retryAfter ?? rule.retry.pause(after: job.attempt, random: random), counts: true)
@@ -348,7 +392,7 @@ extension Dispatcher {
             if case .outcome(let outcome) = part.termination { outcome.outputs } else { [PathBytes]() }
         }
         let first = result.parts.filter {
-            $0.hasStarted && $0.job.attempt == 1 && (!$0.job.isInterrupted || $0.job.due != nil)
+            $0.hasStarted && $0.job.attempt == 1 && $0.job.failure == nil && (!$0.job.isInterrupted || $0.job.due != nil)
         }
         // A failed job that a user has retried has waited since then.
         let waits = first.map { part in
@@ -404,7 +448,7 @@ extension Dispatcher {
                 } else if sign != .cannotStart {
                     sign = part.job.attempt == 1 || sign == .fails ? .fails : .failsAgain
                 }
-                message = part.failure ?? outcome.message
+                message = outcome.message
             }
         }
         return (sign, message)
@@ -423,13 +467,16 @@ extension Dispatcher {
                 continue
             }
             let fate = fate(of: outcome, part.job, result.rule, random: 0, at: host.clock.now())
+            let record = record(of: part, outcome, result.started, result.duration)
+            if let job = part.job.givenUp(record, result.rule) {
+                storeRetired(job, part.input, isInterrupted: false)
+                continue
+            }
             report(
                 .attempt(
                     AttemptReport(
-                        part.job, result.rule, attempt: part.job.attempt, outcome, duration: result.duration,
+                        part.job, result.rule, attempt: part.job.attempt, outcome, duration: record.duration,
                         fate.state, pause: nil, at: host.clock.time())))
-            let record = AttemptRecord(
-                number: part.job.attempt, started: result.started, duration: result.duration, outcome: outcome)
             changes.attempts.append((part.job.id, record))
             switch fate {
             case .again(_, let counts): pauseRetired(part, outcome, counts: counts)
@@ -445,9 +492,13 @@ extension Dispatcher {
         var job: Job? = part.job
         putBack(&job, outcome, counts: counts)
         guard let job else { return }
-        var offer = Offer(number: part.input.number, event: job.event)
-        offer.isInterrupted = outcome.isInterrupted || part.input.isInterrupted
-        let stored = StoredJob(job, .pending, part.input.isFrozen ? nil : offer, number: part.input.number)
+        storeRetired(job, part.input, isInterrupted: outcome.isInterrupted || part.input.isInterrupted)
+    }
+
+    private mutating func storeRetired(_ job: Job, _ input: Attempt.Input, isInterrupted: Bool) {
+        var offer = Offer(number: input.number, event: job.event)
+        offer.isInterrupted = isInterrupted
+        let stored = StoredJob(job, .pending, input.isFrozen ? nil : offer, number: input.number)
         changes.jobs[job.id] = JobChange(.unfinished(stored), isNew: newJobs.contains(job.id))
     }
 

@@ -141,13 +141,13 @@ extension Dispatcher {
 
     /// The same of restored offers.
     func interrupted(_ offers: [Offer], _ index: Int) -> [UInt64: (action: Action, job: Job)] {
-        let actions = rules[index].rule.actions
+        let rule = rules[index].rule
         return offers.reduce(into: [:]) { all, offer in
             let isInterrupted = offer.isInterrupted || offer.state == .started
-            guard isInterrupted, offer.mayRemoveInput, actions.indices.contains(offer.steps),
-                let job = rules[index].jobs[offer.number]
+            guard isInterrupted, offer.mayRemoveInput, let job = rules[index].jobs[offer.number],
+                let action = rule.actions(of: job).dropFirst(job.finishedSteps.count).first
             else { return }
-            all[offer.number] = (actions[offer.steps], job)
+            all[offer.number] = (action, job)
         }
     }
 

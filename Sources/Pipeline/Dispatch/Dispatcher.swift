@@ -48,6 +48,8 @@ struct Dispatcher: ~Copyable {
     var counts = JobCounts()
     /// The number of the last job.
     var number: UInt64
+    /// The jobs that were given up and whose `on_failure` has not started.
+    var givenUp: [GivenUp] = []
     /// The sets that run as the loop guard has counted them, by the first job of each.
     var countedSets: [JobID: PathBytes] = [:]
     /// The names in directories that were listed in this turn.
@@ -118,6 +120,7 @@ struct Dispatcher: ~Copyable {
         let time = gateTime(reconciler.openedFiles, at: now)
         listings = [:]
         lanes.beginFilling()
+        startGivenUp(at: now)
         var names: [String: Int] = [:]
         for index in rules.indices where hasWork(index, reconciler, at: now) { names[rules[index].rule.name] = index }
         for name in lanes.owed(Set(names.keys)) {
@@ -143,7 +146,7 @@ struct Dispatcher: ~Copyable {
 
     /// Whether any job could be leased.
     func hasWork(_ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> Bool {
-        rules.indices.contains { hasWork($0, reconciler, at: now) }
+        !givenUp.isEmpty || rules.indices.contains { hasWork($0, reconciler, at: now) }
     }
 
     private func hasWork(_ index: Int, _ reconciler: borrowing Reconciler, at now: ContinuousClock.Instant) -> Bool {
@@ -314,13 +317,13 @@ struct Dispatcher: ~Copyable {
         let offer = reconciler.lease(candidate)
         number = max(number, offer.number)
         let rule = rules[index].rule
-        let mayRemove = rule.mayRemoveInput(step: offer.steps)
-        reconciler.update(index, offer.number) { $0.mayRemoveInput = mayRemove }
+        var hasLostInput = false
         var job: Job
         if let known = rules[index].jobs[offer.number] {
             job = known
             // The steps that an earlier event has finished do not count for another one.
             if offer.steps == 0 { job.steps = [] }
+            hasLostInput = !job.keepSteps(of: rule)
         } else {
             job = Job(id: JobID(now: host.clock.time()), rule: rule.name, event: offer.event)
             newJobs.insert(job.id)
@@ -331,6 +334,10 @@ struct Dispatcher: ~Copyable {
         if !rule.needsAuthor { job.event.author = .notAsked }
         job.attempt += 1
         job.isInterrupted = offer.isUncertain || offer.isInterrupted
+        reconciler.update(index, offer.number) { offer in
+            offer.steps = job.steps.count
+            offer.mayRemoveInput = rule.mayRemoveInput(job)
+        }
         rules[index].jobs[offer.number] = job
         rules[index].waits[offer.path] = nil
         let hasStarted = offer.attempt > 1 && job.previous?.isUnbegun != true || offer.steps > 0
@@ -338,7 +345,7 @@ struct Dispatcher: ~Copyable {
             job: job, number: offer.number, hasStartedBefore: hasStarted,
             isInterrupted: offer.isInterrupted || offer.steps > 0,
             mayBeDone: offer.hasRemovedInput || offer.isInterrupted && offer.mayRemoveInput,
-            isCertain: !offer.isUncertain)
+            isCertain: !offer.isUncertain, hasLostInput: hasLostInput)
     }
 
     /// Takes a due job of the frozen queue, if the gates let it run.
@@ -371,6 +378,7 @@ struct Dispatcher: ~Copyable {
         if event.origin == .manual, case .present(let snapshot) = time.files.look(at: event.path) {
             input.job.event.snapshot = snapshot
         }
+        input.hasLostInput = !input.job.keepSteps(of: rules[index].rule)
         rules[index].frozen[entry.number]?.job = input.job
         rules[index].frozen[entry.number]?.isRunning = true
         storeFrozen(entry.number, index)
@@ -384,13 +392,13 @@ struct Dispatcher: ~Copyable {
 
     // MARK: Starting
 
-    private mutating func prepare(_ inputs: [Attempt.Input], _ index: Int, at now: ContinuousClock.Instant) {
+    mutating func prepare(_ inputs: [Attempt.Input], _ index: Int, at now: ContinuousClock.Instant) {
         let rule = rules[index].rule
         let jobs = inputs.map(\.job)
         lanes.start(jobs, at: now)
         uses.add(jobs.flatMap { [$0.event.path, $0.event.from].compactMap(\.self) }, isShared: rule.sharesFile)
-        rules[index].breaker?.begin(jobs[0].event.path)
-        let isRestarted = rule.whileBusy == .restart
+        if jobs[0].failure == nil { rules[index].breaker?.begin(jobs[0].event.path) }
+        let isRestarted = rule.whileBusy == .restart && jobs[0].failure == nil
         let stop = isRestarted ? StopSignal(under: self.stop) : self.stop
         running[jobs[0].id] = (rules[index].id, isRestarted ? stop : nil)
         var attempt = Attempt(
@@ -418,7 +426,7 @@ struct Dispatcher: ~Copyable {
             prepared.map { attempt in
                 let job = attempt.inputs[0].job
                 return EngineStatus.RunningAttempt(
-                    job: job.id, jobs: attempt.inputs.count, rule: attempt.rule.name, action: attempt.rule.actionNames,
+                    job: job.id, jobs: attempt.inputs.count, rule: attempt.rule.name, action: attempt.rule.actionNames(of: job),
                     path: job.event.path, since: time, takesSlot: attempt.rule.takesSlot)
             })
         let accepted = prepared.flatMap(\.inputs).filter { $0.job.attempt == 1 && $0.job.previous == nil }.map(\.job)
@@ -462,10 +470,12 @@ extension Rule {
             && retry.attempts > 1 && actions.count == 1
     }
 
-    /// Whether a step may remove the file; a rule that receives deletions learns of it by the event.
-    func mayRemoveInput(step: Int) -> Bool {
-        guard actions.indices.contains(step) else { return false }
-        return mayRemoveInput(actions[step])
+    /// The list that an attempt at the job runs: `on_failure` once it was given up.
+    func actions(of job: Job) -> [Action] { job.failure == nil ? actions : onFailure }
+
+    /// Whether the next step of a job may remove the file; a rule that receives deletions learns of it by the event.
+    func mayRemoveInput(_ job: Job) -> Bool {
+        actions(of: job).dropFirst(job.finishedSteps.count).first.map(mayRemoveInput) ?? false
     }
 
     func mayRemoveInput(_ action: Action) -> Bool {

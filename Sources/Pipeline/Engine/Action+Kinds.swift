@@ -2,10 +2,17 @@ package import Rules
 
 extension Rule {
     /// The names of its actions, joined by `+`.
-    package var actionNames: String { actions.map(\.name).joined(separator: "+") }
+    package var actionNames: String { actions.names }
+
+    /// The names of the list that an attempt at the job runs, joined by `+`.
+    package func actionNames(of job: Job) -> String { actions(of: job).names }
 
     /// Whether an attempt may take long, or run a program, and so needs a slot.
     package var takesSlot: Bool { ready?.command != nil || !(actions + onFailure).allSatisfy(\.isBrief) }
+}
+
+extension [Action] {
+    fileprivate var names: String { map(\.name).joined(separator: "+") }
 }
 
 extension Action {

@@ -25,13 +25,15 @@ extension EngineLoop {
                     dispatcher.rules[index].jobs[offer.number] = job
                     offers.append(offer)
                 } else {
-                    dispatcher.rules[index].frozen.append(
-                        FrozenQueue.Entry(job: job, number: stored.number, due: min(stored.due ?? now, now)))
+                    var entry = FrozenQueue.Entry(job: job, number: stored.number, due: min(stored.due ?? now, now))
+                    entry.isRunning = job.failure != nil
+                    dispatcher.rules[index].frozen.append(entry)
                 }
             }
             reconciler.restoreFrozen(index, dispatcher.rules[index].frozen.all.map(\.job.event))
             conditions.interrupted = dispatcher.interrupted(offers, index)
             reconciler.restore(index, offers, at: now)
+            dispatcher.queueGivenUp(of: index)
             reconciler.restoreDue(index, engine.store.duePaths(of: id), at: now)
         }
     }
@@ -40,10 +42,11 @@ extension EngineLoop {
     private mutating func restored(_ stored: StoredJob) -> Job {
         var job = stored.job
         guard stored.state == .running else { return job }
+        job.isInterrupted = true
+        guard job.failure == nil else { return job }
         let outcome = Outcome.interrupted("Alight ended while the action ran")
         job.previous = PreviousAttempt(
             attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
-        job.isInterrupted = true
         let started = stored.due.map { engine.host.clock.time().advanced(by: $0 - now) } ?? job.event.time
         let last = max(engine.store.stored.lastCommit ?? started, started)
         dispatcher.changes.attempts.append(
@@ -59,7 +62,10 @@ extension EngineLoop {
         guard var offer = stored.offer else { return nil }
         offer.number = stored.number
         offer.event = stored.job.event
-        if stored.state == .running {
+        offer.isGivenUp = stored.job.failure != nil
+        if offer.isGivenUp {
+            offer.attempt = stored.job.attempt
+        } else if stored.state == .running {
             offer.state = .started
             offer.attempt = max(1, stored.job.attempt)
         } else {

@@ -312,7 +312,7 @@ package struct EngineLoop: ~Copyable {
             guard engine.options.isOnce, run.isReady, reconciler.isSettled, running == 0 else { return false }
             return dispatcher.rules.indices.allSatisfy { isHandled($0) }
         case .draining:
-            return running == 0 && (run.storeRetry == nil || run.storeFault != nil)
+            return running == 0 && (run.storeRetry == nil && !dispatcher.hasGivenUp || run.storeFault != nil)
         case .ending:
             return running == 0 || run.limit.map { $0 <= now } ?? false
         }

@@ -8,7 +8,7 @@ package final class Mailbox<Ended: Sendable>: Sendable {
     package enum Message: Sendable {
         case ended(Ended)
         /// Steps of a job have succeeded, and others follow.
-        case advanced(JobID, [Outcome])
+        case advanced(JobID, [FinishedStep])
         /// The running step of a job is about to write a path.
         case declared(JobID, PathBytes)
         case stop

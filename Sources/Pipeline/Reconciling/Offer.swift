@@ -28,6 +28,8 @@ package struct Offer: Sendable {
     package var isUncertain: Bool
     /// Whether it runs on another host and survives a restart.
     package var isSent = false
+    /// Whether it was given up and its `on_failure` runs, which survives a restart.
+    package var isGivenUp = false
     /// Whether the present step may remove the input and not come to its end.
     package var mayRemoveInput = false
     /// The file at the path at the end of the last attempt.

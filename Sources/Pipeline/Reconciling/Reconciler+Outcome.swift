@@ -190,13 +190,15 @@ extension Reconciler {
     /// Takes over the offers that an earlier run left; those that were running were interrupted.
     package mutating func restore(_ view: Int, _ offers: [Offer], at now: ContinuousClock.Instant) {
         for var offer in offers {
-            if offer.isRunning, !offer.isSent {
+            if offer.isRunning, !offer.isSent, !offer.isGivenUp {
                 offer.state = .retrying(now)
                 offer.attempt += 1
                 offer.isInterrupted = true
                 offer.left = inspect(view, offer.path)
             }
-            if offer.steps > 0 && applies(.keptSteps) || offer.isSent && applies(.sent) { offer.missedHints = true }
+            if offer.steps > 0 && applies(.keptSteps) || offer.isSent && applies(.sent) || offer.isGivenUp {
+                offer.missedHints = true
+            }
             offer.trustBefore = [:]
             number = max(number, offer.number)
             states[view].offers[offer.number] = offer

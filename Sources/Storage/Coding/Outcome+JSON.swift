@@ -2,7 +2,7 @@ import FileEvents
 package import PluginProtocol
 package import Rules
 
-// An element of the text in the column `steps` of a job, without the log.
+// A part of the text in the column `steps` of a job, without the log.
 extension Outcome: JSONRecord {
     package static var blank: Outcome { Outcome(.failed) }
 

@@ -120,8 +120,8 @@ final class JobTable {
         job.isInterrupted = row.integer(5) != 0
         job.previous = row.utf8(8).flatMap { PreviousAttempt(record: $0) }
         if let text = row.utf8(9) {
-            guard let steps = [Outcome](record: text) else { throw UnreadableRow(table: "jobs") }
-            job.steps = steps
+            guard let steps = JobSteps(record: text) else { throw UnreadableRow(table: "jobs") }
+            (job.steps, job.failure) = (steps.finished, steps.failure)
         }
         if state == .pending, let cause = row.optionalText(11).flatMap(Waiting.Cause.init) {
             job.waiting = Waiting(cause, row.optionalText(10) ?? "")

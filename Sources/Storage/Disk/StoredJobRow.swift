@@ -61,7 +61,7 @@ struct StoredJobRow {
         row.bind(due)
         row.bind(ended)
         row.bind(utf8: job.previous?.record)
-        row.bind(utf8: isDone || job.steps.isEmpty ? nil : job.steps.record)
+        row.bind(utf8: isDone || job.steps.isEmpty && job.failure == nil ? nil : JobSteps(of: job).record)
         row.bind(utf8: isDone ? nil : stored.offer?.record)
         row.bind(message)
         row.bind(code)

@@ -1,5 +1,4 @@
 package import FileEvents
-package import Rules
 
 /// What is kept of one attempt at a job.
 package struct AttemptRecord: Sendable, Hashable {

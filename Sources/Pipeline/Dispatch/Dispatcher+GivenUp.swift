@@ -1,0 +1,104 @@
+import FileEvents
+import Handling
+import Reconciling
+import PluginProtocol
+import Rules
+import Storage
+
+// `on_failure`: an attempt of its own, at jobs that were given up.
+//
+// That a job was given up is committed before its list starts, and each finished step of the list; after a restart the list
+// resumes. Until it has ended the job holds its path, and whatever is at the path by then, the list receives the event that
+// has failed.
+extension Dispatcher {
+    /// Jobs for which `on_failure` runs together.
+    struct GivenUp {
+        let rule: RuleID
+        let jobs: [(number: UInt64, isFrozen: Bool)]
+    }
+
+    /// Queues those of the jobs that were given up.
+    mutating func queueGivenUp(_ jobs: [(number: UInt64, isFrozen: Bool)], _ index: Int) {
+        let jobs = jobs.filter { givenUpJob($0, index) != nil }
+        if !jobs.isEmpty { givenUp.append(GivenUp(rule: rules[index].id, jobs: jobs)) }
+    }
+
+    /// Queues the jobs of a rule that an earlier run has given up.
+    mutating func queueGivenUp(of index: Int) {
+        let jobs =
+            rules[index].jobs.keys.sorted().map { ($0, false) } + rules[index].frozen.all.map { ($0.number, true) }
+        if rules[index].rule.isCollected {
+            queueGivenUp(jobs, index)
+        } else {
+            for job in jobs { queueGivenUp([job], index) }
+        }
+    }
+
+    private func givenUpJob(_ job: (number: UInt64, isFrozen: Bool), _ index: Int) -> Job? {
+        let job = job.isFrozen ? rules[index].frozen[job.number]?.job : rules[index].jobs[job.number]
+        return job?.failure == nil ? nil : job
+    }
+
+    /// Whether a list could start if there were a slot.
+    var hasGivenUp: Bool {
+        givenUp.contains { list in index(of: list.rule).map { !pauses.hold(rules[$0].rule.name) } ?? false }
+    }
+
+    /// Starts the lists for which there are slots, and whose files nothing else uses.
+    mutating func startGivenUp(at now: ContinuousClock.Instant) {
+        let queued = givenUp
+        givenUp = []
+        for list in queued {
+            // A removed rule has its jobs stored.
+            guard let index = index(of: list.rule) else { continue }
+            let inputs = list.jobs.compactMap { givenUpInput($0, index) }
+            guard !inputs.isEmpty else { continue }
+            let rule = rules[index].rule
+            let isFree = inputs.flatMap(\.paths).allSatisfy { uses.allows($0, rule.sharesFile) }
+            if isFree, !pauses.hold(rule.name), lanes.room(for: rule, at: now) > 0 {
+                prepare(inputs, index, at: now)
+            } else {
+                givenUp.append(list)
+            }
+        }
+    }
+
+    private mutating func givenUpInput(_ entry: (number: UInt64, isFrozen: Bool), _ index: Int) -> Attempt.Input? {
+        guard var job = givenUpJob(entry, index) else { return nil }
+        job.rule = rules[index].rule.name
+        _ = job.keepSteps(of: rules[index].rule)
+        if entry.isFrozen { rules[index].frozen[entry.number]?.job = job } else { rules[index].jobs[entry.number] = job }
+        return Attempt.Input(
+            job: job, number: entry.number, isFrozen: entry.isFrozen, hasStartedBefore: true,
+            isInterrupted: job.isInterrupted, mayBeDone: true)
+    }
+}
+
+extension Job {
+    /// The job as it is stored until `on_failure` has ended; nil if the attempt is not followed by that list.
+    func givenUp(_ attempt: AttemptRecord, _ rule: Rule) -> Job? {
+        var job = self
+        guard failure == nil else {
+            guard attempt.outcome.isInterrupted else { return nil }
+            job.isInterrupted = true
+            return job
+        }
+        let outcome = attempt.outcome
+        guard !rule.onFailure.isEmpty, rule.retry.isDeadly(outcome, attempt: self.attempt) else { return nil }
+        job.failure = FinalFailure(attempt)
+        job.previous = PreviousAttempt(
+            attempt: self.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+        return job
+    }
+
+    /// Forgets the finished steps from the first that is not in the rule's list as it is now.
+    ///
+    /// - Returns: False if one of them has removed the input.
+    mutating func keepSteps(of rule: Rule) -> Bool {
+        guard !finishedSteps.isEmpty else { return true }
+        let kept = zip(finishedSteps, rule.actions(of: self)).prefix { $0.action == $1.digest }.count
+        let forgotten = finishedSteps.dropFirst(kept)
+        finishedSteps.removeLast(forgotten.count)
+        return !forgotten.contains(where: \.hasRemovedInput)
+    }
+}
