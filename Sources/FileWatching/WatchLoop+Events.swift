@@ -13,7 +13,7 @@ extension WatchLoop {
     private func handle(_ event: InotifyEvent) {
         if event.has(.overflow) {
             rescan.isWanted = true
-            if !rescan.isOverflow { reports.append(.overflow) }
+            reports.append(rescan.isOverflow ? .overflowAgain : .overflow)
             rescan.isOverflow = true
             return
         }

@@ -8,6 +8,8 @@ package enum WatchReport: Sendable, Hashable {
     case progress(folders: Int)
     /// The kernel's queue was full and events are missing; all roots are being listed again.
     case overflow
+    /// The same again, before the listing that follows an overflow has begun.
+    case overflowAgain
     /// The scope of that number is watched from here on; what was being listed is begun anew.
     case changed(number: Int)
     /// The listing of a root begins, for this reason.

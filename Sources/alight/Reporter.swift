@@ -91,7 +91,7 @@ struct Reporter: Sendable {
 
     private func watching(_ report: WatchReport) {
         switch report {
-        case .ready, .rescanned, .listing, .listed, .changed: break
+        case .ready, .rescanned, .listing, .listed, .changed, .overflowAgain: break
         case .progress(let folders):
             if Output.error.hasColor { say(.notice, "listing: \(folders) directories so far") }
         case .overflow:

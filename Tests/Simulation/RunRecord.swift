@@ -36,11 +36,19 @@ struct RunRecord {
     /// The failed jobs that were run again by hand.
     var retried: Set<JobID> = []
     /// The files that first steps have taken away, by their jobs.
-    private var archive: [JobID: Snapshot] = [:]
+    private var archive: [JobID: Taken] = [:]
     /// The jobs whose later steps have noted the file, or that were given up.
     private var noted: Set<JobID> = []
     /// What `copy` has written, by its jobs.
     private(set) var outputs: [JobID: [PathBytes]] = [:]
+
+    /// The files that `copy` has written last, by path.
+    private var written: [PathBytes: FileIdentity] = [:]
+
+    private struct Taken: Hashable {
+        let path: PathBytes
+        let file: FileIdentity
+    }
 
     init(rules: Int) { mirrors = Array(repeating: Mirror(), count: rules) }
 
@@ -171,7 +179,7 @@ struct RunRecord {
             guard let present = world.snapshot(event.path), present.hasSameContent(as: event.snapshot) else {
                 return false
             }
-            archive[job.id] = present
+            archive[job.id] = Taken(path: event.path, file: present.identity)
             world.apply(.delete(name))
             history.append("\(prefix)take \(name)")
             return true
@@ -179,7 +187,9 @@ struct RunRecord {
         where event.kind != .deleted && world.content(event.path) != nil && !name.bytes.starts(with: "o/".utf8):
             let output = PathBytes("o/").appending(event.path.lastComponent)
             guard world.apply(.create(output)) || world.apply(.write(output)) else { break }
-            outputs[job.id, default: []].append(world.base.appending(output.bytes))
+            let path = world.base.appending(output.bytes)
+            outputs[job.id, default: []].append(path)
+            written[path] = world.snapshot(path)?.identity
         case .read, .edit, .copy: break
         }
         history.append("\(prefix)\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
@@ -203,7 +213,9 @@ struct RunRecord {
         default: if let content { mirrors[index].contents[event.path] = content }
         }
         // A move from where the action has written since leaves that.
-        if let from = event.from, outputs.values.contains(where: { $0.contains(from) }) {
+        if let from = event.from, let file = world.snapshot(from)?.identity, file == written[from],
+            file != event.before?.identity
+        {
             mirrors[index].contents[from] = world.content(from)
         }
         let stale = event.kind == .moved ? [event.from, job.attempt > 1 ? event.path : nil].compactMap(\.self) : []
@@ -220,7 +232,12 @@ struct RunRecord {
     func hasTaken(_ job: JobID) -> Bool { archive[job] != nil }
 
     /// Whether a file was taken away by the first step of a job whose next one never ran.
-    var hasLostStep: Bool { !noted.isSuperset(of: archive.keys) }
+    ///
+    /// A file of several names may be back at the path before the step is known to have ended: then another job has it.
+    var hasLostStep: Bool {
+        let done = Set(archive.filter { noted.contains($0.key) }.values)
+        return archive.values.contains { !done.contains($0) }
+    }
 
     /// Takes what the engine reports of an attempt.
     mutating func note(_ attempt: AttemptReport, _ run: SimulatedRun) {

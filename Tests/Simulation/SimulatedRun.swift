@@ -138,7 +138,7 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
             let files = changed.compactMap { world.snapshot($0)?.identity }
             for (rule, paths) in program?.repeats ?? [] {
                 let isChanged = paths.contains { path in
-                    changed.contains { path.isInside($0) }
+                    changed.contains { path.isInside($0) || $0.isInside(path) }
                         || world.snapshot(path).map { files.contains($0.identity) } ?? false
                 }
                 if isChanged { record.leaveUntracked(Set(paths), rule, self) }
@@ -237,7 +237,9 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         let others = world.files(below: world.base).filter { gone.contains($0.value.identity) }.keys.sorted()
         hints?.add(others.map { Hint(path: $0, signs: .attributes) })
         var idle = 0
-        for _ in 0..<3_000 {
+        for round in 0..<3_000 {
+            // What waits for a file that only a poll finds wakes again and again.
+            if round % 100 == 99 { watcher?.poll() }
             watcher?.drainAll()
             while watcher?.list() == true {}
             turn()

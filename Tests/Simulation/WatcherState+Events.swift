@@ -16,7 +16,7 @@ extension WatcherState {
     private mutating func handle(_ event: KernelEvent, _ world: inout WorldState) {
         if event.has(.overflow) {
             rescan.isWanted = true
-            if !rescan.isOverflow { reports.append(.overflow) }
+            reports.append(rescan.isOverflow ? .overflowAgain : .overflow)
             rescan.isOverflow = true
             return
         }

@@ -159,9 +159,8 @@ extension WorldState {
 
     private mutating func chmod(_ path: PathBytes, _ mode: UInt16?) -> Bool {
         guard let (spot, node) = existing(path), nodes[node].type != .symlink else { return false }
-        let isFolder = nodes[node].type == .directory
-        let modes: (UInt16, UInt16) = isFolder ? (0o755, 0o700) : (0o644, 0o600)
-        nodes[node].mode = mode ?? (nodes[node].mode == modes.0 ? modes.1 : modes.0)
+        // One that comes back before its action has ended does not show.
+        nodes[node].mode = mode ?? (nodes[node].mode & 0o700 | (nodes[node].mode + 1) & 0o77)
         noteChange(node)
         tellAttributes(spot, node)
         return true

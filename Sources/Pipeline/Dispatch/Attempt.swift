@@ -56,7 +56,7 @@ struct Attempt: Sendable {
         var hasStarted = false
         /// The changes of this attempt that can be undone.
         var changes: [FileChange] = []
-        /// The outputs of all steps, under each name by which the rule matches them.
+        /// The outputs of the last step, under each name by which the rule matches them.
         var outputs: Set<PathBytes> = []
         /// Whether a finished step has removed the file.
         var hasRemovedInput = false
@@ -92,8 +92,9 @@ struct Attempt: Sendable {
     let log: Logger
     let host: Host
     let permission: StartPermission
-    /// Called when a step has succeeded that others follow, with the outcomes of all that have.
-    var progress: @Sendable (JobID, [FinishedStep]) -> Void = { _, _ in }
+    /// Called when a step has succeeded that others follow, with all that have, and with the outputs of the last one under
+    /// each name by which the rule matches them.
+    var progress: @Sendable (JobID, [FinishedStep], Set<PathBytes>) -> Void = { _, _, _ in }
     /// Called before an action writes a path that the rule matches.
     var declared: @Sendable (JobID, PathBytes) -> Void = { _, _ in }
 
@@ -158,7 +159,9 @@ struct Attempt: Sendable {
                 }
                 parts[index].termination = .outcome(outcome)
                 parts[index].job.finishedSteps.append(FinishedStep(outcome, of: action))
-                if step + 1 < actions.count { progress(parts[index].job.id, parts[index].job.finishedSteps) }
+                if step + 1 < actions.count {
+                    progress(parts[index].job.id, parts[index].job.finishedSteps, Set(outcome.outputs.flatMap(names)))
+                }
             }
         }
     }
@@ -195,7 +198,8 @@ struct Attempt: Sendable {
         guard case .outcome(var outcome) = part.termination else { return }
         let steps = part.job.finishedSteps
         let written = steps.flatMap(\.outcome.outputs)
-        part.outputs = Set((written + outcome.outputs).flatMap(names))
+        // Those of the steps before were recorded with their ends: what has become of them since is for the rule.
+        part.outputs = Set(outcome.outputs.flatMap(names))
         let mayRemove = zip(actions, steps).contains { action, _ in rule.mayRemoveInput(action) }
         part.hasRemovedInput = mayRemove && !hasFile(of: part.job.event, files)
         guard steps.count > 1 else { return }

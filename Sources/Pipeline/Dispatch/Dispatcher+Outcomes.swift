@@ -20,8 +20,17 @@ extension Dispatcher {
     }
 
     /// Records the steps of a running job that have succeeded.
-    mutating func record(_ steps: [FinishedStep], of id: JobID, _ reconciler: inout Reconciler) {
+    ///
+    /// - Parameters:
+    ///   - steps: All of them.
+    ///   - outputs: What the last one has written.
+    ///   - id: The job.
+    ///   - reconciler: Has received all hints.
+    mutating func record(
+        _ steps: [FinishedStep], writing outputs: Set<PathBytes>, of id: JobID, _ reconciler: inout Reconciler
+    ) {
         guard let (index, number, isFrozen) = find(id) else { return }
+        for output in outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
         guard isFrozen else { return recordSteps(steps, number, index, &reconciler) }
         rules[index].frozen[number]?.job.finishedSteps = steps
         storeFrozen(number, index)
@@ -39,9 +48,6 @@ extension Dispatcher {
         let rule = rules[index].rule
         guard var job = rules[index].jobs[number] else { return }
         for step in steps.dropFirst(job.finishedSteps.count) {
-            for output in step.outcome.outputs where rule.root(taking: output) != nil {
-                reconciler.recordOwnWrite(index, output, of: number)
-            }
             var step = step
             step.hasRemovedInput = rule.mayRemoveInput(job) && !reconciler.hasFile(index, of: number)
             reconciler.finishStep(index, number, removedInput: step.hasRemovedInput)
@@ -212,8 +218,10 @@ extension Dispatcher {
         reconciler.update(index, number) { offer in
             if let digest = ended.job.event.snapshot.digest { offer.event.snapshot.digest = digest }
             if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
-            offer.isInterrupted =
-                ended.part.hasStarted && (outcome.isInterrupted || outcome.isUncertain || mayHaveRemoved)
+            // Until the step has succeeded: a later attempt does not show what this one has done.
+            if ended.part.hasStarted, outcome.isInterrupted || outcome.isUncertain || mayHaveRemoved {
+                offer.isInterrupted = true
+            }
         }
         guard var job = rules[index].jobs[number] else { return }
         job.finishedSteps += ended.job.finishedSteps.dropFirst(job.finishedSteps.count)

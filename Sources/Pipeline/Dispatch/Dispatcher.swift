@@ -403,7 +403,7 @@ struct Dispatcher: ~Copyable {
         running[jobs[0].id] = (rules[index].id, isRestarted ? stop : nil)
         var attempt = Attempt(
             inputs: inputs, rule: rule, perform: perform, stop: stop, log: log, host: host, permission: permission)
-        attempt.progress = { [mailbox] in mailbox.post(.advanced($0, $1)) }
+        attempt.progress = { [mailbox] in mailbox.post(.advanced($0, $1, $2)) }
         attempt.declared = { [mailbox] in mailbox.post(.declared($0, $1)) }
         prepared.append(attempt)
     }

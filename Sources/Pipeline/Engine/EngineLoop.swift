@@ -136,7 +136,8 @@ package struct EngineLoop: ~Copyable {
         for message in messages {
             switch message {
             case .ended(let result): dispatcher.record(result, &reconciler, at: now)
-            case .advanced(let job, let steps): dispatcher.record(steps, of: job, &reconciler)
+            case .advanced(let job, let steps, let outputs):
+                dispatcher.record(steps, writing: outputs, of: job, &reconciler)
             case .declared(let job, let path): dispatcher.declare(path, of: job, &reconciler)
             case .rescan:
                 engine.monitor.noteRescan(.asked)
@@ -267,7 +268,12 @@ package struct EngineLoop: ~Copyable {
         drain()
         // No batch waits for more where nothing more is expected.
         let isLast = engine.options.isOnce && run.isReady && reconciler.isSettled
-        dispatcher.fill(&reconciler, at: now, isGathering: run.phase == .running && !isLast)
+        let isGathering = run.phase == .running && !isLast
+        dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
+        // A move that has not settled is frozen only here; its row and its job belong to one commit.
+        guard !reconciler.frozen.isEmpty else { return }
+        freeze()
+        dispatcher.fill(&reconciler, at: now, isGathering: isGathering)
     }
 
     // MARK: Persist

@@ -8,7 +8,7 @@ package final class Mailbox<Ended: Sendable>: Sendable {
     package enum Message: Sendable {
         case ended(Ended)
         /// Steps of a job have succeeded, and others follow.
-        case advanced(JobID, [FinishedStep])
+        case advanced(JobID, [FinishedStep], Set<PathBytes>)
         /// The running step of a job is about to write a path.
         case declared(JobID, PathBytes)
         case stop

@@ -32,7 +32,7 @@ package struct Offer: Sendable {
     package var isGivenUp = false
     /// Whether the present step may remove the input and not come to its end.
     package var mayRemoveInput = false
-    /// The file at the path at the end of the last attempt.
+    /// The file at the path at the end of the last attempt; before the first one, of a move, at the lease.
     package var left: Snapshot?
     /// Whether the event is nothing but a change that the rule's own program left.
     package var isRepeat: Bool

@@ -101,7 +101,13 @@ extension Reconciler {
     private func move(_ view: Int, to path: PathBytes, _ now: Snapshot, isReplacing: Bool) -> Judgement? {
         // Without a birth time a reused inode looks like a moved file.
         guard states[view].view.mask.contains(.moved), now.identity.birth != 0 else { return nil }
-        for from in ledger.paths(of: states[view].view.id, handling: identity(of: now, at: path)) where from != path {
+        var paths = ledger.paths(of: states[view].view.id, handling: identity(of: now, at: path)).filter { $0 != path }
+        if states[view].view.tailBytes != nil {
+            if let unfinished = paths.first(where: { hasUnfinishedText(view, $0) }) { return .wait(.path(unfinished)) }
+            // Its text goes on where it was read to last.
+            paths.sort { row(view, $0).handled?.delivered ?? 0 > row(view, $1).handled?.delivered ?? 0 }
+        }
+        for from in paths {
             let source = row(view, from)
             guard let handled = source.handled, !source.isWithheld else { continue }
             switch sight(view, from) {
@@ -114,7 +120,6 @@ extension Reconciler {
             if let number = states[view].offerOfPath[from], states[view].offers[number]?.isRunning == true {
                 return .wait(.path(from))
             }
-            if hasUnfinishedText(view, from) { return .wait(.path(from)) }
             return .event(event)
         }
         return nil
@@ -429,10 +434,12 @@ extension Reconciler {
         let now = inspect(view, event.path)
         let left = states[view].left.removeValue(forKey: event.path)
         let before = Dictionary(paths.map { ($0, row(view, $0).trust) }) { first, _ in first }
-        let offer = Offer(
+        var offer = Offer(
             number: number, event: event, isUncertain: before.values.contains { $0 != .certain },
-            isRepeat: now.flatMap { now in left.map { $0.isSameState(as: now) } } ?? false,
+            isRepeat: event.from == nil && now.flatMap { now in left.map { $0.isSameState(as: now) } } ?? false,
             changed: event.kind == .deleted ? nil : now?.changed, trustBefore: before)
+        // A move offers what was handled, whatever is there.
+        if event.from != nil { offer.left = now }
         for path in paths {
             removeDue(view, path)
             set(view, path, LedgerRow(row(view, path).handled, .uncertain))

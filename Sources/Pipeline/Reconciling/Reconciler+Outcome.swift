@@ -115,6 +115,7 @@ extension Reconciler {
         releaseOutputs(view, number)
         let there = inspect(view, offer.path)
         offer.isSent = false
+        let hasChanged = offer.left.map { left in there.map { !$0.isSameState(as: left) } ?? true } ?? true
         offer.left = there
         switch termination {
         case .gone: return supersede(view, number)
@@ -135,7 +136,7 @@ extension Reconciler {
         }
         states[view].offers[number] = nil
         for path in offer.paths { states[view].offerOfPath[path] = nil }
-        settleRows(view, offer, there, termination)
+        settleRows(view, offer, there, hasChanged: hasChanged, termination)
         if states[view].view.whileBusy == .drop { dropSettled(view, offer) }
         guard applies(.recheck) else { return }
         for path in offer.paths { compare(view, path, at: now) }
@@ -146,7 +147,9 @@ extension Reconciler {
     }
 
     /// Moves the rows to what was offered; they are certain if the action can only have read that.
-    private mutating func settleRows(_ view: Int, _ offer: Offer, _ there: Snapshot?, _ termination: Termination) {
+    private mutating func settleRows(
+        _ view: Int, _ offer: Offer, _ there: Snapshot?, hasChanged: Bool, _ termination: Termination
+    ) {
         let mayHaveMissed = isPolled(view, offer.path) || offer.missedHints
         let isSameTime = there == nil || !mayHaveMissed || there?.changed == offer.changed
         var handled = offer.offered
@@ -160,7 +163,7 @@ extension Reconciler {
             isSure = true
             handled = there
             handled?.delivered = offer.offered?.delivered
-        } else if !isAsOffered {
+        } else if !isAsOffered, hasChanged {
             states[view].left[offer.path] = there
         }
         if offer.hasRemovedInput { (isSure, handled) = (true, nil) }
@@ -178,8 +181,8 @@ extension Reconciler {
             let isWritten = source != nil && source?.identity != offer.event.before?.identity
             set(view, from, isWritten ? LedgerRow(source) : LedgerRow())
         }
-        // An action that did not start knows what it knew before.
-        if termination == .refused { isSure = offer.trustBefore[offer.path] != .uncertain }
+        // As for what the rule refuses without the content: nothing is left to report.
+        if termination == .refused { isSure = true }
         let trust: LedgerRow.Trust = termination == .gaveUp ? .failed : isSure ? .certain : .uncertain
         let isWithheld = termination == .refused && offer.event.isOfNewPath && !offer.isUncertain
         set(view, offer.path, LedgerRow(handled, trust, isWithheld: isWithheld))

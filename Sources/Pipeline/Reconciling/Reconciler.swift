@@ -413,13 +413,13 @@ package struct Reconciler: ~Copyable {
             scans.setListed(root)
             unlisted.remove(root)
             if unlisted.isEmpty { for view in states.indices { states[view].due.wake(.listing) } }
-        case .overflow:
+        case .overflow, .overflowAgain:
             for view in states.indices {
                 for (number, offer) in states[view].offers.all where keepsRecord(offer) {
                     states[view].offers[number]?.missedHints = true
                 }
             }
-            freezeLifecycle(.overflow)
+            if case .overflow = report { freezeLifecycle(.overflow) }
         case .rootMissing(let root, _):
             // A root that never existed is not gone.
             if rootsSeen.remove(root) != nil { freezeLifecycle(.rootGone, at: root) }

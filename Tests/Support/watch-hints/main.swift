@@ -25,6 +25,7 @@ private func line(_ report: WatchReport) -> String {
     case .ready(let folders): "ready \(folders)"
     case .progress(let folders): "progress \(folders)"
     case .overflow: "overflow"
+    case .overflowAgain: "overflow again"
     case .listing(let root, let origin): "listing \(origin.rawValue) \(root)"
     case .listed(let root, let origin): "listed \(origin.rawValue) \(root)"
     case .rescanned: "rescanned"
