@@ -1,6 +1,7 @@
 package import FileEvents
 package import GRDB
 package import Reconciling
+import PluginProtocol
 
 /// The due paths that the comparison at startup would not find.
 package struct DuePathTable {
@@ -11,23 +12,28 @@ package struct DuePathTable {
 
     package init(_ database: Database, _ errors: ReadErrors) throws {
         self.errors = errors
-        insert = try SQLStatement("INSERT OR IGNORE INTO due VALUES (?, ?)", in: database)
+        insert = try SQLStatement("INSERT OR REPLACE INTO due VALUES (?, ?, ?)", in: database)
         delete = try SQLStatement("DELETE FROM due WHERE rule = ? AND path = ?", in: database)
-        byRule = try SQLStatement("SELECT path FROM due WHERE rule = ? ORDER BY path", in: database)
+        byRule = try SQLStatement("SELECT path, writer FROM due WHERE rule = ? ORDER BY path", in: database)
     }
 
     /// The paths of a rule, sorted.
-    package func paths(of rule: RuleID) throws -> [PathBytes] {
-        var paths: [PathBytes] = []
+    package func paths(of rule: RuleID) throws -> [StoredDuePath] {
+        var paths: [StoredDuePath] = []
         try byRule.each {
             $0.bind(rule.number)
         } _: { row in
-            if let path = try errors.row({ try row.path(0, of: "due") }) { paths.append(path) }
+            guard let path = try errors.row({ try row.path(0, of: "due") }) else { return }
+            paths.append(StoredDuePath(path: path, writer: row.utf8(1).flatMap { Author(record: $0) }))
         }
         return paths
     }
 
-    package func write(_ isDue: Bool, of rule: RuleID, at path: PathBytes) throws {
-        try (isDue ? insert : delete).run { $0.bind(rule, path) }
+    package func write(_ change: DueChange, of rule: RuleID, at path: PathBytes) throws {
+        guard case .stored(let writer) = change else { return try delete.run { $0.bind(rule, path) } }
+        try insert.run {
+            $0.bind(rule, path)
+            $0.bind(utf8: writer?.record)
+        }
     }
 }

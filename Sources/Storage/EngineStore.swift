@@ -31,7 +31,7 @@ package protocol EngineStore: LedgerStore {
     func unfinishedJobs(of rule: RuleID, at clocks: ClockPair) -> [StoredJob]
 
     /// The stored due paths of a rule, sorted.
-    func duePaths(of rule: RuleID) -> [PathBytes]
+    func duePaths(of rule: RuleID) -> [StoredDuePath]
 
     /// A job, in any state; nil if there is none, or if its row cannot be read.
     func job(_ id: JobID, at clocks: ClockPair) -> StoredJob?
@@ -108,8 +108,8 @@ package struct StoredJob: Sendable {
 package struct TurnChanges: Sendable {
     /// Ledger rows; an empty one is deleted.
     package var rows: [RuleID: [PathBytes: LedgerRow]] = [:]
-    /// Due paths that are stored (true) or deleted.
-    package var due: [RuleID: [PathBytes: Bool]] = [:]
+    /// Due paths that are stored or deleted.
+    package var due: [RuleID: [PathBytes: DueChange]] = [:]
     /// The last state of each changed job.
     package var jobs: [JobID: JobChange] = [:]
     package var attempts: [(job: JobID, record: AttemptRecord)] = []

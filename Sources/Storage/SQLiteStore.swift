@@ -10,7 +10,7 @@ package struct StoreChanges: Sendable {
     /// Offers by number; nil deletes one.
     package var offers: [RuleID: [UInt64: Offer?]] = [:]
     /// Due paths that are stored (true) or deleted.
-    package var due: [RuleID: [PathBytes: Bool]] = [:]
+    package var due: [RuleID: [PathBytes: DueChange]] = [:]
 
     package init() {}
 
@@ -78,7 +78,7 @@ package final class SQLiteStore: LedgerStore {
     }
 
     /// The stored due paths of a rule, sorted.
-    package func duePaths(of rule: RuleID) -> [PathBytes] { read { try $0.due.paths(of: rule) } ?? [] }
+    package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.due.paths(of: rule) } ?? [] }
 
     /// Writes the changes in one transaction.
     ///

@@ -40,6 +40,7 @@ package enum StorageSchema {
             CREATE TABLE due (
                 \(rule),
                 path BLOB NOT NULL,
+                writer TEXT,
                 PRIMARY KEY (rule, path)
             ) STRICT, WITHOUT ROWID;
             """

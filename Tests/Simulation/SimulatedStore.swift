@@ -7,7 +7,7 @@ import Synchronization
 protocol SimulatedStore: LedgerStore {
     /// The offers of a rule, sorted by number.
     func offers(of rule: RuleID, at clocks: ClockPair) -> [Offer]
-    func duePaths(of rule: RuleID) -> [PathBytes]
+    func duePaths(of rule: RuleID) -> [StoredDuePath]
     func commit(_ changes: StoreChanges, at clocks: ClockPair) throws
     /// The store that the next start finds.
     func afterKill() throws -> any SimulatedStore
@@ -35,7 +35,7 @@ extension SQLiteStore: SimulatedStore {
 final class SimulatedMemoryStore: SimulatedStore {
     private struct Contents {
         var offers: [RuleID: [UInt64: Offer]] = [:]
-        var due: [RuleID: Set<PathBytes>] = [:]
+        var due: [RuleID: [PathBytes: Author?]] = [:]
     }
 
     private let rows = MemoryStore()
@@ -55,7 +55,11 @@ final class SimulatedMemoryStore: SimulatedStore {
         contents.withLock { ($0.offers[rule] ?? [:]).values.sorted { $0.number < $1.number } }
     }
 
-    func duePaths(of rule: RuleID) -> [PathBytes] { contents.withLock { ($0.due[rule] ?? []).sorted() } }
+    func duePaths(of rule: RuleID) -> [StoredDuePath] {
+        contents.withLock { contents in
+            (contents.due[rule] ?? [:]).sorted { $0.key < $1.key }.map { StoredDuePath(path: $0.key, writer: $0.value) }
+        }
+    }
 
     func commit(_ changes: StoreChanges, at clocks: ClockPair) {
         rows.set(changes.rows)
@@ -64,11 +68,10 @@ final class SimulatedMemoryStore: SimulatedStore {
                 for (number, offer) in offers { contents.offers[rule, default: [:]][number] = offer }
             }
             for (rule, paths) in changes.due {
-                for (path, isDue) in paths {
-                    if isDue {
-                        contents.due[rule, default: []].insert(path)
-                    } else {
-                        contents.due[rule, default: []].remove(path)
+                for (path, change) in paths {
+                    switch change {
+                    case .stored(let writer): contents.due[rule, default: [:]].updateValue(writer, forKey: path)
+                    case .deleted: contents.due[rule]?.removeValue(forKey: path)
                     }
                 }
             }

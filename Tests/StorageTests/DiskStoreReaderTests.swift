@@ -73,7 +73,7 @@ struct DiskStoreReaderTests {
             let path = PathBytes("/in/\(number)")
             try bench.commit {
                 $0.jobs[job.job.id] = JobChange(.unfinished(job), isNew: true)
-                $0.due[rule] = [path: false, "/in/next": true]
+                $0.due[rule] = [path: .deleted, "/in/next": .stored(nil)]
             }
             states.append(state(try bench.store))
             try bench.commit {

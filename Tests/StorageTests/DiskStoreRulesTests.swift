@@ -44,7 +44,7 @@ struct DiskStoreRulesTests {
         #expect(try starts(rule("a"), rule("b", "other")) == [.resumed, .reselected(since: last, from: "*")])
         #expect(try bench.store.stored.lastCommit == last)
         #expect(try starts(rule("c"), isWatching: false) == [.resumed])
-        try bench.commit { $0.due[RuleID(1)] = ["/in/a": true] }
+        try bench.commit { $0.due[RuleID(1)] = ["/in/a": .stored(nil)] }
         // A run that does not watch compares nothing.
         #expect(try starts(rule("c")) == [.fresh])
         #expect(try bench.store.stored.lastCommit == last)

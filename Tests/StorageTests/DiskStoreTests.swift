@@ -43,18 +43,19 @@ struct DiskStoreTests {
     }
 
     @Test func `what was not committed is gone after a kill, and empty rows are deleted`() throws {
+        let writer = Author.process(WritingProcess(pid: 7, name: "cp", executable: "/usr/bin/cp", uid: 1000))
         try bench.commit {
             $0.rows[rule] = ["/in/a": LedgerRow(.sample()), "/in/b": LedgerRow(.sample(file: 2))]
-            $0.due[rule] = ["/in/b": true, "/in/a": true, "/in/c": true]
+            $0.due[rule] = ["/in/b": .stored(writer), "/in/a": .stored(nil), "/in/c": .stored(nil)]
         }
         try bench.commit {
             $0.rows[rule] = ["/in/b": LedgerRow()]
-            $0.due[rule] = ["/in/c": false]
+            $0.due[rule] = ["/in/c": .deleted]
         }
         bench.kill()
         #expect(try bench.store.row(of: rule, at: "/in/a") == LedgerRow(.sample()))
         #expect(try bench.store.row(of: rule, at: "/in/b") == nil)
-        #expect(try bench.store.duePaths(of: rule) == ["/in/a", "/in/b"])
+        #expect(try bench.store.duePaths(of: rule) == [StoredDuePath(path: "/in/a"), StoredDuePath(path: "/in/b", writer: writer)])
         #expect(try bench.store.duePaths(of: RuleID(2)).isEmpty)
     }
 
@@ -64,7 +65,7 @@ struct DiskStoreTests {
         _ = try bench.store.begin(rules, isWatching: true, at: bench.wall)
         try bench.commit {
             $0.rows[RuleID(2)] = ["/in/b": LedgerRow(.sample())]
-            $0.due[RuleID(2)] = ["/in/b": true]
+            $0.due[RuleID(2)] = ["/in/b": .stored(nil)]
         }
         #expect(try bench.rows("SELECT count(*) FROM ledger") == ["0"])
         #expect(try bench.rows("SELECT name FROM rules ORDER BY id") == ["r", "t"])

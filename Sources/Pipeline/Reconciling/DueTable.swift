@@ -1,5 +1,19 @@
-import FileEvents
+package import FileEvents
 import HeapModule
+
+/// A due path as it is stored.
+package struct StoredDuePath: Sendable, Hashable {
+    package var path: PathBytes
+    /// The process that made it due; nil if that is not known yet, or not asked for.
+    package var writer: Author?
+
+    package init(path: PathBytes, writer: Author? = nil) { (self.path, self.writer) = (path, writer) }
+}
+
+/// The change of the stored row of a due path.
+package enum DueChange: Sendable, Hashable {
+    case stored(Author?), deleted
+}
 
 /// The due paths of one view, and the order in which they are leased.
 ///

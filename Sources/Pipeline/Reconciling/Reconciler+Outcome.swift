@@ -211,8 +211,11 @@ extension Reconciler {
     }
 
     /// Compares paths that an earlier run left due.
-    package mutating func restoreDue(_ view: Int, _ paths: [PathBytes], at now: ContinuousClock.Instant) {
-        for path in paths { markDirty(path, .listed, .live, [view], at: now) }
+    package mutating func restoreDue(_ view: Int, _ paths: [StoredDuePath], at now: ContinuousClock.Instant) {
+        for due in paths {
+            states[view].formerWriters[due.path] = due.writer
+            markDirty(due.path, .listed, .live, [view], at: now)
+        }
     }
 
     /// Runs an offer again that was given up, if no newer event of its paths was leased; else compares its paths.

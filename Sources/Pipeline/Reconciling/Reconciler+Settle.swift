@@ -138,6 +138,10 @@ extension Reconciler {
             entry.file = file
             states[view].dueFiles.insert(path, file)
         }
+        // A later change has another writer.
+        if let writer = states[view].formerWriters.removeValue(forKey: path), entry.signs == .listed {
+            entry.writer = writer
+        }
         states[view].due.add(path, entry)
         storeDue(view, path, true)
         if settled != nil { overtake(view, path) }
@@ -148,7 +152,10 @@ extension Reconciler {
         switch judgement {
         case .event(let event):
             accepted.append((view, event))
-            if event.author != .notAsked { states[view].due.setWriter(path, event.author) }
+            if event.author != .notAsked {
+                states[view].due.setWriter(path, event.author)
+                storeDue(view, path, true)
+            }
             if event.kind != .deleted { states[view].due.announce(path, event.snapshot.identity) }
         case .wait, .unreadable: break
         case .nothing, .unreported: conclude(view, path, judgement)
@@ -184,7 +191,8 @@ extension Reconciler {
 
     private mutating func storeDue(_ view: Int, _ path: PathBytes, _ isDue: Bool) {
         guard states[view].view.storesDuePaths, applies(.dueRows) else { return }
-        dueChanges[states[view].view.id, default: [:]][path] = isDue
+        let change = isDue ? DueChange.stored(states[view].due[path]?.writer) : .deleted
+        dueChanges[states[view].view.id, default: [:]][path] = change
     }
 
     /// Takes a path out of the order for which no action has to run.

@@ -60,6 +60,8 @@ package struct Reconciler: ~Copyable {
         var left: [PathBytes: Snapshot] = [:]
         /// The paths that running actions have declared as their outputs, by number of the offer.
         var outputs: [PathBytes: UInt64] = [:]
+        /// The processes that made paths due in an earlier run, until the paths have settled.
+        var formerWriters: [PathBytes: Author] = [:]
         /// The number of unfinished frozen events by path.
         var frozen: [PathBytes: Int] = [:]
         /// How much was read of followed files that have left their paths and are not in the ledger under another one yet.
@@ -111,7 +113,7 @@ package struct Reconciler: ~Copyable {
     /// Gone paths that the watcher has to hint again when it has polled the directories around them.
     package var doubted: [PathBytes] = []
     /// Due paths that are to be stored (true) or deleted from the store.
-    package var dueChanges: [RuleID: [PathBytes: Bool]] = [:]
+    package var dueChanges: [RuleID: [PathBytes: DueChange]] = [:]
     var polled: Set<PathBytes> = []
     /// Mount points whose file system is not there.
     var away: Set<PathBytes> = []

@@ -174,7 +174,7 @@ package final class DiskStore: EngineStore {
         read { try $0.unfinishedJobs(of: rule, at: clocks) } ?? []
     }
 
-    package func duePaths(of rule: RuleID) -> [PathBytes] { read { try $0.due.paths(of: rule) } ?? [] }
+    package func duePaths(of rule: RuleID) -> [StoredDuePath] { read { try $0.due.paths(of: rule) } ?? [] }
 
     package func job(_ id: JobID, at clocks: ClockPair) -> StoredJob? {
         read { try $0.job(id, at: clocks) } ?? nil

@@ -35,6 +35,7 @@ CREATE INDEX ledger_by_identity ON ledger (inode, rule) WHERE inode IS NOT NULL;
 CREATE TABLE due (
     rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
     path BLOB NOT NULL,
+    writer TEXT,
     PRIMARY KEY (rule, path)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE jobs (
