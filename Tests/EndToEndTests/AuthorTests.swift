@@ -97,6 +97,32 @@ struct AuthorTests {
         }
     }
 
+    @Test(.enabled(if: authorProblem == nil, "\(authorProblem ?? "")"))
+    func `a path that waits for a slot over a restart is told of the same process`() {
+        withTempTree { tree in
+            let root = tree.root
+            let action = "cat >>\"$ALIGHT_ROOT/../told\"; until test -e \"$ALIGHT_ROOT/../go\"; do sleep 0.05; done"
+            let rules = Self.rules("    concurrency: 1\n    where: { by: \"*\" }", action: action)
+            let first = Self.start(tree, rules, as: "first")
+            TestFile.write(tree.path("in/busy"), "1")
+            #expect(Self.awaitTold(root, 1), "\(first.error)")
+            TestFile.write(tree.path("in/a"), "1")
+            let journal = tree.path("journal.db").description
+            let isDue = withTempTree { other in
+                Deadline.wait {
+                    JournalCommand.run(other, ["jobs", "--state", "pending"], journal: journal).output.contains("in/a")
+                }
+            }
+            #expect(isDue, "\(first.error)")
+            first.signal(SIGKILL)
+            #expect(first.wait() == 128 + SIGKILL)
+            TestFile.write(tree.path("go"), "")
+            let second = Self.start(tree, rules, as: "second")
+            #expect(Deadline.wait { Self.told(root).contains { $0.contains("in/a\"") } }, "\(second.error)")
+            JournalFileTests.stop(second)
+        }
+    }
+
     @Test func `what is there at the start is nobody's`() {
         withTempTree { tree in
             let root = tree.root
