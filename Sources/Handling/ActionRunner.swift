@@ -46,6 +46,16 @@ package struct ActionRunner: Sendable {
         }
     }
 
+    /// Whether the work of an interrupted attempt is done, see ``Handler/isDone(_:)``.
+    package func isDone(_ action: Action, _ invocation: Invocation) -> Bool {
+        guard case .use(let reference, let with) = action.work, reference.location == nil else { return false }
+        var invocations = [invocation]
+        guard case .success(let handler) = handler(for: reference, filling: with, into: &invocations) else {
+            return false
+        }
+        return handler.isDone(invocations[0])
+    }
+
     /// The handler, with the parameters of the action filled in for each invocation.
     func handler(
         for reference: HandlerReference, filling with: ParameterTemplate, into invocations: inout [Invocation]

@@ -26,9 +26,16 @@ package protocol Handler: Sendable {
     /// Without a way of its own a handler runs for one after another; each has
     /// the time-out for itself.
     func run(_ invocations: [Invocation]) -> [Outcome]
+
+    /// Whether an interrupted attempt has come to its end, as the identity of the file at its new place shows.
+    ///
+    /// It is asked because the file is not at its path any more, or another one is. False if that cannot be known.
+    func isDone(_ invocation: Invocation) -> Bool
 }
 
 extension Handler {
+    package func isDone(_ invocation: Invocation) -> Bool { false }
+
     package func run(_ invocations: [Invocation]) -> [Outcome] {
         invocations.map { invocation in
             invocation.stop.isRaised ? .interrupted("Alight stops") : run(invocation)

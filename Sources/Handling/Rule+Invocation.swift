@@ -23,7 +23,8 @@ extension Rule {
         var invocation = Invocation(
             job: job, rule: place, folder: folder, maximumAttempts: retry.attempts, parameters: .object([:]),
             selection: FileSelection(filter: filter, types: types, condition: condition), now: now, captures: captures,
-            timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count), steps: job.finishedSteps.map(\.outcome),
+            timeout: timeout, batch: batch?.files ?? (group == nil ? nil : count),
+            steps: job.finishedSteps.map(\.outcome),
             environment: environment.map { ($0.name, $0.value.expanded(with: facts)) },
             directory: directory.map { directory in
                 ProgramPath(

@@ -205,6 +205,48 @@ struct BuiltInFileTests {
         }
     }
 
+    @Test(arguments: [true, false], [true, false])
+    func `an interrupted move is known by its file, whatever is at the path since`(
+        expectsSettled: Bool, isOccupied: Bool
+    ) throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in/a.txt"), "first")
+            if isOccupied { TestFile.write(tree.path("out/a.txt"), "of somebody else") }
+            var run = BuiltInRun(MoveHandler())
+            run.snapshot = try facts(tree.path("in/a.txt"))
+            let templates = ["to": Template(literal: tree.path("out/").description)]
+            var invocation = run.invocation(tree.path("in/a.txt"), templates: templates)
+            #expect(!MoveHandler().isDone(invocation))
+            let first = MoveHandler().run(invocation)
+            #expect(first.ending == .succeeded)
+            TestFile.write(tree.path("in/a.txt"), "a later one")
+            let after = listing(tree.root)
+            #expect(!MoveHandler().isDone(invocation))
+            invocation.job.isInterrupted = true
+            invocation.expectsSettled = expectsSettled
+            #expect(MoveHandler().isDone(invocation))
+            let second = MoveHandler().run(invocation)
+            #expect(second.ending == .succeeded && second.outputs == first.outputs, "\(second.message)")
+            #expect(listing(tree.root) == after)
+        }
+    }
+
+    @Test func `an interrupted rename is known by its file`() throws {
+        try withTempTree { tree in
+            TestFile.write(tree.path("in/a.txt"), "first")
+            var run = BuiltInRun(RenameHandler())
+            run.snapshot = try facts(tree.path("in/a.txt"))
+            var invocation = run.invocation(tree.path("in/a.txt"), templates: ["name": Template(literal: "b.txt")])
+            let first = RenameHandler().run(invocation)
+            TestFile.write(tree.path("in/a.txt"), "a later one")
+            invocation.job.isInterrupted = true
+            #expect(RenameHandler().isDone(invocation))
+            let second = RenameHandler().run(invocation)
+            #expect(second.ending == .succeeded && second.outputs == first.outputs, "\(second.message)")
+            #expect(listing(tree.root) == ["in/a.txt: a later one", "in/b.txt: first"])
+        }
+    }
+
     /// Same size, same time: only the content tells them apart.
     @Test func `a second attempt does not take another file for its copy`() {
         withTempTree { tree in

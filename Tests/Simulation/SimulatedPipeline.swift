@@ -19,7 +19,7 @@ extension DiskStore: SimulatedStorage {
         options.host = host
         options.clock = LocalClock { _ in 0 }
         options.executor = executor
-        options.hasWork = { hasWork($1.id) }
+        options.hasWork = { hasWork($2.id) }
         let engine = Engine(
             ruleset: Ruleset(rules), options: options, store: self, perform: perform, log: .silent, report: report)
         return NewProgram(engine, self, host, watching)

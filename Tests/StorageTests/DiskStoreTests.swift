@@ -55,7 +55,10 @@ struct DiskStoreTests {
         bench.kill()
         #expect(try bench.store.row(of: rule, at: "/in/a") == LedgerRow(.sample()))
         #expect(try bench.store.row(of: rule, at: "/in/b") == nil)
-        #expect(try bench.store.duePaths(of: rule) == [StoredDuePath(path: "/in/a"), StoredDuePath(path: "/in/b", writer: writer)])
+        #expect(
+            try bench.store.duePaths(of: rule) == [
+                StoredDuePath(path: "/in/a"), StoredDuePath(path: "/in/b", writer: writer),
+            ])
         #expect(try bench.store.duePaths(of: RuleID(2)).isEmpty)
     }
 

@@ -34,6 +34,17 @@ package struct MoveHandler: Handler {
         GroupFlush.run(invocations, alone: { run($0) }, together: { move(together: $0) })
     }
 
+    package func isDone(_ invocation: Invocation) -> Bool {
+        let found = try? { () throws(FileFault) in
+            let destination = try Destination(invocation)
+            var changes: [FileChange] = []
+            let folder = try Jail(invocation).open(destination.path.parent, making: false, noting: &changes)
+            let place = FilePlace(invocation, folder, destination.name, destination.conflict, trash: trash)
+            return try place.earlierMove()
+        }()
+        return found.flatMap(\.self) != nil
+    }
+
     private enum Opening {
         case gone(Outcome)
         case opened(SourceFile, FilePlace)
@@ -44,10 +55,12 @@ package struct MoveHandler: Handler {
         do throws(FileFault) {
             source = try SourceFile(invocation)
         } catch {
-            guard error.outcome.code == "gone", invocation.hasBegunBefore else { throw error }
+            guard error.isOfAnotherFile, invocation.hasBegunBefore else { throw error }
             return .gone(try move.afterwards(FilePlace(invocation, trash: trash), error))
         }
-        return .opened(source, try FilePlace(invocation, trash: trash))
+        let place = try FilePlace(invocation, trash: trash)
+        if let outcome = try move.earlier(place, than: source) { return .gone(outcome) }
+        return .opened(source, place)
     }
 
     /// How far one of several has come.

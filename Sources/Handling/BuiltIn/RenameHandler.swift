@@ -39,11 +39,21 @@ package struct RenameHandler: Handler {
             do throws(FileFault) {
                 source = try SourceFile(invocation)
             } catch {
-                guard error.outcome.code == "gone", invocation.hasBegunBefore else { throw error }
+                guard error.isOfAnotherFile, invocation.hasBegunBefore else { throw error }
                 let folder = try SourceFile.openFolder(of: event.path, root: event.root)
                 return try move.afterwards(FilePlace(invocation, folder, name, conflict, trash: trash), error)
             }
-            return try move.run(source, to: FilePlace(invocation, source.folder, name, conflict, trash: trash))
+            let place = FilePlace(invocation, source.folder, name, conflict, trash: trash)
+            if let outcome = try move.earlier(place, than: source) { return outcome }
+            return try move.run(source, to: place)
         }
+    }
+
+    package func isDone(_ invocation: Invocation) -> Bool {
+        let event = invocation.job.event
+        let name = PathBytes(invocation.parameters["name"]?.bytes ?? [])
+        guard let folder = try? SourceFile.openFolder(of: event.path, root: event.root) else { return false }
+        let place = FilePlace(invocation, folder, name, Conflict(invocation), trash: trash)
+        return (try? place.earlierMove()).flatMap(\.self) != nil
     }
 }

@@ -67,7 +67,11 @@ extension Dispatcher {
         guard var job = givenUpJob(entry, index) else { return nil }
         job.rule = rules[index].rule.name
         _ = job.keepSteps(of: rules[index].rule)
-        if entry.isFrozen { rules[index].frozen[entry.number]?.job = job } else { rules[index].jobs[entry.number] = job }
+        if entry.isFrozen {
+            rules[index].frozen[entry.number]?.job = job
+        } else {
+            rules[index].jobs[entry.number] = job
+        }
         return Attempt.Input(
             job: job, number: entry.number, isFrozen: entry.isFrozen, hasStartedBefore: true,
             isInterrupted: job.isInterrupted, mayBeDone: true)

@@ -400,7 +400,8 @@ extension Dispatcher {
             if case .outcome(let outcome) = part.termination { outcome.outputs } else { [PathBytes]() }
         }
         let first = result.parts.filter {
-            $0.hasStarted && $0.job.attempt == 1 && $0.job.failure == nil && (!$0.job.isInterrupted || $0.job.due != nil)
+            $0.hasStarted && $0.job.attempt == 1 && $0.job.failure == nil
+                && (!$0.job.isInterrupted || $0.job.due != nil)
         }
         // A failed job that a user has retried has waited since then.
         let waits = first.map { part in

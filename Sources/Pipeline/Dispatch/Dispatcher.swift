@@ -426,7 +426,8 @@ struct Dispatcher: ~Copyable {
             prepared.map { attempt in
                 let job = attempt.inputs[0].job
                 return EngineStatus.RunningAttempt(
-                    job: job.id, jobs: attempt.inputs.count, rule: attempt.rule.name, action: attempt.rule.actionNames(of: job),
+                    job: job.id, jobs: attempt.inputs.count, rule: attempt.rule.name,
+                    action: attempt.rule.actionNames(of: job),
                     path: job.event.path, since: time, takesSlot: attempt.rule.takesSlot)
             })
         let accepted = prepared.flatMap(\.inputs).filter { $0.job.attempt == 1 && $0.job.previous == nil }.map(\.job)

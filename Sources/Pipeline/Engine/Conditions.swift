@@ -19,7 +19,7 @@ final class Conditions {
     private(set) var writers = WriterSource.none
     /// The interrupted actions that may have removed their input, by the numbers of their offers.
     var interrupted: [UInt64: (action: Action, job: Job)] = [:]
-    private let finds: (@Sendable (Action, Job) -> Bool)?
+    private let finds: (@Sendable (Rule, Action, Job) -> Bool)?
 
     private struct Refusal: Hashable {
         var rule: Int
@@ -34,14 +34,19 @@ final class Conditions {
         case recorder(AuthorRecorder)
     }
 
-    init(_ ruleset: Ruleset, log: Logger, hasWork: (@Sendable (Action, Job) -> Bool)?) {
+    init(_ ruleset: Ruleset, log: Logger, hasWork: (@Sendable (Rule, Action, Job) -> Bool)?) {
         self.ruleset = ruleset
         self.log = log
         finds = hasWork
     }
 
     /// Whether the interrupted action of an offer finds its own work.
-    func hasWork(_ number: UInt64) -> Bool { interrupted[number].flatMap { finds?($0.action, $0.job) } ?? false }
+    func hasWork(_ number: UInt64) -> Bool {
+        guard let finds, let (action, job) = interrupted[number], let index = ruleset.index(of: job.rule) else {
+            return false
+        }
+        return finds(ruleset.rules[index], action, job)
+    }
 
     /// Whether ``interrupted`` is asked for.
     var asksForWork: Bool { finds != nil }

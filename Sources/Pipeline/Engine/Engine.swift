@@ -37,7 +37,7 @@ package final class Engine: Sendable {
         /// How long a set of files may be incomplete before a warning reports it.
         package var patience = Duration.seconds(600)
         /// Whether an interrupted action finds its own work, whatever is at the path by now; nil if none can.
-        package var hasWork: (@Sendable (Action, Job) -> Bool)?
+        package var hasWork: (@Sendable (Rule, Action, Job) -> Bool)?
 
         package init(jobs: Int, isOnce: Bool = false, ignored: [PathBytes] = []) {
             self.jobs = jobs

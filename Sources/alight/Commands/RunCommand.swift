@@ -92,6 +92,14 @@ struct RunCommand: ParsableCommand {
         if dryRun {
             options.isDry = true
         }
+        options.hasWork = { [runner = program.runner] rule, action, job in
+            var job = job
+            job.isInterrupted = true
+            let invocation = rule.invocation(
+                for: job, now: DiskProbe.now(), timeout: .seconds(10), count: 1, stop: StopSignal(),
+                log: Logger(label: "alight") { _ in ActionLog(reporter: reporter) })
+            return runner.isDone(action, invocation)
+        }
         if !dryRun { options.signOfLife = service?.watchdog.map { $0 / 4 } }
         if !once, !noAutoReload { options.watchesBeside = RuleReloading.watches(of: places, program) }
         let feed = once || dryRun ? nil : EventFeed(now: DiskProbe.now())

@@ -26,6 +26,9 @@ package struct FileFault: Error {
     static let changed = FileFault(Outcome(.notReady, "it changed meanwhile", code: "changed"))
     static let gone = FileFault(Outcome(.skipped, "it is gone", code: "gone"))
 
+    /// Whether the file is not at its path, or no longer the one that settled.
+    var isOfAnotherFile: Bool { outcome.code == "gone" || outcome.code == "changed" }
+
     /// A symbolic link on the path that root does not follow, since another user could replace it; nil if there is none.
     init?(untrustedLinkOn path: PathBytes) {
         guard let link = OwnershipCheck.untrustedLink(on: path) else { return nil }

@@ -21,10 +21,17 @@ struct FileMove {
         options = CopyOptions(invocation, default: Self.kept)
     }
 
-    /// The file is gone: an attempt that was cut off may have moved it.
+    /// The file is gone, or another one is at its path: an attempt that was cut off may have moved it.
     func afterwards(_ place: FilePlace, _ fault: FileFault) throws(FileFault) -> Outcome {
+        if let name = try place.earlierMove() { return told(name, place) }
         guard fault.outcome.code == "gone", let name = try place.earlierResult(nil) else { throw fault }
         return told(name, place)
+    }
+
+    /// The outcome if an attempt that was cut off has moved the file, and another one is at its path since; nil otherwise.
+    func earlier(_ place: FilePlace, than source: SourceFile) throws(FileFault) -> Outcome? {
+        guard source.facts.identity != invocation.job.event.snapshot.identity else { return nil }
+        return try place.earlierMove().map { told($0, place) }
     }
 
     func run(_ source: SourceFile, to place: FilePlace) throws(FileFault) -> Outcome {

@@ -61,6 +61,28 @@ struct FilePlace {
         changes.append(FileChange(kind(folder.path(of: name)), left: FileMark(facts)))
     }
 
+    /// The name under which the file itself is there, as an interrupted attempt has left it; nil if it is not.
+    ///
+    /// - Throws: What failed.
+    func earlierMove() throws(FileFault) -> PathBytes? {
+        let file = invocation.job.event.snapshot.identity
+        guard invocation.hasBegunBefore, file.birth != 0 else { return nil }
+        return try firstName { (_, there) throws(FileFault) in there.identity == file }
+    }
+
+    /// The first of the names that the file may get for which `isWanted` holds; there is none after a free one.
+    private func firstName(
+        where isWanted: (PathBytes, Snapshot) throws(FileFault) -> Bool
+    ) throws(FileFault) -> PathBytes? {
+        let isNumbered = conflict == .rename || conflict == .deduplicate || conflict == .renameExisting
+        for number in 0..<(isNumbered ? Destination.mostNumbers : 1) {
+            let name = Destination.numbered(name, number)
+            guard let there = try folder.look(at: name) else { return nil }
+            if try isWanted(name, there) { return name }
+        }
+        return nil
+    }
+
     /// The name under which an attempt that was cut off has left the file, when it can be recognised.
     ///
     /// Otherwise a second attempt would leave a second, numbered copy, or find its own copy in the way. Size and
@@ -72,19 +94,14 @@ struct FilePlace {
     /// - Returns: The name; nil when there is none.
     /// - Throws: What failed.
     func earlierResult(_ content: OpenFile?, hasTimes: Bool = true) throws(FileFault) -> PathBytes? {
-        let job = invocation.job
-        guard job.attempt > 1 || job.isInterrupted, conflict != .overwrite else { return nil }
-        let facts = try content?.facts() ?? job.event.snapshot
-        let isNumbered = conflict == .rename || conflict == .deduplicate || conflict == .renameExisting
-        for number in 0..<(isNumbered ? Destination.mostNumbers : 1) {
-            let name = Destination.numbered(name, number)
-            guard let there = try folder.look(at: name) else { return nil }
+        guard invocation.hasBegunBefore, conflict != .overwrite else { return nil }
+        let facts = try content?.facts() ?? invocation.job.event.snapshot
+        return try firstName { (name, there) throws(FileFault) in
             guard there.type == .file, there.size == facts.size, !hasTimes || there.modified == facts.modified else {
-                continue
+                return false
             }
-            guard let content else { return name }
-            if try SameContent.holds(content, name, in: folder, within: limit) { return name }
+            guard let content else { return true }
+            return try SameContent.holds(content, name, in: folder, within: limit)
         }
-        return nil
     }
 }
