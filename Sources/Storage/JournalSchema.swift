@@ -12,7 +12,8 @@ package enum JournalSchema {
             name TEXT NOT NULL UNIQUE,
             selection TEXT NOT NULL,
             began INTEGER NOT NULL,
-            is_complete INTEGER NOT NULL
+            is_complete INTEGER NOT NULL,
+            reselected INTEGER
         ) STRICT;
         """
 

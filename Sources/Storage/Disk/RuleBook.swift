@@ -25,18 +25,16 @@ struct RuleBook {
     /// Rules whose jobs are another's from now on.
     private var renamed: [(from: String, to: String)] = []
 
-    private static let reselectedPrefix = "reselected "
     /// When a rule has begun that was only run by hand.
     private static let never: Int64 = 0
 
     init(_ database: Database) throws {
-        for row in try GRDB.Row.fetchAll(database, sql: "SELECT id, name, selection, began, is_complete FROM rules") {
+        let sql = "SELECT id, name, selection, began, is_complete, reselected FROM rules"
+        for row in try GRDB.Row.fetchAll(database, sql: sql) {
             let id: Int64 = row["id"]
             rows[row["name"]] = Row(
                 id: id, selection: row["selection"], began: row["began"], isComplete: row["is_complete"],
-                reselected: try Int64.fetchOne(
-                    database, sql: "SELECT value FROM facts WHERE name = ?",
-                    arguments: ["\(Self.reselectedPrefix)\(id)"]))
+                reselected: row["reselected"])
             lastID = max(lastID, id)
         }
     }
@@ -135,26 +133,20 @@ struct RuleBook {
     // MARK: Writing
 
     func write(_ database: Database) throws {
-        for id in removed {
-            try database.execute(sql: "DELETE FROM rules WHERE id = ?", arguments: [id])
-            try database.execute(
-                sql: "DELETE FROM facts WHERE name = ?", arguments: ["\(Self.reselectedPrefix)\(id)"])
-        }
+        for id in removed { try database.execute(sql: "DELETE FROM rules WHERE id = ?", arguments: [id]) }
         for (from, to) in renamed {
             try database.execute(sql: "UPDATE jobs SET rule = ? WHERE rule = ?", arguments: [to, from])
         }
         guard !changed.isEmpty else { return }
         let upsert = try SQLStatement(
             """
-            INSERT INTO rules (id, name, selection, began, is_complete) VALUES (?, ?, ?, ?, ?)
+            INSERT INTO rules (id, name, selection, began, is_complete, reselected) VALUES (?, ?, ?, ?, ?, ?)
             ON CONFLICT (id) DO UPDATE SET name = excluded.name, selection = excluded.selection,
-                began = excluded.began, is_complete = excluded.is_complete
+                began = excluded.began, is_complete = excluded.is_complete, reselected = excluded.reselected
             """, in: database)
         // Names are unique, and one rule may take what another has until now: first none of them has a rule's name.
         let unname = try SQLStatement("UPDATE rules SET name = char(1) || id WHERE id = ?", in: database)
         for id in changed.compactMap({ rows[$0]?.id }) { try unname.run { $0.bind(id) } }
-        let set = try SQLStatement("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", in: database)
-        let forget = try SQLStatement("DELETE FROM facts WHERE name = ?", in: database)
         for name in changed {
             guard let row = rows[name] else { continue }
             try upsert.run {
@@ -163,15 +155,7 @@ struct RuleBook {
                 $0.bind(row.selection)
                 $0.bind(row.began)
                 $0.bind(row.isComplete)
-            }
-            let fact = "\(Self.reselectedPrefix)\(row.id)"
-            if let since = row.reselected {
-                try set.run {
-                    $0.bind(fact)
-                    $0.bind(since)
-                }
-            } else {
-                try forget.run { $0.bind(fact) }
+                $0.bind(row.reselected)
             }
         }
     }

@@ -3,7 +3,8 @@ CREATE TABLE rules (
     name TEXT NOT NULL UNIQUE,
     selection TEXT NOT NULL,
     began INTEGER NOT NULL,
-    is_complete INTEGER NOT NULL
+    is_complete INTEGER NOT NULL,
+    reselected INTEGER
 ) STRICT;
 CREATE TABLE ledger (
     rule INTEGER NOT NULL REFERENCES rules (id) ON DELETE CASCADE,
