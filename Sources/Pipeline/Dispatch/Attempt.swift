@@ -29,7 +29,7 @@ struct Attempt: Sendable {
         var mayBeDone = false
         /// Whether the action is known to have received the content of the row.
         var isCertain = true
-        /// Whether a finished step has removed the file that is none of the rule's any more.
+        /// Whether the file was removed by a finished step that the rule does not have any more.
         var hasLostInput = false
 
         var paths: [PathBytes] { [job.event.path, job.event.from].compactMap(\.self) }

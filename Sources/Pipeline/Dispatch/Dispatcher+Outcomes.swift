@@ -202,7 +202,10 @@ extension Dispatcher {
             recordEffects(ended, mayHaveRemoved: false, &reconciler)
             let mayRemove = rules[index].rule.mayRemoveInput(job)
             reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
-            rules[index].jobs[number] = job
+            guard var known = rules[index].jobs[number] else { return }
+            known.failure = known.failure ?? job.failure
+            (known.previous, known.isInterrupted) = (job.previous, job.isInterrupted)
+            rules[index].jobs[number] = known
             return
         }
         for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
