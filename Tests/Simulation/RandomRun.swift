@@ -82,6 +82,10 @@ package struct RandomRun {
             rules[0].stops = true
             rules[0].events = .differences
         }
+        if rules.contains(where: \.follows) {
+            // A text that is made anew cannot be told from one that has grown.
+            for index in rules.indices { rules[index].steps = rules[index].steps.map { $0 == .copy ? .read : $0 } }
+        }
         self.rules = rules
         delays = dice.chance(0.5)
         hasBirth = dice.chance(0.93)

@@ -116,7 +116,10 @@ struct RunRecord {
         guard let index = index(job.rule, run), !job.event.kind.isRaw else { return }
         let event = job.event
         if let from = event.from { mirrors[index].received[from] = nil }
-        mirrors[index].received[event.path] = event.kind == .deleted ? nil : event.snapshot
+        // One that a user has run again is older than what the queue has told since.
+        if !retried.contains(job.id) || mirrors[index].received[event.path] == nil {
+            mirrors[index].received[event.path] = event.kind == .deleted ? nil : event.snapshot
+        }
         switch event.kind {
         case .deleted:
             mirrors[index].handled[event.path] = nil
@@ -134,6 +137,7 @@ struct RunRecord {
         for output in outputs[job.id] ?? [] {
             guard let present = run.world.snapshot(output), run.rules[index].wants(present) else { continue }
             mirrors[index].contents[output] = run.world.content(output)
+            mirrors[index].modes[output] = present.mode
             mirrors[index].offered.insert(output)
         }
     }
@@ -207,7 +211,12 @@ struct RunRecord {
         switch event.kind {
         case .deleted: mirrors[index].contents[event.path] = nil
         case .moved:
-            let held = event.from.flatMap { mirrors[index].contents.removeValue(forKey: $0) }
+            let held = event.from.flatMap { from in
+                // What the action has written there since is another file.
+                let file = world.snapshot(from)?.identity
+                let isWritten = file != nil && file == written[from] && file != event.before?.identity
+                return isWritten ? nil : mirrors[index].contents.removeValue(forKey: from)
+            }
             mirrors[index].contents[event.path] =
                 job.attempt == 1 && !job.isInterrupted ? held ?? content : content ?? held
         default: if let content { mirrors[index].contents[event.path] = content }

@@ -12,7 +12,9 @@ extension SimulatedRun {
         guard counts.open == waitingForSets else {
             return "jobs at rest: \(counts.pending) pending, \(counts.running) running"
         }
-        if rules[0].steps == [.take, .note], record.hasLostStep { return "a file was taken, and is not noted" }
+        if rules[0].steps == [.take, .note], hasBirth, record.hasLostStep {
+            return "a file was taken, and is not noted"
+        }
         for index in rules.indices {
             if let fault = verdict(of: index) { return rules.count == 1 ? fault : "\(rules[index].name): \(fault)" }
         }
@@ -29,7 +31,18 @@ extension SimulatedRun {
                     !(wanted.contains(path) && rules[index].isComplete(path, among: wanted))
                         && program?.hasPending(rules[index].name, path) == true
                 }
+                + gone(present, index).count
         }
+    }
+
+    /// The paths that are gone and wait for the move of their file, which waits for its set.
+    private func gone(_ present: [PathBytes: Snapshot], _ index: Int) -> Set<PathBytes> {
+        guard !rules[index].group.isEmpty else { return [] }
+        var gone: Set<PathBytes> = []
+        program?.visit(rules[index].name, inside: world.base) { path, _ in
+            if present[path] == nil, program?.hasPending(rules[index].name, path) == true { gone.insert(path) }
+        }
+        return gone
     }
 
     private func treeVerdict(of index: Int) -> String? {
@@ -121,11 +134,12 @@ extension SimulatedRun {
         }
         // What a mount hides, or has taken along, is out of sight, and stays known.
         ghosts.removeAll { path in world.mountedOnce.contains { path.isInside($0) } }
+        ghosts.removeAll(where: gone(present, index).contains)
         if let ghost = ghosts.min() { return "\(world.name(of: ghost)) is in the ledger, and is gone" }
         guard rule.events.contains(.deleted), !mirror.isForgiven else { return nil }
         let known = rules[index].whileBusy == .queue ? Set(mirror.received.keys) : Set(mirror.contents.keys)
         let unknown = known.filter { path in
-            present[path] == nil
+            present[path] == nil && !gone(present, index).contains(path)
                 && !(index > 0 && rules[0].stops && loaded[0].root(taking: path) != nil)
                 && !mirror.untracked.contains(path)
                 && !world.mountedOnce.contains { path.isInside($0) }

@@ -98,7 +98,7 @@ extension Reconciler {
         guard let place = try? files.place(of: event.path) else { return }
         let handled = row(view, event.path).handled
         let isOther = handled?.identity != event.snapshot.identity
-        let carried = carried(view, event, isElsewhere: isOther)
+        let carried = carried(view, event.path, event.snapshot.identity, isElsewhere: isOther)
         let read = max(carried ?? 0, isOther ? 0 : handled?.delivered ?? 0)
         let isReset = handled != nil && (carried == nil && event.isReplaced || event.snapshot.size < read)
         let text = TailReader.read(
@@ -108,13 +108,12 @@ extension Reconciler {
     }
 
     /// How much was read of the file under its former path.
-    private mutating func carried(_ view: Int, _ event: FileEvent, isElsewhere: Bool) -> UInt64? {
-        let file = event.snapshot.identity
+    mutating func carried(_ view: Int, _ path: PathBytes, _ file: FileIdentity, isElsewhere: Bool) -> UInt64? {
         guard file.birth != 0 else { return nil }
         if let carried = states[view].carried.removeValue(forKey: file) { return carried }
         guard isElsewhere else { return nil }
         for other in ledger.paths(of: states[view].view.id, handling: file)
-        where other != event.path && present(view, other)?.identity != file {
+        where other != path && present(view, other)?.identity != file {
             if let delivered = row(view, other).handled?.delivered { return delivered }
         }
         return nil

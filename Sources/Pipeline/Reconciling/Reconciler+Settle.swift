@@ -164,20 +164,25 @@ extension Reconciler {
 
     /// Lets what is at a path count as handled, and takes it out of the order.
     mutating func conclude(_ view: Int, _ path: PathBytes, _ judgement: Judgement) {
-        let wasHandled = row(view, path).handled != nil
+        let before = row(view, path).handled
+        let wasHandled = before != nil
         if case .unreported(let seen) = judgement {
             markHandled(view, path, as: .some(seen))
-            // Its text was never received.
-            if !wasHandled, states[view].view.tailBytes != nil, row(view, path).isWithheld { resetText(view, path) }
+            if states[view].view.tailBytes != nil, let seen { keepText(view, path, of: seen, before) }
         } else {
             refresh(view, path)
         }
         resolve(view, path, wasHandled: wasHandled)
     }
 
-    private mutating func resetText(_ view: Int, _ path: PathBytes) {
+    /// Keeps the text of a refused file of which none was received; what was added to another one is passed over.
+    private mutating func keepText(_ view: Int, _ path: PathBytes, of seen: Snapshot, _ before: Snapshot?) {
+        let isOther = before?.identity != seen.identity
+        let received =
+            isOther ? carried(view, path, seen.identity, isElsewhere: true) ?? 0 : before?.delivered ?? 0
+        guard isOther || received == 0 else { return }
         var row = row(view, path)
-        row.handled?.delivered = 0
+        row.handled?.delivered = received
         set(view, path, row)
     }
 
