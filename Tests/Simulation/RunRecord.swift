@@ -43,7 +43,7 @@ struct RunRecord {
     private(set) var outputs: [JobID: [PathBytes]] = [:]
 
     /// The files that `copy` has written last, by path.
-    private var written: [PathBytes: FileIdentity] = [:]
+    private var written: [PathBytes: (file: FileIdentity?, time: Timestamp)] = [:]
 
     private struct Taken: Hashable {
         let path: PathBytes
@@ -116,9 +116,10 @@ struct RunRecord {
         guard let index = index(job.rule, run), !job.event.kind.isRaw else { return }
         let event = job.event
         if let from = event.from { mirrors[index].received[from] = nil }
+        mirrors[index].received[event.path] = event.kind == .deleted ? nil : event.snapshot
         // One that a user has run again is older than what the queue has told since.
-        if !retried.contains(job.id) || mirrors[index].received[event.path] == nil {
-            mirrors[index].received[event.path] = event.kind == .deleted ? nil : event.snapshot
+        if retried.contains(job.id), run.rules[index].whileBusy == .queue {
+            mirrors[index].untracked.formUnion([event.path, event.from].compactMap(\.self))
         }
         switch event.kind {
         case .deleted:
@@ -193,7 +194,7 @@ struct RunRecord {
             guard world.apply(.create(output)) || world.apply(.write(output)) else { break }
             let path = world.base.appending(output.bytes)
             outputs[job.id, default: []].append(path)
-            written[path] = world.snapshot(path)?.identity
+            written[path] = (world.snapshot(path)?.identity, world.time)
         case .read, .edit, .copy: break
         }
         history.append("\(prefix)\(event.kind) \(event.from.map { "\(world.name(of: $0))>" } ?? "")\(name)")
@@ -212,19 +213,14 @@ struct RunRecord {
         case .deleted: mirrors[index].contents[event.path] = nil
         case .moved:
             let held = event.from.flatMap { from in
-                // What the action has written there since is another file.
-                let file = world.snapshot(from)?.identity
-                let isWritten = file != nil && file == written[from] && file != event.before?.identity
-                return isWritten ? nil : mirrors[index].contents.removeValue(forKey: from)
+                hasWritten(from, since: event, world) ? nil : mirrors[index].contents.removeValue(forKey: from)
             }
             mirrors[index].contents[event.path] =
                 job.attempt == 1 && !job.isInterrupted ? held ?? content : content ?? held
         default: if let content { mirrors[index].contents[event.path] = content }
         }
         // A move from where the action has written since leaves that.
-        if let from = event.from, let file = world.snapshot(from)?.identity, file == written[from],
-            file != event.before?.identity
-        {
+        if let from = event.from, hasWritten(from, since: event, world) {
             mirrors[index].contents[from] = world.content(from)
         }
         let stale = event.kind == .moved ? [event.from, job.attempt > 1 ? event.path : nil].compactMap(\.self) : []
@@ -236,6 +232,12 @@ struct RunRecord {
             mirrors[index].contents[event.path] = world.content(event.path)
         }
         return true
+    }
+
+    /// Whether the action has written another file to a path since a move from there.
+    private func hasWritten(_ path: PathBytes, since event: FileEvent, _ world: World) -> Bool {
+        guard let last = written[path], let file = last.file else { return false }
+        return file == world.snapshot(path)?.identity && file != event.before?.identity && last.time > event.time
     }
 
     func hasTaken(_ job: JobID) -> Bool { archive[job] != nil }

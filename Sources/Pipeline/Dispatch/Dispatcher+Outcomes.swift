@@ -49,7 +49,9 @@ extension Dispatcher {
         guard var job = rules[index].jobs[number] else { return }
         for step in steps.dropFirst(job.finishedSteps.count) {
             var step = step
-            step.hasRemovedInput = rule.mayRemoveInput(job) && !reconciler.hasFile(index, of: number)
+            // A further name of the file may have been put there since.
+            let isThere = reconciler.hasFile(index, of: number) && !reconciler.wasNamed(index, number)
+            step.hasRemovedInput = rule.mayRemoveInput(job) && !isThere
             reconciler.finishStep(index, number, removedInput: step.hasRemovedInput)
             job.finishedSteps.append(step)
             let mayRemove = rule.mayRemoveInput(job)

@@ -46,6 +46,9 @@ extension Reconciler {
 
     package func offer(of view: Int, at path: PathBytes) -> Offer? { offer(view, path) }
 
+    /// Whether the path of an offer was created, moved or deleted since its first lease.
+    package func wasNamed(_ view: Int, _ number: UInt64) -> Bool { states[view].offers[number]?.wasNamed ?? false }
+
     /// Whether the file that an offer offers is at its path.
     package func hasFile(_ view: Int, of number: UInt64) -> Bool {
         defer { files.forget() }
