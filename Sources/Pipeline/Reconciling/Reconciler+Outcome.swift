@@ -166,7 +166,10 @@ extension Reconciler {
         } else if !isAsOffered, hasChanged {
             states[view].left[offer.path] = there
         }
-        if offer.hasRemovedInput { (isSure, handled) = (true, nil) }
+        // The same file may have never been gone, or be back under another of its names.
+        if offer.hasRemovedInput {
+            (isSure, handled) = (there == nil || there?.identity != offer.offered?.identity, nil)
+        }
         if offer.hasWrittenPath, let own = row(view, offer.path).handled {
             (isSure, handled) = (there.map(own.isUnchanged) ?? false, own)
         }
