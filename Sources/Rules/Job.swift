@@ -138,14 +138,10 @@ package struct Job: Sendable, Hashable {
 /// A finished step of a list of actions.
 package struct FinishedStep: Sendable, Hashable {
     package var outcome: Outcome
-    /// The digest of its action.
+    /// The digest of its action; empty for the last of a list, after which no attempt resumes.
     package var action: String
     /// Whether it has removed the input.
     package var hasRemovedInput = false
-
-    package init(_ outcome: Outcome, of action: Action) {
-        self.init(outcome, action: action.digest)
-    }
 
     package init(_ outcome: Outcome, action: String) { (self.outcome, self.action) = (outcome, action) }
 }

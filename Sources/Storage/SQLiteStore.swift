@@ -9,7 +9,7 @@ package struct StoreChanges: Sendable {
     package var rows: [RuleID: [PathBytes: LedgerRow]] = [:]
     /// Offers by number; nil deletes one.
     package var offers: [RuleID: [UInt64: Offer?]] = [:]
-    /// Due paths that are stored (true) or deleted.
+    /// Due paths that are stored or deleted.
     package var due: [RuleID: [PathBytes: DueChange]] = [:]
 
     package init() {}

@@ -83,7 +83,7 @@ package struct RandomRun {
             rules[0].events = .differences
         }
         if rules.contains(where: \.follows) {
-            // A text that is made anew cannot be told from one that has grown.
+            // A text that is made anew cannot be distinguished from one that has grown.
             for index in rules.indices { rules[index].steps = rules[index].steps.map { $0 == .copy ? .read : $0 } }
         }
         self.rules = rules
@@ -126,8 +126,6 @@ package struct RandomRun {
             (rule.batch, rule.cooldown, rule.onFailure) = (nil, .zero, [])
             (rule.group, rule.opens, rule.refusesContent, rule.stops) = ([], nil, false, false)
             if rule.whileBusy == .coalesce, !rule.follows, !rule.isTree, dice.chance(0.1) { rule.whileBusy = .drop }
-            // A text that is made anew cannot be told from one that has grown.
-            if rules.contains(where: \.follows) { rule.steps = rule.steps.map { $0 == .copy ? .read : $0 } }
             // Nothing hints the names below a directory that the rule excludes.
             if rule.isTree { rule.outside = [] }
             rules[index] = rule

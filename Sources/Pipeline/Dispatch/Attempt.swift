@@ -158,8 +158,10 @@ struct Attempt: Sendable {
                     continue
                 }
                 parts[index].termination = .outcome(outcome)
-                parts[index].job.finishedSteps.append(FinishedStep(outcome, of: action))
-                if step + 1 < actions.count {
+                // The last one is never resumed after.
+                let isLast = step + 1 == actions.count
+                parts[index].job.finishedSteps.append(FinishedStep(outcome, action: isLast ? "" : action.digest))
+                if !isLast {
                     progress(parts[index].job.id, parts[index].job.finishedSteps, Set(outcome.outputs.flatMap(names)))
                 }
             }

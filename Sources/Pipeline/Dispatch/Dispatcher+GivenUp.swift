@@ -90,8 +90,7 @@ extension Job {
         let outcome = attempt.outcome
         guard !rule.onFailure.isEmpty, rule.retry.isDeadly(outcome, attempt: self.attempt) else { return nil }
         job.failure = FinalFailure(attempt)
-        job.previous = PreviousAttempt(
-            attempt: self.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+        job.previous = PreviousAttempt(self.attempt, outcome)
         return job
     }
 

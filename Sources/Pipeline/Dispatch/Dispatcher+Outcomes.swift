@@ -50,8 +50,9 @@ extension Dispatcher {
         for step in steps.dropFirst(job.finishedSteps.count) {
             var step = step
             // A further name of the file may have been put there since.
-            let isThere = reconciler.hasFile(index, of: number) && !reconciler.wasNamed(index, number)
-            step.hasRemovedInput = rule.mayRemoveInput(job) && !isThere
+            step.hasRemovedInput =
+                rule.mayRemoveInput(job)
+                && (reconciler.wasNamed(index, number) || !reconciler.hasFile(index, of: number))
             reconciler.finishStep(index, number, removedInput: step.hasRemovedInput)
             job.finishedSteps.append(step)
             let mayRemove = rule.mayRemoveInput(job)
@@ -180,10 +181,11 @@ extension Dispatcher {
         if ended.part.hasStarted, !outcome.isInterrupted {
             rules[index].gates.cooldown?.times.note(job.event.path, at: now)
         }
+        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: ended.number) }
         let record = record(of: ended.part, outcome, ended.started, ended.duration)
         let fate = fate(of: outcome, job, rule, random: ended.random, at: now)
         if let unreported = job.givenUp(record, rule) {
-            giveUp(ended, unreported, &reconciler)
+            giveUp(ended, outcome, unreported, &reconciler)
             return nil
         }
         changes.attempts.append((job.id, record))
@@ -198,28 +200,28 @@ extension Dispatcher {
     }
 
     /// Commits that a job was given up, or that its `on_failure` was interrupted; `on_failure` then starts, or resumes.
-    private mutating func giveUp(_ ended: Ended, _ job: Job, _ reconciler: inout Reconciler) {
+    private mutating func giveUp(
+        _ ended: Ended, _ outcome: Outcome, _ job: Job, _ reconciler: inout Reconciler
+    ) {
         let (index, number) = (ended.index, ended.number)
-        guard ended.part.input.isFrozen else {
-            recordEffects(ended, mayHaveRemoved: false, &reconciler)
-            let mayRemove = rules[index].rule.mayRemoveInput(job)
-            reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
-            guard var known = rules[index].jobs[number] else { return }
-            known.failure = known.failure ?? job.failure
-            (known.previous, known.isInterrupted) = (job.previous, job.isInterrupted)
-            rules[index].jobs[number] = known
-            return
+        guard !ended.part.input.isFrozen else {
+            rules[index].frozen[number]?.job = job
+            return storeFrozen(number, index)
         }
-        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
-        rules[index].frozen[number]?.job = job
-        storeFrozen(number, index)
+        recordEffects(ended, outcome, mayHaveRemoved: false, &reconciler)
+        let mayRemove = rules[index].rule.mayRemoveInput(job)
+        reconciler.update(index, number) { $0.mayRemoveInput = mayRemove }
+        guard var known = rules[index].jobs[number] else { return }
+        known.failure = known.failure ?? job.failure
+        (known.previous, known.isInterrupted) = (job.previous, job.isInterrupted)
+        rules[index].jobs[number] = known
     }
 
-    /// Records what an attempt has written and removed.
-    private mutating func recordEffects(_ ended: Ended, mayHaveRemoved: Bool, _ reconciler: inout Reconciler) {
+    /// Records the steps of an attempt, and whether it has removed the file or may have.
+    private mutating func recordEffects(
+        _ ended: Ended, _ outcome: Outcome, mayHaveRemoved: Bool, _ reconciler: inout Reconciler
+    ) {
         let (index, number) = (ended.index, ended.number)
-        guard case .outcome(let outcome) = ended.part.termination else { return }
-        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
         reconciler.update(index, number) { offer in
             if let digest = ended.job.event.snapshot.digest { offer.event.snapshot.digest = digest }
             if ended.part.hasRemovedInput { offer.hasRemovedInput = true }
@@ -241,7 +243,7 @@ extension Dispatcher {
         // A built-in step that has failed may have removed the file.
         let step = rules[index].rule.actions.dropFirst(ended.job.steps.count).first
         let mayHaveRemoved = outcome.ending == .retry && step?.removesInput ?? false
-        recordEffects(ended, mayHaveRemoved: mayHaveRemoved, &reconciler)
+        recordEffects(ended, outcome, mayHaveRemoved: mayHaveRemoved, &reconciler)
         switch fate {
         case .again(let pause, let counts):
             var job = rules[index].jobs[number]
@@ -271,8 +273,7 @@ extension Dispatcher {
 
     private func putBack(_ job: inout Job?, _ outcome: Outcome, counts: Bool) {
         guard var old = job else { return }
-        old.previous = PreviousAttempt(
-            attempt: old.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+        old.previous = PreviousAttempt(old.attempt, outcome)
         old.previous?.isUnbegun = outcome.isUnbegun
         if !counts { old.attempt -= 1 }
         job = old
@@ -302,7 +303,6 @@ extension Dispatcher {
         _ ended: Ended, _ outcome: Outcome, _ fate: Fate, _ reconciler: inout Reconciler
     ) {
         let (index, number) = (ended.index, ended.number)
-        for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: number) }
         rules[index].frozen[number]?.job.finishedSteps = ended.job.finishedSteps
         switch fate {
         case .again(let pause, let counts):
@@ -527,5 +527,12 @@ extension Dispatcher {
         let row = LedgerRow(isDeleted ? nil : event.snapshot, isAsOffered ? .certain : .uncertain)
         changes.rows[id, default: [:]][event.path] = row
         if let from = event.from { changes.rows[id, default: [:]][from] = LedgerRow() }
+    }
+}
+
+extension PreviousAttempt {
+    /// The attempt of a number, by its outcome.
+    init(_ attempt: Int, _ outcome: Outcome) {
+        self.init(attempt: attempt, outcome: outcome.ending.rawValue, message: outcome.message)
     }
 }

@@ -135,7 +135,7 @@ extension Dispatcher {
     func interrupted(_ reconciler: borrowing Reconciler) -> [UInt64: (action: Action, job: Job)] {
         rules.indices.reduce(into: [:]) { all, index in
             if rules[index].jobs.isEmpty { return }
-            all.merge(interrupted(reconciler.offers(of: index), index)) { $1 }
+            all.merge(interrupted(reconciler.interruptedOffers(of: index), index)) { $1 }
         }
     }
 
@@ -143,8 +143,7 @@ extension Dispatcher {
     func interrupted(_ offers: [Offer], _ index: Int) -> [UInt64: (action: Action, job: Job)] {
         let rule = rules[index].rule
         return offers.reduce(into: [:]) { all, offer in
-            let isInterrupted = offer.isInterrupted || offer.state == .started
-            guard isInterrupted, offer.mayRemoveInput, let job = rules[index].jobs[offer.number],
+            guard offer.mayHaveRemovedInput, let job = rules[index].jobs[offer.number],
                 let action = rule.actions(of: job).dropFirst(job.finishedSteps.count).first
             else { return }
             all[offer.number] = (action, job)

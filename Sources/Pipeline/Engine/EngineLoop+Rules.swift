@@ -45,8 +45,7 @@ extension EngineLoop {
         job.isInterrupted = true
         guard job.failure == nil else { return job }
         let outcome = Outcome.interrupted("Alight ended while the action ran")
-        job.previous = PreviousAttempt(
-            attempt: job.attempt, outcome: outcome.ending.rawValue, message: outcome.message)
+        job.previous = PreviousAttempt(job.attempt, outcome)
         let started = stored.due.map { engine.host.clock.time().advanced(by: $0 - now) } ?? job.event.time
         let last = max(engine.store.stored.lastCommit ?? started, started)
         dispatcher.changes.attempts.append(

@@ -112,7 +112,7 @@ package struct Reconciler: ~Copyable {
     private var fileOfDirty: [PathBytes: FileIdentity] = [:]
     /// Gone paths that the watcher has to hint again when it has polled the directories around them.
     package var doubted: [PathBytes] = []
-    /// Due paths that are to be stored (true) or deleted from the store.
+    /// Due paths that are to be stored, or deleted from the store.
     package var dueChanges: [RuleID: [PathBytes: DueChange]] = [:]
     var polled: Set<PathBytes> = []
     /// Mount points whose file system is not there.
@@ -192,6 +192,11 @@ package struct Reconciler: ~Copyable {
         ([settler.nextDeadline] + states.map(\.due.nextTime)).compactMap(\.self).min()
     }
     package func offers(of view: Int) -> [Offer] { states[view].offers.all.values.sorted { $0.number < $1.number } }
+
+    /// The offers of which an interrupted attempt may have removed the input, in no order.
+    package func interruptedOffers(of view: Int) -> [Offer] {
+        states[view].offers.all.values.filter(\.mayHaveRemovedInput)
+    }
 
     /// The offers that have changed since the last commit, by number; nil for those that have ended.
     package func changedOffers(of view: Int) -> [UInt64: Offer?] {
