@@ -16,6 +16,8 @@ struct RunRecord {
         var trees: [PathBytes: [PathBytes: Int]] = [:]
         /// The text of each file, as it was received.
         var texts: [FileIdentity: [UInt8]] = [:]
+        /// The files of which a piece of text was given up.
+        var doubtfulTexts: Set<FileIdentity> = []
         /// Paths of which a job was given up, or about which nothing is promised for other reasons.
         var untracked: Set<PathBytes> = []
         /// The files as the sum of all events whose actions have succeeded has them.
@@ -35,6 +37,8 @@ struct RunRecord {
     var dead: [JobID] = []
     /// The failed jobs that were run again by hand.
     var retried: Set<JobID> = []
+    /// The files of the jobs.
+    private var files: [JobID: FileIdentity] = [:]
     /// The files that first steps have taken away, by their jobs.
     private var archive: [JobID: Taken] = [:]
     /// The jobs whose later steps have noted the file, or that were given up.
@@ -71,6 +75,7 @@ struct RunRecord {
         for job in jobs where job.event.kind != .deleted {
             guard let index = index(job.rule, run) else { continue }
             mirrors[index].offered.insert(job.event.path)
+            files[job.id] = job.event.snapshot.identity
         }
     }
 
@@ -112,7 +117,7 @@ struct RunRecord {
         return nil
     }
 
-    mutating func noteSuccess(_ job: Job, _ run: SimulatedRun) {
+    mutating func noteSuccess(_ job: Job, writing outputs: [PathBytes], _ run: SimulatedRun) {
         guard let index = index(job.rule, run), !job.event.kind.isRaw else { return }
         let event = job.event
         if let from = event.from { mirrors[index].received[from] = nil }
@@ -135,7 +140,7 @@ struct RunRecord {
             mirrors[index].handled[event.path] = isSame ? event.snapshot : nil
         default: mirrors[index].handled[event.path] = event.snapshot
         }
-        for output in outputs[job.id] ?? [] {
+        for output in outputs {
             guard let present = run.world.snapshot(output), run.rules[index].wants(present) else { continue }
             mirrors[index].contents[output] = run.world.content(output)
             mirrors[index].modes[output] = present.mode
@@ -148,9 +153,10 @@ struct RunRecord {
         let event = job.event
         guard let tail = event.tail else { return }
         let paths = [event.path, event.from].compactMap(\.self)
+        let file = event.snapshot.identity
         let isDoubtful =
             !run.hasBirth || mirrors[index].isForgiven || paths.contains(where: mirrors[index].untracked.contains)
-        let file = event.snapshot.identity
+            || mirrors[index].doubtfulTexts.contains(file)
         let isOther = event.kind == .created || event.kind == .modified && event.isReplaced
         if tail.isReset || isOther && tail.offset == 0 { mirrors[index].texts[file] = nil }
         let start = Int(tail.offset)
@@ -259,6 +265,7 @@ struct RunRecord {
             history.append("\(index == 0 ? "" : "\(attempt.rule): ")failed \(name)")
             dead.append(attempt.job)
             noted.insert(attempt.job)
+            if let file = files[attempt.job] { mirrors[index].doubtfulTexts.insert(file) }
             mirrors[index].untracked.formUnion([attempt.path, attempt.from].compactMap(\.self))
         case .skipped:
             if attempt.outcome.code == "gone" { history.append("skipped \(name)") }

@@ -23,6 +23,9 @@ package struct ScriptedCase: Sendable, CustomStringConvertible {
         return !foldsCase && rules.allSatisfy(\.isForLedger) && !steps.contains("hold")
     }
 
+    /// Whether the engine can: it has no undo here, and no jobs on other hosts.
+    package var isForEngine: Bool { !steps.contains("undo") && !rules.contains(where: \.isRemote) }
+
     fileprivate func onLedger(gives expected: String) -> Self {
         var changed = self
         changed.expectedOfLedger = expected
@@ -436,6 +439,24 @@ extension ScriptedCase {
         ) {
             $0.follows = true
         },
+        ScriptedCase(
+            "text of a file that was new elsewhere while its name was out of sight",
+            "hide y/, new x/b, append x/b, swap x/ y/, rename y/b b, settle, lease, rename b x/b",
+            gives: "created x/b, created b, deleted b"
+        ) { $0.follows = true },
+        ScriptedCase(
+            "gone when its turn in the queue comes, and back",
+            "create c, settle, lease, !rename c b, begin, rename b c",
+            gives: "skipped c, created c"
+        ) {
+            $0.whileBusy = .queue
+            $0.outside = ["b"]
+        }.onLedger(gives: "created c"),
+        ScriptedCase(
+            "a set of which a file is replaced while the former one waits for another set",
+            "create a.x, create a.y, rest, rename a.x b.x, create a.x",
+            gives: "created a.x, created a.y, modified a.x, modified a.y"
+        ) { $0.group = ["*.x", "*.y"] },
         ScriptedCase("a window", "create a, settle, lease, write a, settle, lease", gives: "created a") {
             $0.opens = 23 * 60 + 59
         },

@@ -352,9 +352,10 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         guard !activity.isKilled, !invocations.contains(where: { $0.stop.isRaised }) else { return interrupted() }
         let verdict = activity.verdict
         activity.verdict = .retry
-        if verdict == .succeeded { for invocation in invocations { record.noteSuccess(invocation.job, self) } }
+        let isCopied = verdict == .succeeded && action.name == Behaviour.copy.rawValue
         return invocations.map { invocation in
-            let outputs = verdict == .succeeded ? record.outputs[invocation.job.id] ?? [] : []
+            let outputs = isCopied ? record.outputs[invocation.job.id] ?? [] : []
+            if verdict == .succeeded { record.noteSuccess(invocation.job, writing: outputs, self) }
             return Outcome(verdict, verdict == .succeeded ? "" : "it failed", outputs: outputs)
         }
     }

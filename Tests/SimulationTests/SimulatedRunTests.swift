@@ -6,10 +6,7 @@ import Testing
 
 /// The core in simulated worlds: see `Tests/Simulation`.
 @Suite struct ScriptedCaseTests {
-    /// Cases that the engine's harness cannot run: it has no undo and no remote jobs.
-    static let others: Set<String> = ["own-lane", "sent"]
-
-    @Test(arguments: ScriptedCase.all.filter { !others.contains($0.name) })
+    @Test(arguments: ScriptedCase.all.filter(\.isForEngine))
     func `a scripted run gives the action what it has to receive`(
         _ scripted: ScriptedCase
     ) {

@@ -127,7 +127,9 @@ struct Simulator {
 
     private func runScripted(_ name: String) -> Int32 {
         var faults = 0
-        let cases = ScriptedCase.all.filter { (name.isEmpty || $0.name == name) && (core == .engine || $0.isForLedger) }
+        let cases = ScriptedCase.all.filter {
+            (name.isEmpty || $0.name == name) && (core == .engine ? $0.isForEngine : $0.isForLedger)
+        }
         for scripted in cases {
             var trace: (@Sendable (String) -> Void)?
             if isVerbose { trace = { print("    \($0)") } }

@@ -325,7 +325,8 @@ extension Dispatcher {
         at now: ContinuousClock.Instant
     ) {
         guard let entry = rules[index].frozen[input.number] else { return }
-        reconciler.endFrozen(index, entry.job.event, at: now)
+        let wasGone = state == .skipped && outcome.code == "gone"
+        reconciler.endFrozen(index, entry.job.event, wasGone: wasGone, at: now)
         rules[index].frozen.remove(input.number)
         end(StoredJob(entry.job, state, nil, number: input.number), outcome)
     }

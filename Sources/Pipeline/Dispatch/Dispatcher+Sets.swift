@@ -28,7 +28,7 @@ extension Dispatcher {
 
     /// The gate that the next file of the set wakes.
     func groupGate(of path: PathBytes, _ rule: Rule) -> Reconciler.Gate {
-        Reconciler.Gate("group", rule.group.map { name(of: path, $0) })
+        Reconciler.Gate("group", rule.group.map { name(of: path, $0) }, mayNeverOpen: true)
     }
 
     /// Leases the next due file and all that belong to it, once the set is complete.

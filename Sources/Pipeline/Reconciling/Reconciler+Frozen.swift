@@ -58,9 +58,20 @@ extension Reconciler {
     }
 
     /// Records that the row of a frozen event has ended: the paths that it names are compared again.
-    package mutating func endFrozen(_ view: Int, _ event: FileEvent, at now: ContinuousClock.Instant) {
+    ///
+    /// - Parameters:
+    ///   - view: The view.
+    ///   - event: The event.
+    ///   - wasGone: Whether its file was gone before the action began: the action has not received it.
+    ///   - now: The time.
+    package mutating func endFrozen(
+        _ view: Int, _ event: FileEvent, wasGone: Bool = false, at now: ContinuousClock.Instant
+    ) {
         defer { files.forget() }
         guard !event.kind.isLifecycle, !event.kind.isRaw, event.kind != .arriving else { return }
+        if wasGone, let handled = row(view, event.path).handled, handled.isSameState(as: event.snapshot) {
+            set(view, event.path, event.kind == .created ? LedgerRow() : LedgerRow(handled, .uncertain))
+        }
         for path in [event.from, event.path].compactMap(\.self) {
             guard let count = states[view].frozen[path] else { continue }
             states[view].frozen[path] = count > 1 ? count - 1 : nil
@@ -98,7 +109,7 @@ extension Reconciler {
         guard let place = try? files.place(of: event.path) else { return }
         let handled = row(view, event.path).handled
         let isOther = handled?.identity != event.snapshot.identity
-        let carried = carried(view, event.path, event.snapshot.identity, isElsewhere: isOther)
+        let carried = carried(view, event.path, event.snapshot.identity)
         let read = max(carried ?? 0, isOther ? 0 : handled?.delivered ?? 0)
         let isReset = handled != nil && (carried == nil && event.isReplaced || event.snapshot.size < read)
         let text = TailReader.read(
@@ -107,11 +118,10 @@ extension Reconciler {
         event.snapshot.delivered = text.offset + UInt64(text.bytes.count)
     }
 
-    /// How much was read of the file under its former path.
-    mutating func carried(_ view: Int, _ path: PathBytes, _ file: FileIdentity, isElsewhere: Bool) -> UInt64? {
+    /// How much was read of the file under another path, which it may have left and come back.
+    mutating func carried(_ view: Int, _ path: PathBytes, _ file: FileIdentity) -> UInt64? {
         guard file.birth != 0 else { return nil }
         if let carried = states[view].carried.removeValue(forKey: file) { return carried }
-        guard isElsewhere else { return nil }
         for other in ledger.paths(of: states[view].view.id, handling: file)
         where other != path && present(view, other)?.identity != file {
             if let delivered = row(view, other).handled?.delivered { return delivered }

@@ -147,7 +147,7 @@ extension Reconciler {
         }
         let paths = dirtyFiles[was.identity].union(states[view].dueFiles[was.identity])
         return paths.sorted().first { other in
-            guard other != path, root(view, other) != nil, row(view, other).handled == nil,
+            guard other != path, root(view, other) != nil, row(view, other).handled == nil, !isEndless(view, other),
                 let now = present(view, other), now.identity == was.identity
             else { return false }
             return admits(view, attributed(view, moveEvent(view, path, was, to: other, now, isReplacing: false)))
@@ -317,6 +317,13 @@ extension Reconciler {
     /// Lets a candidate wait for the owner's condition, at most until the time.
     package mutating func hold(_ candidate: Candidate, for gate: Gate, until time: ContinuousClock.Instant? = nil) {
         states[candidate.view].due.wait(candidate.path, for: .gate(gate), until: time)
+        if isEndless(candidate.view, candidate.path) { states[candidate.view].due.wake(.path(candidate.path)) }
+    }
+
+    /// Whether a path waits without a limit for a condition that may never hold.
+    private func isEndless(_ view: Int, _ path: PathBytes) -> Bool {
+        guard case .gate(let gate) = states[view].due[path]?.wait else { return false }
+        return gate.mayNeverOpen && states[view].due.limit(of: path) == nil
     }
 
     /// Puts the due paths back into the order that wait for a condition.
@@ -328,8 +335,12 @@ extension Reconciler {
     package struct Gate: Sendable, Hashable {
         package let name: String
         package let path: PathBytes?
+        /// Whether it may never hold, as for a set of which a file is missing: other paths do not wait for the outcome.
+        package let mayNeverOpen: Bool
 
-        package init(_ name: String, _ path: PathBytes? = nil) { (self.name, self.path) = (name, path) }
+        package init(_ name: String, _ path: PathBytes? = nil, mayNeverOpen: Bool = false) {
+            (self.name, self.path, self.mayNeverOpen) = (name, path, mayNeverOpen)
+        }
     }
 
     /// Whether a path may be leased: it is as it settled, or it is a move, and the other path of its retry has settled, too.

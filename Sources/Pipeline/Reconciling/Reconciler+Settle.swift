@@ -179,7 +179,7 @@ extension Reconciler {
     private mutating func keepText(_ view: Int, _ path: PathBytes, of seen: Snapshot, _ before: Snapshot?) {
         let isOther = before?.identity != seen.identity
         let received =
-            isOther ? carried(view, path, seen.identity, isElsewhere: true) ?? 0 : before?.delivered ?? 0
+            isOther ? carried(view, path, seen.identity) ?? 0 : before?.delivered ?? 0
         guard isOther || received == 0 else { return }
         var row = row(view, path)
         row.handled?.delivered = received
@@ -283,9 +283,9 @@ extension Reconciler {
         if let now {
             // Without other events the last state decides.
             let isUnnamed = states[view].view.mask.isDisjoint(with: .naming)
-            let isNew = old.handled == nil && old.trust == .certain || isUnnamed
+            let isNew = old.handled == nil && old.trust == .certain || isUnnamed || old.isWithheld && known == nil
             let isRefused = isNew && !admits(view, attributed(view, event(.created, view, path, now)))
-            isWithheld = isRefused || old.isWithheld && !isUnnamed
+            isWithheld = isRefused || old.isWithheld && !isNew
         }
         set(view, path, LedgerRow(now, isWithheld: isWithheld))
         states[view].left[path] = nil
