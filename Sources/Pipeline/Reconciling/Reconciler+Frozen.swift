@@ -69,7 +69,10 @@ extension Reconciler {
     ) {
         defer { files.forget() }
         guard !event.kind.isLifecycle, !event.kind.isRaw, event.kind != .arriving else { return }
-        if wasGone, let handled = row(view, event.path).handled, handled.isSameState(as: event.snapshot) {
+        // Later events of the path tell what became of it.
+        if wasGone, states[view].frozen[event.path] == 1, let handled = row(view, event.path).handled,
+            handled.isSameState(as: event.snapshot)
+        {
             set(view, event.path, event.kind == .created ? LedgerRow() : LedgerRow(handled, .uncertain))
         }
         for path in [event.from, event.path].compactMap(\.self) {
