@@ -359,6 +359,11 @@ extension ScriptedCase {
             "a file system comes and goes",
             "mount x/, read, list, create x/a, give x/a, umount x/, read, list, settle, mount x/, read, list, write x/a",
             gives: "created x/a, modified x/a"),
+        ScriptedCase(
+            "hidden by a mount while its action runs",
+            "create x/a, settle, lease, begin, !mount x/, run x/a, ok x/a, umount x/",
+            gives: "created x/a, modified x/a, modified x/a"
+        ) { $0.edits() }.onLedger(gives: "created x/a"),
         ScriptedCase("an overflow", "new a, !write a, !create b, !delete a", gives: "created a, created b, deleted a"),
         ScriptedCase(
             "no birth times", "new a, rename a b", gives: "created a, deleted a, created b"

@@ -167,7 +167,8 @@ extension Reconciler {
             states[view].left[offer.path] = there
         }
         // The same file may have never been gone, or be back under another of its names.
-        if offer.hasRemovedInput {
+        // What a mount hides may be there.
+        if offer.hasRemovedInput, there != nil || isInSight(view, offer.path, offer.offered) {
             (isSure, handled) = (there == nil || there?.identity != offer.offered?.identity, nil)
         }
         if offer.hasWrittenPath, let own = row(view, offer.path).handled {
