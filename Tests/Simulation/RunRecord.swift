@@ -148,6 +148,11 @@ struct RunRecord {
         }
     }
 
+    /// Forgets what a failed attempt has written, which is nobody's output.
+    mutating func noteFailure(_ job: Job) {
+        for output in outputs[job.id] ?? [] { written[output] = nil }
+    }
+
     /// Appends a piece of text to what was received of the file before; that of a job that was given up is lost.
     private mutating func recordText(_ job: Job, _ index: Int, _ run: SimulatedRun) {
         let event = job.event

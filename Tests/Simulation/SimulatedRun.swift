@@ -355,7 +355,11 @@ package final class SimulatedRun: CoreRun, @unchecked Sendable {
         let isCopied = verdict == .succeeded && action.name == Behaviour.copy.rawValue
         return invocations.map { invocation in
             let outputs = isCopied ? record.outputs[invocation.job.id] ?? [] : []
-            if verdict == .succeeded { record.noteSuccess(invocation.job, writing: outputs, self) }
+            if verdict == .succeeded {
+                record.noteSuccess(invocation.job, writing: outputs, self)
+            } else {
+                record.noteFailure(invocation.job)
+            }
             return Outcome(verdict, verdict == .succeeded ? "" : "it failed", outputs: outputs)
         }
     }

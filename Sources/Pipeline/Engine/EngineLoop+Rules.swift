@@ -25,7 +25,7 @@ extension EngineLoop {
                     dispatcher.rules[index].jobs[offer.number] = job
                     offers.append(offer)
                 } else {
-                    var entry = FrozenQueue.Entry(job: job, number: stored.number, due: min(stored.due ?? now, now))
+                    var entry = FrozenQueue.Entry(job: job, number: stored.number, due: stored.due ?? now)
                     entry.isRunning = job.failure != nil
                     dispatcher.rules[index].frozen.append(entry)
                 }

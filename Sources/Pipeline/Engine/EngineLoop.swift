@@ -282,10 +282,12 @@ package struct EngineLoop: ~Copyable {
     ///
     /// While the store cannot be written nothing is leased and no action starts; changes stay in memory.
     mutating func persist() {
-        if let retry = run.storeRetry, retry > now { return }
+        let isPausing = run.storeRetry.map { $0 > now } ?? false
         // They prepare their actions meanwhile.
-        dispatcher.submit()
+        if !isPausing { dispatcher.submit() }
+        // Before the rules can change: reports name them by position.
         dispatcher.collectJobs(&reconciler)
+        guard !isPausing else { return }
         let changes = dispatcher.changes(of: reconciler)
         let fault = engine.store.commit(changes, at: ClockPair(engine.host.clock.time(), now))
         if let fault {

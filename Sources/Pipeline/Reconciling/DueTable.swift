@@ -189,6 +189,10 @@ struct DueTable {
         position += 1
         entries[path]?.position = position
         order.append((position, path))
+        // Paths that left without their turn.
+        guard order.count - first > 2 * entries.count + 64 else { return }
+        order = order[first...].filter { entries[$0.path]?.position == $0.position }
+        first = 0
     }
 
     /// Removes a path.

@@ -33,9 +33,9 @@ struct AttemptRow {
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
     static let insertLog = "INSERT OR REPLACE INTO logs (job, started, text) VALUES (?, ?, ?)"
-    /// Deletes all but the last attempts at a job that is not ready again and again.
+    /// Deletes all but the last attempts at a job that is not ready again and again, and those that can be undone.
     static let forget = """
-        DELETE FROM attempts WHERE job = ?1 AND started <
+        DELETE FROM attempts WHERE job = ?1 AND changes IS NULL AND started <
             (SELECT started FROM attempts WHERE job = ?1 ORDER BY started DESC LIMIT 1 OFFSET 19)
         """
 
