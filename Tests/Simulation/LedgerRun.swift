@@ -169,7 +169,7 @@ package final class LedgerRun: CoreRun {
         if reconciler?.mayFreeze == true {
             watcher?.drainAll()
             receive()
-            reconciler?.freezeDue(at: now)
+            reconciler?.freezeDue()
         }
         commit()
     }

@@ -183,7 +183,7 @@ extension Dispatcher {
         }
         for output in ended.part.outputs.sorted() { reconciler.recordOwnWrite(index, output, of: ended.number) }
         let record = record(of: ended.part, outcome, ended.started, ended.duration)
-        let fate = fate(of: outcome, job, rule, random: ended.random, at: now)
+        let fate = fate(of: outcome, job, rule, random: ended.random)
         if let unreported = job.givenUp(record, rule) {
             giveUp(ended, outcome, unreported, &reconciler)
             return nil
@@ -246,9 +246,7 @@ extension Dispatcher {
         recordEffects(ended, outcome, mayHaveRemoved: mayHaveRemoved, &reconciler)
         switch fate {
         case .again(let pause, let counts):
-            var job = rules[index].jobs[number]
-            putBack(&job, outcome, counts: counts)
-            rules[index].jobs[number] = job
+            rules[index].jobs[number]?.putBack(outcome, counts: counts)
             let isOvertaken = ended.wasRestarted && outcome.isInterrupted
             reconciler.finish(
                 index, number, isOvertaken ? .overtaken : .retry(at: now + pause, counts: counts), at: now)
@@ -269,14 +267,6 @@ extension Dispatcher {
         case (.skipped, "where"), (.skipped, "path"): .refused
         default: .succeeded
         }
-    }
-
-    private func putBack(_ job: inout Job?, _ outcome: Outcome, counts: Bool) {
-        guard var old = job else { return }
-        old.previous = PreviousAttempt(old.attempt, outcome)
-        old.previous?.isUnbegun = outcome.isUnbegun
-        if !counts { old.attempt -= 1 }
-        job = old
     }
 
     /// Records the end of a job with an offer.
@@ -306,9 +296,7 @@ extension Dispatcher {
         rules[index].frozen[number]?.job.finishedSteps = ended.job.finishedSteps
         switch fate {
         case .again(let pause, let counts):
-            var job = rules[index].frozen[number]?.job
-            putBack(&job, outcome, counts: counts)
-            if let job { rules[index].frozen[number]?.job = job }
+            rules[index].frozen[number]?.job.putBack(outcome, counts: counts)
             rules[index].frozen[number]?.isRunning = false
             rules[index].frozen[number]?.due = ended.now + pause
             storeFrozen(number, index)
@@ -382,7 +370,7 @@ extension Dispatcher {
     }
 
     private func fate(
-        of outcome: Outcome, _ job: Job, _ rule: Rule, random: Double, at now: ContinuousClock.Instant
+        of outcome: Outcome, _ job: Job, _ rule: Rule, random: Double
     ) -> Fate {
         switch outcome.ending {
         case .succeeded: return .ended(.succeeded)
@@ -481,7 +469,7 @@ extension Dispatcher {
                 pauseRetired(part, Outcome(.retry, "its rule was removed before it started"), counts: false)
                 continue
             }
-            let fate = fate(of: outcome, part.job, result.rule, random: 0, at: host.clock.now())
+            let fate = fate(of: outcome, part.job, result.rule, random: 0)
             let record = record(of: part, outcome, result.started, result.duration)
             if let job = part.job.givenUp(record, result.rule) {
                 storeRetired(job, part.input, isInterrupted: false)
@@ -504,9 +492,8 @@ extension Dispatcher {
 
     /// Stores a job for the next run of its rule.
     private mutating func pauseRetired(_ part: Attempt.Part, _ outcome: Outcome, counts: Bool) {
-        var job: Job? = part.job
-        putBack(&job, outcome, counts: counts)
-        guard let job else { return }
+        var job = part.job
+        job.putBack(outcome, counts: counts)
         storeRetired(job, part.input, isInterrupted: outcome.isInterrupted || part.input.isInterrupted)
     }
 
@@ -528,6 +515,15 @@ extension Dispatcher {
         let row = LedgerRow(isDeleted ? nil : event.snapshot, isAsOffered ? .certain : .uncertain)
         changes.rows[id, default: [:]][event.path] = row
         if let from = event.from { changes.rows[id, default: [:]][from] = LedgerRow() }
+    }
+}
+
+extension Job {
+    /// Records an attempt that another one follows.
+    fileprivate mutating func putBack(_ outcome: Outcome, counts: Bool) {
+        previous = PreviousAttempt(attempt, outcome)
+        previous?.isUnbegun = outcome.isUnbegun
+        if !counts { attempt -= 1 }
     }
 }
 

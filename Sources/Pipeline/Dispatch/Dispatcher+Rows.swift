@@ -101,11 +101,9 @@ extension Dispatcher {
     func jobCounts(_ reconciler: borrowing Reconciler) -> JobCounts {
         var counts = counts
         for index in rules.indices {
-            counts.pending += reconciler.dueCount(index) + rules[index].frozen.waitingCount
-            let retrying = reconciler.retryingCount(index)
-            counts.pending += retrying
-            counts.running += rules[index].jobs.count - retrying
-            counts.running += rules[index].frozen.entries.count - rules[index].frozen.waitingCount
+            let (retrying, waiting) = (reconciler.retryingCount(index), rules[index].frozen.waitingCount)
+            counts.pending += reconciler.dueCount(index) + retrying + waiting
+            counts.running += rules[index].jobs.count - retrying + rules[index].frozen.entries.count - waiting
         }
         return counts
     }

@@ -200,7 +200,7 @@ package struct EngineLoop: ~Copyable {
         reconciler.doubted = []
         if reconciler.mayFreeze {
             drain()
-            reconciler.freezeDue(at: now)
+            reconciler.freezeDue()
         }
         freeze()
         recordAccepted()
@@ -336,7 +336,7 @@ package struct EngineLoop: ~Copyable {
 
     private mutating func recordTurn(hints: Int) {
         engine.monitor.noteTurn(
-            run.phase.status, isReady: run.isReady, hints: hints, settling: reconciler.settling, held: reconciler.held,
+            run.phase, isReady: run.isReady, hints: hints, settling: reconciler.settling, held: reconciler.held,
             queue: dispatcher.jobCounts(reconciler), pauses: dispatcher.pauses, slots: dispatcher.lanes.status,
             pending: dispatcher.pendingCounts(reconciler), at: now)
         if let interval = engine.options.signOfLife, run.isReady, run.nextSign.map({ $0 <= now }) ?? true {

@@ -8,22 +8,6 @@ import Reconciling
 
 /// The progress of a run.
 struct RunState {
-    enum Phase: Int {
-        case running
-        /// A stop was requested: jobs that run or could run are finished.
-        case draining
-        /// Actions were told to stop.
-        case ending
-
-        var status: EngineStatus.Phase {
-            switch self {
-            case .running: .running
-            case .draining: .draining
-            case .ending: .ending
-            }
-        }
-    }
-
     /// Rules that run once the watcher watches for them.
     struct NextRules {
         var ruleset: Ruleset
@@ -40,7 +24,7 @@ struct RunState {
     var next: [NextRules] = []
     /// The number of reloads that were requested.
     var reloads = 0
-    var phase = Phase.running
+    var phase = EngineStatus.Phase.running
     var isReady = false
     /// Whether all existing files have been compared.
     var hasStarted = false
@@ -67,8 +51,8 @@ extension EngineLoop {
     /// The pause before the store is tried again.
     static let storePause = Duration.seconds(1)
 
-    mutating func enter(_ phase: RunState.Phase) {
-        guard phase.rawValue > run.phase.rawValue else { return }
+    mutating func enter(_ phase: EngineStatus.Phase) {
+        guard phase != run.phase, run.phase != .ending else { return }
         run.phase = phase
         switch phase {
         case .running: break

@@ -6,9 +6,9 @@ package import Rules
 package struct EngineStatus: Sendable {
     package enum Phase: String, Sendable, Hashable {
         case running
-        /// A stop was asked for: what is accepted is finished.
+        /// A stop was requested: jobs that run or could run are finished.
         case draining
-        /// Actions were told to end.
+        /// Actions were told to stop.
         case ending
     }
 

@@ -8,7 +8,7 @@ extension Reconciler {
     /// Freezes the due events of views that want each settled change, or the text that was added to files.
     ///
     /// All hints have to be received before. The rows of the ledger move to what the events show.
-    package mutating func freezeDue(at now: ContinuousClock.Instant) {
+    package mutating func freezeDue() {
         defer { files.forget() }
         for view in states.indices where states[view].view.freezes {
             var others: [PathBytes] = []
@@ -21,7 +21,7 @@ extension Reconciler {
         freezeEndedScans()
     }
 
-    /// Whether ``freezeDue(at:)`` may have work.
+    /// Whether ``freezeDue()`` may have work.
     package var mayFreeze: Bool { states.contains { $0.view.freezes && !$0.due.isEmpty } }
 
     /// Freezes the event of a due path; false if it is to be leased.

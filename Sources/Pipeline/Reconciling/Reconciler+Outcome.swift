@@ -100,8 +100,9 @@ extension Reconciler {
 
     /// Changes an offer.
     package mutating func update(_ view: Int, _ number: UInt64, _ body: (inout Offer) -> Void) {
-        guard states[view].offers[number] != nil else { return }
-        states[view].offers[number].mutate(body)
+        guard var offer = states[view].offers[number] else { return }
+        body(&offer)
+        states[view].offers[number] = offer
     }
 
     /// Records the result of an attempt.
@@ -307,13 +308,4 @@ extension Reconciler {
 
 extension FileEvent {
     fileprivate var isOfNewPath: Bool { kind == .created || kind == .moved && !isReplaced }
-}
-
-extension Optional {
-    fileprivate mutating func mutate(_ body: (inout Wrapped) -> Void) {
-        if var value = self {
-            body(&value)
-            self = value
-        }
-    }
 }
