@@ -252,7 +252,7 @@ extension Dispatcher {
                 index, number, isOvertaken ? .overtaken : .retry(at: now + pause, counts: counts), at: now)
         case .ended(let state):
             end(number, index, state, outcome, reconciler)
-            let isGone = state == .skipped && outcome.code == "gone"
+            let isGone = isGone(outcome, state)
             if isGone, !ended.part.input.hasStartedBefore, ended.job.steps.isEmpty {
                 reconciler.withdraw(index, number, isReported: true, at: now)
             } else {
@@ -260,6 +260,9 @@ extension Dispatcher {
             }
         }
     }
+
+    /// Whether the file of a job was gone before its action began.
+    private func isGone(_ outcome: Outcome, _ state: JobState) -> Bool { state == .skipped && outcome.code == "gone" }
 
     private func termination(of outcome: Outcome, _ state: JobState) -> Reconciler.Termination {
         switch (state, outcome.code) {
@@ -313,8 +316,7 @@ extension Dispatcher {
         at now: ContinuousClock.Instant
     ) {
         guard let entry = rules[index].frozen[input.number] else { return }
-        let wasGone = state == .skipped && outcome.code == "gone"
-        reconciler.endFrozen(index, entry.job.event, wasGone: wasGone, at: now)
+        reconciler.endFrozen(index, entry.job.event, wasGone: isGone(outcome, state), at: now)
         rules[index].frozen.remove(input.number)
         end(StoredJob(entry.job, state, nil, number: input.number), outcome)
     }

@@ -130,7 +130,7 @@ package struct Reconciler: ~Copyable {
     /// The events that no later one replaces, in the order in which they happened.
     ///
     /// Their owner commits each as a row together with the ledger, and runs the rows of a view first in, first out. It calls
-    /// ``endFrozen(_:_:at:)`` when one of an event that the ledger has taken over has ended.
+    /// ``endFrozen(_:_:wasGone:at:)`` when one of an event that the ledger has taken over has ended.
     package var frozen: [(view: Int, event: FileEvent)] = []
     /// The running offers of views with ``View/WhileBusy/restart`` whose file has changed and settled.
     ///
