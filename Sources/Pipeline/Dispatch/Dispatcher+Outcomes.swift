@@ -49,10 +49,7 @@ extension Dispatcher {
         guard var job = rules[index].jobs[number] else { return }
         for step in steps.dropFirst(job.finishedSteps.count) {
             var step = step
-            // A further name of the file may have been put there since.
-            step.hasRemovedInput =
-                rule.mayRemoveInput(job)
-                && (reconciler.wasNamed(index, number) || !reconciler.hasFile(index, of: number))
+            step.hasRemovedInput = rule.mayRemoveInput(job) && !reconciler.hasKeptFile(index, of: number)
             reconciler.finishStep(index, number, removedInput: step.hasRemovedInput)
             job.finishedSteps.append(step)
             let mayRemove = rule.mayRemoveInput(job)

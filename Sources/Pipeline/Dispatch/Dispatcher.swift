@@ -340,7 +340,7 @@ struct Dispatcher: ~Copyable {
         }
         rules[index].jobs[offer.number] = job
         rules[index].waits[offer.path] = nil
-        let hasStarted = offer.attempt > 1 && job.previous?.isUnbegun != true || offer.steps > 0
+        let hasStarted = offer.mayHaveBegun && job.previous?.isUnbegun != true || offer.steps > 0
         return Attempt.Input(
             job: job, number: offer.number, hasStartedBefore: hasStarted,
             isInterrupted: offer.isInterrupted || offer.steps > 0,

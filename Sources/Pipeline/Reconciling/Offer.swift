@@ -49,6 +49,8 @@ package struct Offer: Sendable {
 
     package var path: PathBytes { event.path }
     package var paths: [PathBytes] { [event.from, event.path].compactMap(\.self) }
+    /// Whether an attempt before the present one may have begun its action.
+    package var mayHaveBegun: Bool { attempt > 1 || isInterrupted }
     /// Whether an interrupted attempt may have removed the input and not come to its end.
     package var mayHaveRemovedInput: Bool { (isInterrupted || state == .started) && mayRemoveInput }
     package var isRunning: Bool {

@@ -49,7 +49,7 @@ extension Reconciler {
         _ view: Int, _ number: UInt64, isReported: Bool = false, at now: ContinuousClock.Instant
     ) {
         guard let offer = states[view].offers[number] else { return }
-        if offer.attempt > 1 {
+        if offer.mayHaveBegun {
             // What the attempt before left is not known: the file may be back before its absence has settled.
             states[view].offers[number]?.state = .retrying(now)
         } else {
@@ -71,7 +71,7 @@ extension Reconciler {
     ) {
         defer { files.forget() }
         guard let offer = states[view].offers[number] else { return }
-        if offer.attempt > 1 {
+        if offer.mayHaveBegun {
             states[view].offers[number]?.state = .retrying(time)
             for path in offer.paths { compare(view, path) }
             return

@@ -46,16 +46,16 @@ extension Reconciler {
 
     package func offer(of view: Int, at path: PathBytes) -> Offer? { offer(view, path) }
 
-    /// Whether the path of an offer was created, moved or deleted since its first lease.
-    package func wasNamed(_ view: Int, _ number: UInt64) -> Bool { states[view].offers[number]?.wasNamed ?? false }
-
-    /// Whether the file that an offer offers is at its path.
-    package func hasFile(_ view: Int, of number: UInt64) -> Bool {
+    /// Whether the file that an offer offers has been at its path since the first lease.
+    ///
+    /// Another of its names may have been put there: the kernel tells of that, and polling shows a name less.
+    package func hasKeptFile(_ view: Int, of number: UInt64) -> Bool {
         defer { files.forget() }
-        guard let offer = states[view].offers[number], case .present(let now) = sight(view, offer.path) else {
+        guard let offer = states[view].offers[number], !offer.wasNamed, let now = present(view, offer.path) else {
             return false
         }
-        return offer.offered.map { $0.identity == now.identity } ?? true
+        guard let offered = offer.offered else { return true }
+        return offered.identity == now.identity && !(isPolled(view, offer.path) && now.links < offered.links)
     }
 
     /// Whether a file has settled as it is: it is due, or the action has received it.
