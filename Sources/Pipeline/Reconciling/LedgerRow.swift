@@ -17,6 +17,8 @@ package struct LedgerRow: Sendable, Hashable {
         case uncertain
         /// The job was given up: certain while the file is as it was offered, uncertain once it differs.
         case failed
+        /// The rule does not want the content of `handled`: the action has received an earlier one.
+        case refused
     }
 
     package init(_ handled: Snapshot? = nil, _ trust: Trust = .certain, isWithheld: Bool = false) {

@@ -58,9 +58,9 @@ extension Reconciler {
             return reported(view, event, seen)
         }
         let was = known(handled, as: now, at: path, signs)
-        // A file that had another name meanwhile may have been written by that.
+        // A file that has another name, or had one meanwhile, may have been written by that.
         let mayBeWritten =
-            signs.contains(.written) || !signs.contains(.attributes)
+            signs.contains(.written) || !signs.contains(.attributes) || now.links > 1
             || !signs.isDisjoint(with: [.listed, .polled, .appeared])
         let difference = Difference(before: was, after: now, mayBeWritten: mayBeWritten)
         var now = now
@@ -446,7 +446,7 @@ extension Reconciler {
         let left = states[view].left.removeValue(forKey: event.path)
         let before = Dictionary(paths.map { ($0, row(view, $0).trust) }) { first, _ in first }
         var offer = Offer(
-            number: number, event: event, isUncertain: before.values.contains { $0 != .certain },
+            number: number, event: event, isUncertain: before.values.contains { $0 == .uncertain || $0 == .failed },
             isRepeat: event.from == nil && now.flatMap { now in left.map { $0.isSameState(as: now) } } ?? false,
             changed: event.kind == .deleted ? nil : now?.changed, trustBefore: before)
         // A move offers what was handled, whatever is there.

@@ -48,14 +48,15 @@ extension Reconciler {
 
     /// Whether the file that an offer offers has been at its path since the first lease.
     ///
-    /// Another of its names may have been put there: the kernel tells of that, and polling shows a name less.
+    /// Another of its names may have been put there: the kernel tells of that, polling shows another change time.
     package func hasKeptFile(_ view: Int, of number: UInt64) -> Bool {
         defer { files.forget() }
         guard let offer = states[view].offers[number], !offer.wasNamed, let now = present(view, offer.path) else {
             return false
         }
         guard let offered = offer.offered else { return true }
-        return offered.identity == now.identity && !(isPolled(view, offer.path) && now.links < offered.links)
+        let mayBeBack = offered.links > 1 && isPolled(view, offer.path) && now.changed != offer.changed
+        return offered.identity == now.identity && !mayBeBack
     }
 
     /// Whether a file has settled as it is: it is due, or the action has received it.

@@ -164,15 +164,24 @@ extension Reconciler {
 
     /// Lets what is at a path count as handled, and takes it out of the order.
     mutating func conclude(_ view: Int, _ path: PathBytes, _ judgement: Judgement) {
-        let before = row(view, path).handled
+        let (before, trust) = (row(view, path).handled, row(view, path).trust)
         let wasHandled = before != nil
         if case .unreported(let seen) = judgement {
             markHandled(view, path, as: .some(seen))
+            if let before, let seen, trust == .refused || !before.hasSameContent(as: seen) { markRefused(view, path) }
             if states[view].view.tailBytes != nil, let seen { keepText(view, path, of: seen, before) }
         } else {
             refresh(view, path)
         }
         resolve(view, path, wasHandled: wasHandled)
+    }
+
+    /// Records that the action has not received the content of a path, which it may get under another name.
+    private mutating func markRefused(_ view: Int, _ path: PathBytes) {
+        var row = row(view, path)
+        guard !row.isWithheld, !states[view].view.mask.isDisjoint(with: .content) else { return }
+        row.trust = .refused
+        set(view, path, row)
     }
 
     /// Keeps the text of a refused file of which none was received; what was added to another one is passed over.
