@@ -48,15 +48,13 @@ extension Reconciler {
 
     /// Whether the file that an offer offers has been at its path since the first lease.
     ///
-    /// Another of its names may have been put there: the kernel tells of that, polling shows another change time.
+    /// Another of its names may have been put there, of which the kernel tells.
     package func hasKeptFile(_ view: Int, of number: UInt64) -> Bool {
         defer { files.forget() }
         guard let offer = states[view].offers[number], !offer.wasNamed, let now = present(view, offer.path) else {
             return false
         }
-        guard let offered = offer.offered else { return true }
-        let mayBeBack = offered.links > 1 && isPolled(view, offer.path) && now.changed != offer.changed
-        return offered.identity == now.identity && !mayBeBack
+        return offer.offered.map { $0.identity == now.identity } ?? true
     }
 
     /// Whether a file has settled as it is: it is due, or the action has received it.
